@@ -1,0 +1,1 @@
+"""Engines turn graphs into programs."""

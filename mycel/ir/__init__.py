@@ -1,0 +1,1 @@
+"""MindIR: types, symbolic dimensions and the immutable graph."""

@@ -1,0 +1,221 @@
+"""MindIR: an immutable functional graph.
+
+A `Node` applies a primitive to earlier nodes. Nodes never change and know nothing of the graphs they are in, so a graph
+is just its inputs and outputs, and every transformation builds new nodes beside the old ones. A `Graph` is closed: whatever its
+outputs reach ends in its inputs or in constants. Effects are ordered by token values that flow like any other.
+`where` is the user's position; nodes that a rule makes while `at(where)` is in force inherit it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+import numpy as np
+
+from mycel.ir.types import TensorType, Type, tensor_type
+
+if TYPE_CHECKING:
+    from mycel.prims.base import Primitive
+
+__all__ = ["Graph", "Node", "Where", "at", "current_where", "input_node", "substitute", "toposort"]
+
+
+class Where(NamedTuple):
+    """A place in the user's source."""
+
+    file: str
+    line: int
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class _Position(threading.local):
+    where: Optional[Where] = None
+
+
+_position = _Position()
+
+
+def current_where() -> Optional[Where]:
+    return _position.where
+
+
+@contextmanager
+def at(where: Optional[Where]) -> Iterator[None]:
+    """Give nodes made inside this block the source position `where`."""
+    previous = _position.where
+    _position.where = where
+    try:
+        yield
+    finally:
+        _position.where = previous
+
+
+def set_where(where: Optional[Where]) -> None:
+    _position.where = where
+
+
+OPERATORS: dict[str, Callable[..., Any]] = {}
+
+
+class Node:
+    """The application of a primitive to nodes; `prim` is None for an input of a graph."""
+
+    __slots__ = ("prim", "inputs", "params", "type", "where", "__weakref__")
+
+    prim: Optional[Primitive]
+    inputs: tuple[Node, ...]
+    params: Mapping[str, Any]
+    type: Any
+    where: Optional[Where]
+
+    def __init__(
+        self,
+        prim: Optional[Primitive],
+        inputs: tuple[Node, ...],
+        params: Mapping[str, Any],
+        type: Type,
+        where: Optional[Where] = None,
+    ) -> None:
+        self.prim = prim
+        self.inputs = inputs
+        self.params = params
+        self.type = type
+        self.where = _position.where if where is None else where
+
+    @property
+    def shape(self) -> Any:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+    @property
+    def is_input(self) -> bool:
+        return self.prim is None
+
+    @property
+    def is_constant(self) -> bool:
+        return self.prim is not None and self.prim.name == "constant"
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        """The array of a constant."""
+        array: np.ndarray[Any, Any] = self.params["value"].array
+        return array
+
+    def __repr__(self) -> str:
+        name = self.params.get("name", "input") if self.prim is None else self.prim.name
+        return f"<{name}: {self.type}>"
+
+    def __add__(self, other: Any) -> Node:
+        return OPERATORS["add"](self, other)  # type: ignore[no-any-return]
+
+    def __radd__(self, other: Any) -> Node:
+        return OPERATORS["add"](other, self)  # type: ignore[no-any-return]
+
+    def __sub__(self, other: Any) -> Node:
+        return OPERATORS["sub"](self, other)  # type: ignore[no-any-return]
+
+    def __rsub__(self, other: Any) -> Node:
+        return OPERATORS["sub"](other, self)  # type: ignore[no-any-return]
+
+    def __mul__(self, other: Any) -> Node:
+        return OPERATORS["mul"](self, other)  # type: ignore[no-any-return]
+
+    def __rmul__(self, other: Any) -> Node:
+        return OPERATORS["mul"](other, self)  # type: ignore[no-any-return]
+
+    def __truediv__(self, other: Any) -> Node:
+        return OPERATORS["div"](self, other)  # type: ignore[no-any-return]
+
+    def __rtruediv__(self, other: Any) -> Node:
+        return OPERATORS["div"](other, self)  # type: ignore[no-any-return]
+
+    def __neg__(self) -> Node:
+        return OPERATORS["neg"](self)  # type: ignore[no-any-return]
+
+
+def input_node(type: Type, name: str = "input", where: Optional[Where] = None) -> Node:
+    """A free node that a graph can take as an input."""
+    return Node(None, (), {"name": name}, type, where)
+
+
+class Graph:
+    """A closed function from `inputs` to `outputs`."""
+
+    __slots__ = ("inputs", "outputs", "name", "_order", "_hash", "__weakref__")
+
+    def __init__(self, inputs: Iterable[Node], outputs: Iterable[Node], name: str = "graph") -> None:
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.name = name
+        self._order: Optional[tuple[Node, ...]] = None
+        self._hash: Optional[str] = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that the outputs need, each after its inputs; graph inputs are not among them."""
+        if self._order is None:
+            self._order = tuple(n for n in toposort(self.outputs) if n.prim is not None)
+        return self._order
+
+    @property
+    def input_types(self) -> tuple[Type, ...]:
+        return tuple(n.type for n in self.inputs)
+
+    @property
+    def output_types(self) -> tuple[Type, ...]:
+        return tuple(n.type for n in self.outputs)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"
+
+
+def toposort(outputs: Iterable[Node], stop: Optional[set[Node]] = None) -> list[Node]:
+    """Every node that `outputs` reach, inputs before users, without entering what lies behind the nodes of `stop`."""
+    order: list[Node] = []
+    done: set[int] = set()
+    for root in outputs:
+        if id(root) in done:
+            continue
+        stack: list[tuple[Node, int]] = [(root, 0)]
+        done.add(id(root))
+        while stack:
+            node, i = stack[-1]
+            inputs = () if stop is not None and node in stop else node.inputs
+            if i < len(inputs):
+                stack[-1] = (node, i + 1)
+                child = inputs[i]
+                if id(child) not in done:
+                    done.add(id(child))
+                    stack.append((child, 0))
+            else:
+                stack.pop()
+                order.append(node)
+    return order
+
+
+def substitute(outputs: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
+    """`outputs` with every node of `replacement` exchanged for its image; what does not depend on them is shared."""
+    outputs = list(outputs)
+    image: dict[Node, Node] = dict(replacement)
+    for node in toposort(outputs, stop=set(replacement)):
+        if node not in image:
+            inputs = tuple(image[i] for i in node.inputs)
+            same = all(a is b for a, b in zip(inputs, node.inputs))
+            image[node] = node if same else Node(node.prim, inputs, node.params, node.type, node.where)
+    return [image[o] for o in outputs]
+
+
+def static_type(array: np.ndarray[Any, Any]) -> TensorType:
+    """The type of a NumPy array."""
+    from mycel.dtype import from_any
+
+    return tensor_type(tuple(int(d) for d in array.shape), from_any(array.dtype))

@@ -1,0 +1,1 @@
+"""Loop nests, the form of generated code."""

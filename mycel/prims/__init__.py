@@ -1,0 +1,1 @@
+"""The primitives, one record each, and their registry."""

@@ -1,0 +1,277 @@
+"""What a primitive is, and the registry of all of them.
+
+A primitive is one record: how types are inferred, its derivative, its batching, its definition in simpler primitives, a NumPy reference, and
+samples for the contract test. Applying one to nodes gives a node; rules are written in the same applications, so that a rule's
+result can be differentiated, batched and compiled again.
+
+    infer(*types, **params)                 -> type, or a tuple of types
+    vjp(ct, out, *inputs, **params)         -> one cotangent, or None, for each input; for several outputs `ct` and `out` are
+                                               tuples (a `ct` may be None)
+    batch(size, values, axes, **params)     -> (value, axis), or tuples of both; axes[i] is None where value i is not batched
+    expand(*inputs, **params)               -> node, or a tuple of nodes
+    reference(*arrays, **params)            -> array, or a tuple of arrays
+
+A record without `vjp` is differentiated, and one without `batch` batched, through `expand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel.dtype import DType, from_any
+from mycel.errors import ShapeError
+from mycel.ir.dims import Dim, DimLike
+from mycel.ir.graph import Node
+from mycel.ir.types import TensorType, Type, tensor_type
+
+__all__ = [
+    "Literal",
+    "Primitive",
+    "REGISTRY",
+    "Sample",
+    "broadcast_shapes",
+    "constant",
+    "freeze",
+    "get_item",
+    "normalize_axes",
+    "normalize_axis",
+    "register",
+]
+
+Array = np.ndarray[Any, Any]
+NodeOrNodes = Union[Node, tuple[Node, ...]]
+
+
+class Literal:
+    """A NumPy array as a hashable, immutable parameter."""
+
+    __slots__ = ("array", "_hash")
+
+    def __init__(self, array: Array) -> None:
+        self.array = np.array(array, copy=True, order="C")
+        self.array.setflags(write=False)
+        self._hash = hash((self.array.dtype.str, self.array.shape, self.array.tobytes()))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Literal)
+            and self._hash == other._hash
+            and self.array.dtype == other.array.dtype
+            and self.array.shape == other.array.shape
+            and self.array.tobytes() == other.array.tobytes()
+        )
+
+    def __repr__(self) -> str:
+        return str(self.array.item()) if self.array.ndim == 0 else f"array{list(self.array.shape)}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One case for the contract test: input shapes (or arrays) and parameters.
+
+    `domain` limits random floats to an interval, `integers` random integers to ``range(*integers)``. `dtypes` names the types to try, by input
+    where it is a tuple of tuples. An array in `shapes` is passed as it is.
+    """
+
+    shapes: tuple[Any, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    domain: tuple[float, float] = (-2.0, 2.0)
+    integers: tuple[int, int] = (-5, 6)
+    dtypes: Optional[tuple[str, ...]] = None
+    differentiable: bool = True
+
+
+@dataclass(eq=False)
+class Primitive:
+    """The record of one primitive; see the module's description for the form of each rule."""
+
+    name: str
+    infer: Callable[..., Any]
+    reference: Optional[Callable[..., Any]] = None
+    vjp: Optional[Callable[..., Any]] = None
+    batch: Optional[Callable[..., Any]] = None
+    expand: Optional[Callable[..., Any]] = None
+    samples: tuple[Sample, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    elementwise: bool = False
+    effect: bool = False
+    doc: str = ""
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def __reduce__(self) -> Any:
+        return (_find, (self.name,))
+
+    def node(self, *inputs: Node, **params: Any) -> Node:
+        """The application as one node, whose type is a tuple where there are several outputs."""
+        return Node(self, inputs, params, self.infer(*[n.type for n in inputs], **params))
+
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        """Apply to nodes and Python scalars (which take the type of the first node): a node, or a tuple of them."""
+        node = self.node(*_as_nodes(inputs), **params)
+        return outputs_of(node)
+
+
+def outputs_of(node: Node) -> Any:
+    """The node itself, or one node for each output where there are several."""
+    if isinstance(node.type, tuple):
+        return tuple(Node(GET_ITEM, (node,), {"index": i}, t, node.where) for i, t in enumerate(node.type))
+    return node
+
+
+def _as_nodes(inputs: Sequence[Any]) -> list[Node]:
+    if all(type(i) is Node for i in inputs):
+        return list(inputs)
+    like = next((i.type.dtype for i in inputs if isinstance(i, Node) and isinstance(i.type, TensorType)), None)
+    return [i if isinstance(i, Node) else constant(i, like) for i in inputs]
+
+
+REGISTRY: dict[str, Primitive] = {}
+
+
+def register(primitive: Primitive) -> Primitive:
+    """Enter a primitive into the registry; its name must be new."""
+    if primitive.name in REGISTRY:
+        raise ValueError(f"a primitive named {primitive.name!r} exists already")
+    REGISTRY[primitive.name] = primitive
+    return primitive
+
+
+def _find(name: str) -> Primitive:
+    return REGISTRY[name]
+
+
+def freeze(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Parameters as a hashable key."""
+    return tuple(sorted(params.items()))
+
+
+# Two primitives of the representation itself.
+
+
+def _constant_infer(*, value: Literal) -> TensorType:
+    return tensor_type(value.array.shape, from_any(value.array.dtype))
+
+
+CONSTANT = register(
+    Primitive(
+        "constant",
+        _constant_infer,
+        reference=lambda *, value: value.array,
+        vjp=lambda ct, out, **_: (),
+        doc="A literal array.",
+    )
+)
+
+
+def constant(value: Any, dtype: Optional[DType] = None) -> Node:
+    """A literal node from a scalar or array."""
+    if isinstance(value, Dim):
+        from mycel.prims.shape import size_node
+
+        return size_node(value, dtype)
+    array = np.asarray(value, dtype=None if dtype is None else dtype.numpy)
+    literal = Literal(array)
+    return Node(CONSTANT, (), {"value": literal}, _constant_infer(value=literal))
+
+
+def _get_item_vjp(ct: Node, out: Node, whole: Node, *, index: int) -> Any:
+    raise AssertionError("gradients of tuples are gathered by the transform")
+
+
+GET_ITEM = register(
+    Primitive(
+        "get_item",
+        lambda whole, *, index: whole[index],
+        reference=lambda whole, *, index: whole[index],
+        vjp=_get_item_vjp,
+        doc="One of the outputs of a node that has several.",
+    )
+)
+
+
+def get_item(whole: Node, index: int) -> Node:
+    return Node(GET_ITEM, (whole,), {"index": index}, whole.type[index], whole.where)
+
+
+# Shape arithmetic that many rules share.
+
+
+def broadcast_shapes(*shapes: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
+    """The common shape by NumPy's rule; ShapeError where there is none."""
+    rank = max((len(s) for s in shapes), default=0)
+    result: list[DimLike] = []
+    for axis in range(-rank, 0):
+        size: DimLike = 1
+        for s in shapes:
+            if len(s) >= -axis and s[axis] != 1:
+                if size != 1 and s[axis] != size:
+                    raise ShapeError(f"shapes {' and '.join(map(_show, shapes))} do not broadcast: "
+                                     f"sizes {size} and {s[axis]} at axis {axis} differ and neither is 1")  # fmt: skip
+                size = s[axis]
+        result.append(size)
+    return tuple(result)
+
+
+def _show(shape: Iterable[DimLike]) -> str:
+    items = tuple(shape)
+    return "(" + ", ".join(map(str, items)) + (",)" if len(items) == 1 else ")")
+
+
+def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
+    """`axis` counted from the front; ShapeError outside [-rank, rank)."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{name} {axis} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})")
+    return axis % rank
+
+
+def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
+    """Axes (None: all; an int; a sequence) counted from the front, in order, without repeats."""
+    if axes is None:
+        return tuple(range(rank))
+    if isinstance(axes, (int, np.integer)):
+        axes = (int(axes),)
+    result = sorted(normalize_axis(int(a), rank) for a in axes)
+    if len(set(result)) != len(result):
+        raise ShapeError(f"axes {tuple(axes)} name a dimension twice")
+    return tuple(result)
+
+
+def same_dtype(name: str, *types: TensorType) -> DType:
+    """The one element type of `types`; TypeError where they differ."""
+    for t in types[1:]:
+        if t.dtype is not types[0].dtype:
+            raise TypeError(f"{name}: element types {', '.join(x.dtype.name for x in types)} differ; cast one of them")
+    return types[0].dtype
+
+
+def need_kind(name: str, kinds: str, *types: TensorType) -> None:
+    """TypeError unless each type's kind is one of `kinds`."""
+    for t in types:
+        if t.dtype.kind not in kinds:
+            words = {"b": "boolean", "i": "signed integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
+            raise TypeError(f"{name} takes {', '.join(words[k] for k in kinds)} tensors, not {t.dtype.name}")
+
+
+def batch_elementwise(primitive: Primitive, size: int, values: Sequence[Node], axes: Sequence[Optional[int]], params: Any) -> Any:
+    """The batch rule of element-wise primitives: batch axes go to the front and ranks are aligned behind them."""
+    from mycel.prims import shape as S
+
+    rank = max((v.type.rank - (a is not None) for v, a in zip(values, axes)), default=0)
+    aligned = []
+    for v, a in zip(values, axes):
+        if a is not None:
+            v = S.move_axis(v, a, 0)
+            missing = rank - (v.type.rank - 1)
+            if missing:
+                v = S.reshape(v, (v.shape[0],) + (1,) * missing + tuple(v.shape[1:]))
+        aligned.append(v)
+    return primitive(*aligned, **params), 0

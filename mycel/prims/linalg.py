@@ -1,0 +1,77 @@
+"""Matrix product. Leading dimensions broadcast; derivatives are again products, with transposed operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel.errors import ShapeError
+from mycel.ir.graph import Node
+from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import shape as S
+from mycel.prims.base import Primitive, Sample, broadcast_shapes, register, same_dtype
+from mycel.prims.elementwise import FLOATS, unbroadcast
+
+
+def _infer(a: TensorType, b: TensorType) -> TensorType:
+    if a.rank < 2 or b.rank < 2:
+        raise ShapeError(f"matmul: operands need at least 2 dimensions: {a} @ {b}")
+    dtype = same_dtype("matmul", a, b)
+    if a.shape[-1] != b.shape[-2]:
+        hint = "; transpose the second argument?" if a.shape[-1] == b.shape[-1] else ""
+        raise ShapeError(f"matmul: inner dimensions differ: {_show(a)} @ {_show(b)}{hint}")
+    return tensor_type(broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1]), dtype)
+
+
+def _show(t: TensorType) -> str:
+    return "(" + ", ".join(map(str, t.shape)) + ")"
+
+
+def _reference(a: Any, b: Any) -> Any:
+    if a.dtype.itemsize == 2 and a.dtype.kind not in "iu":
+        return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    return np.matmul(a, b)
+
+
+def swap_last(x: Node) -> Node:
+    """The last two axes exchanged."""
+    r = x.type.rank
+    return S.transpose(x, (*range(r - 2), r - 1, r - 2))
+
+
+def _vjp(ct: Node, out: Node, a: Node, b: Node) -> tuple[Any, Any]:
+    if not a.dtype.is_differentiable:
+        return None, None
+    return unbroadcast(matmul(ct, swap_last(b)), a), unbroadcast(matmul(swap_last(a), ct), b)
+
+
+def _batch(size: Any, values: Any, axes: Any) -> Any:
+    rank = max(v.type.rank - (ax is not None) for v, ax in zip(values, axes))
+    moved = []
+    for v, ax in zip(values, axes):
+        if ax is not None:
+            v = S.move_axis(v, ax, 0)
+            v = S.reshape(v, (v.shape[0],) + (1,) * (rank - v.type.rank + 1) + tuple(v.shape[1:]))
+        moved.append(v)
+    return matmul(*moved), 0
+
+
+matmul = register(
+    Primitive(
+        "matmul",
+        _infer,
+        _reference,
+        _vjp,
+        _batch,
+        samples=(
+            Sample(((3, 4), (4, 5))),
+            Sample(((2, 3, 4), (4, 2))),
+            Sample(((2, 1, 3, 4), (5, 4, 2))),
+            Sample(((0, 4), (4, 2))),
+            Sample(((2, 0), (0, 3))),
+        ),
+        dtypes=(*FLOATS, "int32", "int64"),
+        doc="a @ b over the last two axes; the other axes broadcast; 16-bit floats accumulate in float32.",
+    )
+)

@@ -1,0 +1,157 @@
+"""Reductions over axes. Sums of 16-bit floats accumulate in float32; reductions over nothing give the operation's identity.
+
+`max` and `min` share their derivative equally among equal extremes. NaN wins in `max` and `min`. Integer sums keep their type (modular).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.dtype import bool_, int32
+from mycel.errors import ShapeError
+from mycel.ir.dims import product
+from mycel.ir.graph import Node
+from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.base import Primitive, Sample, need_kind, normalize_axis, register
+
+Axes = tuple[int, ...]
+
+
+def reduced_shape(x: TensorType, axes: Axes, keepdims: bool) -> tuple[Any, ...]:
+    """The shape after reducing `axes` (counted from the front)."""
+    for a in axes:
+        if not 0 <= a < x.rank:
+            raise ShapeError(f"axis {a} is out of range for {x}")
+    if keepdims:
+        return tuple(1 if i in axes else d for i, d in enumerate(x.shape))
+    return tuple(d for i, d in enumerate(x.shape) if i not in axes)
+
+
+def restore(y: Node, x: Node, axes: Axes) -> Node:
+    """A reduced value with its axes back as size 1, so that it broadcasts against `x`."""
+    return S.reshape(y, tuple(1 if i in axes else d for i, d in enumerate(x.shape)))
+
+
+def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def rule(size: Any, values: Any, batch_axes: Any, *, axes: Axes, keepdims: bool) -> Any:
+        x = S.move_axis(values[0], batch_axes[0], 0)
+        return primitive()(x, axes=tuple(a + 1 for a in axes), keepdims=keepdims), 0
+
+    return rule
+
+
+def _reference(function: Any, identity: Any) -> Callable[..., Any]:
+    def run(x: Any, *, axes: Axes, keepdims: bool) -> Any:
+        kind = x.dtype
+        wide = x.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iub" else x
+        with np.errstate(all="ignore"):
+            start = {} if identity is None else {"initial": identity(wide.dtype)}
+            return np.asarray(function(wide, axis=axes, keepdims=keepdims, **start)).astype(kind)
+
+    return run
+
+
+def _lowest(kind: Any) -> Any:
+    return -np.inf if kind.kind == "f" else (False if kind.kind == "b" else np.iinfo(kind).min)
+
+
+def _highest(kind: Any) -> Any:
+    return np.inf if kind.kind == "f" else (True if kind.kind == "b" else np.iinfo(kind).max)
+
+
+def _define(name: str, function: Any, identity: Any, vjp: Any, kinds: str, doc: str) -> Primitive:
+    def infer(x: TensorType, *, axes: Axes, keepdims: bool) -> TensorType:
+        need_kind(name, kinds, x)
+        return tensor_type(reduced_shape(x, axes, keepdims), x.dtype)
+
+    dtypes = tuple(n for n in (*E.NUMBERS, "bool") if E._kind(n) in kinds)
+    samples = tuple(
+        Sample((shape,), {"axes": axes, "keepdims": keep})
+        for shape, axes, keep in (
+            ((2, 3, 4), (1,), False), ((2, 3, 4), (0, 2), True), ((5,), (0,), False), ((3, 4), (0,), False),
+            ((2, 3), (), False), ((), (), False), ((2, 0), (1,), False), ((2, 37), (1,), False),
+        )
+    )  # fmt: skip
+    primitive = Primitive(
+        name, infer, _reference(function, identity), vjp, _batch(lambda: primitive), None, samples, dtypes, doc=doc
+    )
+    return register(primitive)
+
+
+def _extreme_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Optional[Node]]:
+    if not x.dtype.is_differentiable:
+        return (None,)
+    hit = E.cast(E.eq(x, restore(out, x, axes)), dtype=x.dtype)
+    count = reduce_sum(hit, axes=axes, keepdims=True)
+    return (E.mul(restore(ct, x, axes), E.div(hit, count)),)
+
+
+def _prod_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Optional[Node]]:
+    # The product of the others is out / x except where x holds zeros: with one zero only that element has a
+    # derivative, the product of the rest; with more there is none.
+    if not x.dtype.is_differentiable:
+        return (None,)
+    zero = E.eq(x, 0.0)
+    zeros = reduce_sum(E.cast(zero, dtype=x.dtype), axes=axes, keepdims=True)
+    rest = reduce_prod(E.select(zero, 1.0, x), axes=axes, keepdims=True)
+    alone = E.select(zero, E.select(E.eq(zeros, 1.0), rest, 0.0), 0.0)
+    others = E.select(E.eq(zeros, 0.0), E.div(rest, E.select(zero, 1.0, x)), alone)
+    return (E.mul(restore(ct, x, axes), others),)
+
+
+def _sum_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tuple[Node]:
+    return (S.broadcast_to(restore(ct, x, axes), x.shape),)
+
+
+reduce_sum = _define("reduce_sum", np.sum, lambda k: k.type(0), _sum_vjp, "ifuc", "The sum over axes; integers wrap.")
+reduce_max = _define("reduce_max", np.max, _lowest, _extreme_vjp, "ifub", "The largest over axes.")
+reduce_min = _define("reduce_min", np.min, _highest, _extreme_vjp, "ifub", "The smallest over axes.")
+reduce_prod = _define("reduce_prod", np.prod, lambda k: k.type(1), _prod_vjp, "ifu", "The product over axes.")
+reduce_any = _define("reduce_any", np.any, None, lambda ct, out, x, **_: (None,), "b", "Whether any holds.")
+reduce_all = _define("reduce_all", np.all, None, lambda ct, out, x, **_: (None,), "b", "Whether all hold.")
+
+
+def _define_arg(name: str, function: Any, doc: str) -> Primitive:
+    def infer(x: TensorType, *, axis: int) -> TensorType:
+        normalize_axis(axis, x.rank)
+        if x.shape[axis] == 0:
+            raise ShapeError(f"{name} over axis {axis} of {x}: there is nothing to choose from")
+        return tensor_type(x.shape[:axis] + x.shape[axis + 1 :], int32)
+
+    def reference(x: Any, *, axis: int) -> Any:
+        return function(x, axis=axis).astype(np.int32)
+
+    def batch(size: Any, values: Any, axes: Any, *, axis: int) -> Any:
+        return primitive(S.move_axis(values[0], axes[0], 0), axis=axis + 1), 0
+
+    primitive = Primitive(
+        name, infer, reference, lambda ct, out, x, **_: (None,), batch, None,
+        (Sample(((2, 5),), {"axis": 1}), Sample(((4, 3),), {"axis": 0}), Sample(((2, 3, 2),), {"axis": 1})),
+        (*E.NUMBERS,), doc=doc,
+    )  # fmt: skip
+    return register(primitive)
+
+
+argmax = _define_arg("argmax", np.argmax, "The int32 index of the first largest along an axis; the first NaN wins.")
+argmin = _define_arg("argmin", np.argmin, "The int32 index of the first smallest along an axis; the first NaN wins.")
+
+
+def count(x: Node, axes: Axes) -> Any:
+    """How many elements a reduction of `x` over `axes` joins."""
+    return product(x.shape[a] for a in axes)
+
+
+def reduce_mean(x: Node, *, axes: Axes, keepdims: bool = False) -> Node:
+    """The mean over axes, as the sum divided by the count."""
+    return E.div(reduce_sum(x, axes=axes, keepdims=keepdims), S.constant_like(count(x, axes), x))  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "argmax", "argmin", "bool_", "count", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_prod", "reduce_sum", "reduced_shape", "restore",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Functions from graphs to graphs."""
