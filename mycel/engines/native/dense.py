@@ -1,0 +1,46 @@
+"""oneDNN for the native engine: the narrow binding through which matrix products and convolutions run.
+
+Each builder takes descriptions of buffers with fixed shapes and returns a `Plan`: oneDNN primitives with all that generated
+code needs to execute them. Plans are cached by their arguments and the number of threads.
+
+The parts: `dense_library` finds and declares the C interface, `dense_plan` holds plans and how they are assembled,
+`dense_matmul` and `dense_conv` are the builders.
+"""
+
+from __future__ import annotations
+
+from mycel.engines.native.dense_conv import conv_backward_data, conv_backward_weights, conv_forward
+from mycel.engines.native.dense_library import (
+    Unavailable,
+    adopt_threads,
+    available,
+    max_threads,
+    set_num_threads,
+    stream,
+    symbols,
+    version,
+    why_unavailable,
+)
+from mycel.engines.native.dense_matmul import matmul
+from mycel.engines.native.dense_plan import Call, Operand, Plan, PostOperation, Unsupported
+
+__all__ = [
+    "Call",
+    "Operand",
+    "Plan",
+    "PostOperation",
+    "Unavailable",
+    "Unsupported",
+    "adopt_threads",
+    "available",
+    "conv_backward_data",
+    "conv_backward_weights",
+    "conv_forward",
+    "matmul",
+    "max_threads",
+    "set_num_threads",
+    "stream",
+    "symbols",
+    "version",
+    "why_unavailable",
+]

@@ -1,0 +1,337 @@
+"""Convolutions and their two gradients through oneDNN, for any strides of the operands.
+
+Definitions (cross-correlation, as in neural networks): with d spatial dimensions, groups g and dilation 1 for a dense kernel,
+dst[n, o, y] = bias[o] + sum over c, k of src[n, c', y * stride + k * dilation - padding_low] * weights[o, c, k], where
+c' = c + (the group of o) * C / g. The gradients are the two transposes of this bilinear map.
+
+Weights take the layout that oneDNN likes best, by a reorder before the call (after it, for their gradient). The other
+operands keep their layout if oneDNN has a fast kernel for it, else they too are reordered. Where dimensions have size 1 one
+memory has several readings (channels first, channels last), and each is tried. Where there is only a plain loop for 16-bit
+operands, they are computed in float32.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mycel.engines.native import dense_library as dnnl
+from mycel.engines.native.dense_plan import (
+    Assembly,
+    Attempt,
+    Operand,
+    Plan,
+    PostOperation,
+    cached,
+    check_operands,
+    choose,
+    construct,
+    dims,
+    post_operands,
+)
+
+
+ARGUMENT_AND_QUERY = {
+    "src": (dnnl.ARG_SRC, dnnl.QUERY_SRC),
+    "weights": (dnnl.ARG_WEIGHTS, dnnl.QUERY_WEIGHTS),
+    "dst": (dnnl.ARG_DST, dnnl.QUERY_DST),
+    "diff_src": (dnnl.ARG_DIFF_SRC, dnnl.QUERY_DIFF_SRC),
+    "diff_weights": (dnnl.ARG_DIFF_WEIGHTS, dnnl.QUERY_DIFF_WEIGHTS),
+    "diff_dst": (dnnl.ARG_DIFF_DST, dnnl.QUERY_DIFF_DST),
+}
+VECTOR_ARGUMENT = {"bias": dnnl.ARG_BIAS, "diff_bias": dnnl.ARG_DIFF_BIAS}
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One of the three primitives: the buffers in the order in which its constructor takes them, and those it writes."""
+
+    name: str
+    constructor: str
+    src: str
+    weights: str
+    vector: str | None
+    dst: str
+    outputs: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.src, self.weights, self.vector, self.dst) if name)
+
+
+FORWARD = Direction(
+    "conv_forward", "dnnl_convolution_forward_primitive_desc_create", "src", "weights", "bias", "dst", ("dst",)
+)
+BACKWARD_DATA = Direction(
+    "conv_backward_data",
+    "dnnl_convolution_backward_data_primitive_desc_create",
+    "diff_src",
+    "weights",
+    None,
+    "diff_dst",
+    ("diff_src",),
+)
+BACKWARD_WEIGHTS = Direction(
+    "conv_backward_weights",
+    "dnnl_convolution_backward_weights_primitive_desc_create",
+    "src",
+    "diff_weights",
+    "diff_bias",
+    "diff_dst",
+    ("diff_weights", "diff_bias"),
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """How the kernel moves: per spatial dimension, the strides, the padding on both sides and the dilation."""
+
+    strides: tuple[int, ...]
+    padding_low: tuple[int, ...]
+    padding_high: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+    def arguments(self) -> tuple[object, ...]:
+        """strides, dilates (0 for a dense kernel), padding_l and padding_r, as oneDNN takes them."""
+        dilates = [dilation - 1 for dilation in self.dilation]
+        return dims(self.strides), dims(dilates), dims(self.padding_low), dims(self.padding_high)
+
+
+def conv_forward(
+    src: Operand,
+    weights: Operand,
+    dst: Operand,
+    *,
+    strides: Sequence[int],
+    padding_low: Sequence[int],
+    padding_high: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    bias: Operand | None = None,
+    post: Sequence[PostOperation] = (),
+) -> Plan:
+    """A plan of `dst = post(convolution(src, weights) + bias)`: buffers src, weights, dst, bias, post{i}.
+
+    `src` is (N, C, *spatial), `weights` (O, C / groups, *kernel), `dst` (N, O, *spatial), `bias` (O,), with 1 to 3 spatial
+    dimensions; a binary operand in `post` broadcasts to `dst`. For channels-last data the strides say so. See
+    `matmul` for `post`. Element types: float32; bfloat16 and float16 with a result of the same type or float32.
+
+    Raises ValueError if the shapes do not fit, Unsupported if oneDNN refuses them.
+
+    >>> image, kernel = Operand.dense((1, 3, 8, 8), "float32"), Operand.dense((4, 3, 3, 3), "float32")
+    >>> result = Operand.dense((1, 4, 6, 6), "float32")
+    >>> plan = conv_forward(image, kernel, result, strides=(1, 1), padding_low=(0, 0), padding_high=(0, 0),
+    ...                     dilation=(1, 1), groups=1)
+    >>> plan.flops
+    7776
+    """
+    operands = {"src": src, "weights": weights, "dst": dst}
+    if bias is not None:
+        operands["bias"] = bias
+    window = Window(tuple(strides), tuple(padding_low), tuple(padding_high), tuple(dilation), groups)
+    return _convolution(FORWARD, tuple(operands.items()), window, tuple(tuple(entry) for entry in post))
+
+
+def conv_backward_data(
+    diff_dst: Operand,
+    weights: Operand,
+    diff_src: Operand,
+    *,
+    strides: Sequence[int],
+    padding_low: Sequence[int],
+    padding_high: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Plan:
+    """A plan of the gradient by `src`: buffers diff_dst, weights, diff_src, shaped as dst, weights, src of `conv_forward`.
+
+    This is also the transposed convolution. Raises as `conv_forward` does.
+    """
+    operands = {"diff_dst": diff_dst, "weights": weights, "diff_src": diff_src}
+    window = Window(tuple(strides), tuple(padding_low), tuple(padding_high), tuple(dilation), groups)
+    return _convolution(BACKWARD_DATA, tuple(operands.items()), window, ())
+
+
+def conv_backward_weights(
+    src: Operand,
+    diff_dst: Operand,
+    diff_weights: Operand,
+    *,
+    strides: Sequence[int],
+    padding_low: Sequence[int],
+    padding_high: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    diff_bias: Operand | None = None,
+) -> Plan:
+    """A plan of the gradient by `weights`, and by `bias` if `diff_bias` is given: buffers src, diff_dst, diff_weights, diff_bias.
+
+    The shapes are those of src, dst, weights and bias of `conv_forward`. Raises as `conv_forward` does.
+    """
+    operands = {"src": src, "diff_dst": diff_dst, "diff_weights": diff_weights}
+    if diff_bias is not None:
+        operands["diff_bias"] = diff_bias
+    window = Window(tuple(strides), tuple(padding_low), tuple(padding_high), tuple(dilation), groups)
+    return _convolution(BACKWARD_WEIGHTS, tuple(operands.items()), window, ())
+
+
+@cached
+def _convolution(
+    direction: Direction, named: tuple[tuple[str, Operand], ...], window: Window, post: tuple[PostOperation, ...]
+) -> Plan:
+    second_operands = post_operands(direction.name, post)
+    operands = {**dict(named), **second_operands}
+    check_operands(direction.name, operands)
+    _check_shapes(direction, operands, window)
+    assembly = Assembly(operands)
+    binary = {name: assembly.describe(operand) for name, operand in second_operands.items()}
+    indices = {name: int(name.removeprefix("post")) for name in binary}
+    attributes = assembly.attributes(post, {indices[name]: descriptor for name, descriptor in binary.items()})
+
+    def attempts() -> Iterator[Attempt]:
+        for given, wanted, dtype in _layouts(direction, operands, assembly, window):
+            order = [wanted.get(name) for name in direction.order]
+            arguments: tuple[object, ...] = (
+                dnnl.library().engine,
+                dnnl.CONVOLUTION_DIRECT,
+                *order,
+                *window.arguments(),
+            )
+            if direction is FORWARD:
+                arguments = (arguments[0], dnnl.FORWARD_TRAINING, *arguments[1:], attributes)
+            else:
+                hint = _forward_hint(direction, operands, assembly, window, dtype)
+                if not hint:
+                    continue
+                arguments = (*arguments, hint, attributes)
+            yield Attempt({**given, **binary}, {**wanted, **binary}, direction.constructor, arguments)
+
+    attempt, descriptor = choose(direction.name, operands, assembly, attempts())
+    wanted = dict(attempt.wanted)
+    roles = {name: VECTOR_ARGUMENT[name] for name in operands if name in VECTOR_ARGUMENT}
+    roles |= {name: dnnl.argument_of_post_operation(index) for name, index in indices.items()}
+    for name in (direction.src, direction.weights, direction.dst):
+        roles[name], query = ARGUMENT_AND_QUERY[name]
+        wanted[name] = dnnl.library().c.dnnl_primitive_desc_query_md(descriptor, query, 0)
+    inputs = {name: role for name, role in roles.items() if name not in direction.outputs}
+    outputs = {name: role for name, role in roles.items() if name in direction.outputs}
+    accumulate = any(entry[0] == "sum" for entry in post)
+    assembly.add_between(direction.name, descriptor, inputs, outputs, attempt.given, wanted, accumulate)
+    weights, dst = operands[direction.weights].shape, operands[direction.dst].shape
+    return assembly.finish(2 * math.prod(dst) * math.prod(weights[1:]))
+
+
+def _layouts(
+    direction: Direction, operands: dict[str, Operand], assembly: Assembly, window: Window
+) -> Iterator[tuple[dict[str, int], dict[str, int], str]]:
+    """The layouts to try: what the buffers have, what the primitive is asked for, and the element type of the latter."""
+    data = (direction.src, direction.dst)
+    shaped = {name: operands[name] for name in data}
+    weights = _grouped(operands[direction.weights], window.groups)
+    vectors = {name: assembly.describe(operand) for name, operand in operands.items() if name in VECTOR_ARGUMENT}
+    forms = {name: _readings(operand) for name, operand in shaped.items()}
+    described = {(name, form): assembly.describe(form) for name in data for form in forms[name]}
+    weights_given, weights_any = assembly.describe(weights), assembly.describe_any(weights)
+    dtype = operands[direction.dst].dtype
+    anything = {name: assembly.describe_any(operand) for name, operand in shaped.items()}
+
+    for chosen in ((), (direction.src,), (direction.dst,), data):
+        for readings in itertools.product(*(forms[name][:1] if name in chosen else forms[name] for name in data)):
+            given = {name: described[name, form] for name, form in zip(data, readings)}
+            wanted = {name: anything[name] if name in chosen else given[name] for name in data}
+            given, wanted = {**given, direction.weights: weights_given}, {**wanted, direction.weights: weights_any}
+            yield {**given, **vectors}, {**wanted, **vectors}, dtype
+
+    narrow = {**operands, direction.weights: weights}
+    wide = {name: _widened(operand) for name, operand in narrow.items() if name in given or name in vectors}
+    if any(wide[name] != narrow[name] for name in wide):
+        wanted = {
+            name: assembly.describe(operand) if name in vectors else assembly.describe_any(operand)
+            for name, operand in wide.items()
+        }
+        yield {**given, **vectors}, wanted, "float32"
+
+
+def _widened(operand: Operand) -> Operand:
+    return replace(operand, dtype="float32") if operand.dtype in ("bfloat16", "float16") else operand
+
+
+def _readings(operand: Operand) -> list[Operand]:
+    """The same memory with the strides of its dimensions of size 1 as in channels-first and in channels-last data."""
+    rank = len(operand.shape)
+    found = []
+    for order in (range(rank), (0, *range(2, rank), 1)):
+        strides, step = list(operand.strides), 1
+        for axis in reversed(order):
+            if operand.shape[axis] == 1:
+                strides[axis] = step
+            step = max(step, strides[axis] * operand.shape[axis])
+        reading = replace(operand, strides=tuple(strides))
+        if reading not in found:
+            found.append(reading)
+    return found
+
+
+def _grouped(weights: Operand, groups: int) -> Operand:
+    """Weights as oneDNN takes them, with a dimension for the groups in front if there are several."""
+    if groups == 1:
+        return weights
+    per_group = weights.shape[0] // groups
+    shape = (groups, per_group, *weights.shape[1:])
+    return Operand(shape, (per_group * weights.strides[0], *weights.strides), weights.dtype)
+
+
+def _forward_hint(
+    direction: Direction, operands: dict[str, Operand], assembly: Assembly, window: Window, dtype: str
+) -> int:
+    """The forward primitive that the gradients of oneDNN ask for, in `dtype` throughout; 0 if there is none."""
+    shaped = [operands[direction.src], _grouped(operands[direction.weights], window.groups), operands[direction.dst]]
+    src, weights, dst = (assembly.describe_any(replace(operand, dtype=dtype)) for operand in shaped)
+    hint, status = construct(
+        FORWARD.constructor,
+        dnnl.library().engine,
+        dnnl.FORWARD_TRAINING,
+        dnnl.CONVOLUTION_DIRECT,
+        src,
+        weights,
+        None,
+        dst,
+        *window.arguments(),
+        None,
+    )
+    return 0 if status else assembly.handles.hold("dnnl_primitive_desc_destroy", hint)
+
+
+def _check_shapes(direction: Direction, operands: dict[str, Operand], window: Window) -> None:
+    src, weights, dst = (operands[name].shape for name in (direction.src, direction.weights, direction.dst))
+    spatial = len(src) - 2
+    moves = (window.strides, window.padding_low, window.padding_high, window.dilation)
+    reason = None
+    if not 1 <= spatial <= 3 or len(weights) != len(src) or len(dst) != len(src):
+        reason = "1 to 3 spatial dimensions are supported, the same number in all operands"
+    elif any(len(values) != spatial for values in moves):
+        reason = f"strides, padding_low, padding_high and dilation need {spatial} values each"
+    elif min(window.strides) < 1 or min(window.dilation) < 1 or window.groups < 1:
+        reason = "strides, dilation and groups must be at least 1"
+    elif src[1] != weights[1] * window.groups or dst[1] != weights[0] or weights[0] % window.groups:
+        reason = f"the channels do not fit {window.groups} groups"
+    elif src[0] != dst[0]:
+        reason = "the batch sizes differ"
+    else:
+        for size, kernel, stride, low, high, dilation, have in zip(src[2:], weights[2:], *moves, dst[2:]):
+            room = size + low + high - dilation * (kernel - 1) - 1
+            if have != room // stride + 1:
+                reason = f"the spatial shape of {direction.dst} should have {room // stride + 1} where it has {have}"
+    for name, operand in operands.items():
+        if name in VECTOR_ARGUMENT and operand.shape != (weights[0],):
+            reason = f"{name} must have one value per output channel"
+        if name.startswith("post") and (
+            len(operand.shape) != len(dst) or any(size not in (1, full) for size, full in zip(operand.shape, dst))
+        ):
+            reason = f"{name} does not broadcast to {direction.dst}"
+    if reason:
+        shapes = ", ".join(f"{name} {operand.shape}" for name, operand in operands.items())
+        raise ValueError(f"{direction.name}: {reason}: {shapes}; {window}")

@@ -1,0 +1,212 @@
+"""Batched matrix multiplication through oneDNN, for any strides.
+
+The shapes are first brought to the fewest dimensions: batch dimensions of size 1 go, neighbours that are contiguous (or
+broadcast) in every operand merge, and a batch over which the second operand is broadcast becomes more rows of the first.
+A result whose columns are contiguous is computed as the transpose of the product of the transposes.
+
+oneDNN takes any layout, but some only in plain loops. Then the operands in the way are repacked through temporaries, as few
+bytes as will do, and 16-bit operands that the processor has no kernel for are computed in float32.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from mycel.engines.native import dense_library as dnnl
+from mycel.engines.native.dense_plan import (
+    Assembly,
+    Attempt,
+    Operand,
+    Plan,
+    PostOperation,
+    cached,
+    check_operands,
+    choose,
+    post_operands,
+)
+
+Dimension = tuple[int, int]
+Column = dict[str, Dimension]
+
+
+def matmul(
+    a: Operand, b: Operand, out: Operand, bias: Operand | None = None, post: Sequence[PostOperation] = ()
+) -> Plan:
+    """A plan of `out = post(a @ b + bias)`, with the buffers a, b, out, bias, and post{i} for a binary post[i].
+
+    `a` is (..., M, K), `b` (..., K, N), `out` (..., M, N) with the full batch shape; a batch dimension of `a` or `b` may be
+    absent, of size 1, or have stride 0, and is then broadcast. `bias` and binary operands broadcast to `out`.
+    Element types: float32; bfloat16 and float16 with a result of the same type or float32; int8 or uint8 times int8 to int32.
+    `post` holds, in the order of application, ('relu',), ('relu', negative slope), ('gelu_erf',), ('tanh',),
+    ('sum', scale), which adds scale times what `out` held, and ('binary_add', Operand).
+
+    Raises ValueError if the shapes do not fit, Unsupported if oneDNN refuses them.
+
+    >>> plan = matmul(Operand.dense((2, 3), "float32"), Operand.dense((3, 4), "float32"), Operand.dense((2, 4), "float32"))
+    >>> plan.flops
+    48
+    """
+    return _matmul(a, b, out, bias, tuple(tuple(entry) for entry in post))
+
+
+@cached
+def _matmul(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple[PostOperation, ...]) -> Plan:
+    operands = {"a": a, "b": b, "out": out}
+    if bias is not None:
+        operands["bias"] = bias
+    operands |= post_operands("matmul", post)
+    check_operands("matmul", operands)
+    _check_shapes(operands)
+    layouts = _collapse(operands)
+    first, second = "a", "b"
+    if layouts["out"].strides[-1] != 1 and layouts["out"].strides[-2] == 1:
+        layouts = {name: _transposed(layout) for name, layout in layouts.items()}
+        first, second = second, first
+
+    # oneDNN is fast with a bias of one value per column; any other is a binary post-operation, the first of the chain.
+    chain = post
+    if bias is not None and math.prod(layouts["bias"].shape) != layouts["bias"].shape[-1]:
+        chain = (("binary_add", bias), *post)
+    shift = len(chain) - len(post)
+    second_operands = {index + shift: f"post{index}" for index in range(len(post)) if f"post{index}" in layouts}
+    if shift:
+        second_operands[0] = "bias"
+
+    assembly = Assembly(operands)
+    given = {name: assembly.describe(layout) for name, layout in layouts.items()}
+
+    def attempts() -> Iterator[Attempt]:
+        for repacked in _repackings(layouts):
+            wanted = {name: assembly.describe(repacked[name]) if name in repacked else given[name] for name in layouts}
+            attributes = assembly.attributes(chain, {index: wanted[name] for index, name in second_operands.items()})
+            plain_bias = None if shift else wanted.get("bias")
+            factors = (wanted[first], wanted[second], plain_bias, wanted["out"])
+            arguments = (dnnl.library().engine, *factors, attributes)
+            yield Attempt(given, wanted, "dnnl_matmul_primitive_desc_create", arguments)
+
+    attempt, descriptor = choose("matmul", operands, assembly, attempts())
+    roles = {first: dnnl.ARG_SRC, second: dnnl.ARG_WEIGHTS, "bias": dnnl.ARG_BIAS}
+    roles |= {name: dnnl.argument_of_post_operation(index) for index, name in second_operands.items()}
+    inputs = {name: roles[name] for name in layouts if name != "out"}
+    accumulate = any(entry[0] == "sum" for entry in post)
+    assembly.add_between("matmul", descriptor, inputs, {"out": dnnl.ARG_DST}, given, attempt.wanted, accumulate)
+    return assembly.finish(2 * math.prod(out.shape) * a.shape[-1])
+
+
+def _check_shapes(operands: dict[str, Operand]) -> None:
+    a, b, out = (operands[name].shape for name in ("a", "b", "out"))
+    reason = None
+    if min(len(a), len(b)) < 2 or len(out) != max(len(a), len(b)):
+        reason = "a and b need at least 2 dimensions, and out as many as the longer of them"
+    elif a[-1] != b[-2]:
+        reason = "inner dimensions differ"
+    elif out[-2:] != (a[-2], b[-1]):
+        reason = "out does not have the rows of a and the columns of b"
+    else:
+        for axis in range(len(out) - 2):
+            pair = {_size(a, axis, len(out)), _size(b, axis, len(out))}
+            if not pair <= {1, out[axis]} or out[axis] not in pair:
+                reason = f"batch dimension {axis} does not broadcast to that of out"
+        for name, operand in operands.items():
+            if any(_size(operand.shape, axis, len(out)) not in (1, out[axis]) for axis in range(len(out))):
+                if name not in ("a", "b"):
+                    reason = f"{name} does not broadcast to out"
+    if reason:
+        shapes = ", ".join(f"{name} {operand.shape}" for name, operand in operands.items())
+        raise ValueError(f"matmul: {reason}: {shapes}")
+
+
+def _size(shape: tuple[int, ...], axis: int, rank: int) -> int:
+    """The size of `shape` at `axis` once it is padded to `rank` with ones in front."""
+    return shape[axis - rank] if axis - rank >= -len(shape) else 1
+
+
+def _collapse(operands: dict[str, Operand]) -> dict[str, Operand]:
+    """The same product in the fewest dimensions."""
+    rank = len(operands["out"].shape)
+    columns = [
+        {name: _dimension(operand, axis - rank, axis >= rank - 2) for name, operand in operands.items()}
+        for axis in range(rank)
+    ]
+    *batch, rows, inner = columns
+    merged: list[Column] = []
+    for column in batch:
+        if column["out"][0] == 1:
+            continue
+        joined = _join(merged[-1], column) if merged else None
+        if joined:
+            merged[-1] = joined
+        else:
+            merged.append(column)
+    while merged and merged[-1]["b"][0] == 1:
+        outer = {name: dimension for name, dimension in merged[-1].items() if name != "b"}
+        joined = _join(outer, rows)
+        if not joined:
+            break
+        rows = {**joined, "b": rows["b"]}
+        merged.pop()
+    return {
+        name: _layout([column[name] for column in merged], rows[name], inner[name], operand.dtype)
+        for name, operand in operands.items()
+    }
+
+
+def _dimension(operand: Operand, axis: int, in_matrix: bool) -> Dimension:
+    if -axis > len(operand.shape):
+        return 1, 0
+    size, stride = operand.shape[axis], operand.strides[axis]
+    return (1, 0) if size == 1 or (stride == 0 and not in_matrix) else (size, stride)
+
+
+def _join(outer: Column, inner: Column) -> Column | None:
+    """One dimension in place of two, or None if some operand's memory does not run through them evenly."""
+    if inner["out"][0] == 1:
+        return outer
+    joined = {}
+    for name, (size, stride) in outer.items():
+        inner_size, inner_stride = inner[name]
+        if (size == 1) != (inner_size == 1) or (size > 1 and stride != inner_size * inner_stride):
+            return None
+        joined[name] = (size * inner_size, inner_stride)
+    return joined
+
+
+def _layout(batch: Sequence[Dimension], rows: Dimension, columns: Dimension, dtype: str) -> Operand:
+    """An operand in which the strides of dimensions of size 1 are such that oneDNN sees a matrix."""
+    (height, row_stride), (width, column_stride) = rows, columns
+    if width == 1:
+        column_stride = 1
+        row_stride = row_stride if height > 1 else 1
+    elif height == 1:
+        row_stride = width if column_stride == 1 else 1
+    shape, strides = [height, width], [row_stride, column_stride]
+    step = max(height * row_stride, width * column_stride)
+    for size, stride in reversed(batch):
+        stride = step if size == 1 else stride
+        shape.insert(0, size)
+        strides.insert(0, stride)
+        step = max(step, size * stride)
+    return Operand(tuple(shape), tuple(strides), dtype)
+
+
+def _transposed(operand: Operand) -> Operand:
+    *batch, rows, columns = zip(operand.shape, operand.strides)
+    return _layout(batch, columns, rows, operand.dtype)
+
+
+def _repackings(layouts: dict[str, Operand]) -> Iterator[dict[str, Operand]]:
+    """The operands to repack and their new layouts: none first, then fewer bytes before more, float32 at the end."""
+    dense = {name: Operand.dense(layout.shape, layout.dtype) for name, layout in layouts.items()}
+    loose = [name for name in layouts if dense[name] != layouts[name]]
+    choices = [names for count in range(len(loose) + 1) for names in itertools.combinations(loose, count)]
+    for names in sorted(choices, key=lambda names: sum(dense[name].span for name in names)):
+        yield {name: dense[name] for name in names}
+    widened = {
+        name: replace(layout, dtype="float32") if layout.dtype in ("bfloat16", "float16") else layout
+        for name, layout in dense.items()
+    }
+    if widened != dense:
+        yield {name: layout for name, layout in widened.items() if layout != layouts[name]}

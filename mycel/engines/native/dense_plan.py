@@ -1,0 +1,441 @@
+"""Plans: sequences of oneDNN primitives over named buffers, with everything that they need to run.
+
+An `Assembly` gathers the primitives of one plan. It owns every oneDNN handle made on the way, and the plan then owns the
+assembly's handles, so that a plan's addresses are valid exactly as long as the plan lives. Where a primitive wants another
+layout or element type than a buffer has, `supply` and `collect` put a reorder before or after it, over a temporary.
+
+A memory handle carries the address that it was last given. One plan therefore serves one execution at a time; `Plan.copy`
+shares the primitives, which are immutable, and has memory handles of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from mycel.engines.native import dense_library as dnnl
+
+ALIGNMENT = 64
+
+PostOperation = tuple[Any, ...]
+
+
+class Unsupported(NotImplementedError):
+    """oneDNN cannot do this; the message names the operation, what was refused, and the status that oneDNN gave."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A strided buffer: its logical shape, its strides in elements, and the name of its element type.
+
+    >>> Operand.dense((2, 3), "float32")
+    Operand(shape=(2, 3), strides=(3, 1), dtype='float32')
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+    @classmethod
+    def dense(cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None) -> Operand:
+        """A buffer without gaps; `order` lists the dimensions from the outermost to the innermost in memory."""
+        return cls(tuple(shape), dense_strides(shape, order), dtype)
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first element to the end of the last one."""
+        reach = 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))
+        return reach * dnnl.ITEM_SIZE[self.dtype]
+
+
+def dense_strides(shape: Sequence[int], order: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Strides, in elements, of a buffer without gaps."""
+    strides = [0] * len(shape)
+    step = 1
+    for axis in reversed(order if order is not None else range(len(shape))):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One execution of a primitive.
+
+    For each i, give `memories[i]` the address of the buffer `buffers[i]` with dnnl_memory_set_data_handle; then
+    dnnl_primitive_execute(primitive, stream, len(memories), exec_args).
+    """
+
+    primitive: int
+    memories: tuple[int, ...]
+    buffers: tuple[str, ...]
+    exec_args: int
+    description: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A primitive before it is bound to memory handles: its arguments are (argument, descriptor, buffer name)."""
+
+    primitive: int
+    arguments: tuple[tuple[int, int, str], ...]
+    description: str
+
+
+class Handles:
+    """oneDNN handles that are destroyed, last first, together with this object."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[str, int]] = []
+        # At exit the library may be gone before its handles; the operating system takes them then.
+        weakref.finalize(self, _destroy, self._held).atexit = False
+
+    def create(self, destroy: str, function: str, *arguments: Any) -> int:
+        """Call a oneDNN constructor; raises Unsupported with its status."""
+        handle, status = construct(function, *arguments)
+        if status:
+            raise Unsupported(f"oneDNN: {function} refused its arguments: {status}")
+        return self.hold(destroy, handle)
+
+    def hold(self, destroy: str, handle: int) -> int:
+        """Destroy `handle` with this object, by the function of that name."""
+        self._held.append((destroy, handle))
+        return handle
+
+
+def _destroy(held: list[tuple[str, int]]) -> None:
+    c = dnnl.library().c
+    for function, handle in reversed(held):
+        getattr(c, function)(handle)
+
+
+def construct(function: str, *arguments: Any) -> tuple[int, str | None]:
+    """Call a oneDNN constructor and return the new handle and None, or 0 and the name of the status."""
+    handle = ctypes.c_void_p()
+    status = getattr(dnnl.library().c, function)(ctypes.byref(handle), *arguments)
+    if status or not handle.value:
+        return 0, dnnl.STATUS.get(status, f"status {status}")
+    return handle.value, None
+
+
+def dims(values: Sequence[int]) -> Any:
+    """A dnnl_dims_t."""
+    return dnnl.Dims(*values)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Primitives to execute in order, and the temporaries that they share.
+
+    `operands` describes the buffers that the caller gives; `temporaries` names the others, with their bytes, each to be
+    aligned to 64. A plan serves one execution at a time: see `copy`.
+    """
+
+    calls: tuple[Call, ...]
+    temporaries: dict[str, int]
+    flops: int
+    operands: dict[str, Operand]
+    threads: int
+    _steps: tuple[Step, ...] = field(repr=False)
+    _keep: tuple[Any, ...] = field(repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def copy(self) -> Plan:
+        """A plan of the same primitives that may run at the same time as this one."""
+        return bind(self._steps, self.temporaries, self.flops, self.operands, self.threads, self._keep[0])
+
+    def __call__(self, **arrays: np.ndarray) -> None:
+        """Execute on NumPy arrays, one for each of `operands`; slow, for tests and trials.
+
+        Raises TypeError if the names differ, ValueError if an array's shape, strides or element size do.
+        """
+        if arrays.keys() != self.operands.keys():
+            raise TypeError(f"Plan: expected the arrays {sorted(self.operands)}, got {sorted(arrays)}")
+        addresses = {name: _address(name, array, self.operands[name]) for name, array in arrays.items()}
+        storage = {name: np.empty(size + ALIGNMENT, np.uint8) for name, size in self.temporaries.items()}
+        for name, memory in storage.items():
+            addresses[name] = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+        library = dnnl.library()
+        dnnl.adopt_threads()
+        with self._lock:
+            for call in self.calls:
+                for handle, name in zip(call.memories, call.buffers):
+                    library.c.dnnl_memory_set_data_handle(handle, addresses[name])
+                status = library.c.dnnl_primitive_execute(
+                    call.primitive, library.stream, len(call.memories), call.exec_args
+                )
+                if status:
+                    raise RuntimeError(f"oneDNN: {call.description} failed: {dnnl.STATUS.get(status, status)}")
+            library.c.dnnl_stream_wait(library.stream)
+
+
+def _address(name: str, array: np.ndarray, operand: Operand) -> int:
+    size = dnnl.ITEM_SIZE[operand.dtype]
+    strides = tuple(stride // array.itemsize for stride in array.strides)
+    differ = any(n > 1 and have != want for n, have, want in zip(array.shape, strides, operand.strides))
+    if array.shape != operand.shape or differ or array.itemsize != size:
+        raise ValueError(f"Plan: {name} must be {operand}, not {array.dtype} of shape {array.shape}, strides {strides}")
+    return int(array.ctypes.data)
+
+
+def bind(
+    steps: tuple[Step, ...],
+    temporaries: dict[str, int],
+    flops: int,
+    operands: dict[str, Operand],
+    threads: int,
+    shared: Handles,
+) -> Plan:
+    """Give the steps memory handles and argument arrays of their own."""
+    library, handles, calls, arrays = dnnl.library(), Handles(), [], []
+    for step in steps:
+        array = (dnnl.ExecutionArgument * len(step.arguments))()
+        memories = []
+        for slot, (argument, descriptor, _) in zip(array, step.arguments):
+            memory = handles.create(
+                "dnnl_memory_destroy", "dnnl_memory_create", descriptor, library.engine, ctypes.c_void_p(None)
+            )
+            slot.arg, slot.memory = argument, memory
+            memories.append(memory)
+        names = tuple(name for _, _, name in step.arguments)
+        calls.append(Call(step.primitive, tuple(memories), names, ctypes.addressof(array), step.description))
+        arrays.append(array)
+    return Plan(tuple(calls), dict(temporaries), flops, operands, threads, steps, (shared, handles, arrays))
+
+
+class Assembly:
+    """The primitives of one plan while it is being built."""
+
+    def __init__(self, operands: dict[str, Operand]) -> None:
+        self.operands = operands
+        self.handles = Handles()
+        self._steps: list[Step] = []
+        self._temporaries: dict[str, int] = {}
+
+    def describe(self, operand: Operand) -> int:
+        """A memory descriptor of exactly this layout."""
+        handle, status = construct(
+            "dnnl_memory_desc_create_with_strides",
+            len(operand.shape),
+            dims(operand.shape),
+            dnnl.DATA_TYPE[operand.dtype],
+            dims(operand.strides),
+        )
+        if status:
+            raise Unsupported(f"oneDNN: no memory descriptor for {operand}: {status}")
+        return self.handles.hold("dnnl_memory_desc_destroy", handle)
+
+    def describe_any(self, operand: Operand) -> int:
+        """A memory descriptor whose layout the primitive is to choose."""
+        return self.handles.create(
+            "dnnl_memory_desc_destroy",
+            "dnnl_memory_desc_create_with_tag",
+            len(operand.shape),
+            dims(operand.shape),
+            dnnl.DATA_TYPE[operand.dtype],
+            dnnl.FORMAT_ANY,
+        )
+
+    def attributes(self, post: Sequence[PostOperation], binary: dict[int, int]) -> int:
+        """Attributes with the caller's scratchpad and post-operations; `binary` has the second operands' descriptors."""
+        c = dnnl.library().c
+        attributes = self.handles.create("dnnl_primitive_attr_destroy", "dnnl_primitive_attr_create")
+        c.dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl.SCRATCHPAD_USER)
+        if not post:
+            return attributes
+        chain = self.handles.create("dnnl_post_ops_destroy", "dnnl_post_ops_create")
+        for index, (kind, *values) in enumerate(post):
+            if kind == "sum":
+                status = c.dnnl_post_ops_append_sum(chain, values[0] if values else 1.0, 0, 0)
+            elif kind in dnnl.ELTWISE:
+                status = c.dnnl_post_ops_append_eltwise(
+                    chain, dnnl.ELTWISE[kind], values[0] if values and kind == "relu" else 0.0, 0.0
+                )
+            else:
+                status = c.dnnl_post_ops_append_binary(chain, dnnl.BINARY[kind], binary[index])
+            if status:
+                raise Unsupported(f"oneDNN: post-operation {post[index]} refused: {dnnl.STATUS.get(status, status)}")
+        c.dnnl_primitive_attr_set_post_ops(attributes, chain)
+        return attributes
+
+    def add(self, operation: str, primitive_descriptor: int, arguments: Sequence[tuple[int, int, str]]) -> None:
+        """Append the primitive; its scratchpad, if any, joins the arguments as the buffer `scratch`."""
+        c = dnnl.library().c
+        scratch = c.dnnl_primitive_desc_query_md(primitive_descriptor, dnnl.QUERY_SCRATCHPAD, 0)
+        size = c.dnnl_memory_desc_get_size(scratch)
+        if size:
+            self._temporaries["scratch"] = max(size, self._temporaries.get("scratch", 0))
+            arguments = [*arguments, (dnnl.ARG_SCRATCHPAD, scratch, "scratch")]
+        primitive = self.handles.create("dnnl_primitive_destroy", "dnnl_primitive_create", primitive_descriptor)
+        self._steps.append(Step(primitive, tuple(arguments), f"{operation} {implementation(primitive_descriptor)}"))
+
+    def _reorder(self, source: tuple[int, str], target: tuple[int, str]) -> None:
+        engine = dnnl.library().engine
+        descriptor = self.handles.create(
+            "dnnl_primitive_desc_destroy",
+            "dnnl_reorder_primitive_desc_create",
+            source[0],
+            engine,
+            target[0],
+            engine,
+            self.attributes((), {}),
+        )
+        self.add("reorder", descriptor, [(dnnl.ARG_SRC, *source), (dnnl.ARG_DST, *target)])
+
+    def _temporary(self, descriptor: int) -> str:
+        count = sum(name.startswith("tmp") for name in self._temporaries)
+        name = f"tmp{count}"
+        self._temporaries[name] = dnnl.library().c.dnnl_memory_desc_get_size(descriptor)
+        return name
+
+    def supply(self, name: str, given: int, wanted: int) -> str:
+        """The name of a buffer with the layout `wanted` that holds what the buffer `name` holds in the layout `given`."""
+        if dnnl.library().c.dnnl_memory_desc_equal(given, wanted):
+            return name
+        temporary = self._temporary(wanted)
+        self._reorder((given, name), (wanted, temporary))
+        return temporary
+
+    def add_between(
+        self,
+        operation: str,
+        primitive_descriptor: int,
+        inputs: dict[str, int],
+        outputs: dict[str, int],
+        given: dict[str, int],
+        wanted: dict[str, int],
+        accumulate: bool = False,
+    ) -> None:
+        """Append the primitive between the reorders that it needs.
+
+        `inputs` and `outputs` map buffers to execution arguments, `given` to the descriptors that the caller's buffers
+        have, `wanted` to those that the primitive takes. With `accumulate` the primitive reads what its outputs hold.
+        """
+        equal = dnnl.library().c.dnnl_memory_desc_equal
+        used = {name: self.supply(name, given[name], wanted[name]) for name in inputs}
+        for name in outputs:
+            if accumulate:
+                used[name] = self.supply(name, given[name], wanted[name])
+            else:
+                used[name] = name if equal(given[name], wanted[name]) else self._temporary(wanted[name])
+        roles = {**inputs, **outputs}
+        self.add(operation, primitive_descriptor, [(roles[name], wanted[name], used[name]) for name in roles])
+        for name in outputs:
+            if used[name] != name:
+                self._reorder((wanted[name], used[name]), (given[name], name))
+
+    def finish(self, flops: int) -> Plan:
+        """The plan of all that was added."""
+        return bind(tuple(self._steps), self._temporaries, flops, self.operands, dnnl.max_threads(), self.handles)
+
+
+def implementation(primitive_descriptor: int) -> str:
+    """The name that oneDNN gives the implementation it chose, such as 'brgconv:avx512_core'."""
+    name = ctypes.c_char_p()
+    dnnl.library().c.dnnl_primitive_desc_query(primitive_descriptor, dnnl.QUERY_IMPLEMENTATION, 0, ctypes.byref(name))
+    return (name.value or b"").decode()
+
+
+def is_slow(implementation_name: str) -> bool:
+    """Whether the name is that of one of oneDNN's plain loops, which are there to be right and not to be fast."""
+    return "ref" in implementation_name.replace(":", "_").split("_")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A constructor of a primitive descriptor, with the layouts that the buffers have and those it is asked to take.
+
+    The descriptors of `given` and `wanted` belong to the caller's operands, by name.
+    """
+
+    given: dict[str, int]
+    wanted: dict[str, int]
+    function: str
+    arguments: tuple[Any, ...]
+
+
+def choose(
+    operation: str, operands: dict[str, Operand], assembly: Assembly, attempts: Iterable[Attempt]
+) -> tuple[Attempt, int]:
+    """The first attempt with a fast implementation, and its primitive descriptor.
+
+    If there is none, a slow one is taken for an operation by itself. With a bias or post-operations it is refused, because
+    the operation without them, followed by them, is faster. Raises Unsupported with oneDNN's statuses.
+    """
+    slow: tuple[Attempt, int] | None = None
+    reasons: set[str] = set()
+    may_be_slow = not any(name in ("bias", "diff_bias") or name.startswith("post") for name in operands)
+    destroy = dnnl.library().c.dnnl_primitive_desc_destroy
+    for attempt in attempts:
+        descriptor, status = construct(attempt.function, *attempt.arguments)
+        if status:
+            reasons.add(status)
+            continue
+        if not is_slow(implementation(descriptor)):
+            if slow:
+                destroy(slow[1])
+            return attempt, assembly.handles.hold("dnnl_primitive_desc_destroy", descriptor)
+        reasons.add(f"only as {implementation(descriptor)}")
+        if slow or not may_be_slow:
+            destroy(descriptor)
+        else:
+            slow = attempt, descriptor
+    if slow:
+        return slow[0], assembly.handles.hold("dnnl_primitive_desc_destroy", slow[1])
+    shown = ", ".join(f"{name} {operand}" for name, operand in operands.items())
+    mend = "" if may_be_slow else "; the bias and post-operations may have to be computed apart"
+    raise Unsupported(f"{operation}: oneDNN {dnnl.version()} refused ({', '.join(sorted(reasons))}): {shown}{mend}")
+
+
+def post_operands(operation: str, post: Sequence[PostOperation]) -> dict[str, Operand]:
+    """The second operands of the binary post-operations, by buffer name; raises ValueError for an unknown entry."""
+    found = {}
+    for index, entry in enumerate(post):
+        kind = entry[0]
+        if kind in dnnl.BINARY:
+            found[f"post{index}"] = entry[1]
+        elif kind != "sum" and kind not in dnnl.ELTWISE:
+            known = ", ".join(["sum", *dnnl.ELTWISE, *dnnl.BINARY])
+            raise ValueError(f"{operation}: unknown post-operation {entry!r}; known are {known}")
+    return found
+
+
+def check_operands(operation: str, operands: dict[str, Operand]) -> None:
+    """Raise ValueError for ranks that disagree, Unsupported for what no oneDNN descriptor can say."""
+    for name, operand in operands.items():
+        if len(operand.shape) != len(operand.strides):
+            raise ValueError(f"{operation}: {name} has {len(operand.shape)} sizes and {len(operand.strides)} strides")
+        if 0 in operand.shape:
+            raise Unsupported(f"{operation}: {name} is empty, of shape {operand.shape}; there is nothing to compute")
+        if operand.dtype not in dnnl.DATA_TYPE:
+            raise Unsupported(f"{operation}: {name} is {operand.dtype}; oneDNN has {', '.join(dnnl.DATA_TYPE)}")
+        if min(operand.strides, default=0) < 0:
+            raise Unsupported(f"{operation}: {name} has negative strides {operand.strides}; copy it first")
+
+
+Build = TypeVar("Build", bound=Callable[..., Plan])
+
+
+def cached(build: Build) -> Build:
+    """Keep the plans that `build` makes, by its arguments and the number of threads; one thread builds at a time."""
+
+    @functools.lru_cache(maxsize=1024)
+    def remember(threads: int, *arguments: Any) -> Plan:
+        return build(*arguments)
+
+    @functools.wraps(build)
+    def wrapper(*arguments: Any) -> Plan:
+        with _building:
+            return remember(dnnl.max_threads(), *arguments)
+
+    return cast(Build, wrapper)
+
+
+_building = threading.RLock()
