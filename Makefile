@@ -1,0 +1,86 @@
+# Every target sets up what it needs: a fresh machine wants only make and Python 3.10 or newer with its venv module.
+#   make demo    train LeNet-5 on the bundled digits          make bench   compare with PyTorch, interleaved
+#   make test    lint, types, layers, tests, doctests         make docs    API pages under site/
+#   make PYTHON=/path/to/python3 ...   use a certain interpreter
+
+SHELL := /bin/sh
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+JOBS ?= 2
+
+# The torch wheel and index of the benchmark's peer are the user's choice: make bench TORCH='torch==2.13.0'
+TORCH ?= torch
+PEER_VENV := .venv-torch
+
+.PHONY: help demo test lint types layers pytest bench docs clean
+
+help:
+	@sed -n '2,5p' Makefile | sed 's/^# *//'
+
+demo: $(VENV)/.installed-plot
+	@$(BIN)/mycel train lenet5
+
+test: lint types layers pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+layers: $(VENV)/.installed-dev
+	$(BIN)/lint-imports
+
+pytest: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -n $(JOBS) -W error
+
+bench: $(VENV)/.installed-plot $(PEER_VENV)/.installed
+	$(BIN)/python benchmarks/run.py --torch-python $(PEER_VENV)/bin/python
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/pdoc --docformat google --output-directory site mycel
+	@echo "API pages: site/index.html"
+
+clean:
+	rm -rf $(VENV) $(PEER_VENV) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# A virtual environment that was moved or whose interpreter is gone is made anew.
+define make_venv
+	@test -n "$(PYTHON)" || { echo "mycel needs Python 3.10 or newer; none was found (make PYTHON=/path/to/python3 ...)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "mycel needs Python 3.10 or newer; $(PYTHON) is older or does not run" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
+		|| { echo "$(PYTHON) has no venv module: install it (Debian, Ubuntu: apt install python3-venv) or name another interpreter: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@echo "setting up $(1) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(1)
+endef
+
+$(BIN)/.python:
+	$(call make_venv,$(VENV))
+	@touch $@
+
+$(VENV)/.installed-plot: pyproject.toml $(BIN)/.python
+	@echo "installing mycel"
+	@$(PIP) --editable '.[plot]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(BIN)/.python
+	@echo "installing mycel and its development tools"
+	@$(PIP) --editable '.[dev,plot,image]'
+	@touch $@
+
+$(VENV)/.installed-docs: pyproject.toml $(BIN)/.python
+	@echo "installing mycel and pdoc"
+	@$(PIP) --editable '.[docs]'
+	@touch $@
+
+$(PEER_VENV)/.installed:
+	$(call make_venv,$(PEER_VENV))
+	@echo "installing $(TORCH) for the comparison"
+	@$(PEER_VENV)/bin/python -m pip --disable-pip-version-check install --quiet '$(TORCH)' numpy
+	@touch $@

@@ -1,0 +1,116 @@
+"""The command line: `mycel train`, `mycel run` and `mycel info`.
+
+Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments or files (one line says what is wrong), 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["main"]
+
+PROGRAM = "mycel"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command in `arguments` (those of the process by default) and give its exit status.
+
+    >>> main(["run", "no-such-script.py"])
+    2
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except KeyboardInterrupt:
+        print(f"\n{PROGRAM}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader has gone; the interpreter must not fail again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=PROGRAM, description="An AI framework with MindSpore's interface.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    train = commands.add_parser("train", help="train a bundled model: mycel train lenet5")
+    train.add_argument("model", choices=["lenet5"], help="the model")
+    train.add_argument(
+        "--mode", choices=["graph", "pynative"], default="graph", help="compile whole steps, or run them op by op"
+    )
+    train.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder of the MNIST IDX files (default: the bundled digits)"
+    )
+    train.add_argument(
+        "--epochs", type=_positive, metavar="N", help="passes over the images (default: 15, with --data 2)"
+    )
+    train.add_argument("--seed", type=_natural, metavar="N", help="seed of weights, order and shifts (default: 1)")
+    train.add_argument("--batch-size", type=_positive, metavar="N", help="images a step (default: 32)")
+    train.add_argument(
+        "--out", type=Path, default=Path("mycel-demo"), metavar="DIR", help="where to write (default: %(default)s)"
+    )
+    train.add_argument("--resume", type=Path, metavar="CKPT", help="go on from this checkpoint")
+    train.set_defaults(command=_train)
+
+    run = commands.add_parser("run", help="run a script in which `import mindspore` gives mycel")
+    run.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    run.set_defaults(command=_run)
+
+    info = commands.add_parser("info", help="show versions, processor, engines and caches")
+    info.add_argument("--json", action="store_true", help="as JSON")
+    info.set_defaults(command=_info)
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = _natural(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
+    return value
+
+
+def _natural(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _train(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from mycel.demo import command
+
+    chosen = {
+        name: getattr(options, name) for name in ("mode", "data", "epochs", "seed", "batch_size", "out", "resume")
+    }
+    return command.run(command.Options(**chosen), Console())
+
+
+def _run(options: argparse.Namespace) -> int:
+    script: Path = options.script
+    if not script.is_file():
+        print(f"{PROGRAM} run: no such script: {script}", file=sys.stderr)
+        return 2
+    from mycel import compat
+
+    compat.install()
+    sys.argv = [str(script), *options.arguments]
+    sys.path.insert(0, str(script.resolve().parent))
+    runpy.run_path(str(script), run_name="__main__")
+    return 0
+
+
+def _info(options: argparse.Namespace) -> int:
+    from mycel import info
+
+    facts = info.collect()
+    print(json.dumps(facts, indent=2) if options.json else info.as_text(facts))
+    return 0

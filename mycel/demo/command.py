@@ -1,0 +1,208 @@
+"""`mycel train lenet5`: data, training with a progress bar, accuracy, checkpoint and picture.
+
+The run stops between two steps when interrupted, so the checkpoint that it then writes is exact. Before the first step is
+through there is nothing to keep and an interrupt takes effect at once; so does a second one.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import mycel as ms
+from mycel.demo import plot
+from mycel.demo.data import DataError, DigitData, bundled, mnist
+from mycel.demo.lenet import CheckpointError, Plan, Training
+
+__all__ = ["Options", "run"]
+
+_EPOCHS_BUNDLED, _EPOCHS_MNIST = 15, 2
+_BATCH_SIZE, _SEED = 32, 1
+INTERRUPTED, USAGE = 130, 2
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line said; None is what was left to the demonstration, or to the checkpoint that is resumed."""
+
+    mode: str = "graph"
+    data: Path | None = None
+    epochs: int | None = None
+    seed: int | None = None
+    batch_size: int | None = None
+    out: Path = Path("mycel-demo")
+    resume: Path | None = None
+
+
+class _Refused(ValueError):
+    """The options do not fit together; one line says why."""
+
+
+def run(options: Options, console: Console) -> int:
+    """Train as `options` say and report to `console`; gives the exit status: 0, 2 for a wrong option, 130 when interrupted."""
+    try:
+        data = bundled() if options.data is None else mnist(options.data)
+        ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)
+        training = _training(options, data)
+        _make_folder(options.out)
+    except (DataError, CheckpointError, _Refused) as error:
+        _print_error(str(error))
+        return USAGE
+    plan = training.plan
+    size = sum(parameter.size for parameter in training.network.trainable_params())
+    console.print(f"LeNet-5, {size:,} parameters, {options.mode} mode, on the {data.name}", highlight=False)
+    console.print(
+        f"{plan.samples:,} images to learn from, {len(data.held_out_labels):,} held out; "
+        f"{plan.epochs} epochs of {plan.steps_per_epoch} steps, batches of {plan.batch_size}",
+        highlight=False,
+    )
+    checkpoint = options.out / "lenet5.ckpt"
+    if training.step:
+        console.print(f"going on from {options.resume} at step {training.step} of {plan.steps}", highlight=False)
+    if not _train(training, checkpoint, console):
+        console.print(
+            f"Stopped after step {training.step} of {plan.steps}; nothing is lost. To go on:", highlight=False
+        )
+        data_option = "" if options.data is None else f" --data {options.data}"
+        console.print(
+            f"  mycel train lenet5 --mode {options.mode}{data_option} --out {options.out} --resume {checkpoint}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return INTERRUPTED
+    _report(training, options.out, checkpoint, console)
+    return 0
+
+
+def _training(options: Options, data: DigitData) -> Training:
+    if options.resume is not None:
+        training = Training.resume(options.resume, data)
+        for name in ("epochs", "batch_size", "seed"):
+            asked, planned = getattr(options, name), getattr(training.plan, name)
+            if asked is not None and asked != planned:
+                option = "--" + name.replace("_", "-")
+                raise _Refused(f"{options.resume} is a run with {option} {planned}; resume it without {option} {asked}")
+        return training
+    batch_size = options.batch_size or _BATCH_SIZE
+    if batch_size > len(data.train_images):
+        raise _Refused(f"--batch-size {batch_size}: the {data.name} have only {len(data.train_images)} images")
+    plan = Plan(
+        samples=len(data.train_images),
+        fingerprint=data.fingerprint(),
+        epochs=options.epochs or (_EPOCHS_BUNDLED if options.data is None else _EPOCHS_MNIST),
+        batch_size=batch_size,
+        seed=_SEED if options.seed is None else options.seed,
+    )
+    return Training(plan, data)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise _Refused(f"--out {folder}: cannot write there: {error.strerror}") from error
+
+
+def _train(training: Training, checkpoint: Path, console: Console) -> bool:
+    """Take the remaining steps, a checkpoint after each epoch; False when interrupted, with the checkpoint written."""
+    plan = training.plan
+    live = console.is_terminal
+    bar = Progress(
+        TextColumn("epoch {task.fields[epoch]:>2}/" + str(plan.epochs)),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}"),
+        TextColumn("{task.fields[rate]:,.0f} samples/s"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    started = time.perf_counter()
+    first_step_done = False
+    with _interrupts(lambda: first_step_done) as interrupted, bar if live else nullcontext():
+        task = bar.add_task("train", total=plan.steps, completed=training.step, epoch=1, loss=float("nan"), rate=0.0)
+        begun_at, begun, loss = training.step, started, float("nan")
+        while not training.finished:
+            latest = training.advance()
+            now = time.perf_counter()
+            if not first_step_done:
+                first_step_done, begun_at, begun, loss = True, training.step, now, latest
+                if not live:
+                    console.print(f"first step, compilation included: {now - started:.2f} s", highlight=False)
+            loss = 0.95 * loss + 0.05 * latest
+            rate = (training.step - begun_at) * plan.batch_size / max(now - begun, 1e-9)
+            epoch, within = divmod(training.step - 1, plan.steps_per_epoch)
+            if live:
+                bar.update(task, completed=training.step, epoch=epoch + 1, loss=loss, rate=rate)
+            if within == plan.steps_per_epoch - 1:
+                if not training.finished:
+                    training.save(checkpoint)
+                if not live:
+                    console.print(
+                        f"epoch {epoch + 1}/{plan.epochs}  loss {loss:.4f}  {rate:,.0f} samples/s", highlight=False
+                    )
+            if interrupted() and not training.finished:
+                training.save(checkpoint)
+                return False
+    training.save(checkpoint)
+    console.print(f"trained in {time.perf_counter() - started:.1f} s", highlight=False)
+    return True
+
+
+def _report(training: Training, out: Path, checkpoint: Path, console: Console) -> None:
+    data = training.data
+    predictions = training.evaluate()
+    right = int(np.sum(predictions == data.held_out_labels))
+    total = len(data.held_out_labels)
+    console.print(f"held-out accuracy {right / total:.2%} ({right} of {total})", style="bold", highlight=False)
+    console.print(f"wrote {checkpoint}", highlight=False, soft_wrap=True)
+    if not plot.available():
+        console.print("no picture: matplotlib is not installed (pip install 'mycel[plot]')", highlight=False)
+        return
+    picture = out / "lenet5.png"
+    plot.draw(
+        picture,
+        training.losses,
+        training.plan.steps_per_epoch,
+        data.held_out_images,
+        data.held_out_labels,
+        predictions,
+    )
+    console.print(f"wrote {picture}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _interrupts(deferred: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into an answer to ask for, while `deferred()` holds; else it interrupts as always."""
+    seen = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal seen
+        if seen or not deferred():
+            raise KeyboardInterrupt
+        seen = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    previous = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: seen
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _print_error(message: str) -> None:
+    Console(stderr=True).print(f"mycel train: {message}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,121 @@
+"""What `mycel info` shows: versions, the processor, the engines, and the folder of compiled code."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["as_text", "collect"]
+
+_TOLD_FEATURES = (
+    "sse4.2",
+    "avx",
+    "avx2",
+    "fma",
+    "f16c",
+    "avx512f",
+    "avx512bw",
+    "avx512vnni",
+    "avx512bf16",
+    "amx-tile",
+    "neon",
+    "sve",
+)
+_LIBRARIES = ("numpy", "llvmlite", "ml_dtypes", "safetensors", "protobuf")
+
+
+def collect() -> dict[str, Any]:
+    """The facts as plain dictionaries, lists, strings and numbers.
+
+    >>> collect()["python"]["version"] == platform.python_version()
+    True
+    """
+    return {
+        "version": importlib.metadata.version("mycel"),
+        "python": {
+            "version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "executable": sys.executable,
+        },
+        "platform": platform.platform(),
+        "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
+        "cpu": _cpu(),
+        "engines": {"reference": {"uses": f"numpy {importlib.metadata.version('numpy')}"}, "native": _native()},
+        "cache": _cache(),
+    }
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """The facts of `collect` for a person to read, one a line."""
+    cpu, native, cache = facts["cpu"], facts["engines"]["native"], facts["cache"]
+    dense = native["onednn"]
+    told = [name for name in _TOLD_FEATURES if name in cpu["features"]]
+    rows = [
+        ("mycel", facts["version"]),
+        ("Python", f"{facts['python']['version']} ({facts['python']['executable']})"),
+        ("platform", facts["platform"]),
+        ("libraries", ", ".join(f"{name} {version}" for name, version in facts["libraries"].items())),
+        ("CPU", f"{cpu['name']} ({cpu['llvm_name']})"),
+        ("cores", f"{cpu['usable']} usable, {cpu['logical']} in all"),
+        ("features", " ".join(told) or "none of the known ones"),
+        ("engines", f"reference ({facts['engines']['reference']['uses']}), native ({native['uses']})"),
+        ("oneDNN", f"{dense['version']} at {dense['path']}" if dense["found"] else f"not in use: {dense['reason']}"),
+        ("cache", f"{cache['directory']} ({cache['files']:,} files, {cache['bytes'] / 1e6:,.1f} MB)"),
+    ]
+    return "\n".join(f"{name:<10}{value}" for name, value in rows)
+
+
+def _cpu() -> dict[str, Any]:
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features()
+    logical = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else logical
+    return {
+        "name": _cpu_name(),
+        "llvm_name": binding.get_host_cpu_name(),
+        "architecture": platform.machine(),
+        "logical": logical,
+        "usable": usable,
+        "features": sorted(name for name, present in features.items() if present),
+    }
+
+
+def _cpu_name() -> str:
+    table = Path("/proc/cpuinfo")
+    if table.is_file():
+        for line in table.read_text(errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def _native() -> dict[str, Any]:
+    from llvmlite import binding
+
+    from mycel.engines.native import dense_library
+
+    reason = dense_library.why_unavailable()
+    if reason is None:
+        dense = {"found": True, "version": dense_library.version(), "path": dense_library.library().path}
+    else:
+        dense = {"found": False, "reason": reason}
+    return {"uses": "LLVM " + ".".join(map(str, binding.llvm_version_info)), "onednn": dense}
+
+
+def _cache() -> dict[str, Any]:
+    folder = _cache_directory()
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+    return {"directory": str(folder), "files": len(sizes), "bytes": sum(sizes)}
+
+
+def _cache_directory() -> Path:
+    chosen = os.environ.get("MYCEL_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mycel"

@@ -1,0 +1,135 @@
+"""The repository as a whole: no machine's paths or registries in it, one version, documented packages, known dependencies."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = {"numpy", "llvmlite", "onednn-cpu-gomp", "ml_dtypes", "safetensors", "protobuf", "rich"}
+EXTRAS = {
+    "plot": {"matplotlib"},
+    "image": {"pillow"},
+    "docs": {"pdoc"},
+    "dev": {"pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter", "scipy", "tomli"},
+}
+
+# A path into somebody's own folders, as in the tracebacks and logs that get pasted by mistake.
+OWN_PATH = re.compile(r"(?<![\w.~/-])/(?:home|Users|root|work|workspace|mnt|opt|tmp|private)/\w")
+# A package index by its address; installation commands name packages and leave the index to the user's settings.
+INDEX = re.compile(r"https?://[^\s\"'/]*(?:/[^\s\"']*)?/simple\b|--(?:extra-)?index-url|--find-links|--trusted-host")
+
+
+def repository_files() -> list[Path]:
+    """The files that git tracks, or would if they were added; all of the folder in an unpacked archive."""
+    if (ROOT / ".git").exists():
+        command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    hidden = {".venv", ".venv-torch", "site", "build", "dist", "__pycache__"}
+    return [path for path in ROOT.rglob("*") if path.is_file() and not hidden & set(path.relative_to(ROOT).parts)]
+
+
+def text_files() -> dict[str, str]:
+    """Name and content of each text file."""
+    contents = {}
+    for path in repository_files():
+        raw = path.read_bytes()
+        if b"\0" not in raw[:4096]:
+            contents[path.relative_to(ROOT).as_posix()] = raw.decode("utf-8")
+    return contents
+
+
+def project() -> dict[str, object]:
+    """The [project] table."""
+    table: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return table
+
+
+def requirement_name(requirement: str) -> str:
+    """The package that a requirement names."""
+    match = re.match(r"[A-Za-z0-9_.-]+", requirement)
+    assert match, requirement
+    return match.group()
+
+
+@pytest.mark.parametrize("pattern", [OWN_PATH, INDEX], ids=["own paths", "package indexes"])
+def test_no_file_names_a_machine(pattern: re.Pattern[str]) -> None:
+    this_file = Path(__file__).name
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name, text in text_files().items()
+        if not name.endswith(this_file)
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert found == []
+
+
+def test_the_patterns_find_what_they_are_for() -> None:
+    assert OWN_PATH.search('File "/home/ann/net.py"')
+    assert not OWN_PATH.search("from docs/home/index or a/work/b")
+    assert INDEX.search("pip install --index-url x")
+    assert not INDEX.search("https://keepachangelog.com/en/1.1.0/")
+
+
+def test_no_file_is_large() -> None:
+    large = {path.name: path.stat().st_size for path in repository_files() if path.stat().st_size > 1_000_000}
+    assert large == {}
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    import mycel
+
+    version = project()["version"]
+    assert mycel.__version__ == version
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{version}]" in changes or "## [Unreleased]" in changes
+
+
+def test_every_public_package_and_module_has_a_docstring() -> None:
+    bare = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "mycel").rglob("*.py"))
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert bare == []
+
+
+def test_dependencies_are_the_allowed_ones() -> None:
+    table = project()
+    dependencies = table["dependencies"]
+    assert isinstance(dependencies, list)
+    assert {requirement_name(entry) for entry in dependencies} == CORE
+    extras = table["optional-dependencies"]
+    assert isinstance(extras, dict)
+    assert {name: {requirement_name(entry) for entry in entries} for name, entries in extras.items()} == EXTRAS
+
+
+def test_onednn_is_asked_for_where_its_wheel_exists() -> None:
+    dependencies = project()["dependencies"]
+    assert isinstance(dependencies, list)
+    (entry,) = (entry for entry in dependencies if entry.startswith("onednn"))
+    assert 'platform_machine == "x86_64"' in entry
+    assert 'sys_platform == "linux"' in entry
+
+
+def test_the_package_compiles_nothing() -> None:
+    compiled = [path.name for path in repository_files() if path.suffix in {".c", ".cc", ".cpp", ".pyx", ".so", ".pyd"}]
+    assert compiled == []
+
+
+def test_the_license_is_apache_2() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text and "Version 2.0, January 2004" in text
+    assert project()["license"] == "Apache-2.0"
