@@ -12,8 +12,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 JOBS ?= 2
 
-# The torch wheel and index of the benchmark's peer are the user's choice: make bench TORCH='torch==2.13.0'
-TORCH ?= torch
+# What the benchmark compares with; pip's own settings decide which build of it is installed.
+TORCH ?= torch==2.13.0
 PEER_VENV := .venv-torch
 
 .PHONY: help demo test lint types layers pytest bench docs clean
