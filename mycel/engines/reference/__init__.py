@@ -1,1 +1,5 @@
-"""The NumPy engine: one primitive at a time, the oracle of the tests."""
+"""The reference engine: NumPy, one primitive at a time."""
+
+from mycel.engines.reference.evaluate import apply, evaluate
+
+__all__ = ["apply", "evaluate"]
