@@ -362,35 +362,42 @@ class Attempt:
 
 
 def choose(
-    operation: str, operands: dict[str, Operand], assembly: Assembly, attempts: Iterable[Attempt]
+    operation: str,
+    operands: dict[str, Operand],
+    assembly: Assembly,
+    attempts: Iterable[Attempt],
+    second_choice: Callable[[str], bool] = lambda implementation_name: False,
 ) -> tuple[Attempt, int]:
     """The first attempt with a fast implementation, and its primitive descriptor.
 
-    If there is none, a slow one is taken for an operation by itself. With a bias or post-operations it is refused, because
-    the operation without them, followed by them, is faster. Raises Unsupported with oneDNN's statuses.
+    If there is none, the first whose implementation's name is a `second_choice`, and then the first plain loop. With a bias
+    or post-operations a plain loop is refused, because the operation without them, followed by them, is faster.
+    Raises Unsupported with oneDNN's statuses.
     """
-    slow: tuple[Attempt, int] | None = None
+    best: tuple[int, Attempt, int] | None = None
     reasons: set[str] = set()
-    may_be_slow = not any(name in ("bias", "diff_bias") or name.startswith("post") for name in operands)
+    worst = 1 if any(name in ("bias", "diff_bias") or name.startswith("post") for name in operands) else 2
     destroy = dnnl.library().c.dnnl_primitive_desc_destroy
     for attempt in attempts:
         descriptor, status = construct(attempt.function, *attempt.arguments)
         if status:
             reasons.add(status)
             continue
-        if not is_slow(implementation(descriptor)):
-            if slow:
-                destroy(slow[1])
-            return attempt, assembly.handles.hold("dnnl_primitive_desc_destroy", descriptor)
-        reasons.add(f"only as {implementation(descriptor)}")
-        if slow or not may_be_slow:
+        name = implementation(descriptor)
+        grade = 2 if is_slow(name) else int(second_choice(name))
+        if grade > worst or (best and grade >= best[0]):
+            reasons.add(f"only as {name}")
             destroy(descriptor)
-        else:
-            slow = attempt, descriptor
-    if slow:
-        return slow[0], assembly.handles.hold("dnnl_primitive_desc_destroy", slow[1])
+            continue
+        if best:
+            destroy(best[2])
+        best = grade, attempt, descriptor
+        if grade == 0:
+            break
+    if best:
+        return best[1], assembly.handles.hold("dnnl_primitive_desc_destroy", best[2])
     shown = ", ".join(f"{name} {operand}" for name, operand in operands.items())
-    mend = "" if may_be_slow else "; the bias and post-operations may have to be computed apart"
+    mend = "; the bias and post-operations may have to be computed apart" if worst == 1 else ""
     raise Unsupported(f"{operation}: oneDNN {dnnl.version()} refused ({', '.join(sorted(reasons))}): {shown}{mend}")
 
 
