@@ -1,0 +1,1 @@
+"""What the public libraries share: initializers, seeds and generators."""

@@ -1,0 +1,102 @@
+"""Applying primitives to tensors: at once, recorded for a gradient, or staged into a graph.
+
+`apply` is the one door. With no context it runs the primitive on a kernel found by (primitive, types, parameters). A context
+(`Context`) is in force while a gradient is being recorded or a function staged; it decides what an application means. `active` counts the
+contexts of all threads, so that the common case costs one comparison.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Optional
+
+from mycel.engines import buffers
+from mycel.ir.types import TensorType
+from mycel.prims.base import Primitive, freeze
+
+if TYPE_CHECKING:
+    from mycel.tensor import Tensor
+
+__all__ = ["Context", "apply", "current_context", "execute", "use_context"]
+
+
+class Context:
+    """What an application means while this context is in force in a thread."""
+
+    is_staging = False
+    parent: Optional[Context] = None
+
+    def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+class _Local(threading.local):
+    context: Optional[Context] = None
+
+
+local = _Local()
+active = 0
+_lock = threading.Lock()
+
+
+def current_context() -> Optional[Context]:
+    """The context in force in this thread, if any."""
+    return local.context
+
+
+@contextmanager
+def use_context(context: Optional[Context]) -> Iterator[None]:
+    """Put a context (None: plain execution) in force in this thread for a block."""
+    global active
+    previous = local.context
+    with _lock:
+        active += 1
+    local.context = context
+    try:
+        yield
+    finally:
+        local.context = previous
+        with _lock:
+            active -= 1
+
+
+Entry = tuple[Callable[..., Any], Any]
+_entries: dict[Any, Entry] = {}
+_make_tensor: Callable[[TensorType, Any], Tensor]
+
+
+def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+    """Run a primitive now: a tensor, or a tuple of them."""
+    types = tuple([t._type for t in inputs])
+    key = (primitive, types, freeze(params)) if params else (primitive, types)
+    entry = _entries.get(key)
+    if entry is None:
+        entry = _entries[key] = _build(primitive, types, params)
+    run, result = entry
+    for t in inputs:
+        if t._buf is None:
+            t._need_value(primitive.name)
+    values = run(*[t._buf for t in inputs])
+    if type(result) is tuple:
+        return tuple([_make_tensor(t, v) for t, v in zip(result, values)])
+    return _make_tensor(result, values)
+
+
+def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Entry:
+    from mycel.engines.select import compile_primitive
+
+    return compile_primitive(primitive, types, params), primitive.infer(*types, **params)
+
+
+def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Any:
+    """Apply a primitive to tensors in the context in force: a tensor, or a tuple of them."""
+    if active:
+        context = local.context
+        if context is not None:
+            return context.emit(primitive, inputs, params)
+    return execute(primitive, inputs, params)
+
+
+__all__ += ["buffers"]

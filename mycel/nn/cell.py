@@ -1,0 +1,480 @@
+"""Cells: the building blocks of networks, which own parameters and other cells.
+
+Assigning a `Parameter` or a `Cell` to an attribute registers it; a cell's parameters are named by the path of attributes that leads to them
+("conv1.weight"). Calling a cell runs `construct`: directly in PYNATIVE_MODE, as one compiled graph in GRAPH_MODE, and as part of
+the surrounding graph while one is being staged. `state_epoch` changes with every attribute of any cell, so
+that compiled code can tell by one comparison that nothing it read has changed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Optional
+
+from mycel import config, eager
+from mycel.parameter import Parameter, ParameterTuple
+from mycel.tensor import Tensor
+
+__all__ = ["Cell", "GraphCell"]
+
+
+class _Epoch:
+    """A counter that moves whenever an attribute of any cell is set."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+state_epoch = _Epoch()
+_set = object.__setattr__
+
+
+class HookHandle:
+    """What `remove`s a registered hook."""
+
+    def __init__(self, table: dict[int, Any], key: int) -> None:
+        self._table, self._key = table, key
+
+    def remove(self) -> None:
+        """Unregister the hook; a second call does nothing."""
+        self._table.pop(self._key, None)
+        state_epoch.value += 1
+
+
+class Cell:
+    """Base of layers, networks, losses and optimizers; subclasses define `construct`.
+
+    `auto_prefix` names parameters by attribute path; `flags` are kept as attributes.
+
+    >>> import mycel as ms
+    >>> class Scale(ms.nn.Cell):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = ms.Parameter(ms.Tensor(2.0))
+    ...     def construct(self, x):
+    ...         return x * self.factor
+    >>> Scale()(ms.Tensor(3.0))
+    Tensor(shape=[], dtype=Float32, value= 6)
+    """
+
+    training: bool
+    IGNORE_LIST = ["_scope", "_cell_init_args", "_auto_prefix", "_cells", "_params"]
+
+    def __init__(self, auto_prefix: bool = True, flags: Optional[dict[str, Any]] = None) -> None:
+        own = self.__dict__
+        own["_params"] = OrderedDict()
+        own["_cells"] = OrderedDict()
+        own["_buffers"] = OrderedDict()
+        own["_auto_prefix"] = auto_prefix
+        own["_param_prefix"] = ""
+        own["_flags"] = dict(flags or {})
+        own["training"] = False
+        own["requires_grad"] = False
+        own["_pre_hooks"] = OrderedDict()
+        own["_hooks"] = OrderedDict()
+        own["_backward_pre_hooks"] = OrderedDict()
+        own["_backward_hooks"] = OrderedDict()
+        own["_compiled_call"] = None
+        own["_cast_to"] = None
+        own["_inputs_declared"] = None
+        own["cls_name"] = type(self).__name__
+        own["bprop_debug"] = False
+        for name, value in own["_flags"].items():
+            own[name] = value
+
+    # Registration.
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        state_epoch.value += 1
+        if "_params" not in own:
+            if isinstance(value, (Parameter, Cell)):
+                raise AttributeError(f"{type(self).__name__}: call super().__init__() before assigning {name!r}")
+            _set(self, name, value)
+            return
+        if isinstance(value, Parameter):
+            self._enter_parameter(name, value)
+        elif isinstance(value, Cell):
+            self._forget(name)
+            if own["_auto_prefix"]:
+                value.update_parameters_name(name + ".", recurse=True)
+            own["_cells"][name] = value
+            own[name] = value
+        elif isinstance(value, ParameterTuple):
+            for i, member in enumerate(value):
+                self._name_new(member, f"{name}.{i}")
+            self._forget(name)
+            own[name] = value
+        elif isinstance(value, Tensor) and name in own["_params"]:
+            own["_params"][name].set_data(value)
+        elif value is None and (name in own["_params"] or name in own["_cells"]):
+            self._forget(name)
+            own[name] = None
+        else:
+            self._forget(name)
+            _set(self, name, value)
+
+    def _forget(self, name: str) -> None:
+        self.__dict__["_params"].pop(name, None)
+        self.__dict__["_cells"].pop(name, None)
+        self.__dict__["_buffers"].pop(name, None)
+
+    def _name_new(self, parameter: Parameter, name: str) -> None:
+        if not parameter.__dict__["has_name"]:
+            parameter.name = name
+            parameter.__dict__["has_name"] = True
+
+    def _enter_parameter(self, name: str, value: Parameter) -> None:
+        self._forget(name)
+        self._name_new(value, name)
+        self.__dict__["_params"][name] = value
+        self.__dict__[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        state_epoch.value += 1
+        if name not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        self._forget(name)
+        del self.__dict__[name]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def insert_param_to_cell(self, param_name: str, param: Optional[Parameter], check_name_contain_dot: bool = True) -> None:
+        """Register a parameter under a name; KeyError for a name with a dot, TypeError for what is no parameter."""
+        if not param_name:
+            raise KeyError("insert_param_to_cell: the name must not be empty")
+        if check_name_contain_dot and "." in param_name:
+            raise KeyError(f"insert_param_to_cell: the name {param_name!r} must not contain a dot")
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(f"insert_param_to_cell: {param_name!r} must be a Parameter, not {type(param).__name__}")
+        if param is None:
+            setattr(self, param_name, None)
+        else:
+            state_epoch.value += 1
+            self._enter_parameter(param_name, param)
+
+    def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
+        """Register a cell under a name; KeyError if the name is taken."""
+        if not child_name or not isinstance(child_name, str):
+            raise KeyError(f"insert_child_to_cell: {child_name!r} is not a name")
+        if hasattr(self, child_name) and child_name not in self._cells:
+            raise KeyError(f"insert_child_to_cell: {type(self).__name__} already has an attribute {child_name!r}")
+        if not isinstance(child_cell, Cell):
+            raise TypeError(f"insert_child_to_cell: {child_name!r} must be a Cell, not {type(child_cell).__name__}")
+        setattr(self, child_name, child_cell)
+
+    def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
+        """Register a tensor that is state but not trained."""
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"register_buffer: {name!r} must be a Tensor or None, not {type(tensor).__name__}")
+        setattr(self, name, tensor)
+        self._buffers[name] = tensor
+
+    # Walking.
+
+    def cells(self) -> Iterable[Cell]:
+        """The cells directly inside."""
+        return self.name_cells().values()
+
+    def name_cells(self) -> OrderedDict[str, Cell]:
+        """The cells directly inside by name, each once."""
+        seen: set[int] = set()
+        found: OrderedDict[str, Cell] = OrderedDict()
+        for name, cell in self._cells.items():
+            if cell is not None and id(cell) not in seen:
+                seen.add(id(cell))
+                found[name] = cell
+        return found
+
+    def cells_and_names(self, cells: Any = None, name_prefix: str = "") -> Iterator[tuple[str, Cell]]:
+        """This cell and all inside, depth first, with the path of names; each once."""
+        seen = cells if cells is not None else set()
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield name_prefix, self
+        for name, cell in self._cells.items():
+            if cell is not None:
+                yield from cell.cells_and_names(seen, f"{name_prefix}.{name}" if name_prefix else name)
+
+    def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """Parameters with their names, each once; with `expand` those of inner cells too."""
+        seen: set[int] = set()
+        for path, cell in self.cells_and_names(name_prefix=name_prefix) if expand else [(name_prefix, self)]:
+            for name, parameter in cell._own_parameters():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    given = parameter.name
+                    yield given if given and given != "Parameter" else (f"{path}.{name}" if path else name), parameter
+
+    def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        yield from self._params.items()
+        for name, value in self.__dict__.items():
+            if type(value) is ParameterTuple:
+                for i, parameter in enumerate(value):
+                    yield f"{name}.{i}", parameter
+
+    def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
+        """All parameters."""
+        for _, parameter in self.parameters_and_names(expand=expand):
+            yield parameter
+
+    def parameters_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter]:
+        """Parameters by name."""
+        return OrderedDict((p.name, p) for p in self.get_parameters(expand=recurse))
+
+    def trainable_params(self, recurse: bool = True) -> list[Parameter]:
+        """The parameters whose `requires_grad` holds."""
+        return [p for p in self.get_parameters(expand=recurse) if p.requires_grad]
+
+    def untrainable_params(self, recurse: bool = True) -> list[Parameter]:
+        """The parameters whose `requires_grad` does not hold."""
+        return [p for p in self.get_parameters(expand=recurse) if not p.requires_grad]
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The registered buffers."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """The registered buffers with their paths."""
+        for path, cell in self.cells_and_names(name_prefix=prefix) if recurse else [(prefix, self)]:
+            for name in cell._buffers:
+                buffer = cell.__dict__.get(name)
+                if buffer is not None:
+                    yield (f"{path}.{name}" if path else name), buffer
+
+    def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
+        """Put `prefix` in front of every parameter's name."""
+        if prefix and not isinstance(prefix, str):
+            raise TypeError("update_parameters_name: the prefix must be a string")
+        seen: set[int] = set()
+        for _, cell in self.cells_and_names() if recurse else [("", self)]:
+            for _, parameter in cell._own_parameters():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    parameter.name = prefix + parameter.name
+
+    @property
+    def param_prefix(self) -> str:
+        """The path of this cell in the network it is part of, once `update_cell_prefix` ran."""
+        return self._param_prefix  # type: ignore[no-any-return]
+
+    def update_cell_prefix(self) -> None:
+        """Give every inner cell its path as `param_prefix`."""
+        for path, cell in self.cells_and_names():
+            cell.__dict__["_param_prefix"] = path
+
+    def apply(self, fn: Callable[[Cell], Any]) -> Cell:
+        """Call `fn` on every inner cell, then on this one; the cell itself."""
+        for cell in self.cells():
+            cell.apply(fn)
+        fn(self)
+        return self
+
+    # Modes and flags.
+
+    def set_train(self, mode: bool = True) -> Cell:
+        """Set `training` here and in all inner cells; the cell itself."""
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_train: mode must be a bool, not {type(mode).__name__}")
+        for _, cell in self.cells_and_names():
+            if cell.training is not mode:
+                cell.training = mode
+        return self
+
+    def set_grad(self, requires_grad: bool = True) -> Cell:
+        """Say that this cell will be differentiated; the cell itself."""
+        self.requires_grad = requires_grad
+        return self
+
+    def freeze(self) -> Cell:
+        """Stop training every parameter; the cell itself."""
+        for parameter in self.get_parameters():
+            parameter.requires_grad = False
+        return self
+
+    def add_flags(self, **flags: Any) -> Cell:
+        """Keep flags as attributes; the cell itself."""
+        self._flags.update(flags)
+        for name, value in flags.items():
+            setattr(self, name, value)
+        return self
+
+    def add_flags_recursive(self, **flags: Any) -> Cell:
+        """Keep flags as attributes here and in all inner cells; the cell itself."""
+        for _, cell in self.cells_and_names():
+            cell.add_flags(**flags)
+        return self
+
+    def get_flags(self) -> dict[str, Any]:
+        """The flags that were added."""
+        return dict(self._flags)
+
+    def to_float(self, dst_type: Any) -> Cell:
+        """Compute in another floating type: inputs are cast on the way in, here and in all inner cells; the cell itself."""
+        from mycel import dtype as D
+
+        wanted = D.from_any(dst_type)
+        if wanted not in (D.float16, D.float32, D.bfloat16):
+            raise ValueError(f"to_float: {wanted.name} is not supported; use float16, bfloat16 or float32")
+        for _, cell in self.cells_and_names():
+            cell._cast_to = wanted
+        return self
+
+    def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
+        """Draw parameters that were only declared."""
+        for parameter in self.get_parameters():
+            parameter.init_data()
+        return {p: p for p in self.get_parameters()}
+
+    init_params = init_parameters_data
+
+    def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
+        """Declare the inputs' types, with None for sizes that vary."""
+        self._inputs_declared = (inputs, kwargs)
+
+    def get_inputs(self) -> Any:
+        """The inputs declared by `set_inputs`."""
+        return self._inputs_declared[0] if self._inputs_declared else None
+
+    # Hooks.
+
+    def _add_hook(self, table: str, hook: Any) -> HookHandle:
+        if not callable(hook):
+            raise TypeError(f"a hook must be callable, not {type(hook).__name__}")
+        hooks = self.__dict__[table]
+        key = max(hooks, default=-1) + 1
+        hooks[key] = hook
+        state_epoch.value += 1
+        return HookHandle(hooks, key)
+
+    def register_forward_pre_hook(self, hook_fn: Any, with_kwargs: bool = False) -> HookHandle:
+        """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns replaces the inputs."""
+        return self._add_hook("_pre_hooks", (hook_fn if not with_kwargs else _WithKwargs(hook_fn)))
+
+    def register_forward_hook(self, hook_fn: Any, with_kwargs: bool = False) -> HookHandle:
+        """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns replaces the output."""
+        return self._add_hook("_hooks", (hook_fn if not with_kwargs else _WithKwargs(hook_fn)))
+
+    # Calling.
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """The computation of the cell; subclasses define it."""
+        raise AttributeError(f"{type(self).__name__} does not define construct()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "_params" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__}: super().__init__() was not called")
+        context = eager.local.context if eager.active else None
+        if context is None:
+            if config._context["mode"] == config.GRAPH_MODE:
+                return self._call_compiled(args, kwargs)
+        elif context.is_staging:
+            return context.call_cell(self, args, kwargs)  # type: ignore[attr-defined]
+        return self.run_construct(self.construct, args, kwargs)
+
+    def run_construct(self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`construct` with the hooks and casts around it."""
+        for hook in self._pre_hooks.values():
+            if isinstance(hook, _WithKwargs):
+                changed = hook.function(self, args, kwargs)
+                if changed is not None:
+                    args, kwargs = changed
+                continue
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        if self._cast_to is not None:
+            args, kwargs = self._cast_arguments(args, kwargs)
+        output = construct(*args, **kwargs)
+        for hook in self._hooks.values():
+            if isinstance(hook, _WithKwargs):
+                changed = hook.function(self, args, kwargs, output)
+            else:
+                changed = hook(self, args, output)
+            if changed is not None:
+                output = changed
+        return output
+
+    def _cast_arguments(self, args: Any, kwargs: Any) -> Any:
+        from mycel.tensor import cast
+        from mycel.tree import map_leaves
+
+        one = lambda v: cast(v, self._cast_to) if isinstance(v, Tensor) and v.dtype.is_floating else v  # noqa: E731
+        return map_leaves(one, args), map_leaves(one, kwargs)
+
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        compiled = self.__dict__.get("_compiled_call")
+        if compiled is None:
+            from mycel.jit import Jit
+
+            compiled = self.__dict__["_compiled_call"] = Jit(self)
+        return compiled(*args, **kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile for arguments of these types without running."""
+        from mycel.jit import Jit
+
+        if self.__dict__.get("_compiled_call") is None:
+            self.__dict__["_compiled_call"] = Jit(self)
+        self.__dict__["_compiled_call"].compile(*args, **kwargs)
+
+    def compile_and_run(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile for these arguments and run."""
+        return self._call_compiled(args, kwargs)
+
+    # Printing and copying.
+
+    def extend_repr(self) -> str:
+        """What `repr` shows between the parentheses; layers override it."""
+        return ""
+
+    def __repr__(self) -> str:
+        head = self.extend_repr()
+        children = [(name, repr(cell)) for name, cell in self._cells.items()]
+        if not children:
+            return f"{type(self).__name__}({head})"
+        lines = []
+        for name, text in children:
+            first, *rest = text.split("\n")
+            lines.append(f"  ({name}): {first}")
+            lines.extend("  " + line for line in rest)
+        return "\n".join([f"{type(self).__name__}({head}", *lines, ")"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_compiled_call": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        state_epoch.value += 1
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class _WithKwargs:
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+class GraphCell(Cell):
+    """A cell around a compiled or loaded function of tensors."""
+
+    def __init__(self, graph: Any, params_init: Any = None, obf_random_seed: Any = None) -> None:
+        super().__init__()
+        self.graph = graph
+
+    def construct(self, *args: Any) -> Any:
+        """Run the function."""
+        return self.graph(*args)

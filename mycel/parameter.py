@@ -1,0 +1,182 @@
+"""Parameters: named tensors that belong to a Cell and that training changes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.engines import buffers
+from mycel.ir.types import tensor_type
+from mycel.tensor import Tensor
+
+__all__ = ["Parameter", "ParameterTuple"]
+
+_counter = itertools.count()
+
+
+class Parameter(Tensor):
+    """A named tensor that a Cell owns and an optimizer updates.
+
+    `default_input` is a tensor (also one declared by an initializer), an array, a number or a sequence; plain integers become int32 and floats
+    float32. `requires_grad` says whether gradients by `trainable_params` include it. Raises TypeError for other data.
+
+    >>> import mycel as ms
+    >>> ms.Parameter(ms.Tensor([1.0, 2.0]), name="w").name
+    'w'
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, default_input: Any = None, *args: Any, **kwargs: Any) -> Parameter:
+        return object.__new__(cls)
+
+    def __init__(
+        self,
+        default_input: Any,
+        name: Optional[str] = None,
+        requires_grad: bool = True,
+        layerwise_parallel: bool = False,
+        parallel_optimizer: bool = True,
+        storage_format: str = "",
+        device: Optional[str] = None,
+    ) -> None:
+        if isinstance(default_input, Tensor):
+            self._type, self._node = default_input._type, None
+            self._buf = None if default_input._buf is None else buffers.copy(default_input._buf, default_input._type)
+            init = default_input.__dict__.get("init")
+            if init is not None:
+                self.__dict__["init"] = init
+                self.init_data()
+            elif self._buf is None:
+                raise ValueError("Parameter: the tensor given has no value and no initializer")
+        else:
+            if isinstance(default_input, bool):
+                dtype: Any = D.bool_
+            elif isinstance(default_input, int):
+                dtype = D.int32
+            else:
+                dtype = None
+            if not isinstance(default_input, (int, float, np.ndarray, np.generic, list, tuple)):
+                raise TypeError(f"Parameter: the value must be a tensor, an array or a number, not {type(default_input).__name__}")
+            super().__init__(default_input, dtype)
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"Parameter: the name must be a string, not {type(name).__name__}")
+        attributes = self.__dict__
+        attributes["name"] = name if name is not None else "Parameter"
+        attributes["has_name"] = name is not None
+        attributes["requires_grad"] = bool(requires_grad)
+        attributes["layerwise_parallel"] = layerwise_parallel
+        attributes["parallel_optimizer"] = parallel_optimizer
+        attributes["storage_format"] = storage_format
+        attributes["key"] = next(_counter)
+        attributes["comm_fusion"] = 1
+        attributes["cache_enable"] = False
+        attributes["is_init"] = True
+        attributes["sliced"] = False
+        attributes["unique"] = False
+
+    name: str
+    requires_grad: bool
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self._type.shape))
+        return f"Parameter (name={self.name}, shape=({shape}{',' if len(self._type.shape) == 1 else ''}), dtype={self._type.dtype}, requires_grad={self.requires_grad})"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (np.array(self._value("pickling")), self.name, self.requires_grad))
+
+    @property
+    def data(self) -> Parameter:
+        """The parameter itself."""
+        return self
+
+    @property
+    def inited_param(self) -> Parameter:
+        """The parameter itself, whose values are always drawn."""
+        return self
+
+    @property
+    def param_info(self) -> Parameter:
+        return self
+
+    def clone(self, init: Any = "same") -> Parameter:
+        """A new parameter of the same type and attributes, with the same values, or with those of an initializer."""
+        if isinstance(init, str) and init == "same":
+            value: Any = Tensor(self)
+        else:
+            from mycel.common.initializer import initializer
+
+            value = initializer(init, self.shape, self.dtype)
+        made = Parameter(value, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)  # type: ignore[attr-defined]
+        made.__dict__["has_name"] = self.__dict__["has_name"]
+        return made
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+        """Take new values; the shape must agree unless `slice_shape`, the type is converted. Raises ValueError or TypeError."""
+        if not isinstance(data, Tensor):
+            data = Tensor(data, self._type.dtype) if isinstance(data, (bool, int, float)) else Tensor(data)
+        if data.has_init:
+            data.init_data()
+        if data.shape != self.shape and not slice_shape:
+            raise ValueError(f"set_data: parameter {self.name!r} has shape {self.shape}, the new value {data.shape}")
+        if data.dtype is not self.dtype:
+            if D.promote(data.dtype, self.dtype) is not self.dtype:
+                raise TypeError(f"set_data: a value of type {data.dtype.name} does not convert to {self.dtype.name}, "
+                                f"the type of parameter {self.name!r}, without loss; cast it first")  # fmt: skip
+            data = data.astype(self.dtype)  # type: ignore[attr-defined]
+        if data.shape != self.shape:
+            self._type = tensor_type(data.shape, self.dtype)
+        if data._buf is not None and data._node is None:
+            fresh = Tensor(data)
+            return self._replace(fresh)  # type: ignore[return-value]
+        return self._replace(data)  # type: ignore[return-value]
+
+    def set_dtype(self, dtype: Any) -> Parameter:
+        """Convert the values to another element type in place."""
+        new = Tensor(self.asnumpy(), D.from_any(dtype))
+        self._type, self._buf = new._type, new._buf
+        return self
+
+
+def _rebuild(array: np.ndarray[Any, Any], name: str, requires_grad: bool) -> Parameter:
+    return Parameter(Tensor.from_numpy(array), name, requires_grad)
+
+
+class ParameterTuple(tuple):  # type: ignore[type-arg]
+    """A tuple of parameters with distinct names.
+
+    Raises TypeError for members that are not parameters and RuntimeError for two of one name.
+
+    >>> import mycel as ms
+    >>> w = ms.ParameterTuple([ms.Parameter(ms.Tensor([1.0]), name="w")])
+    >>> w.clone("m")[0].name
+    'm.w'
+    """
+
+    def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
+        members = tuple(iterable)
+        seen: dict[str, Parameter] = {}
+        for p in members:
+            if not isinstance(p, Parameter):
+                raise TypeError(f"ParameterTuple: every member must be a Parameter, not {type(p).__name__}")
+            if seen.setdefault(p.name, p) is not p and p.name != "Parameter":
+                raise RuntimeError(f"ParameterTuple: two parameters are named {p.name!r}; give each its own name")
+        return super().__new__(cls, members)
+
+    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
+        """New parameters named ``prefix.name``."""
+        made = []
+        for p in self:
+            q = p.clone(init)
+            q.name = f"{prefix}.{p.name}"
+            q.__dict__["has_name"] = True
+            made.append(q)
+        return ParameterTuple(made)
+
+

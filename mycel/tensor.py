@@ -1,0 +1,589 @@
+"""Tensors: a type, a buffer, and, while something records or stages, the node that computes them.
+
+A tensor with a buffer has a value. One that a staged function works with has only a node; asking it for its value raises
+`NeedsValue`, which the front end turns into a fallback or an error. Methods that compute are the functions of `mycel.ops`, attached there.
+Operators convert operands to a common type (`mycel.dtype.promote`); a Python number takes the tensor's type where it can hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.dtype import DType
+from mycel.engines import buffers
+from mycel.errors import NeedsValue
+from mycel.ir.dims import Dim
+from mycel.ir.graph import Node
+from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import elementwise as E
+from mycel.prims.base import Primitive
+
+__all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
+
+
+class Tensor:
+    """An n-dimensional array of one element type.
+
+    `input_data` is a number, a nested sequence, a NumPy array or a tensor; Python floats become float32 and integers int64 unless `dtype` says
+    otherwise. With `shape` and `init` (an initializer) and no data the values are drawn when first needed (`init_data`).
+    Raises TypeError for data that is not numeric and ValueError for ragged sequences.
+
+    >>> import mycel as ms
+    >>> ms.Tensor([[1.0, 2.0], [3.0, 4.0]]).sum()
+    Tensor(shape=[], dtype=Float32, value= 10)
+    """
+
+    __slots__ = ("_type", "_buf", "_node", "__weakref__", "__dict__")
+
+    _type: TensorType
+    _buf: Any
+    _node: Optional[Node]
+    __array_priority__ = 100
+    __hash__ = object.__hash__
+
+    def __init__(
+        self,
+        input_data: Any = None,
+        dtype: Any = None,
+        shape: Any = None,
+        init: Any = None,
+        const_arg: bool = False,
+        device: Optional[str] = None,
+    ) -> None:
+        if device is not None and not str(device).upper().startswith("CPU"):
+            raise ValueError(f"Tensor: device {device!r} is not available in this build; use 'CPU' or leave it out")
+        self._node = None
+        if input_data is None:
+            self._declare(dtype, shape, init)
+            return
+        if init is not None:
+            raise ValueError("Tensor: give either input_data or init, not both")
+        wanted = None if dtype is None else D.from_any(dtype)
+        if isinstance(input_data, Tensor):
+            source = input_data if wanted is None else input_data.astype(wanted)
+            self._type, self._node = source._type, source._node
+            self._buf = None if source._buf is None else buffers.copy(source._buf, source._type)
+            return
+        array = to_numpy_array(input_data, wanted)
+        if shape is not None and tuple(array.shape) != tuple(_as_shape(shape)):
+            raise ValueError(f"Tensor: input_data has shape {array.shape}, not the given {tuple(_as_shape(shape))}")
+        self._type = tensor_type(tuple(map(int, array.shape)), D.from_any(array.dtype))
+        self._buf = buffers.from_array(array)
+
+    def _declare(self, dtype: Any, shape: Any, init: Any) -> None:
+        if shape is None or (init is None and dtype is None):
+            raise ValueError("Tensor: give input_data, or shape and dtype (and init for values)")
+        wanted = D.from_any(dtype if dtype is not None else D.float32)
+        sizes = _as_shape(shape)
+        self.__dict__["init"] = init
+        if init is None:
+            from mycel.ir.dims import symbol
+
+            free = [symbol(f"_{id(self)}_{i}") if d is None or (isinstance(d, int) and d < 0) else d for i, d in enumerate(sizes)]
+            self._type = tensor_type(tuple(free), wanted)
+            self._buf = None if not self._type.is_static else buffers.from_array(np.zeros(tuple(free), wanted.numpy))
+            return
+        self._type = tensor_type(tuple(sizes), wanted)
+        self._buf = None
+
+    # The value.
+
+    def _need_value(self, what: str) -> None:
+        if self._node is not None:
+            raise NeedsValue(f"{what} needs the value of a tensor ({self._type}) that is being compiled and has none yet")
+        if self.__dict__.get("init") is not None:
+            self.init_data()
+            return
+        raise NeedsValue(f"{what}: this tensor ({self._type}) only declares a shape and has no value")
+
+    def _value(self, what: str) -> np.ndarray[Any, Any]:
+        if self._buf is None or (eager.active and self._node is not None and eager.local.context is not None):
+            context = eager.local.context
+            if context is not None and context.is_staging:
+                context.need_value(self, what)  # type: ignore[attr-defined]
+            if self._buf is None:
+                self._need_value(what)
+        return buffers.to_array(self._buf, self._type)
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """The values as a NumPy array that shares the tensor's memory.
+
+        >>> import mycel as ms
+        >>> ms.Tensor([1, 2]).asnumpy()
+        array([1, 2])
+        """
+        return self._value("asnumpy()")
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The same as `asnumpy`."""
+        return self._value("numpy()")
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        array = self._value("conversion to a NumPy array")
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._value("DLPack export").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def item(self, index: Any = None) -> Any:
+        """The Python number in a tensor of one element (or at a flat or tuple `index`)."""
+        array = self._value("item()")
+        if index is None and array.size != 1:
+            raise ValueError(f"item(): the tensor has {array.size} elements; give an index")
+        return array.item() if index is None else array.item(index)
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers."""
+        return self._value("tolist()").tolist()
+
+    def __bool__(self) -> bool:
+        array = self._value("the truth of a tensor")
+        if array.size != 1:
+            raise ValueError(f"the truth of a tensor of shape {self.shape} is not defined; use .any() or .all()")
+        return bool(array.reshape(()))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __index__(self) -> int:
+        if not self._type.dtype.is_integer:
+            raise TypeError(f"only integer tensors can be used as an index, not {self._type.dtype.name}")
+        return int(self._scalar("use as an index"))
+
+    def _scalar(self, what: str) -> Any:
+        array = self._value(what)
+        if array.size != 1:
+            raise ValueError(f"{what} takes a tensor of one element, not of shape {self.shape}")
+        return array.reshape(()).item()
+
+    def __len__(self) -> int:
+        if not self._type.shape:
+            raise TypeError("a tensor of no dimensions has no length")
+        return self._type.shape[0]  # type: ignore[return-value]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._type.shape:
+            raise TypeError("a tensor of no dimensions cannot be iterated")
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self._type.shape))
+        head = f"Tensor(shape=[{shape}], dtype={self._type.dtype}"
+        if self._buf is None:
+            return f"{head}, value=<{'staged' if self._node is not None else 'not initialized'}>)"
+        array = buffers.to_array(self._buf, self._type)
+        if array.ndim == 0:
+            return f"{head}, value= {np.array2string(array)})"
+        if array.size == 0:
+            return f"{head}, value= [])"
+        return f"{head}, value=\n{np.array2string(array, separator=', ', prefix='')})"
+
+    def __str__(self) -> str:
+        return repr(self) if self._buf is None else str(buffers.to_array(self._buf, self._type))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._scalar("formatting"), spec) if spec else str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (np.array(self._value("pickling")),))
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        made._type, made._node = self._type, None
+        made._buf = None if self._buf is None else buffers.copy(self._buf, self._type)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    # The type.
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of the dimensions."""
+        return self._type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self._type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._type.rank
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return self._type.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self._type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        """Bytes in all."""
+        return self._type.nbytes
+
+    @property
+    def strides(self) -> tuple[Any, ...]:
+        """Bytes from one element to the next along each dimension."""
+        step: Any = self._type.dtype.itemsize
+        result = []
+        for d in reversed(self._type.shape):
+            result.append(step)
+            step = step * d
+        return tuple(reversed(result))
+
+    @property
+    def has_init(self) -> bool:
+        """Whether the values are still to be drawn by an initializer."""
+        return self._buf is None and self.__dict__.get("init") is not None
+
+    def init_data(self, slice_index: Any = None, shape: Any = None, opt_shard_group: Any = None) -> Tensor:
+        """Draw the values of a tensor declared with an initializer; the tensor itself."""
+        init = self.__dict__.get("init")
+        if init is None:
+            if self._buf is None:
+                raise ValueError("init_data: this tensor was not declared with an initializer")
+            return self
+        array = np.zeros(self._type.shape, self._type.dtype.numpy)  # type: ignore[arg-type]
+        init(array)
+        self._buf = buffers.from_array(array)
+        self.__dict__.pop("init")
+        return self
+
+    @staticmethod
+    def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+        """A tensor that shares the memory of a contiguous NumPy array."""
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
+        return make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.from_array(array))
+
+    # Operators.
+
+    def __neg__(self) -> Tensor:
+        return eager.apply(E.neg, self)  # type: ignore[no-any-return]
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    def __invert__(self) -> Tensor:
+        return eager.apply(E.logical_not if self._type.dtype is D.bool_ else E.bitwise_not, self)  # type: ignore[no-any-return]
+
+    def __getitem__(self, index: Any) -> Tensor:
+        from mycel import indexing
+
+        return indexing.get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from mycel import indexing
+
+        indexing.put(self, index, value)
+
+    def _replace(self, new: Tensor) -> Tensor:
+        """Take over the value of `new`, of the same type: what every write in place comes down to."""
+        if new._type is not self._type:
+            raise TypeError(f"a tensor of type {self._type} cannot take a value of type {new._type} in place")
+        context = eager.local.context if eager.active else None
+        if context is not None:
+            context.write(self, new)  # type: ignore[attr-defined]
+        else:
+            self._buf = new._buf
+        return self
+
+
+def _as_shape(shape: Any) -> tuple[Any, ...]:
+    return (shape,) if isinstance(shape, (int, Dim)) else tuple(shape)
+
+
+def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any, Any]:
+    """Data in any accepted form as a C-contiguous array of an element type that tensors can hold."""
+    if isinstance(data, np.ndarray) or isinstance(data, np.generic):
+        array = np.asarray(data)
+    elif isinstance(data, (bool, int, float, complex)):
+        kind = wanted or D.from_any(type(data))
+        return np.asarray(data, dtype=kind.numpy)
+    elif isinstance(data, (list, tuple)):
+        plain = _without_tensors(data)
+        try:
+            array = np.array(plain)
+        except ValueError as error:
+            raise ValueError(f"Tensor: the nested sequence is ragged: {error}") from None
+        if wanted is None and array.dtype == np.float64 and not _holds_numpy(plain):
+            array = array.astype(np.float32)
+        elif wanted is None and array.dtype == np.complex128 and not _holds_numpy(plain):
+            array = array.astype(np.complex64)
+        if array.size == 0 and wanted is None and array.dtype == np.float64:
+            array = array.astype(np.float32)
+    elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
+        array = np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
+    else:
+        raise TypeError(f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__}")
+    if array.dtype.kind in "OSUMmV" and array.dtype != D.bfloat16.numpy:
+        raise TypeError(f"Tensor: data of NumPy type {array.dtype} is not numeric")
+    if wanted is not None and array.dtype != wanted.numpy:
+        with np.errstate(all="ignore"):
+            array = array.astype(wanted.numpy)
+    D.from_any(array.dtype)
+    return np.array(array, order="C", copy=True)
+
+
+def _without_tensors(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_without_tensors(v) for v in data]
+    return data.asnumpy() if isinstance(data, Tensor) else data
+
+
+def _holds_numpy(data: Any) -> bool:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return isinstance(data, (np.ndarray, np.generic))
+
+
+def _rebuild(array: np.ndarray[Any, Any]) -> Tensor:
+    return Tensor.from_numpy(array)
+
+
+_new = object.__new__
+
+
+def make(type: TensorType, buffer: Any) -> Tensor:
+    """A tensor around a buffer."""
+    made = _new(Tensor)
+    made._type = type
+    made._buf = buffer
+    made._node = None
+    return made
+
+
+def make_staged(node: Node) -> Tensor:
+    """A tensor without a value: the result of a node in a graph being built."""
+    made = _new(Tensor)
+    made._type = node.type
+    made._buf = None
+    made._node = node
+    return made
+
+
+eager._make_tensor = make
+
+
+def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None, const_arg: bool = False) -> Tensor:
+    """Make a tensor; see `Tensor`.
+
+    >>> import mycel as ms
+    >>> ms.tensor([1, 2, 3]).shape
+    (3,)
+    """
+    return Tensor(input_data, dtype, shape, init, const_arg)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor.
+
+    >>> import mycel as ms
+    >>> ms.is_tensor(1.0)
+    False
+    """
+    return isinstance(obj, Tensor)
+
+
+_scalars: dict[Any, Tensor] = {}
+
+
+def scalar(value: Any, dtype: DType) -> Tensor:
+    """A tensor of no dimensions holding a Python number; the same object for the same number."""
+    key = (value, dtype, type(value))
+    found = _scalars.get(key)
+    if found is None:
+        found = Tensor(value, dtype)
+        if len(_scalars) < 4096 and not (isinstance(value, float) and value == 0.0):
+            _scalars[key] = found
+    return found
+
+
+def number_dtype(value: Any, dtype: DType) -> DType:
+    """The type in which a Python number meets a tensor of type `dtype`."""
+    if isinstance(value, bool):
+        return dtype
+    if isinstance(value, int):
+        return D.int64 if dtype is D.bool_ else dtype
+    if isinstance(value, float):
+        return dtype if dtype.kind in "fc" else D.float32
+    return dtype if dtype.kind == "c" else D.complex128 if dtype is D.float64 else D.complex64
+
+
+def as_tensor(value: Any, dtype: Any = None) -> Tensor:
+    """`value` as a tensor, itself where it is one of that type."""
+    if isinstance(value, Tensor):
+        return value if dtype is None or value._type.dtype is D.from_any(dtype) else cast(value, D.from_any(dtype))
+    if isinstance(value, Dim):
+        from mycel.prims.shape import SIZE
+
+        return eager.apply(SIZE, dim=value, dtype=D.from_any(dtype or D.int64))  # type: ignore[no-any-return]
+    return Tensor(value, dtype)
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """`x` in another element type; itself where it has that type."""
+    return x if x._type.dtype is dtype else eager.apply(E.cast, x, dtype=dtype)
+
+
+NUMBERS = (bool, int, float, complex)
+
+
+def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
+    """Two operands, at least one a tensor, as tensors of a common type; None where one is no operand."""
+    if isinstance(x, Tensor):
+        if isinstance(y, Tensor):
+            if x._type.dtype is y._type.dtype:
+                return x, y
+            common = D.promote(x._type.dtype, y._type.dtype)
+            return cast(x, common), cast(y, common)
+        if type(y) in _NUMBER_SET:
+            common = number_dtype(y, x._type.dtype)
+            return cast(x, common), scalar(y, common)
+        other = _operand(y)
+        return None if other is None else pair(x, other)
+    if type(x) in _NUMBER_SET:
+        common = number_dtype(x, y._type.dtype)
+        return scalar(x, common), cast(y, common)
+    other = _operand(x)
+    return None if other is None else pair(other, y)
+
+
+_NUMBER_SET = frozenset(NUMBERS)
+
+
+def _operand(value: Any) -> Optional[Tensor]:
+    if isinstance(value, (np.generic, np.ndarray, list, tuple, Dim)):
+        return as_tensor(value)
+    if isinstance(value, NUMBERS):
+        return as_tensor(next(kind(value) for kind in NUMBERS if isinstance(value, kind)))
+    return None
+
+
+def _install(name: str, primitive: Primitive, prepare: Optional[Callable[..., Any]] = None, in_place: bool = False) -> None:
+    def forward(self: Any, other: Any) -> Any:
+        operands = pair(self, other)
+        if operands is None:
+            return NotImplemented
+        if prepare is not None:
+            return prepare(*operands)
+        return eager.apply(primitive, *operands)
+
+    def backward(self: Any, other: Any) -> Any:
+        operands = pair(other, self)
+        if operands is None:
+            return NotImplemented
+        if prepare is not None:
+            return prepare(*operands)
+        return eager.apply(primitive, *operands)
+
+    forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
+    setattr(Tensor, f"__{name}__", forward)
+    setattr(Tensor, f"__r{name}__", backward)
+
+
+def _true_divide(x: Tensor, y: Tensor) -> Any:
+    if x._type.dtype.kind in "iub":
+        x, y = cast(x, D.float32), cast(y, D.float32)
+    return eager.apply(E.div, x, y)
+
+
+def _boolean_or_bits(logical: Primitive, bits: Primitive) -> Callable[[Tensor, Tensor], Any]:
+    return lambda x, y: eager.apply(logical if x._type.dtype is D.bool_ else bits, x, y)
+
+
+def _numeric(primitive: Primitive) -> Callable[[Tensor, Tensor], Any]:
+    def run(x: Tensor, y: Tensor) -> Any:
+        if x._type.dtype is D.bool_:
+            x, y = cast(x, D.int32), cast(y, D.int32)
+        return eager.apply(primitive, x, y)
+
+    return run
+
+
+def _bool_add(x: Tensor, y: Tensor) -> Any:
+    return eager.apply(E.logical_or if x._type.dtype is D.bool_ else E.add, x, y)
+
+
+def _bool_mul(x: Tensor, y: Tensor) -> Any:
+    return eager.apply(E.logical_and if x._type.dtype is D.bool_ else E.mul, x, y)
+
+
+def _matmul(x: Tensor, y: Tensor) -> Any:
+    from mycel.ops import matmul
+
+    return matmul(x, y)
+
+
+_install("add", E.add, _bool_add)
+_install("sub", E.sub, _numeric(E.sub))
+_install("mul", E.mul, _bool_mul)
+_install("truediv", E.div, _true_divide)
+_install("floordiv", E.floor_div, _numeric(E.floor_div))
+_install("mod", E.mod, _numeric(E.mod))
+_install("pow", E.pow_, _numeric(E.pow_))
+_install("and", E.logical_and, _boolean_or_bits(E.logical_and, E.bitwise_and))
+_install("or", E.logical_or, _boolean_or_bits(E.logical_or, E.bitwise_or))
+_install("xor", E.logical_xor, _boolean_or_bits(E.logical_xor, E.bitwise_xor))
+_install("lshift", E.shift_left)
+_install("rshift", E.shift_right)
+_install("matmul", E.mul, _matmul)
+
+
+def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None:
+    def compare(self: Any, other: Any) -> Any:
+        operands = None if other is None or isinstance(other, str) else pair(self, other)
+        if operands is None:
+            return otherwise
+        return eager.apply(primitive, *operands)
+
+    compare.__name__ = f"__{name}__"
+    setattr(Tensor, f"__{name}__", compare)
+
+
+for _name, _primitive in (("lt", E.lt), ("le", E.le), ("gt", E.gt), ("ge", E.ge)):
+    _install_comparison(_name, _primitive, NotImplemented)
+_install_comparison("eq", E.eq, False)
+_install_comparison("ne", E.ne, True)
+
+
+def _install_in_place(name: str) -> None:
+    def update(self: Any, other: Any) -> Any:
+        result = getattr(type(self), f"__{name}__")(self, other)
+        if result is NotImplemented:
+            return result
+        if result._type.shape != self._type.shape:
+            raise ValueError(f"in-place operation: the result has shape {result.shape}, the tensor {self.shape}")
+        return self._replace(cast(result, self._type.dtype))
+
+    update.__name__ = f"__i{name}__"
+    setattr(Tensor, f"__i{name}__", update)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    _install_in_place(_name)

@@ -1,0 +1,96 @@
+"""Reverse-mode differentiation as a transformation of nodes.
+
+The sweep goes through the nodes between `wrt` and the outputs in reverse topological order; each node's cotangent is the
+sum of what its users' rules return, and absent cotangents (None) stand for zero. The result is nodes again, made of the same
+primitives, so that it can be differentiated, batched and compiled like any other.
+
+    vjp(outputs, cotangents, wrt)[i] = sum_j cotangents[j] * d outputs[j] / d wrt[i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from mycel.ir.graph import Graph, Node, at, toposort
+from mycel.prims import elementwise as E
+from mycel.prims.base import GET_ITEM, Primitive, constant, outputs_of
+from mycel.prims.shape import broadcast_to
+
+__all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
+
+
+def zeros_like(node: Node) -> Node:
+    """A zero of the type of `node`."""
+    return broadcast_to(constant(0, node.dtype), node.shape)
+
+
+def expanded(primitive: Primitive, inputs: Sequence[Node], params: Any) -> tuple[Node, ...]:
+    """The outputs of a primitive's definition in simpler ones."""
+    assert primitive.expand is not None
+    result = primitive.expand(*inputs, **params)
+    return tuple(result) if isinstance(result, tuple) else (result,)
+
+
+def vjp(outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequence[Node]) -> list[Optional[Node]]:
+    """The cotangents of `wrt`; None where the outputs do not depend on one differentiably."""
+    stop = set(wrt)
+    order = toposort(outputs, stop=stop)
+    active: set[Node] = set(stop)
+    for node in order:
+        if node not in active and any(i in active for i in node.inputs):
+            active.add(node)
+    ct: dict[Node, Node] = {}
+    parts: dict[Node, list[Optional[Node]]] = {}
+
+    def accumulate(node: Node, value: Optional[Node]) -> None:
+        if value is None or node not in active:
+            return
+        if value.type is not node.type:
+            raise AssertionError(f"the cotangent of {node} has type {value.type}, not {node.type}")
+        if node.prim is GET_ITEM and node not in stop:
+            whole = node.inputs[0]
+            items = parts.setdefault(whole, [None] * len(whole.type))
+            index = node.params["index"]
+            before = items[index]
+            items[index] = value if before is None else E.add(before, value)
+        else:
+            ct[node] = E.add(ct[node], value) if node in ct else value
+
+    for output, cotangent in zip(outputs, cotangents):
+        accumulate(output, cotangent)
+    for node in reversed(order):
+        if node in stop or node not in active or node.prim is None:
+            continue
+        if node.prim is GET_ITEM:
+            continue
+        value: Any = parts.get(node) if isinstance(node.type, tuple) else ct.get(node)
+        if value is None:
+            continue
+        with at(node.where):
+            for source, contribution in zip(node.inputs, _apply_rule(node, value)):
+                accumulate(source, contribution)
+    return [ct.get(w) for w in wrt]
+
+
+def _apply_rule(node: Node, ct: Any) -> Sequence[Optional[Node]]:
+    prim = node.prim
+    assert prim is not None
+    if prim.vjp is not None:
+        out = outputs_of(node)
+        result: Sequence[Optional[Node]] = prim.vjp(tuple(ct) if isinstance(ct, list) else ct, out, *node.inputs, **node.params)
+        return result
+    if prim.expand is None:
+        raise NotImplementedError(f"{prim.name} has no derivative")
+    fresh = [E.identity(i) for i in node.inputs]
+    outputs = expanded(prim, fresh, node.params)
+    return vjp(outputs, ct if isinstance(ct, list) else [ct], fresh)
+
+
+def gradient_graph(graph: Graph, wrt: Sequence[int], keep_value: bool = True) -> Graph:
+    """From f to (f's outputs, d outputs[0] / d inputs[wrt]) for a scalar first output."""
+    out = graph.outputs[0]
+    seed = broadcast_to(constant(1, out.dtype), out.shape)
+    chosen = [graph.inputs[i] for i in wrt]
+    grads = [g if g is not None else zeros_like(w) for g, w in zip(vjp([out], [seed], chosen), chosen)]
+    return Graph(graph.inputs, (*graph.outputs, *grads) if keep_value else grads, f"grad_{graph.name}")

@@ -1,0 +1,96 @@
+"""Nested containers as a flat list of leaves and a hashable structure, and back.
+
+Containers are tuples, named tuples, lists, dicts (in insertion order) and dataclass instances; everything else is a leaf.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["LEAF", "flatten", "map_leaves", "unflatten"]
+
+
+class Structure:
+    """The shape of nested containers: a kind, its extra data, and the children's structures."""
+
+    __slots__ = ("kind", "data", "children", "_hash")
+
+    def __init__(self, kind: Any, data: Any, children: tuple[Structure, ...]) -> None:
+        self.kind, self.data, self.children = kind, data, children
+        self._hash = hash((kind, data, children))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Structure)
+            and self.kind is other.kind
+            and self.data == other.data
+            and self.children == other.children
+        )
+
+    def __repr__(self) -> str:
+        if self is LEAF:
+            return "*"
+        return f"{self.kind.__name__}({', '.join(map(repr, self.children))})"
+
+
+class _Leaf:
+    pass
+
+
+LEAF = Structure(_Leaf, None, ())
+
+
+def flatten(value: Any) -> tuple[list[Any], Structure]:
+    """The leaves of `value`, left to right, and its structure."""
+    leaves: list[Any] = []
+    return leaves, _flatten(value, leaves)
+
+
+def _flatten(value: Any, leaves: list[Any]) -> Structure:
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return Structure(kind, None, tuple([_flatten(v, leaves) for v in value]))
+    if kind is dict:
+        return Structure(dict, tuple(value), tuple([_flatten(v, leaves) for v in value.values()]))
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return Structure(kind, None, tuple([_flatten(v, leaves) for v in value]))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple(f.name for f in dataclasses.fields(value))
+        return Structure(kind, names, tuple([_flatten(getattr(value, n), leaves) for n in names]))
+    leaves.append(value)
+    return LEAF
+
+
+def unflatten(structure: Structure, leaves: Any) -> Any:
+    """The value with this structure and these leaves."""
+    return _unflatten(structure, iter(leaves))
+
+
+def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
+    if structure is LEAF or structure.kind is _Leaf:
+        return next(leaves)
+    children = [_unflatten(c, leaves) for c in structure.children]
+    kind = structure.kind
+    if kind is tuple:
+        return tuple(children)
+    if kind is list:
+        return children
+    if kind is dict:
+        return dict(zip(structure.data, children))
+    if structure.data is not None:
+        made = object.__new__(kind)
+        for name, child in zip(structure.data, children):
+            object.__setattr__(made, name, child)
+        return made
+    return kind(*children)
+
+
+def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
+    """`value` with `function` applied to every leaf."""
+    leaves, structure = flatten(value)
+    return unflatten(structure, [function(v) for v in leaves])
