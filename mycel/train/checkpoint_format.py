@@ -1,0 +1,444 @@
+"""The two file formats of checkpoints, on plain data: a name goes to a NumPy array or to a string.
+
+**ckpt**, MindSpore's own, is a Protocol Buffers message, in proto2 notation::
+
+    Checkpoint     { repeated Value value = 1; }
+    Value          { required string tag = 1; oneof { TensorProto tensor = 2; MapTensorProto maptensor = 3; } }
+    TensorProto    { repeated int64 dims = 1; required string tensor_type = 2; required bytes tensor_content = 3; }
+
+`tensor_type` is the type's title ("Float32", "BFloat16", "Bool"), the content is little-endian in row-major order, and a scalar has
+no dims. A tensor of more than 512 MiB is cut into contents of 512 MiB, each in a value of its own under the same tag with the
+dims of the whole. A string has type "str", dims [0] and UTF-32 content. A trailer of 17 bytes may follow: ``crc_num`` and the
+CRC-32 of all before it as a big-endian integer of 10 bytes.
+
+The wire format is read and written here, not by the protobuf package, whose messages end at 2 GiB and are held in memory twice.
+Reading takes two passes: the first walks the headers and checks every length against what encloses it, down from the length
+of the file, and every shape against the length of its content; only then is memory allocated, so never more than the file is
+long, and contents go from the file straight into their arrays. Nothing is unpickled. A message may end after any value:
+only the checksum tells a file that was cut exactly there.
+
+**safetensors** goes through the package of that name. MindSpore's checksum there is metadata ``crc_num``: the CRC-32, in decimal,
+of name and content of every tensor, ordered by name.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mycel import dtype
+from mycel.train._atomic import replacing
+
+__all__ = ["CheckpointError", "Entry", "read_ckpt", "read_safetensors", "write_ckpt", "write_safetensors"]
+
+Entry = NDArray[Any] | str
+
+SLICE = 512 * 1024 * 1024
+_TRAILER = b"crc_num"
+_TRAILER_SIZE = len(_TRAILER) + 10
+_TITLE = {d.numpy: str(d) for d in dtype.ALL}
+_NUMPY = {title: numpy_type for numpy_type, title in _TITLE.items()}
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MAX_RANK = 32
+_CHUNK = 1 << 20
+_COUNTED = 1 << 24
+
+
+class CheckpointError(ValueError):
+    """A checkpoint file cannot be read, or something cannot be put into one; the message names the file and the entry."""
+
+
+def write_ckpt(path: str | os.PathLike[str], entries: Mapping[str, Entry], *, checksum: bool = False) -> None:
+    """Write `entries` to `path` in MindSpore's format, whole or not at all.
+
+    Raises CheckpointError for an array whose type the format lacks and OSError where the file cannot be written.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "small.ckpt"
+    >>> write_ckpt(path, {"weight": np.ones((2, 1), np.float32), "name": "demo"})
+    >>> read_ckpt(path)
+    {'weight': array([[1.], [1.]], dtype=float32), 'name': 'demo'}
+    """
+    with replacing(path, "checkpoint") as temporary, open(temporary, "wb") as file:
+        crc = 0
+        for name, entry in entries.items():
+            for piece in _value_messages(name, entry, path):
+                file.write(piece)
+                if checksum:
+                    crc = zlib.crc32(piece, crc)
+        if checksum:
+            file.write(_TRAILER + crc.to_bytes(10, "big"))
+
+
+def _value_messages(name: str, entry: Entry, path: str | os.PathLike[str]) -> Iterator[bytes | memoryview]:
+    if isinstance(entry, str):
+        title, dims, content = "str", b"\x08\x00", memoryview((entry or "\0").encode("utf-32-le"))
+    else:
+        found = _TITLE.get(entry.dtype)
+        if found is None:
+            raise CheckpointError(f"{os.fspath(path)}: entry {name!r}: no tensor has elements of type {entry.dtype}")
+        title = found
+        dims = b"".join(b"\x08" + _varint(size) for size in entry.shape)
+        content = _content(entry)
+    tag = _delimited(1, name.encode())
+    head = dims + _delimited(2, title.encode())
+    for start in range(0, max(len(content), 1), SLICE):
+        piece = content[start : start + SLICE]
+        before = head + b"\x1a" + _varint(len(piece))
+        tensor = b"\x12" + _varint(len(before) + len(piece)) + before
+        yield b"\x0a" + _varint(len(tag) + len(tensor) + len(piece)) + tag + tensor
+        yield piece
+
+
+def _content(array: NDArray[Any]) -> memoryview:
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if sys.byteorder == "big" and flat.dtype.itemsize > 1:
+        flat = flat.byteswap()
+    return flat.view(np.uint8).data
+
+
+def _delimited(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | _BYTES]) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_ckpt(
+    path: str | os.PathLike[str], *, wanted: Callable[[str], bool] | None = None, verify: bool = False
+) -> dict[str, Entry]:
+    """The entries of the MindSpore checkpoint at `path` whose names `wanted` accepts (default: all), in the file's order.
+
+    With `verify`, the checksum at the end of the file is compared; a file without one is refused.
+    Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
+    """
+    with open(path, "rb") as file:
+        reader = _Reader(file, os.fspath(path))
+        pieces = list(reader.pieces())
+        if verify:
+            reader.compare_checksum()
+        entries: dict[str, Entry] = {}
+        for whole in _grouped(pieces, reader):
+            if wanted is None or wanted(whole[0].name):
+                entries[whole[0].name] = reader.load(whole)
+        return entries
+
+
+class _Piece:
+    """One value of the file: the header of a tensor or of a slice of it, and where its content lies."""
+
+    __slots__ = ("name", "dims", "title", "offset", "length")
+
+    def __init__(self, name: str, dims: tuple[int, ...], title: str, offset: int, length: int) -> None:
+        self.name = name
+        self.dims = dims
+        self.title = title
+        self.offset = offset
+        self.length = length
+
+
+def _grouped(pieces: list[_Piece], reader: _Reader) -> Iterator[list[_Piece]]:
+    """The pieces of each tensor together, checked to be exactly as long as its shape wants."""
+    groups: dict[str, list[_Piece]] = {}
+    for piece in pieces:
+        groups.setdefault(piece.name, []).append(piece)
+    for name, group in groups.items():
+        first = group[0]
+        for piece in group[1:]:
+            if (piece.dims, piece.title) != (first.dims, first.title):
+                raise reader.error(
+                    f"comes twice, as {first.title} {list(first.dims)} and as {piece.title} {list(piece.dims)}", name
+                )
+        length = sum(piece.length for piece in group)
+        if first.title == "str":
+            if len(group) > 1 or length % 4:
+                raise reader.error(
+                    f"is a string of {length} bytes in {len(group)} parts; UTF-32 takes 4 a character", name
+                )
+        else:
+            itemsize = _NUMPY[first.title].itemsize
+            shape = _shape(first, length, itemsize)
+            if math.prod(shape) * itemsize != length:
+                raise reader.error(
+                    f"has {length} bytes where {first.title} {list(first.dims)} takes {math.prod(shape) * itemsize}",
+                    name,
+                )
+        yield group
+
+
+def _shape(piece: _Piece, length: int, itemsize: int) -> tuple[int, ...]:
+    # Early versions of MindSpore wrote the dims of a scalar as [0].
+    return () if piece.dims == (0,) and length == itemsize else piece.dims
+
+
+class _Reader:
+    """A cursor over the file; every method takes the end of the message it is in and never goes beyond."""
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self.file = file
+        self.path = path
+        self.size = file.seek(0, os.SEEK_END)
+        self.end = self.size
+        self.position = 0
+        file.seek(0)
+
+    def error(self, what: str, name: str | None = None) -> CheckpointError:
+        entry = "" if name is None else f"entry {name!r} "
+        return CheckpointError(f"{self.path}: {entry}{what}")
+
+    def damaged(self, what: str) -> CheckpointError:
+        return self.error(f"damaged, or not a MindSpore checkpoint: {what} at byte {self.position} of {self.size}")
+
+    def pieces(self) -> Iterator[_Piece]:
+        while self.position < self.size:
+            if self.size - self.position == _TRAILER_SIZE and self._peek_trailer():
+                self.end = self.position
+                return
+            number, kind = self._field(self.size)
+            if (number, kind) != (1, _BYTES):
+                raise self.damaged(f"a field numbered {number} of kind {kind}")
+            yield self._value(self._length(self.size))
+
+    def _peek_trailer(self) -> bool:
+        found = self.file.read(len(_TRAILER)) == _TRAILER
+        self.file.seek(self.position)
+        return found
+
+    def _value(self, end: int) -> _Piece:
+        name: str | None = None
+        tensor: tuple[tuple[int, ...], str, int, int] | None = None
+        other = False
+        while self.position < end:
+            number, kind = self._field(end)
+            if (number, kind) == (1, _BYTES):
+                name = self._text(self._length(end), "a name")
+            elif (number, kind) == (2, _BYTES):
+                tensor = self._tensor(self._length(end), name)
+            else:
+                other |= number == 3
+                self._skip(number, kind, end)
+        if name is None:
+            raise self.damaged("an entry without a name ends")
+        if tensor is None:
+            held = "a hash table (MapTensor); tensors and strings are supported" if other else "nothing"
+            raise self.error(f"holds {held}", name)
+        return _Piece(name, *tensor)
+
+    def _tensor(self, end: int, name: str | None) -> tuple[tuple[int, ...], str, int, int]:
+        dims: list[int] = []
+        title: str | None = None
+        content: tuple[int, int] | None = None
+        while self.position < end:
+            number, kind = self._field(end)
+            if (number, kind) == (1, _VARINT):
+                dims.append(self._varint(end))
+            elif (number, kind) == (1, _BYTES):
+                stop = self._length(end)
+                while self.position < stop:
+                    dims.append(self._varint(stop))
+            elif (number, kind) == (2, _BYTES):
+                title = self._text(self._length(end), "a type")
+            elif (number, kind) == (3, _BYTES):
+                stop = self._length(end)
+                content = self.position, stop - self.position
+                self._seek(stop)
+            else:
+                self._skip(number, kind, end)
+        if title is None or content is None:
+            raise self.error(f"has no {'type' if title is None else 'content'}", name or "?")
+        if title != "str" and title not in _NUMPY:
+            raise self.error(f"has elements of type {title}; supported: {', '.join(_NUMPY)}, str", name or "?")
+        if len(dims) > _MAX_RANK or any(size >= 1 << 62 for size in dims):
+            raise self.error(f"has an impossible shape: {len(dims)} dimensions, the largest {max(dims)}", name or "?")
+        if math.prod(size for size in dims if size) >= 1 << 58:
+            raise self.error(f"has the impossible shape {dims}", name or "?")
+        return tuple(dims), title, *content
+
+    def _field(self, end: int) -> tuple[int, int]:
+        key = self._varint(end)
+        if key >> 3 == 0:
+            raise self.damaged("a field numbered 0")
+        return key >> 3, key & 7
+
+    def _skip(self, number: int, kind: int, end: int) -> None:
+        if kind == _VARINT:
+            self._varint(end)
+        elif kind == _BYTES:
+            self._seek(self._length(end))
+        elif kind in (_FIXED64, _FIXED32):
+            stop = self.position + (8 if kind == _FIXED64 else 4)
+            if stop > end:
+                raise self.damaged("a number that runs past the end of its message")
+            self._seek(stop)
+        else:
+            raise self.damaged(f"field {number} of unknown kind {kind}")
+
+    def _length(self, end: int) -> int:
+        """Read a length; gives the position where that many bytes end."""
+        length = self._varint(end)
+        if length > end - self.position:
+            raise self.damaged(f"{length} bytes announced where {end - self.position} are left")
+        return self.position + length
+
+    def _varint(self, end: int) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            if self.position >= end:
+                raise self.damaged("a number that runs past the end of its message")
+            byte = self.file.read(1)
+            if not byte:
+                raise self.damaged("the file grew shorter while it was read")
+            self.position += 1
+            value |= (byte[0] & 0x7F) << shift
+            if byte[0] < 0x80:
+                return value
+        raise self.damaged("a number of more than 10 bytes")
+
+    def _text(self, end: int, what: str) -> str:
+        content = self.file.read(end - self.position)
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            raise self.damaged(f"{what} that is not UTF-8") from error
+        self.position = end
+        return text
+
+    def _seek(self, position: int) -> None:
+        self.file.seek(position)
+        self.position = position
+
+    def load(self, group: list[_Piece]) -> Entry:
+        first = group[0]
+        length = sum(piece.length for piece in group)
+        buffer = np.empty(length, np.uint8)
+        filled = 0
+        for piece in group:
+            self._seek(piece.offset)
+            view = buffer.data[filled : filled + piece.length]
+            while view:
+                count = self.file.readinto(view)  # type: ignore[attr-defined]
+                if not count:
+                    raise self.damaged("the file grew shorter while it was read")
+                view = view[count:]
+            filled += piece.length
+        if first.title == "str":
+            try:
+                return buffer.tobytes().decode("utf-32-le").rstrip("\0")
+            except UnicodeDecodeError as error:
+                raise self.error("is a string that is not UTF-32", first.name) from error
+        numpy_type = _NUMPY[first.title]
+        if numpy_type.kind == "b":
+            buffer = (buffer != 0).view(np.uint8)
+        array: NDArray[Any] = buffer.view(numpy_type)
+        if sys.byteorder == "big":
+            array = array.byteswap()
+        return array.reshape(_shape(first, length, numpy_type.itemsize))
+
+    def compare_checksum(self) -> None:
+        if self.end == self.size:
+            raise self.error("has no checksum to check; it was saved without crc_check=True, so load it without")
+        self.file.seek(0)
+        crc, left = 0, self.end
+        while left:
+            block = self.file.read(min(left, _CHUNK))
+            if not block:
+                raise self.damaged("the file grew shorter while it was read")
+            crc = zlib.crc32(block, crc)
+            left -= len(block)
+        stored = int.from_bytes(self.file.read(_TRAILER_SIZE)[len(_TRAILER) :], "big")
+        if crc != stored:
+            raise self.error(f"damaged: its checksum is {crc:08x}, and {stored:08x} was saved with it")
+
+
+def write_safetensors(path: str | os.PathLike[str], entries: Mapping[str, Entry], *, checksum: bool = False) -> None:
+    """Write `entries` to `path` in the safetensors format, whole or not at all.
+
+    Raises CheckpointError for strings and for types that the format lacks, OSError where the file cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, entry in entries.items():
+        if isinstance(entry, str):
+            raise CheckpointError(
+                f"{os.fspath(path)}: entry {name!r} is a string; safetensors holds tensors only, ckpt both"
+            )
+        if entry.dtype not in _TITLE or entry.dtype == np.complex128:
+            raise CheckpointError(
+                f"{os.fspath(path)}: entry {name!r}: safetensors has no type {entry.dtype}; save it with format='ckpt'"
+            )
+        arrays[name] = np.asarray(entry, order="C")
+    metadata = {"format": "ms"}
+    if checksum:
+        metadata["crc_num"] = str(_entries_checksum(arrays))
+    with replacing(path, "checkpoint") as temporary:
+        try:
+            save_file(arrays, temporary, metadata)
+        except SafetensorError as error:
+            raise OSError(str(error)) from error
+
+
+def read_safetensors(
+    path: str | os.PathLike[str], *, wanted: Callable[[str], bool] | None = None, verify: bool = False
+) -> dict[str, Entry]:
+    """The tensors of the safetensors file at `path` whose names `wanted` accepts (default: all), in the file's order.
+
+    With `verify`, the checksum that MindSpore puts into the metadata is compared; a file without one is refused.
+    Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
+    """
+    import safetensors
+
+    shown = os.fspath(path)
+    arrays: dict[str, NDArray[Any]] = {}
+    with open(path, "rb"):
+        pass
+    try:
+        with safetensors.safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            for name in file.keys():
+                if not verify and wanted is not None and not wanted(name):
+                    continue
+                array = np.asarray(file.get_tensor(name))
+                if array.dtype not in _TITLE:
+                    raise CheckpointError(
+                        f"{shown}: entry {name!r} has elements of type {array.dtype}; supported: {', '.join(_NUMPY)}"
+                    )
+                arrays[name] = array
+    except safetensors.SafetensorError as error:
+        raise CheckpointError(f"{shown}: damaged, or not a safetensors file: {error}") from error
+    if verify:
+        if "crc_num" not in metadata:
+            raise CheckpointError(f"{shown} has no checksum to check; load it without crc_check=True")
+        crc = _entries_checksum(arrays)
+        if str(crc) != metadata["crc_num"]:
+            raise CheckpointError(
+                f"{shown}: damaged: its checksum is {crc}, and {metadata['crc_num']} was saved with it"
+            )
+    return {name: array for name, array in arrays.items() if wanted is None or wanted(name)}
+
+
+def _entries_checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
+    crc = 0
+    for name in sorted(arrays):
+        array = arrays[name]
+        crc = zlib.crc32(name.encode(), crc)
+        if array.ndim == 0 and array.dtype.kind in "iu" and 0 <= int(array) < _COUNTED:
+            # MindSpore takes an integer scalar for a count and adds that many zeros.
+            crc = zlib.crc32(bytes(int(array)), crc)
+        else:
+            crc = zlib.crc32(_content(array), crc)
+    return crc
