@@ -36,15 +36,17 @@ from mycel.engines.native.dense_plan import (
     post_operands,
 )
 
-ARGUMENT_AND_QUERY = {
-    "src": (dnnl.ARG_SRC, dnnl.QUERY_SRC),
-    "weights": (dnnl.ARG_WEIGHTS, dnnl.QUERY_WEIGHTS),
-    "dst": (dnnl.ARG_DST, dnnl.QUERY_DST),
-    "diff_src": (dnnl.ARG_DIFF_SRC, dnnl.QUERY_DIFF_SRC),
-    "diff_weights": (dnnl.ARG_DIFF_WEIGHTS, dnnl.QUERY_DIFF_WEIGHTS),
-    "diff_dst": (dnnl.ARG_DIFF_DST, dnnl.QUERY_DIFF_DST),
+ARGUMENT = {
+    "src": dnnl.ARG_SRC,
+    "weights": dnnl.ARG_WEIGHTS,
+    "bias": dnnl.ARG_BIAS,
+    "dst": dnnl.ARG_DST,
+    "diff_src": dnnl.ARG_DIFF_SRC,
+    "diff_weights": dnnl.ARG_DIFF_WEIGHTS,
+    "diff_bias": dnnl.ARG_DIFF_BIAS,
+    "diff_dst": dnnl.ARG_DIFF_DST,
 }
-VECTOR_ARGUMENT = {"bias": dnnl.ARG_BIAS, "diff_bias": dnnl.ARG_DIFF_BIAS}
+VECTORS = ("bias", "diff_bias")
 
 
 @dataclass(frozen=True)
@@ -190,44 +192,32 @@ def _convolution(
     check_operands(direction.name, operands)
     _check_shapes(direction, operands, window)
     assembly = Assembly(operands)
-    binary = {name: assembly.describe(operand) for name, operand in second_operands.items()}
-    indices = {name: int(name.removeprefix("post")) for name in binary}
-    attributes = assembly.attributes(post, {indices[name]: descriptor for name, descriptor in binary.items()})
+    roles = {name: ARGUMENT[name] for name, _ in named}
+    indices = {name: int(name.removeprefix("post")) for name in second_operands}
+    roles |= {name: dnnl.argument_of_post_operation(index) for name, index in indices.items()}
 
     def attempts() -> Iterator[Attempt]:
         for given, wanted, dtype in _layouts(direction, operands, assembly, window):
-            order = [wanted.get(name) for name in direction.order]
-            arguments: tuple[object, ...] = (
-                dnnl.library().engine,
-                dnnl.CONVOLUTION_DIRECT,
-                *order,
-                *window.arguments(),
-            )
+            attributes = assembly.attributes(post, {index: wanted[name] for name, index in indices.items()})
+            layouts = [wanted.get(name) for name in direction.order]
+            kind: tuple[int, ...] = (dnnl.CONVOLUTION_DIRECT,)
+            hint: tuple[int, ...] = ()
             if direction is FORWARD:
-                arguments = (arguments[0], dnnl.FORWARD_TRAINING, *arguments[1:], attributes)
+                kind = (dnnl.FORWARD_TRAINING, *kind)
             else:
-                hint = _forward_hint(direction, operands, assembly, window, dtype)
-                if not hint:
+                hint = (_forward_hint(direction, operands, assembly, window, dtype),)
+                if not hint[0]:
                     continue
-                arguments = (*arguments, hint, attributes)
-            yield Attempt({**given, **binary}, {**wanted, **binary}, direction.constructor, arguments)
+            arguments = (dnnl.library().engine, *kind, *layouts, *window.arguments(), *hint, attributes)
+            yield Attempt(given, roles, direction.constructor, arguments)
 
-    kernel = operands[direction.weights].shape[2:]
-    gathers = not _is_image_gradient(direction, operands) and (window.groups > 1 or math.prod(kernel) > 1)
-    attempt, descriptor = choose(
-        direction.name, operands, assembly, attempts(), lambda name: gathers and "gemm" in name.split(":")
-    )
-    wanted = dict(attempt.wanted)
-    roles = {name: VECTOR_ARGUMENT[name] for name in operands if name in VECTOR_ARGUMENT}
-    roles |= {name: dnnl.argument_of_post_operation(index) for name, index in indices.items()}
-    for name in (direction.src, direction.weights, direction.dst):
-        roles[name], query = ARGUMENT_AND_QUERY[name]
-        wanted[name] = dnnl.library().c.dnnl_primitive_desc_query_md(descriptor, query, 0)
-    inputs = {name: role for name, role in roles.items() if name not in direction.outputs}
-    outputs = {name: role for name, role in roles.items() if name in direction.outputs}
-    accumulate = any(entry[0] == "sum" for entry in post)
-    assembly.add_between(direction.name, descriptor, inputs, outputs, attempt.given, wanted, accumulate)
     weights, dst = operands[direction.weights].shape, operands[direction.dst].shape
+    gathers = not _is_image_gradient(direction, operands) and (window.groups > 1 or math.prod(weights[2:]) > 1)
+    attempt, descriptor = choose(
+        direction.name, operands, assembly, attempts(), bool(post), lambda name: gathers and "gemm" in name.split(":")
+    )
+    accumulate = any(entry[0] == "sum" for entry in post)
+    assembly.add_between(direction.name, descriptor, attempt, direction.outputs, accumulate)
     return assembly.finish(2 * math.prod(dst) * math.prod(weights[1:]))
 
 
@@ -236,36 +226,35 @@ def _layouts(
 ) -> Iterator[tuple[dict[str, int], dict[str, int], str]]:
     """The layouts to try: what the buffers have, what the primitive is asked for, and the element type of the latter."""
     data = (direction.src, direction.dst)
-    shaped = {name: operands[name] for name in data}
-    weights = _grouped(operands[direction.weights], window.groups)
-    vectors = {name: assembly.describe(operand) for name, operand in operands.items() if name in VECTOR_ARGUMENT}
-    forms = {name: _readings(operand) for name, operand in shaped.items()}
-    described = {(name, form): assembly.describe(form) for name in data for form in forms[name]}
-    weights_given, weights_any = assembly.describe(weights), assembly.describe_any(weights)
+    shaped = {**operands, direction.weights: _grouped(operands[direction.weights], window.groups)}
     dtype = operands[direction.dst].dtype
+    forms = [_readings(operands[name]) for name in data]
+    same = {name: assembly.describe(operand) for name, operand in shaped.items()}
     anything = {name: assembly.describe_any(operand) for name, operand in shaped.items()}
+    dense = {name: assembly.describe(Operand.dense(item.shape, item.dtype)) for name, item in shaped.items()}
+    fixed = {direction.weights: anything[direction.weights]}
+    fixed |= {name: dense[name] for name in operands if name in VECTORS}
+    # A post-operation's operand that is as large as the result goes along with the result's layout.
+    followers = [name for name in operands if name.startswith("post") and operands[name].shape == operands["dst"].shape]
 
     if _is_image_gradient(direction, operands):
-        given = {name: described[name, forms[name][0]] for name in data} | {direction.weights: weights_given}
-        first = {
-            name: assembly.describe(Operand.dense(operand.shape, operand.dtype)) for name, operand in shaped.items()
-        }
-        yield given, {**first, direction.weights: weights_any}, dtype
+        yield same, {**dense, **fixed}, dtype
     for chosen in ((), (direction.src,), (direction.dst,), data):
-        for readings in itertools.product(*(forms[name][:1] if name in chosen else forms[name] for name in data)):
-            given = {name: described[name, form] for name, form in zip(data, readings)}
-            wanted = {name: anything[name] if name in chosen else given[name] for name in data}
-            given, wanted = {**given, direction.weights: weights_given}, {**wanted, direction.weights: weights_any}
-            yield {**given, **vectors}, {**wanted, **vectors}, dtype
+        free = {name: anything[name] for name in (*chosen, *(followers if direction.dst in chosen else ()))}
+        for readings in itertools.product(*forms):
+            given = same | {name: assembly.describe(form) for name, form in zip(data, readings)}
+            yield given, {**given, **fixed, **free}, dtype
 
-    narrow = {**operands, direction.weights: weights}
-    wide = {name: _widened(operand) for name, operand in narrow.items() if name in given or name in vectors}
-    if any(wide[name] != narrow[name] for name in wide):
+    wide = {name: _widened(operand) for name, operand in shaped.items()}
+    if wide != shaped:
+        exact = [name for name in operands if name in VECTORS or (name.startswith("post") and name not in followers)]
         wanted = {
-            name: assembly.describe(operand) if name in vectors else assembly.describe_any(operand)
-            for name, operand in wide.items()
+            name: assembly.describe(Operand.dense(item.shape, item.dtype))
+            if name in exact
+            else assembly.describe_any(item)
+            for name, item in wide.items()
         }
-        yield {**given, **vectors}, wanted, "float32"
+        yield same, wanted, "float32"
 
 
 def _is_image_gradient(direction: Direction, operands: dict[str, Operand]) -> bool:
@@ -343,7 +332,7 @@ def _check_shapes(direction: Direction, operands: dict[str, Operand], window: Wi
             if have != room // stride + 1:
                 reason = f"the spatial shape of {direction.dst} should have {room // stride + 1} where it has {have}"
     for name, operand in operands.items():
-        if name in VECTOR_ARGUMENT and operand.shape != (weights[0],):
+        if name in VECTORS and operand.shape != (weights[0],):
             reason = f"{name} must have one value per output channel"
         if name.startswith("post") and (
             len(operand.shape) != len(dst) or any(size not in (1, full) for size, full in zip(operand.shape, dst))

@@ -60,40 +60,44 @@ def _matmul(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tu
     operands |= post_operands("matmul", post)
     check_operands("matmul", operands)
     _check_shapes(operands)
-    layouts = _collapse(operands)
-    first, second = "a", "b"
-    if layouts["out"].strides[-1] != 1 and layouts["out"].strides[-2] == 1:
-        layouts = {name: _transposed(layout) for name, layout in layouts.items()}
-        first, second = second, first
-
-    # oneDNN is fast with a bias of one value per column; any other is a binary post-operation, the first of the chain.
-    chain = post
-    if bias is not None and math.prod(layouts["bias"].shape) != layouts["bias"].shape[-1]:
-        chain = (("binary_add", bias), *post)
-    shift = len(chain) - len(post)
-    second_operands = {index + shift: f"post{index}" for index in range(len(post)) if f"post{index}" in layouts}
-    if shift:
-        second_operands[0] = "bias"
-
+    collapsed = _collapse(operands)
+    out_strides = collapsed["out"].strides
+    arrangements = [("a", "b", collapsed)]
+    if out_strides[-1] != 1 and out_strides[-2] == 1:
+        arrangements.insert(0, ("b", "a", {name: _transposed(layout) for name, layout in collapsed.items()}))
     assembly = Assembly(operands)
-    given = {name: assembly.describe(layout) for name, layout in layouts.items()}
-
-    def attempts() -> Iterator[Attempt]:
-        for repacked in _repackings(layouts):
-            wanted = {name: assembly.describe(repacked[name]) if name in repacked else given[name] for name in layouts}
-            attributes = assembly.attributes(chain, {index: wanted[name] for index, name in second_operands.items()})
-            plain_bias = None if shift else wanted.get("bias")
-            factors = (wanted[first], wanted[second], plain_bias, wanted["out"])
-            arguments = (dnnl.library().engine, *factors, attributes)
-            yield Attempt(given, wanted, "dnnl_matmul_primitive_desc_create", arguments)
-
-    attempt, descriptor = choose("matmul", operands, assembly, attempts())
-    roles = {first: dnnl.ARG_SRC, second: dnnl.ARG_WEIGHTS, "bias": dnnl.ARG_BIAS}
-    roles |= {name: dnnl.argument_of_post_operation(index) for index, name in second_operands.items()}
-    inputs = {name: roles[name] for name in layouts if name != "out"}
-    accumulate = any(entry[0] == "sum" for entry in post)
-    assembly.add_between("matmul", descriptor, inputs, {"out": dnnl.ARG_DST}, given, attempt.wanted, accumulate)
+    attempts = itertools.chain.from_iterable(_attempts(*arrangement, post, assembly) for arrangement in arrangements)
+    attempt, descriptor = choose("matmul", operands, assembly, attempts, extended=bool(post) or bias is not None)
+    assembly.add_between("matmul", descriptor, attempt, ("out",), any(entry[0] == "sum" for entry in post))
     return assembly.finish(2 * math.prod(out.shape) * a.shape[-1])
+
+
+def _attempts(
+    first: str, second: str, layouts: dict[str, Operand], post: tuple[PostOperation, ...], assembly: Assembly
+) -> Iterator[Attempt]:
+    """Ways to compute the product of the buffers `first` and `second`."""
+    roles = {first: dnnl.ARG_SRC, second: dnnl.ARG_WEIGHTS, "out": dnnl.ARG_DST}
+    chain = post
+    row_bias = "bias" in layouts and math.prod(layouts["bias"].shape) == layouts["bias"].shape[-1]
+    if row_bias:
+        roles["bias"] = dnnl.ARG_BIAS
+    elif "bias" in layouts:
+        # Any other bias is slow in oneDNN, and it can always be the first post-operation.
+        chain = (("binary_add", layouts["bias"]), *post)
+        roles["bias"] = dnnl.argument_of_post_operation(0)
+    shift = len(chain) - len(post)
+    for index in range(len(post)):
+        if f"post{index}" in layouts:
+            roles[f"post{index}"] = dnnl.argument_of_post_operation(index + shift)
+    given = {name: assembly.describe(layout) for name, layout in layouts.items()}
+    for repacked in _repackings(layouts):
+        wanted = {name: assembly.describe(repacked[name]) if name in repacked else given[name] for name in layouts}
+        binary = {index + shift: wanted[f"post{index}"] for index in range(len(post)) if f"post{index}" in wanted}
+        if shift:
+            binary[0] = wanted["bias"]
+        factors = (wanted[first], wanted[second], wanted["bias"] if row_bias else None, wanted["out"])
+        arguments = (dnnl.library().engine, *factors, assembly.attributes(chain, binary))
+        yield Attempt(given, roles, "dnnl_matmul_primitive_desc_create", arguments)
 
 
 def _check_shapes(operands: dict[str, Operand]) -> None:

@@ -304,31 +304,27 @@ class Assembly:
         return temporary
 
     def add_between(
-        self,
-        operation: str,
-        primitive_descriptor: int,
-        inputs: dict[str, int],
-        outputs: dict[str, int],
-        given: dict[str, int],
-        wanted: dict[str, int],
-        accumulate: bool = False,
+        self, operation: str, primitive_descriptor: int, attempt: Attempt, outputs: Sequence[str], accumulate: bool
     ) -> None:
-        """Append the primitive between the reorders that it needs.
+        """Append the primitive of the attempt between the reorders that it needs.
 
-        `inputs` and `outputs` map buffers to execution arguments, `given` to the descriptors that the caller's buffers
-        have, `wanted` to those that the primitive takes. With `accumulate` the primitive reads what its outputs hold.
+        With `accumulate` the primitive reads what its outputs hold.
         """
-        equal = dnnl.library().c.dnnl_memory_desc_equal
-        used = {name: self.supply(name, given[name], wanted[name]) for name in inputs}
-        for name in outputs:
-            if accumulate:
+        c, given, roles = dnnl.library().c, attempt.given, attempt.roles
+        wanted = {
+            name: c.dnnl_primitive_desc_query_md(primitive_descriptor, dnnl.QUERY_ARGUMENT, role)
+            for name, role in roles.items()
+        }
+        used = {}
+        for name in roles:
+            if accumulate or name not in outputs:
                 used[name] = self.supply(name, given[name], wanted[name])
             else:
-                used[name] = name if equal(given[name], wanted[name]) else self._temporary(wanted[name])
-        roles = {**inputs, **outputs}
+                same = c.dnnl_memory_desc_equal(given[name], wanted[name])
+                used[name] = name if same else self._temporary(wanted[name])
         self.add(operation, primitive_descriptor, [(roles[name], wanted[name], used[name]) for name in roles])
         for name in outputs:
-            if used[name] != name:
+            if used.get(name, name) != name:
                 self._reorder((wanted[name], used[name]), (given[name], name))
 
     def finish(self, flops: int) -> Plan:
@@ -350,13 +346,14 @@ def is_slow(implementation_name: str) -> bool:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A constructor of a primitive descriptor, with the layouts that the buffers have and those it is asked to take.
+    """A way to construct a primitive descriptor.
 
-    The descriptors of `given` and `wanted` belong to the caller's operands, by name.
+    By buffer name, `given` has the descriptors of the layouts that the caller's buffers have, and `roles` the execution
+    arguments that they become. The primitive may take other layouts; reorders see to that.
     """
 
     given: dict[str, int]
-    wanted: dict[str, int]
+    roles: dict[str, int]
     function: str
     arguments: tuple[Any, ...]
 
@@ -366,17 +363,18 @@ def choose(
     operands: dict[str, Operand],
     assembly: Assembly,
     attempts: Iterable[Attempt],
+    extended: bool,
     second_choice: Callable[[str], bool] = lambda implementation_name: False,
 ) -> tuple[Attempt, int]:
     """The first attempt with a fast implementation, and its primitive descriptor.
 
-    If there is none, the first whose implementation's name is a `second_choice`, and then the first plain loop. With a bias
-    or post-operations a plain loop is refused, because the operation without them, followed by them, is faster.
+    If there is none, the first whose implementation's name is a `second_choice`, and then the first plain loop. An operation
+    `extended` by more work on its result is refused as a plain loop, because that work is faster apart.
     Raises Unsupported with oneDNN's statuses.
     """
     best: tuple[int, Attempt, int] | None = None
     reasons: set[str] = set()
-    worst = 1 if any(name in ("bias", "diff_bias") or name.startswith("post") for name in operands) else 2
+    worst = 1 if extended else 2
     destroy = dnnl.library().c.dnnl_primitive_desc_destroy
     for attempt in attempts:
         descriptor, status = construct(attempt.function, *attempt.arguments)
@@ -397,7 +395,7 @@ def choose(
     if best:
         return best[1], assembly.handles.hold("dnnl_primitive_desc_destroy", best[2])
     shown = ", ".join(f"{name} {operand}" for name, operand in operands.items())
-    mend = "; the bias and post-operations may have to be computed apart" if worst == 1 else ""
+    mend = "; the post-operations, or a bias that is not a row, may have to be computed apart" if extended else ""
     raise Unsupported(f"{operation}: oneDNN {dnnl.version()} refused ({', '.join(sorted(reasons))}): {shown}{mend}")
 
 
