@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mycel import config
+
 __all__ = ["as_text", "collect"]
 
 _TOLD_FEATURES = (
@@ -109,13 +111,6 @@ def _native() -> dict[str, Any]:
 
 
 def _cache() -> dict[str, Any]:
-    folder = _cache_directory()
+    folder = Path(config.cache_directory())
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
     return {"directory": str(folder), "files": len(sizes), "bytes": sum(sizes)}
-
-
-def _cache_directory() -> Path:
-    chosen = os.environ.get("MYCEL_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mycel"

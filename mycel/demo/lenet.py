@@ -3,8 +3,7 @@
 Everything random is a function of the plan and the step alone: the initial weights come from the seed, the order of an epoch from
 (seed, epoch), and the shifts of a batch from (seed, epoch, batch). A checkpoint therefore holds the parameters, the optimizer's
 state, the plan, and the losses so far, whose count is the position; a run that goes on from it takes the very steps that the
-uninterrupted run would have taken. A checkpoint is written beside its name and then moved there, so the name always holds a
-whole one.
+uninterrupted run would have taken.
 
 The network is LeNet-5 as taught with rectifiers and max pooling (LeCun et al., "Gradient-based learning applied to document
 recognition", 1998); the learning rate falls along half a cosine (Loshchilov and Hutter, "SGDR", 2017).
@@ -13,7 +12,6 @@ recognition", 1998); the learning rate falls along half a cosine (Loshchilov and
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -154,11 +152,9 @@ class Training:
 
     def save(self, path: Path) -> None:
         """Write the checkpoint to `path`, which holds the previous whole one until the new one is whole."""
-        temporary = path.with_name(f".{path.stem}.writing.ckpt")
         extra: dict[str, Any] = {_PLAN + name: value for name, value in asdict(self.plan).items()}
         extra[_LOSSES] = ms.Tensor(np.array(self.losses, np.float32))
-        ms.save_checkpoint(self._step, str(temporary), append_dict=extra)
-        os.replace(temporary, path)
+        ms.save_checkpoint(self._step, str(path), append_dict=extra)
 
     def evaluate(self, progress: Callable[[int], None] = lambda done: None) -> NDArray[np.int64]:
         """Predicted digits of the held-out images, int64 [N]; `progress` is told how many are done."""
