@@ -1,1 +1,6 @@
-"""The primitives, one record each, and their registry."""
+"""The primitives, one record each, and their registry; importing the package fills it."""
+
+from mycel.prims import conv, elementwise, linalg, reduce, shape, window
+from mycel.prims.base import REGISTRY, Primitive
+
+__all__ = ["REGISTRY", "Primitive", "conv", "elementwise", "linalg", "reduce", "shape", "window"]
