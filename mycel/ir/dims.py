@@ -42,7 +42,10 @@ class Atom:
         if self.operator == "symbol":
             return self.name
         left, right = self.operands
-        return f"({left} {self.operator} {right})" if self.operator in ("//", "%") else f"{self.operator}({left}, {right})"
+        if self.operator not in ("//", "%"):
+            return f"{self.operator}({left}, {right})"
+        texts = [f"({v})" if isinstance(v, Dim) and len(v.terms) > 1 else str(v) for v in (left, right)]
+        return f"({texts[0]} {self.operator} {texts[1]})"
 
 
 Monomial = tuple[tuple[Atom, int], ...]

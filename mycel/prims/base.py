@@ -76,8 +76,8 @@ class Literal:
 class Sample:
     """One case for the contract test: input shapes (or arrays) and parameters.
 
-    `domain` limits random floats to an interval, `integers` random integers to ``range(*integers)``. `dtypes` names the types to try, by input
-    where it is a tuple of tuples. An array in `shapes` is passed as it is.
+    `domain` limits random floats to an interval, `integers` random integers to ``range(*integers)``. `dtypes` names each input's type, with
+    "*" for one that goes through the primitive's `dtypes`; all do unless it is given. An array in `shapes` is passed as it is.
     """
 
     shapes: tuple[Any, ...]
@@ -167,6 +167,8 @@ CONSTANT = register(
         _constant_infer,
         reference=lambda *, value: value.array,
         vjp=lambda ct, out, **_: (),
+        batch=lambda size, values, axes, *, value: (CONSTANT(value=value), None),
+        samples=(Sample((), {"value": Literal(np.arange(6.0).reshape(2, 3))}), Sample((), {"value": Literal(np.int32(4))})),
         doc="A literal array.",
     )
 )

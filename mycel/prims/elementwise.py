@@ -189,7 +189,7 @@ erfinv = unary(
     domain=(-0.9, 0.9), doc="Inverse of erf.",
 )  # fmt: skip
 lgamma = unary("lgamma", _vectorized(_lgamma), lambda ct, out, x: mul(ct, digamma(x)), domain=(0.2, 4), doc="log|gamma(x)|.")
-digamma = unary("digamma", _vectorized(_digamma), None, domain=(0.2, 4), doc="Derivative of lgamma; its own is not provided.")
+digamma = unary("digamma", _vectorized(_digamma), lambda ct, out, x: mul(ct, trigamma(x)), domain=(0.2, 4), doc="Derivative of lgamma.")
 sigmoid = unary(
     "sigmoid", lambda x: 0.5 * (1 + np.tanh(0.5 * x)), lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
     doc="1 / (1 + e**-x), without overflow.",
@@ -203,6 +203,23 @@ is_inf = unary("is_inf", np.isinf, None, result=bool_, doc="Whether x is infinit
 is_finite = unary("is_finite", np.isfinite, None, result=bool_, doc="Whether x is neither infinite nor NaN.")
 logical_not = unary("logical_not", np.logical_not, None, "b", doc="Not x.")
 bitwise_not = unary("bitwise_not", np.invert, None, "iu", doc="All bits inverted.")
+
+
+def trigamma(x: Node) -> Node:
+    """The derivative of digamma: ten steps of its recurrence, then its asymptotic series; by reflection below 0."""
+    reflected = lt(x, 0.0)
+    y = select(reflected, sub(1.0, x), x)
+    total = div(1.0, mul(y, y))
+    for k in range(1, 10):
+        total = add(total, div(1.0, mul(add(y, float(k)), add(y, float(k)))))
+    r = div(1.0, add(y, 10.0))
+    s = mul(r, r)
+    series = zero_like(x)
+    for c in (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):
+        series = mul(add(series, c), s)
+    total = add(total, mul(r, add(add(series, mul(r, 0.5)), 1.0)))
+    sine = div(math.pi, sin(mul(select(reflected, x, 0.5), math.pi)))
+    return select(reflected, sub(mul(sine, sine), total), total)
 
 
 def _pow_vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Optional[Node]]:
