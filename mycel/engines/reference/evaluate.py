@@ -49,7 +49,9 @@ def evaluate(
     """
     if isinstance(graph_or_outputs, Graph):
         if isinstance(inputs, Mapping) or len(inputs) != len(graph_or_outputs.inputs):
-            raise TypeError(f"{graph_or_outputs.name} takes {len(graph_or_outputs.inputs)} inputs, {len(inputs)} were given")
+            raise TypeError(
+                f"{graph_or_outputs.name} takes {len(graph_or_outputs.inputs)} inputs, {len(inputs)} were given"
+            )
         pairs = list(zip(graph_or_outputs.inputs, inputs))
         outputs: tuple[Node, ...] = graph_or_outputs.outputs
         order: Sequence[Node] = graph_or_outputs.nodes
@@ -137,7 +139,9 @@ def _solve(pairs: Sequence[tuple[Node, Any]]) -> dict[str, int]:
         try:
             wanted = dims.evaluate(dim, found)
         except KeyError as missing:
-            raise ShapeError(f"{node!r}: the size {missing.args[0]} does not follow from the shapes of the inputs") from None
+            raise ShapeError(
+                f"{node!r}: the size {missing.args[0]} does not follow from the shapes of the inputs"
+            ) from None
         if wanted != size:
             raise ShapeError(f"{node!r} was given a size of {size} where {dim} is {wanted}")
     return found
