@@ -6,6 +6,7 @@ through there is nothing to keep and an interrupt takes effect at once; so does 
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 import time
@@ -56,29 +57,35 @@ def run(options: Options, console: Console) -> int:
         training = _training(options, data)
         _make_folder(options.out)
     except (DataError, CheckpointError, _Refused) as error:
-        _print_error(str(error))
+        _say(Console(stderr=True), f"mycel train: {error}")
         return USAGE
     plan = training.plan
     size = sum(parameter.size for parameter in training.network.trainable_params())
-    console.print(f"LeNet-5, {size:,} parameters, {options.mode} mode, on the {data.name}", highlight=False)
-    console.print(
+    _say(console, f"LeNet-5, {size:,} parameters, {options.mode} mode, on the {data.name}")
+    _say(
+        console,
         f"{plan.samples:,} images to learn from, {len(data.held_out_labels):,} held out; "
         f"{plan.epochs} epochs of {plan.steps_per_epoch} steps, batches of {plan.batch_size}",
-        highlight=False,
     )
     checkpoint = options.out / "lenet5.ckpt"
     if training.step:
-        console.print(f"going on from {options.resume} at step {training.step} of {plan.steps}", highlight=False)
+        _say(console, f"going on from {options.resume} at step {training.step} of {plan.steps}")
     if not _train(training, checkpoint, console):
-        console.print(
-            f"Stopped after step {training.step} of {plan.steps}; nothing is lost. To go on:", highlight=False
-        )
-        data_option = "" if options.data is None else f" --data {options.data}"
-        console.print(
-            f"  mycel train lenet5 --mode {options.mode}{data_option} --out {options.out} --resume {checkpoint}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        _say(console, f"Stopped after step {training.step} of {plan.steps}; nothing is lost. To go on:")
+        words = [
+            "mycel",
+            "train",
+            "lenet5",
+            "--mode",
+            options.mode,
+            "--out",
+            str(options.out),
+            "--resume",
+            str(checkpoint),
+        ]
+        if options.data is not None:
+            words += ["--data", str(options.data)]
+        _say(console, "  " + shlex.join(words))
         return INTERRUPTED
     _report(training, options.out, checkpoint, console)
     return 0
@@ -140,7 +147,7 @@ def _train(training: Training, checkpoint: Path, console: Console) -> bool:
             if not first_step_done:
                 first_step_done, begun_at, begun, loss = True, training.step, now, latest
                 if not live:
-                    console.print(f"first step, compilation included: {now - started:.2f} s", highlight=False)
+                    _say(console, f"first step, compilation included: {now - started:.2f} s")
             loss = 0.95 * loss + 0.05 * latest
             rate = (training.step - begun_at) * plan.batch_size / max(now - begun, 1e-9)
             epoch, within = divmod(training.step - 1, plan.steps_per_epoch)
@@ -150,14 +157,12 @@ def _train(training: Training, checkpoint: Path, console: Console) -> bool:
                 if not training.finished:
                     training.save(checkpoint)
                 if not live:
-                    console.print(
-                        f"epoch {epoch + 1}/{plan.epochs}  loss {loss:.4f}  {rate:,.0f} samples/s", highlight=False
-                    )
+                    _say(console, f"epoch {epoch + 1}/{plan.epochs}  loss {loss:.4f}  {rate:,.0f} samples/s")
             if interrupted() and not training.finished:
                 training.save(checkpoint)
                 return False
     training.save(checkpoint)
-    console.print(f"trained in {time.perf_counter() - started:.1f} s", highlight=False)
+    _say(console, f"trained in {time.perf_counter() - started:.1f} s")
     return True
 
 
@@ -166,10 +171,10 @@ def _report(training: Training, out: Path, checkpoint: Path, console: Console) -
     predictions = training.evaluate()
     right = int(np.sum(predictions == data.held_out_labels))
     total = len(data.held_out_labels)
-    console.print(f"held-out accuracy {right / total:.2%} ({right} of {total})", style="bold", highlight=False)
-    console.print(f"wrote {checkpoint}", highlight=False, soft_wrap=True)
+    _say(console, f"held-out accuracy {right / total:.2%} ({right} of {total})", style="bold")
+    _say(console, f"wrote {checkpoint}")
     if not plot.available():
-        console.print("no picture: matplotlib is not installed (pip install 'mycel[plot]')", highlight=False)
+        _say(console, "no picture: matplotlib is not installed (pip install 'mycel[plot]')")
         return
     picture = out / "lenet5.png"
     plot.draw(
@@ -180,7 +185,7 @@ def _report(training: Training, out: Path, checkpoint: Path, console: Console) -
         data.held_out_labels,
         predictions,
     )
-    console.print(f"wrote {picture}", highlight=False, soft_wrap=True)
+    _say(console, f"wrote {picture}")
 
 
 @contextmanager
@@ -204,5 +209,6 @@ def _interrupts(deferred: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, previous)
 
 
-def _print_error(message: str) -> None:
-    Console(stderr=True).print(f"mycel train: {message}", markup=False, highlight=False, soft_wrap=True)
+def _say(console: Console, line: str, style: str | None = None) -> None:
+    # A path may hold brackets, which are no markup, and must stay whole to be copied.
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -185,11 +185,13 @@ def _shifted(images: NDArray[np.uint8], shifts: NDArray[np.int64], margin: int) 
     padded = np.pad(images, [(0, 0), (margin, margin), (margin, margin)])
     rows = shifts[:, :1] + np.arange(height)
     columns = shifts[:, 1:] + np.arange(width)
-    return padded[np.arange(len(images))[:, None, None], rows[:, :, None], columns[:, None, :]]
+    moved: NDArray[np.uint8] = padded[np.arange(len(images))[:, None, None], rows[:, :, None], columns[:, None, :]]
+    return moved
 
 
 def _normalised(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return ((images.astype(np.float32) / 255 - 0.13) / 0.31)[:, None]
+    scaled: NDArray[np.float32] = np.subtract(images / np.float32(255), np.float32(0.13), dtype=np.float32)
+    return (scaled / np.float32(0.31))[:, None]
 
 
 def _number(value: Any) -> Any:

@@ -37,7 +37,7 @@ def draw(
 
     figure = Figure(figsize=(13, 5.6), layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
+    ((left, right),) = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.15))
 
     axes = left.subplots()
     epochs = np.arange(1, len(losses) + 1) / steps_per_epoch
