@@ -72,20 +72,9 @@ def run(options: Options, console: Console) -> int:
         _say(console, f"going on from {options.resume} at step {training.step} of {plan.steps}")
     if not _train(training, checkpoint, console):
         _say(console, f"Stopped after step {training.step} of {plan.steps}; nothing is lost. To go on:")
-        words = [
-            "mycel",
-            "train",
-            "lenet5",
-            "--mode",
-            options.mode,
-            "--out",
-            str(options.out),
-            "--resume",
-            str(checkpoint),
-        ]
-        if options.data is not None:
-            words += ["--data", str(options.data)]
-        _say(console, "  " + shlex.join(words))
+        places = {"--data": options.data, "--out": options.out, "--resume": checkpoint}
+        given = " ".join(f"{option} {shlex.quote(str(path))}" for option, path in places.items() if path is not None)
+        _say(console, f"  mycel train lenet5 --mode {options.mode} {given}")
         return INTERRUPTED
     _report(training, options.out, checkpoint, console)
     return 0

@@ -190,8 +190,11 @@ def _shifted(images: NDArray[np.uint8], shifts: NDArray[np.int64], margin: int) 
 
 
 def _normalised(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    scaled: NDArray[np.float32] = np.subtract(images / np.float32(255), np.float32(0.13), dtype=np.float32)
-    return (scaled / np.float32(0.31))[:, None]
+    pixels = images[:, None].astype(np.float32)
+    pixels /= 255
+    pixels -= 0.13
+    pixels /= 0.31
+    return pixels
 
 
 def _number(value: Any) -> Any:
