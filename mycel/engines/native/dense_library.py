@@ -15,6 +15,7 @@ import ctypes
 import ctypes.util
 import importlib.metadata
 import os
+import platform
 import site
 import sys
 import threading
@@ -44,6 +45,7 @@ FORWARD_TRAINING = 64
 CONVOLUTION_DIRECT = 1
 ELTWISE = {"relu": 0x20, "tanh": 0x21, "gelu_erf": 0x31}
 BINARY = {"binary_add": 0x1FFF0}
+ISA_AVX512, ISA_AVX512_VNNI = 0x27, 0x67
 RUNTIME_SEQUENTIAL, RUNTIME_OPENMP, RUNTIME_THREADPOOL = 1, 2, 8
 
 QUERY_IMPLEMENTATION = 8
@@ -58,6 +60,11 @@ ARG_BINARY_OPERAND = 2
 def argument_of_post_operation(index: int) -> int:
     """The execution argument of the second operand of the binary post-operation at `index`."""
     return 32768 * (index + 1) | ARG_BINARY_OPERAND
+
+
+def is_x86() -> bool:
+    """Whether this is a 64-bit x86 processor."""
+    return platform.machine() in ("x86_64", "AMD64")
 
 
 class Version(ctypes.Structure):
@@ -108,6 +115,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dnnl_post_ops_destroy": (_I, (_P,)),
     "dnnl_primitive_desc_query": (_I, (_P, _I, _I, _P)),
     "dnnl_primitive_desc_query_md": (_P, (_P, _I, _I)),
+    "dnnl_primitive_desc_next_impl": (_I, (_P,)),
     "dnnl_primitive_desc_destroy": (_I, (_P,)),
     "dnnl_matmul_primitive_desc_create": (_I, (_OUT, *[_P] * 6)),
     "dnnl_convolution_forward_primitive_desc_create": (_I, (_OUT, _P, _I, _I, *[_P] * 4, *[_DIMS] * 4, _P)),
@@ -117,6 +125,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dnnl_primitive_create": (_I, (_OUT, _P)),
     "dnnl_primitive_execute": (_I, (_P, _P, _I, _P)),
     "dnnl_primitive_destroy": (_I, (_P,)),
+    "dnnl_get_effective_cpu_isa": (_I, ()),
 }
 
 
@@ -172,6 +181,10 @@ class Library:
         address = ctypes.cast(getattr(self.c, function), ctypes.c_void_p).value
         assert address is not None
         return address
+
+    def has_isa(self, isa: int) -> bool:
+        """Whether an instruction set of x86 is there, and oneDNN is allowed to use it."""
+        return is_x86() and self.c.dnnl_get_effective_cpu_isa() & isa == isa
 
     @property
     def has_openmp(self) -> bool:

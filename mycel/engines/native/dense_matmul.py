@@ -6,6 +6,8 @@ A result whose columns are contiguous is computed as the transpose of the produc
 
 oneDNN takes any layout, but some only in plain loops. Then the operands in the way are repacked through temporaries, as few
 bytes as will do, and 16-bit operands that the processor has no kernel for are computed in float32.
+
+On x86 without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which overflow; such kernels are passed over.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from mycel.engines.native.dense_plan import (
     cached,
     check_operands,
     choose,
+    is_slow,
+    never,
     post_operands,
 )
 
@@ -67,9 +71,20 @@ def _matmul(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tu
         arrangements.insert(0, ("b", "a", {name: _transposed(layout) for name, layout in collapsed.items()}))
     assembly = Assembly(operands)
     attempts = itertools.chain.from_iterable(_attempts(*arrangement, post, assembly) for arrangement in arrangements)
-    attempt, descriptor = choose("matmul", operands, assembly, attempts, extended=bool(post) or bias is not None)
+    extended = bool(post) or bias is not None
+    inexact = _overflows if a.dtype in ("int8", "uint8") else never
+    attempt, descriptor = choose("matmul", operands, assembly, attempts, extended, inexact=inexact)
     assembly.add_between("matmul", descriptor, attempt, ("out",), any(entry[0] == "sum" for entry in post))
     return assembly.finish(2 * math.prod(out.shape) * a.shape[-1])
+
+
+def _overflows(implementation: str) -> bool:
+    """Whether the implementation of an 8-bit product adds in 16 bits."""
+    if not dnnl.is_x86() or is_slow(implementation):
+        return False
+    if "gemm" in implementation:
+        return not dnnl.library().has_isa(dnnl.ISA_AVX512_VNNI)
+    return "vnni" not in implementation and "amx" not in implementation
 
 
 def _attempts(

@@ -344,6 +344,11 @@ def is_slow(implementation_name: str) -> bool:
     return "ref" in implementation_name.replace(":", "_").split("_")
 
 
+def never(implementation_name: str) -> bool:
+    """The predicate of no implementation."""
+    return False
+
+
 @dataclass(frozen=True)
 class Attempt:
     """A way to construct a primitive descriptor.
@@ -364,13 +369,14 @@ def choose(
     assembly: Assembly,
     attempts: Iterable[Attempt],
     extended: bool,
-    second_choice: Callable[[str], bool] = lambda implementation_name: False,
+    second_choice: Callable[[str], bool] = never,
+    inexact: Callable[[str], bool] = never,
 ) -> tuple[Attempt, int]:
     """The first attempt with a fast implementation, and its primitive descriptor.
 
     If there is none, the first whose implementation's name is a `second_choice`, and then the first plain loop. An operation
     `extended` by more work on its result is refused as a plain loop, because that work is faster apart.
-    Raises Unsupported with oneDNN's statuses.
+    Implementations whose name is `inexact` are passed over. Raises Unsupported with oneDNN's statuses.
     """
     best: tuple[int, Attempt, int] | None = None
     reasons: set[str] = set()
@@ -381,10 +387,14 @@ def choose(
         if status:
             reasons.add(status)
             continue
-        name = implementation(descriptor)
+        while inexact(name := implementation(descriptor)):
+            reasons.add(f"inexact as {name}")
+            if dnnl.library().c.dnnl_primitive_desc_next_impl(descriptor):
+                break
         grade = 2 if is_slow(name) else int(second_choice(name))
-        if grade > worst or (best and grade >= best[0]):
-            reasons.add(f"only as {name}")
+        if grade > worst or (best and grade >= best[0]) or inexact(name):
+            if not inexact(name):
+                reasons.add(f"only as {name}")
             destroy(descriptor)
             continue
         if best:
