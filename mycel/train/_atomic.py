@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +33,7 @@ def replacing(path: str | os.PathLike[str], purpose: str = "file") -> Iterator[P
     target = Path(os.path.realpath(path))
     try:
         former = _permissions(target)
-        temporary = target.with_name(f".{target.name[:60]}.{secrets.token_hex(6)}.tmp")
+        temporary = target.with_name(f".{target.name[:60]}.{os.urandom(6).hex()}.tmp")
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         # A library may put a file of its own, with its own permissions, in the place of this one.
         mode = stat.S_IMODE(os.stat(temporary).st_mode) if former is None else former

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel import dtype
+from mycel.log import logger
 from mycel.train._atomic import replacing
 
 __all__ = ["CheckpointError", "Entry", "read_ckpt", "read_safetensors", "write_ckpt", "write_safetensors"]
@@ -122,7 +123,7 @@ def read_ckpt(
 ) -> dict[str, Entry]:
     """The entries of the MindSpore checkpoint at `path` whose names `wanted` accepts (default: all), in the file's order.
 
-    With `verify`, the checksum at the end of the file is compared; a file without one is refused.
+    With `verify`, the checksum at the end of the file is compared; a file without one is read with a logged warning.
     Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
     """
     with open(path, "rb") as file:
@@ -349,7 +350,8 @@ class _Reader:
 
     def compare_checksum(self) -> None:
         if self.end == self.size:
-            raise self.error("has no checksum to check; it was saved without crc_check=True, so load it without")
+            _warn_unchecked(self.path)
+            return
         self.file.seek(0)
         crc, left = 0, self.end
         while left:
@@ -397,7 +399,7 @@ def read_safetensors(
 ) -> dict[str, Entry]:
     """The tensors of the safetensors file at `path` whose names `wanted` accepts (default: all), in the file's order.
 
-    With `verify`, the checksum that MindSpore puts into the metadata is compared; a file without one is refused.
+    With `verify`, the checksum in the metadata is compared; a file without one is read with a logged warning.
     Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
     """
     import safetensors
@@ -421,14 +423,17 @@ def read_safetensors(
     except safetensors.SafetensorError as error:
         raise CheckpointError(f"{shown}: damaged, or not a safetensors file: {error}") from error
     if verify:
-        if "crc_num" not in metadata:
-            raise CheckpointError(f"{shown} has no checksum to check; load it without crc_check=True")
+        stored = metadata.get("crc_num")
         crc = _entries_checksum(arrays)
-        if str(crc) != metadata["crc_num"]:
-            raise CheckpointError(
-                f"{shown}: damaged: its checksum is {crc}, and {metadata['crc_num']} was saved with it"
-            )
+        if stored is None:
+            _warn_unchecked(shown)
+        elif str(crc) != stored:
+            raise CheckpointError(f"{shown}: damaged: its checksum is {crc}, and {stored} was saved with it")
     return {name: array for name, array in arrays.items() if wanted is None or wanted(name)}
+
+
+def _warn_unchecked(path: str) -> None:
+    logger.warning("%s holds no checksum, so nothing was checked; save with crc_check=True", path)
 
 
 def _entries_checksum(arrays: Mapping[str, NDArray[Any]]) -> int:

@@ -1,0 +1,455 @@
+"""Checkpoints of networks and optimizers: saving, loading, and putting loaded values into a network.
+
+A checkpoint maps names to tensors and strings; `checkpoint_format` says how it lies in the file. Saving is atomic, so
+the name always holds a whole checkpoint. Asynchronous saves copy the values first and are written by one background thread in the order of
+the calls; loading waits for them, the interpreter does not exit before they are done, and one that fails is logged at once and raised by
+the next save or load. Loading into a network checks everything before it changes anything.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mycel.errors import Unsupported
+from mycel.log import logger
+from mycel.nn.cell import Cell
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+from mycel.train.checkpoint_format import (
+    CheckpointError,
+    Entry,
+    read_ckpt,
+    read_safetensors,
+    write_ckpt,
+    write_safetensors,
+)
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+__all__ = [
+    "CheckpointError",
+    "async_ckpt_thread_status",
+    "load_checkpoint",
+    "load_checkpoint_async",
+    "load_param_into_net",
+    "save_checkpoint",
+]
+
+_FORMATS = {"ckpt": (read_ckpt, write_ckpt), "safetensors": (read_safetensors, write_safetensors)}
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_INTEGERS = ("int32", "int64")
+
+
+def save_checkpoint(
+    save_obj: Any,
+    ckpt_file_name: Any,
+    integrated_save: bool = True,
+    async_save: Any = False,
+    append_dict: Optional[Mapping[str, Any]] = None,
+    enc_key: Optional[bytes] = None,
+    enc_mode: Any = "AES-GCM",
+    choice_func: Optional[Callable[[str], bool]] = None,
+    crc_check: bool = False,
+    format: str = "ckpt",
+    **kwargs: Any,
+) -> None:
+    """Save parameters to a file that MindSpore reads too, whole or not at all.
+
+    `save_obj` is a Cell, a dict of parameters by name, a list of parameters, or a list of ``{"name": ..., "data": ...}``. The suffix of
+    `format` ("ckpt" or "safetensors") is added to a name without it. `choice_func` tells by name what to save. `append_dict` adds
+    numbers, booleans, tensors, generators' states and, in ckpt files, strings; it wins over `save_obj`. `async_save` (True,
+    "thread" or "process") returns at once and writes in the background. `crc_check` adds a checksum.
+
+    Raises TypeError or ValueError for arguments that cannot be saved, OSError where the file cannot be written.
+
+    >>> import mycel as ms, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
+    >>> ms.save_checkpoint([{"name": "w", "data": ms.Tensor([1.0, 2.0])}], path, append_dict={"epoch": 3})
+    >>> ms.load_checkpoint(path)["epoch"]
+    Parameter (name=epoch, shape=(), dtype=Int64, requires_grad=True)
+    """
+    path = _named(ckpt_file_name, "save_checkpoint")
+    _check_format(format, "save_checkpoint")
+    if enc_key is not None:
+        raise Unsupported("save_checkpoint: encrypted checkpoints are not supported; leave enc_key out")
+    for name in set(kwargs) - {"global_step_num", "incremental", "remove_redundancy"}:
+        raise TypeError(f"save_checkpoint: unknown argument {name!r}")
+    if kwargs.get("incremental") or kwargs.get("remove_redundancy"):
+        raise Unsupported("save_checkpoint: incremental and remove_redundancy are not supported; leave them out")
+    if async_save not in (False, True, "thread", "process"):
+        raise ValueError(f"save_checkpoint: async_save must be a bool, 'thread' or 'process', not {async_save!r}")
+    if choice_func is not None and not callable(choice_func):
+        raise TypeError(f"save_checkpoint: choice_func must be a function of a name, not {type(choice_func).__name__}")
+    if not path.endswith("." + format):
+        path += "." + format
+    tensors = _collected(save_obj)
+    if choice_func is not None:
+        tensors = {name: tensor for name, tensor in tensors.items() if choice_func(name)}
+    entries: dict[str, Entry] = {name: tensor.asnumpy() for name, tensor in tensors.items()}
+    for name, value in (append_dict or {}).items():
+        entries[name] = _appended(name, value)
+    _background.raise_failure()
+    write = _FORMATS[format][1]
+    if async_save:
+        copies = {name: entry if isinstance(entry, str) else entry.copy() for name, entry in entries.items()}
+        _background.submit(lambda: write(path, copies, checksum=crc_check))
+    else:
+        _background.wait()
+        write(path, entries, checksum=crc_check)
+
+
+def load_checkpoint(
+    ckpt_file_name: Any,
+    net: Optional[Cell] = None,
+    strict_load: bool = False,
+    filter_prefix: Any = None,
+    dec_key: Optional[bytes] = None,
+    dec_mode: Any = "AES-GCM",
+    specify_prefix: Any = None,
+    choice_func: Optional[Callable[[str], bool]] = None,
+    crc_check: bool = False,
+    remove_redundancy: bool = False,
+    format: str = "ckpt",
+) -> dict[str, Any]:
+    """Load a checkpoint as a dict of parameters (and strings) by name.
+
+    `choice_func` tells by name what to load; `specify_prefix` and `filter_prefix`, a string or several, keep and drop names by their
+    beginning. With `net`, the values are put into that network too (see `load_param_into_net`). `crc_check` compares the checksum.
+    Files come from Mycel or MindSpore; nothing in them is executed.
+
+    Raises ValueError (CheckpointError) for a missing, damaged or empty file, with the file and the entry in its message.
+
+    >>> import mycel as ms, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
+    >>> ms.save_checkpoint({"w": ms.Parameter(1.0), "b": ms.Parameter(2.0)}, path)
+    >>> ms.load_checkpoint(path, specify_prefix="w")
+    {'w': Parameter (name=w, shape=(), dtype=Float32, requires_grad=True)}
+    """
+    path = _named(ckpt_file_name, "load_checkpoint")
+    _check_format(format, "load_checkpoint")
+    if dec_key is not None:
+        raise Unsupported("load_checkpoint: encrypted checkpoints are not supported; decrypt the file in MindSpore")
+    if not path.endswith("." + format):
+        raise ValueError(
+            f"load_checkpoint: {path!r} does not end in '.{format}'; give its type as format='ckpt' or 'safetensors'"
+        )
+    wanted = _wanted(
+        _prefixes(specify_prefix, "specify_prefix"), _prefixes(filter_prefix, "filter_prefix"), choice_func
+    )
+    _background.wait()
+    _background.raise_failure()
+    if not os.path.isfile(path):
+        raise CheckpointError(f"load_checkpoint: there is no file {path!r}")
+    entries = _FORMATS[format][0](path, wanted=wanted, verify=crc_check)
+    if not entries:
+        raise CheckpointError(
+            f"load_checkpoint: nothing to load in {path!r}: it is empty, or the choice by name drops all of it"
+        )
+    loaded = {name: entry if isinstance(entry, str) else _parameter(name, entry) for name, entry in entries.items()}
+    if net is not None:
+        load_param_into_net(net, loaded, strict_load, remove_redundancy)
+    return loaded
+
+
+def load_param_into_net(
+    net: Cell, parameter_dict: Mapping[str, Any], strict_load: bool = False, remove_redundancy: bool = False
+) -> tuple[list[str], list[str]]:
+    """Put the values of a loaded checkpoint into the parameters of `net` that have the same names.
+
+    Gives the names in `net` that were not loaded and the names in `parameter_dict` that were not used. Unless `strict_load`,
+    floating types convert into each other and int32 and int64 too, with a logged warning, and if no name fits at all, a prefix that
+    all names carry ("network.") is taken off. Trailing dimensions of size 1 may be missing in `net`.
+
+    Raises TypeError for arguments of other types and RuntimeError where shapes or types do not fit; the network is unchanged then.
+
+    >>> import mycel as ms
+    >>> cell = ms.nn.Cell()
+    >>> cell.w = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> ms.load_param_into_net(cell, {"w": ms.Parameter(ms.Tensor([3.0, 4.0])), "epoch": ms.Parameter(7)})
+    ([], ['epoch'])
+    >>> cell.w.asnumpy()
+    array([3., 4.], dtype=float32)
+    """
+    if not isinstance(net, Cell):
+        raise TypeError(f"load_param_into_net: net must be a Cell, not {type(net).__name__}")
+    if isinstance(parameter_dict, _LaterParameters):
+        parameter_dict = parameter_dict.result()
+    if not isinstance(parameter_dict, Mapping):
+        raise TypeError(f"load_param_into_net: parameter_dict must be a dict, not {type(parameter_dict).__name__}")
+    for flag, title in ((strict_load, "strict_load"), (remove_redundancy, "remove_redundancy")):
+        if not isinstance(flag, bool):
+            raise TypeError(f"load_param_into_net: {title} must be a bool, not {type(flag).__name__}")
+    for name, value in parameter_dict.items():
+        if not isinstance(name, str) or not isinstance(value, (Tensor, str)):
+            raise TypeError(
+                f"load_param_into_net: parameter_dict takes names to parameters, not {name!r} to {type(value).__name__}"
+            )
+    own = dict(_unique(net.parameters_and_names()))
+    source = {name: name for name in own if isinstance(parameter_dict.get(name), Tensor)}
+    if not source and not strict_load:
+        source = _under_prefix(own, parameter_dict)
+    values = {
+        name: _fitted(own[name], parameter_dict[found].asnumpy(), parameter_dict[found], strict_load)
+        for name, found in source.items()
+    }
+    for name, value in values.items():
+        own[name].set_data(Tensor.from_numpy(value))
+    missing = [name for name in own if name not in source]
+    if missing:
+        logger.warning("load_param_into_net: %d of %d parameters of the network are not in the checkpoint: %s",
+                       len(missing), len(own), ", ".join(missing[:20]) + (", ..." if len(missing) > 20 else ""))  # fmt: skip
+    used = set(source.values())
+    return missing, [name for name in parameter_dict if name not in used]
+
+
+class _LaterParameters(Mapping[str, Any]):
+    """Parameters that are being loaded; looking at them waits."""
+
+    def __init__(self, future: Future[dict[str, Any]]) -> None:
+        self._future = future
+
+    def result(self) -> dict[str, Any]:
+        """The loaded parameters; raises what loading raised."""
+        return self._future.result()
+
+    def __getitem__(self, name: str) -> Any:
+        return self.result()[name]
+
+    def __iter__(self) -> Any:
+        return iter(self.result())
+
+    def __len__(self) -> int:
+        return len(self.result())
+
+
+def load_checkpoint_async(
+    ckpt_file_name: Any,
+    net: Optional[Cell] = None,
+    strict_load: bool = False,
+    filter_prefix: Any = None,
+    dec_key: Optional[bytes] = None,
+    dec_mode: Any = "AES-GCM",
+    specify_prefix: Any = None,
+    choice_func: Optional[Callable[[str], bool]] = None,
+) -> _LaterParameters:
+    """Load a checkpoint in a background thread; the result is a mapping that waits when it is first looked at, also by `result()`.
+
+    Arguments and errors are those of `load_checkpoint`; errors are raised when the result is looked at.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    executor = ThreadPoolExecutor(1, "mycel-load")
+    future = executor.submit(
+        load_checkpoint, ckpt_file_name, net, strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func
+    )
+    executor.shutdown(wait=False)
+    return _LaterParameters(future)
+
+
+def async_ckpt_thread_status() -> bool:
+    """Whether asynchronous saves are still being written."""
+    return _background.busy()
+
+
+class _Background:
+    """The thread that writes asynchronous saves, started with the first of them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._executor: Optional[ThreadPoolExecutor] = None
+        self._pending = 0
+        self._failure: Optional[Exception] = None
+
+    def submit(self, work: Callable[[], None]) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with self._changed:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(1, "mycel-save")
+            self._executor.submit(self._run, work)
+            self._pending += 1
+
+    def _run(self, work: Callable[[], None]) -> None:
+        failure: Optional[Exception] = None
+        try:
+            work()
+        except Exception as error:
+            failure = error
+            logger.error("save_checkpoint: an asynchronous save failed: %s", error)
+        with self._changed:
+            self._pending -= 1
+            self._failure = failure or self._failure
+            self._changed.notify_all()
+
+    def busy(self) -> bool:
+        with self._changed:
+            return self._pending > 0
+
+    def wait(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._pending == 0)
+
+    def raise_failure(self) -> None:
+        with self._changed:
+            failure, self._failure = self._failure, None
+        if failure is not None:
+            raise RuntimeError(f"an earlier asynchronous save_checkpoint failed: {failure}") from failure
+
+
+_background = _Background()
+
+
+def _named(path: Any, function: str) -> str:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{function}: ckpt_file_name must be a string or a path, not {type(path).__name__}")
+    return os.fsdecode(path)
+
+
+def _check_format(format: Any, function: str) -> None:
+    if format not in _FORMATS:
+        raise ValueError(f"{function}: format must be 'ckpt' or 'safetensors', not {format!r}")
+
+
+def _unique(named: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
+    seen: dict[str, Any] = {}
+    for name, parameter in named:
+        if seen.setdefault(name, parameter) is not parameter:
+            raise ValueError(f"two parameters have the name {name!r}; rename one of them (Parameter(..., name=...))")
+        yield name, parameter
+
+
+def _collected(save_obj: Any) -> dict[str, Tensor]:
+    if isinstance(save_obj, Cell):
+        return dict(_unique(save_obj.parameters_and_names()))
+    if isinstance(save_obj, Mapping):
+        named = list(save_obj.items())
+    elif isinstance(save_obj, (list, tuple)):
+        named = []
+        for item in save_obj:
+            if isinstance(item, Parameter):
+                named.append((item.name, item))
+            elif isinstance(item, Mapping) and {"name", "data"} <= set(item):
+                named.append((item["name"], item["data"]))
+            else:
+                raise TypeError(
+                    f"save_checkpoint: a list holds parameters or dicts with 'name' and 'data', not {item!r}"
+                )
+    else:
+        raise TypeError(f"save_checkpoint: save_obj must be a Cell, a list or a dict, not {type(save_obj).__name__}")
+    for name, value in named:
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            raise TypeError(
+                f"save_checkpoint: save_obj takes names to parameters, not {name!r} to {type(value).__name__}; "
+                "numbers and strings go into append_dict"
+            )
+    return dict(_unique(named))
+
+
+def _appended(name: Any, value: Any) -> Entry:
+    """Python numbers as MindSpore stores them: int64, float32 and bool scalars."""
+    if not isinstance(name, str):
+        raise TypeError(f"save_checkpoint: the names in append_dict must be strings, not {name!r}")
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "get_state") and not isinstance(value, Tensor):
+        value = value.get_state()
+    if isinstance(value, Tensor):
+        return value.asnumpy()
+    if isinstance(value, (bool, np.bool_)):
+        return np.array(value, np.bool_)
+    if isinstance(value, (int, np.integer)):
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(
+                f"save_checkpoint: append_dict[{name!r}] = {value} does not fit into 64 bits; save it as a string"
+            )
+        return np.array(value, np.int64)
+    if isinstance(value, (float, np.floating)):
+        return np.array(value, np.float32)
+    raise TypeError(
+        f"save_checkpoint: append_dict[{name!r}] is of type {type(value).__name__}; it takes int, float, bool, str, Tensor, "
+        "Parameter and Generator"
+    )
+
+
+def _prefixes(given: Any, title: str) -> Optional[tuple[str, ...]]:
+    if given is None:
+        return None
+    prefixes = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple)) else None
+    if not prefixes or not all(isinstance(prefix, str) and prefix for prefix in prefixes):
+        raise ValueError(f"load_checkpoint: {title} must be a string that is not empty, or several, not {given!r}")
+    return prefixes
+
+
+def _wanted(
+    keep: Optional[tuple[str, ...]], drop: Optional[tuple[str, ...]], choice: Optional[Callable[[str], bool]]
+) -> Callable[[str], bool]:
+    if choice is not None and not callable(choice):
+        raise TypeError(f"load_checkpoint: choice_func must be a function of a name, not {type(choice).__name__}")
+
+    def wanted(name: str) -> bool:
+        return (
+            (keep is None or name.startswith(keep))
+            and not (drop is not None and name.startswith(drop))
+            and (choice is None or bool(choice(name)))
+        )
+
+    return wanted
+
+
+def _parameter(name: str, array: NDArray[Any]) -> Parameter:
+    return Parameter(Tensor.from_numpy(array), name=name)
+
+
+def _under_prefix(own: Mapping[str, Any], loaded: Mapping[str, Any]) -> dict[str, str]:
+    """The names of `own` to those of `loaded` under the prefix that serves most of them, if there is one such prefix."""
+    by_prefix: dict[str, dict[str, str]] = {}
+    for found, value in loaded.items():
+        if isinstance(value, Tensor):
+            parts = found.split(".")
+            for cut in range(1, len(parts)):
+                name = ".".join(parts[cut:])
+                if name in own:
+                    by_prefix.setdefault(".".join(parts[:cut]) + ".", {})[name] = found
+    most = max((len(names) for names in by_prefix.values()), default=0)
+    best = [prefix for prefix, names in by_prefix.items() if len(names) == most]
+    if len(best) != 1:
+        return {}
+    logger.warning("load_param_into_net: the prefix %r was taken off the checkpoint's names", best[0])
+    return by_prefix[best[0]]
+
+
+def _fitted(own: Parameter, value: NDArray[Any], given: Tensor, strict: bool) -> NDArray[Any]:
+    """The array that goes into the parameter `own`: `value` in its shape and type."""
+    shape, wanted, found = tuple(own.shape), own.dtype, given.dtype
+    if value.shape != shape:
+        if value.shape[: len(shape)] != shape or set(value.shape[len(shape) :]) != {1}:
+            raise RuntimeError(
+                f"load_param_into_net: parameter {own.name!r} has shape {shape} in the network and {value.shape} in the "
+                "checkpoint; the checkpoint is of another network or another configuration of it"
+            )
+        value = value.reshape(shape)
+    if wanted is found:
+        return value
+    pair = {wanted.name, found.name}
+    if strict or not (pair <= set(_FLOATS) or pair <= set(_INTEGERS)):
+        reason = "strict_load allows no conversion" if strict else "only floating types, and int32 with int64, convert"
+        raise RuntimeError(
+            f"load_param_into_net: parameter {own.name!r} is {wanted.name} in the network and {found.name} in the checkpoint; {reason}"
+        )
+    with np.errstate(over="ignore"):
+        converted = value.astype(wanted.numpy)
+    fits = np.isinf(converted) == np.isinf(value) if wanted.is_floating else converted == value
+    if not np.all(fits):
+        raise RuntimeError(
+            f"load_param_into_net: parameter {own.name!r} has values in the checkpoint ({found.name}) that are too large for "
+            f"{wanted.name}, its type in the network"
+        )
+    logger.warning("load_param_into_net: %s converted from %s to %s", own.name, found.name, wanted.name)
+    return converted
