@@ -1,0 +1,649 @@
+"""Reading and writing at positions that are data: gather, scatter, take, put, and slices whose start is not known.
+
+Indices are int32 or int64. A negative index counts from the end. An index out of range reads 0 and writes nothing, so that every
+program is defined; the slices instead clamp their start so that they lie inside. Where several writes meet in one place,
+`set` keeps the last in row-major order and the other modes combine all of them with what is there. 16-bit sums accumulate in float32.
+
+Reading is linear and its transpose is an adding write. For the writes, with a = the value at the place, u = an update that
+meets it, others(u) = everything else that meets there:
+
+    set   da = 0 where written          du = ct at the place for the update that stays, else 0
+    add   da = ct                       du = ct at the place
+    mul   da = ct * product of u        du = ct * a * product of the other u
+    max   da and du share ct equally among those that equal the result; min likewise
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.dtype import int32, int64
+from mycel.errors import ShapeError
+from mycel.ir.dims import DimLike
+from mycel.ir.graph import Node
+from mycel.ir.types import TensorType
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.base import Primitive, Sample, constant, need_kind, register, same_dtype
+from mycel.prims.conv import _below, _differs
+
+__all__ = [
+    "dynamic_slice", "dynamic_update_slice", "gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along",
+]  # fmt: skip
+
+Shape = tuple[DimLike, ...]
+MODES = ("set", "add", "mul", "max", "min")
+_WRITE: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _need_index(name: str, *indices: TensorType) -> None:
+    for t in indices:
+        if t.dtype not in (int32, int64):
+            raise TypeError(f"{name}: indices must be int32 or int64, not {t.dtype.name}; cast them")
+
+
+def _need_mode(name: str, mode: str, x: TensorType) -> None:
+    if mode not in MODES:
+        raise ValueError(f"{name}: mode must be one of {', '.join(MODES)}, not {mode!r}")
+    if mode in ("add", "mul"):
+        need_kind(f"{name} with mode {mode!r}", "fiuc", x)
+
+
+def _same_shape(a: Shape, b: Shape) -> bool:
+    return len(a) == len(b) and not any(_differs(p, q) for p, q in zip(a, b))
+
+
+def _wrapped(indices: Any, size: int) -> tuple[Any, Any]:
+    """Indices counted from the front and made safe to read with, and whether each was in range."""
+    front = np.where(indices < 0, indices + size, indices)
+    valid = (front >= 0) & (front < size)
+    return np.where(valid, front, 0), valid
+
+
+def _write_at(x: Any, where: Any, updates: Any, mode: str) -> Any:
+    """A copy of `x` with `updates` written at the positions `where`, in order."""
+    narrow = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
+    result = x.astype(np.float32) if narrow else x.copy()
+    with np.errstate(all="ignore"):
+        if mode == "set":
+            result[where] = updates
+        else:
+            _WRITE[mode].at(result, where, updates.astype(result.dtype))
+    return result.astype(x.dtype)
+
+
+def _write_vjp(
+    ct: Node, out: Node, x: Node, updates: Node, mode: str, slots: Shape, writes: Shape,
+    gather: Callable[[Node], Node], scatter: Callable[[Node, Node, str], Node],
+) -> tuple[Optional[Node], Optional[Node]]:  # fmt: skip
+    """The cotangents of what is written to and of the updates.
+
+    `slots` is the shape of the places that one index names and `writes` that of the indices; both lead the shapes of `x` and `updates`.
+    """
+    if not x.dtype.is_differentiable:
+        return None, None
+    if mode == "add":
+        return ct, gather(ct)
+    if mode == "set":
+        number = S.reshape(S.iota(shape=(_count(writes),), axis=0, dtype=int32), writes)
+        last = gather(scatter(S.full(slots, -1, int32), number, "set"))
+        stays = S.reshape(E.eq(last, number), (*writes, *(1,) * (updates.type.rank - len(writes))))
+        zeros = S.full(updates.shape, 0, ct.dtype)
+        return scatter(ct, zeros, "set"), E.select(stays, gather(ct), 0)
+    if mode == "mul":
+        ones = S.full(x.shape, 1, x.dtype)
+        zero = E.eq(updates, 0)
+        zeros = gather(scatter(S.full(x.shape, 0, x.dtype), E.cast(zero, dtype=x.dtype), "add"))
+        rest = gather(scatter(ones, E.select(zero, 1, updates), "mul"))
+        alone = E.select(E.eq(zeros, 1), rest, 0)
+        others = E.select(zero, alone, E.select(E.eq(zeros, 0), E.div(rest, E.select(zero, 1, updates)), 0))
+        return E.mul(ct, scatter(ones, updates, "mul")), E.mul(gather(E.mul(ct, x)), others)
+    kept = E.cast(E.eq(x, out), dtype=x.dtype)
+    hit = E.cast(E.eq(updates, gather(out)), dtype=x.dtype)
+    share = E.div(ct, scatter(kept, hit, "add"))
+    return E.mul(share, kept), E.mul(gather(share), hit)
+
+
+def _count(shape: Shape) -> DimLike:
+    total: DimLike = 1
+    for d in shape:
+        total = total * d
+    return total
+
+
+def _front(value: Node, axis: Optional[int], size: DimLike) -> Node:
+    """The value with its batch in front, repeated if it has none."""
+    return S.broadcast_to(value, (size, *value.shape)) if axis is None else S.move_axis(value, axis, 0)
+
+
+# gather_nd and scatter_nd.
+
+
+def _nd_depth(name: str, x: Shape, indices: TensorType) -> int:
+    _need_index(name, indices)
+    k = indices.shape[-1] if indices.rank else None
+    if not isinstance(k, int) or not 1 <= k <= len(x):
+        raise ShapeError(f"{name}: the last axis of the indices, {indices}, must name 1 to {len(x)} axes of {list(x)}")
+    return k
+
+
+def _gather_nd_infer(x: TensorType, indices: TensorType) -> TensorType:
+    k = _nd_depth("gather_nd", x.shape, indices)
+    return x.with_shape(indices.shape[:-1] + x.shape[k:])
+
+
+def _scatter_nd_infer(x: TensorType, indices: TensorType, updates: TensorType, *, mode: str) -> TensorType:
+    _need_mode("scatter_nd", mode, x)
+    k = _nd_depth("scatter_nd", x.shape, indices)
+    same_dtype("scatter_nd", x, updates)
+    wanted = indices.shape[:-1] + x.shape[k:]
+    if not _same_shape(updates.shape, wanted):
+        raise ShapeError(
+            f"scatter_nd: indices {indices} into {x} want updates of shape {list(wanted)}, not {list(updates.shape)}"
+        )
+    return x
+
+
+def _nd_position(x: Any, indices: Any) -> tuple[tuple[Any, ...], Any]:
+    pairs = [_wrapped(indices[..., i], x.shape[i]) for i in range(indices.shape[-1])]
+    return tuple(p for p, _ in pairs), np.logical_and.reduce([v for _, v in pairs])
+
+
+def _gather_nd_reference(x: Any, indices: Any) -> Any:
+    where, valid = _nd_position(x, indices)
+    k = indices.shape[-1]
+    if 0 in x.shape[:k]:
+        return np.zeros(indices.shape[:-1] + x.shape[k:], x.dtype)
+    found = x[where]
+    return np.where(valid.reshape(valid.shape + (1,) * (x.ndim - k)), found, np.zeros((), x.dtype)).astype(x.dtype)
+
+
+def _scatter_nd_reference(x: Any, indices: Any, updates: Any, *, mode: str) -> Any:
+    where, valid = _nd_position(x, indices)
+    return _write_at(x, tuple(w[valid] for w in where), updates[valid], mode)
+
+
+def _gather_nd_vjp(ct: Node, out: Node, x: Node, indices: Node) -> tuple[Optional[Node], None]:
+    if not x.dtype.is_differentiable:
+        return None, None
+    return scatter_nd(S.full(x.shape, 0, ct.dtype), indices, ct, mode="add"), None
+
+
+def _scatter_nd_vjp(ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, mode: str) -> tuple[Any, ...]:
+    k = indices.shape[-1]
+    dx, du = _write_vjp(
+        ct, out, x, updates, mode, x.shape[:k], tuple(indices.shape[:-1]),
+        lambda v: gather_nd(v, indices), lambda base, u, m: scatter_nd(base, indices, u, mode=m),
+    )  # fmt: skip
+    return dx, None, du
+
+
+def _with_batch_index(indices: Node, axis: Optional[int], size: DimLike) -> Node:
+    """Indices (B, ..., 1 + k) that name the example first."""
+    indices = _front(indices, axis, size)
+    column = S.iota(shape=(*indices.shape[:-1], 1), axis=0, dtype=indices.dtype)
+    return S.concat([column, indices], len(indices.shape) - 1)
+
+
+def _gather_nd_batch(size: DimLike, values: Sequence[Node], axes: Any) -> tuple[Node, int]:
+    (x, indices), (ax, ai) = values, axes
+    if ax is None:
+        return gather_nd(x, S.move_axis(indices, ai, 0)), 0
+    if ai is None:
+        return gather_nd(S.move_axis(x, ax, indices.shape[-1]), indices), indices.type.rank - 1
+    return gather_nd(S.move_axis(x, ax, 0), _with_batch_index(indices, ai, size)), 0
+
+
+def _scatter_nd_batch(size: DimLike, values: Sequence[Node], axes: Any, *, mode: str) -> tuple[Node, int]:
+    (x, indices, updates), (ax, ai, au) = values, axes
+    x, updates = _front(x, ax, size), _front(updates, au, size)
+    if ai is None:
+        k = indices.shape[-1]
+        moved = S.move_axis(updates, 0, indices.type.rank - 1)
+        return scatter_nd(S.move_axis(x, 0, k), indices, moved, mode=mode), k
+    return scatter_nd(x, _with_batch_index(indices, ai, size), updates, mode=mode), 0
+
+
+# take and its transpose.
+
+
+def _take_infer(x: TensorType, indices: TensorType, *, axis: int) -> TensorType:
+    _need_index("take", indices)
+    _need_axis("take", axis, x)
+    return x.with_shape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
+
+
+def _need_axis(name: str, axis: int, x: TensorType) -> None:
+    if not 0 <= axis < x.rank:
+        raise ShapeError(f"{name}: axis {axis} is not an axis of {x}")
+
+
+def _take_add_infer(ct: TensorType, indices: TensorType, *, axis: int, size: DimLike) -> TensorType:
+    _need_index("take_add", indices)
+    need_kind("take_add", "fiuc", ct)
+    end = axis + indices.rank
+    if axis < 0 or end > ct.rank or not _same_shape(ct.shape[axis:end], indices.shape):
+        raise ShapeError(
+            f"take_add: the axes of {ct} from {axis} on do not begin with the shape of the indices, {list(indices.shape)}"
+        )
+    return ct.with_shape(ct.shape[:axis] + (size,) + ct.shape[end:])
+
+
+def _take_reference(x: Any, indices: Any, *, axis: int) -> Any:
+    where, valid = _wrapped(indices, x.shape[axis])
+    shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
+    if x.shape[axis] == 0:
+        return np.zeros(shape, x.dtype)
+    mask = valid.reshape(valid.shape + (1,) * (x.ndim - axis - 1))
+    return np.where(mask, np.take(x, where, axis=axis), np.zeros((), x.dtype)).astype(x.dtype)
+
+
+def _take_add_reference(ct: Any, indices: Any, *, axis: int, size: int) -> Any:
+    where, valid = _wrapped(indices, size)
+    rest = ct.shape[:axis] + ct.shape[axis + indices.ndim :]
+    rows = np.moveaxis(ct, range(axis, axis + indices.ndim), range(indices.ndim))
+    total = _write_at(np.zeros((size, *rest), ct.dtype), (where[valid],), rows[valid], "add")
+    return np.moveaxis(total, 0, axis)
+
+
+def _take_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int) -> tuple[Optional[Node], None]:
+    if not x.dtype.is_differentiable:
+        return None, None
+    return take_add(ct, indices, axis=axis, size=x.shape[axis]), None
+
+
+def _take_add_vjp(
+    c: Node, out: Node, ct: Node, indices: Node, *, axis: int, size: DimLike
+) -> tuple[Optional[Node], None]:
+    return (take(c, indices, axis=axis) if ct.dtype.is_differentiable else None), None
+
+
+def _take_expand(x: Node, indices: Node, *, axis: int) -> Node:
+    rows = gather_nd(S.move_axis(x, axis, 0), S.reshape(indices, (*indices.shape, 1)))
+    return _put_block(rows, indices.type.rank, axis)
+
+
+def _take_add_expand(ct: Node, indices: Node, *, axis: int, size: DimLike) -> Node:
+    rank = indices.type.rank
+    zeros = S.full((size, *ct.shape[:axis], *ct.shape[axis + rank :]), 0, ct.dtype)
+    rows = _take_block(ct, rank, axis)
+    total = scatter_nd(zeros, S.reshape(indices, (*indices.shape, 1)), rows, mode="add")
+    return S.move_axis(total, 0, axis)
+
+
+def _put_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
+    """The `length` axes after the first `skip` moved `axis` places back."""
+    order = [*range(skip), *range(skip + length, skip + length + axis), *range(skip, skip + length)]
+    return S.transpose(x, (*order, *range(len(order), x.type.rank)))
+
+
+def _take_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
+    """The inverse of `_put_block`."""
+    order = [*range(skip), *range(skip + axis, skip + axis + length), *range(skip, skip + axis)]
+    return S.transpose(x, (*order, *range(len(order), x.type.rank)))
+
+
+def _joined_indices(indices: Node, axis: int, count: DimLike, size: DimLike) -> Node:
+    """Indices into the rows of all examples joined, each example having `size` rows."""
+    front = E.cast(S.move_axis(indices, axis, 0), dtype=int64)
+    rows, total = constant(size, int64), constant(count * size, int64)
+    front = E.select(E.lt(front, 0), E.add(front, rows), front)
+    valid = E.logical_and(E.ge(front, 0), E.lt(front, rows))
+    example = S.reshape(S.iota(shape=(count,), axis=0, dtype=int64), (count, *(1,) * (front.type.rank - 1)))
+    return E.select(valid, E.add(front, E.mul(example, rows)), total)
+
+
+def _take_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int) -> tuple[Node, int]:
+    (x, indices), (ax, ai) = values, axes
+    if ax is None:
+        return take(x, S.move_axis(indices, ai, 0), axis=axis), axis
+    x = S.move_axis(x, ax, 0)
+    if ai is None:
+        return take(x, indices, axis=axis + 1), 0
+    rows = S.move_axis(x, axis + 1, 1)
+    joined = S.reshape(rows, (size * rows.shape[1], *rows.shape[2:]))
+    found = take(joined, _joined_indices(indices, ai, size, rows.shape[1]), axis=0)
+    return _put_block(found, indices.type.rank - 1, axis, 1), 0
+
+
+def _take_add_batch(count: DimLike, values: Sequence[Node], axes: Any, *, axis: int, size: DimLike) -> tuple[Node, int]:
+    (ct, indices), (ac, ai) = values, axes
+    ct = _front(ct, ac, count)
+    if ai is None:
+        return take_add(ct, indices, axis=axis + 1, size=size), 0
+    rows = _take_block(ct, indices.type.rank - 1, axis, 1)
+    total = take_add(rows, _joined_indices(indices, ai, count, size), axis=0, size=count * size)
+    return S.move_axis(S.reshape(total, (count, size, *total.shape[1:])), 1, axis + 1), 0
+
+
+# take_along and put_along.
+
+
+def _along_check(name: str, x: TensorType, indices: TensorType, axis: int) -> None:
+    _need_index(name, indices)
+    _need_axis(name, axis, x)
+    others = indices.shape[:axis] + x.shape[axis : axis + 1] + indices.shape[axis + 1 :]
+    if indices.rank != x.rank or not _same_shape(others, x.shape):
+        raise ShapeError(
+            f"{name}: the indices {indices} must have the shape of {x} except on axis {axis}; broadcast them first"
+        )
+
+
+def _take_along_infer(x: TensorType, indices: TensorType, *, axis: int) -> TensorType:
+    _along_check("take_along", x, indices, axis)
+    return x.with_shape(indices.shape)
+
+
+def _put_along_infer(x: TensorType, indices: TensorType, updates: TensorType, *, axis: int, mode: str) -> TensorType:
+    _need_mode("put_along", mode, x)
+    _along_check("put_along", x, indices, axis)
+    same_dtype("put_along", x, updates)
+    if not _same_shape(updates.shape, indices.shape):
+        raise ShapeError(
+            f"put_along: updates of shape {list(updates.shape)} for indices of shape {list(indices.shape)}"
+        )
+    return x
+
+
+def _take_along_reference(x: Any, indices: Any, *, axis: int) -> Any:
+    where, valid = _wrapped(indices, x.shape[axis])
+    if x.shape[axis] == 0:
+        return np.zeros(indices.shape, x.dtype)
+    return np.where(valid, np.take_along_axis(x, where, axis), np.zeros((), x.dtype)).astype(x.dtype)
+
+
+def _put_along_reference(x: Any, indices: Any, updates: Any, *, axis: int, mode: str) -> Any:
+    where, valid = _wrapped(indices, x.shape[axis])
+    position = [g[valid] for g in np.indices(indices.shape)]
+    position[axis] = where[valid]
+    return _write_at(x, tuple(position), updates[valid], mode)
+
+
+def _along_position(indices: Node, axis: int) -> Node:
+    """The indices of `gather_nd` that name the same places."""
+    columns = [
+        indices if i == axis else S.iota(shape=tuple(indices.shape), axis=i, dtype=indices.dtype)
+        for i in range(indices.type.rank)
+    ]
+    return S.concat([S.reshape(c, (*indices.shape, 1)) for c in columns], indices.type.rank)
+
+
+def _take_along_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int) -> tuple[Optional[Node], None]:
+    if not x.dtype.is_differentiable:
+        return None, None
+    return put_along(S.full(x.shape, 0, ct.dtype), indices, ct, axis=axis, mode="add"), None
+
+
+def _put_along_vjp(
+    ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, axis: int, mode: str
+) -> tuple[Any, ...]:
+    dx, du = _write_vjp(
+        ct, out, x, updates, mode, tuple(x.shape), tuple(indices.shape),
+        lambda v: take_along(v, indices, axis=axis), lambda base, u, m: put_along(base, indices, u, axis=axis, mode=m),
+    )  # fmt: skip
+    return dx, None, du
+
+
+def _along_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    def rule(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, **p: Any) -> tuple[Node, int]:
+        return primitive()(*[_front(v, a, size) for v, a in zip(values, axes)], axis=axis + 1, **p), 0
+
+    return rule
+
+
+# Slices with a computed start.
+
+
+def _starts_check(name: str, x: TensorType, starts: Sequence[TensorType], sizes: Shape) -> None:
+    _need_index(name, *starts)
+    if len(starts) != x.rank or any(s.rank for s in starts):
+        raise ShapeError(f"{name}: {x} needs {x.rank} scalar starts, not {', '.join(map(str, starts)) or 'none'}")
+    if len(sizes) != x.rank or any(_below(n, 0) or _below(d, n) for n, d in zip(sizes, x.shape)):
+        raise ShapeError(f"{name}: a block of shape {list(sizes)} does not fit into {x}")
+
+
+def _dynamic_slice_infer(x: TensorType, *starts: TensorType, sizes: Shape) -> TensorType:
+    _starts_check("dynamic_slice", x, starts, tuple(sizes))
+    return x.with_shape(tuple(sizes))
+
+
+def _dynamic_update_infer(x: TensorType, update: TensorType, *starts: TensorType) -> TensorType:
+    same_dtype("dynamic_update_slice", x, update)
+    _starts_check("dynamic_update_slice", x, starts, update.shape)
+    return x
+
+
+def _block(x: Any, starts: Any, sizes: Any) -> tuple[slice, ...]:
+    first = [max(0, min(int(s), d - n)) for s, d, n in zip(starts, x.shape, sizes)]
+    return tuple(slice(a, a + n) for a, n in zip(first, sizes))
+
+
+def _dynamic_update_reference(x: Any, update: Any, *starts: Any) -> Any:
+    result = x.copy()
+    result[_block(x, starts, update.shape)] = update
+    return result
+
+
+def _dynamic_slice_vjp(ct: Node, out: Node, x: Node, *starts: Node, sizes: Shape) -> tuple[Optional[Node], ...]:
+    none = (None,) * len(starts)
+    if not x.dtype.is_differentiable:
+        return None, *none
+    return dynamic_update_slice(S.full(x.shape, 0, ct.dtype), ct, *starts), *none
+
+
+def _dynamic_update_vjp(ct: Node, out: Node, x: Node, update: Node, *starts: Node) -> tuple[Optional[Node], ...]:
+    none = (None,) * len(starts)
+    if not x.dtype.is_differentiable:
+        return None, None, *none
+    zeros = S.full(update.shape, 0, ct.dtype)
+    return dynamic_update_slice(ct, zeros, *starts), dynamic_slice(ct, *starts, sizes=tuple(update.shape)), *none
+
+
+def _clamped(start: Node, limit: DimLike, size: DimLike) -> Node:
+    return E.maximum(E.minimum(start, constant(limit - size, start.dtype)), 0)  # type: ignore[no-any-return]
+
+
+def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, axis: int) -> tuple[Node, bool]:
+    """`take` where x may, and the index (rank 2) may, have a batch in front."""
+    many = index.type.rank == 2
+    if not batched and not many:
+        return take(x, index, axis=axis), False
+    assert size is not None
+    y, place = _take_batch(size, (x, index), (0 if batched else None, 0 if many else None), axis=axis)
+    return S.move_axis(y, place, 0), True
+
+
+def _slice_by_take(size: Optional[DimLike], x: Node, batched: bool, starts: Sequence[Node], sizes: Shape) -> Node:
+    """`dynamic_slice` where x, and each start, may have a batch in front; one `take` for each axis."""
+    shape = x.shape[1:] if batched else x.shape
+    for axis, (start, d, n) in enumerate(zip(starts, shape, sizes)):
+        first = S.reshape(_clamped(start, d, n), (*start.shape, 1))
+        index = E.add(first, S.iota(shape=(n,), axis=0, dtype=start.dtype))
+        x, batched = _take_front(size, x, batched, index, axis)
+    return x
+
+
+def _update_by_take(
+    size: Optional[DimLike], x: Node, update: Node, batched: bool, shape: Shape, starts: Sequence[Node]
+) -> Node:
+    """`dynamic_update_slice` where x, the update (if `batched`) and each start may have a batch in front; `shape` is one example's."""
+    sizes = update.shape[1:] if batched else update.shape
+    rank = len(shape)
+    inside: Optional[Node] = None
+    for axis, (start, d, n) in enumerate(zip(starts, shape, sizes)):
+        place = S.iota(shape=(d,), axis=0, dtype=start.dtype)
+        index = E.sub(place, S.reshape(_clamped(start, d, n), (*start.shape, 1)))
+        index = S.reshape(index, (*start.shape, d))
+        here = E.logical_and(E.ge(index, 0), E.lt(index, constant(n, start.dtype)))
+        update, batched = _take_front(size, update, batched, E.select(here, index, constant(n, start.dtype)), axis)
+        here = S.reshape(here, (*start.shape, *(1,) * axis, d, *(1,) * (rank - axis - 1)))
+        inside = here if inside is None else E.logical_and(inside, here)
+    return update if inside is None else E.select(inside, update, x)  # type: ignore[no-any-return]
+
+
+def _dynamic_slice_batch(size: DimLike, values: Sequence[Node], axes: Any, *, sizes: Shape) -> tuple[Node, int]:
+    x, starts = values[0], values[1:]
+    if axes[0] is not None:
+        x = S.move_axis(x, axes[0], 0)
+    if all(a is None for a in axes[1:]):
+        zero = constant(0, starts[0].dtype if starts else int32)
+        return dynamic_slice(x, zero, *starts, sizes=(size, *sizes)), 0
+    return _slice_by_take(size, x, axes[0] is not None, starts, sizes), 0
+
+
+def _dynamic_update_batch(size: DimLike, values: Sequence[Node], axes: Any) -> tuple[Node, int]:
+    (x, update), starts = values[:2], values[2:]
+    if all(a is None for a in axes[2:]):
+        zero = constant(0, starts[0].dtype if starts else int32)
+        return dynamic_update_slice(_front(x, axes[0], size), _front(update, axes[1], size), zero, *starts), 0
+    shape = tuple(d for i, d in enumerate(x.shape) if i != axes[0])
+    x = x if axes[0] is None else S.move_axis(x, axes[0], 0)
+    update = update if axes[1] is None else S.move_axis(update, axes[1], 0)
+    return _update_by_take(size, x, update, axes[1] is not None, shape, starts), 0
+
+
+_ANY = S.ANY
+_XI = ("*", "int32")
+_XIU = ("*", "int32", "*")
+_STARTS = ("int32", "int64")
+
+gather_nd = register(
+    Primitive(
+        "gather_nd",
+        _gather_nd_infer,
+        _gather_nd_reference,
+        _gather_nd_vjp,
+        _gather_nd_batch,
+        samples=(
+            Sample(((4, 5, 2), (3, 2)), integers=(-4, 4), dtypes=_XI),
+            Sample(((4, 3), (2, 2, 1)), integers=(-6, 6), dtypes=_XI),
+            Sample(((6,), (1,)), integers=(-6, 6), dtypes=("*", "int64")),
+            Sample(((3, 2), (0, 2)), dtypes=_XI),
+            Sample(((0, 2), (3, 1)), dtypes=_XI),
+        ),
+        dtypes=_ANY,
+        doc="x[indices[..., 0], ..., indices[..., k - 1]]: each index row names a place in the first k axes.",
+    )
+)
+scatter_nd = register(
+    Primitive(
+        "scatter_nd",
+        _scatter_nd_infer,
+        _scatter_nd_reference,
+        _scatter_nd_vjp,
+        _scatter_nd_batch,
+        samples=(
+            *(Sample(((4, 3), (5, 1), (5, 3)), {"mode": m}, integers=(-5, 5), dtypes=_XIU) for m in MODES),
+            *(Sample(((3, 2, 2), (2, 3, 2), (2, 3, 2)), {"mode": m}, integers=(-3, 3), dtypes=_XIU) for m in MODES),
+            Sample(((3,), (0, 1), (0,)), {"mode": "add"}, dtypes=_XIU),
+        ),
+        dtypes=E.NUMBERS,
+        doc="x with updates set, added, multiplied or compared in at the places that gather_nd would read.",
+    )
+)
+take = register(
+    Primitive(
+        "take",
+        _take_infer,
+        _take_reference,
+        _take_vjp,
+        _take_batch,
+        _take_expand,
+        samples=(
+            Sample(((5, 3), (4,)), {"axis": 0}, integers=(-5, 5), dtypes=_XI),
+            Sample(((2, 4, 3), (2, 3)), {"axis": 1}, integers=(-6, 6), dtypes=_XI),
+            Sample(((2, 4), ()), {"axis": 1}, integers=(0, 4), dtypes=("*", "int64")),
+            Sample(((4, 2), (0,)), {"axis": 0}, dtypes=_XI),
+            Sample(((0, 2), (3,)), {"axis": 0}, dtypes=_XI),
+        ),
+        dtypes=_ANY,
+        doc="The parts of x that indices name along an axis; the axes of the indices take its place.",
+    )
+)
+take_add = register(
+    Primitive(
+        "take_add",
+        _take_add_infer,
+        _take_add_reference,
+        _take_add_vjp,
+        _take_add_batch,
+        _take_add_expand,
+        samples=(
+            Sample(((4, 3), (4,)), {"axis": 0, "size": 5}, integers=(-5, 5), dtypes=_XI),
+            Sample(((2, 2, 3, 2), (2, 3)), {"axis": 1, "size": 3}, integers=(-4, 4), dtypes=_XI),
+            Sample(((2,), ()), {"axis": 1, "size": 4}, integers=(0, 4), dtypes=("*", "int64")),
+            Sample(((0, 2), (0,)), {"axis": 0, "size": 3}, dtypes=_XI),
+        ),
+        dtypes=E.NUMBERS,
+        doc="Zeros of `size` along an axis, with each part of ct added where its index says: the transpose of take.",
+    )
+)
+take_along = register(
+    Primitive(
+        "take_along",
+        _take_along_infer,
+        _take_along_reference,
+        _take_along_vjp,
+        _along_batch(lambda: take_along),
+        lambda x, indices, *, axis: gather_nd(x, _along_position(indices, axis)),
+        samples=(
+            Sample(((3, 4), (3, 2)), {"axis": 1}, integers=(-5, 5), dtypes=_XI),
+            Sample(((4, 2, 3), (6, 2, 3)), {"axis": 0}, integers=(-4, 4), dtypes=("*", "int64")),
+            Sample(((2, 3), (2, 0)), {"axis": 1}, dtypes=_XI),
+        ),
+        dtypes=_ANY,
+        doc="Along an axis, each row of x read at the positions in the same row of indices.",
+    )
+)
+put_along = register(
+    Primitive(
+        "put_along",
+        _put_along_infer,
+        _put_along_reference,
+        _put_along_vjp,
+        _along_batch(lambda: put_along),
+        lambda x, indices, updates, *, axis, mode: scatter_nd(x, _along_position(indices, axis), updates, mode=mode),
+        samples=(
+            *(Sample(((3, 4), (3, 5), (3, 5)), {"axis": 1, "mode": m}, integers=(-5, 5), dtypes=_XIU) for m in MODES),
+            Sample(((3, 2), (2, 2), (2, 2)), {"axis": 0, "mode": "set"}, integers=(0, 3), dtypes=("*", "int64", "*")),
+        ),
+        dtypes=E.NUMBERS,
+        doc="Along an axis, each row of updates written into the same row of x at the positions in indices.",
+    )
+)
+dynamic_slice = register(
+    Primitive(
+        "dynamic_slice",
+        _dynamic_slice_infer,
+        lambda x, *starts, sizes: x[_block(x, starts, sizes)],
+        _dynamic_slice_vjp,
+        _dynamic_slice_batch,
+        lambda x, *starts, sizes: _slice_by_take(None, x, False, starts, sizes),
+        samples=(
+            Sample(((5, 4), (), ()), {"sizes": (2, 3)}, integers=(-1, 6), dtypes=("*", *_STARTS)),
+            Sample(((6,), ()), {"sizes": (6,)}, dtypes=("*", "int32")),
+            Sample(((6,), ()), {"sizes": (0,)}, dtypes=("*", "int64")),
+        ),
+        dtypes=_ANY,
+        doc="The block of shape `sizes` at scalar starts, which are clamped so that it lies inside x.",
+    )
+)
+dynamic_update_slice = register(
+    Primitive(
+        "dynamic_update_slice",
+        _dynamic_update_infer,
+        _dynamic_update_reference,
+        _dynamic_update_vjp,
+        _dynamic_update_batch,
+        lambda x, update, *starts: _update_by_take(None, x, update, False, tuple(x.shape), starts),
+        samples=(
+            Sample(((5, 4), (2, 3), (), ()), integers=(-1, 6), dtypes=("*", "*", *_STARTS)),
+            Sample(((6,), (2,), ()), integers=(0, 9), dtypes=("*", "*", "int32")),
+        ),
+        dtypes=_ANY,
+        doc="x with a block replaced by `update`; its scalar starts are clamped so that it lies inside x.",
+    )
+)
