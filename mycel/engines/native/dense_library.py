@@ -46,7 +46,7 @@ CONVOLUTION_DIRECT = 1
 ELTWISE = {"relu": 0x20, "tanh": 0x21, "gelu_erf": 0x31}
 BINARY = {"binary_add": 0x1FFF0}
 ISA_AVX512, ISA_AVX512_VNNI = 0x27, 0x67
-RUNTIME_SEQUENTIAL, RUNTIME_OPENMP, RUNTIME_THREADPOOL = 1, 2, 8
+RUNTIME_SEQUENTIAL, RUNTIME_OPENMP, RUNTIME_TBB = 1, 2, 4
 
 QUERY_IMPLEMENTATION = 8
 QUERY_SCRATCHPAD = 136
@@ -157,7 +157,7 @@ class Library:
                 function.restype, function.argtypes = result, arguments
         except AttributeError as error:
             raise Unavailable(f"oneDNN: {path!r} is not a oneDNN 3.x library: {error}") from error
-        if self.version.cpu_runtime in (0, RUNTIME_THREADPOOL):
+        if self.version.cpu_runtime not in (RUNTIME_SEQUENTIAL, RUNTIME_OPENMP, RUNTIME_TBB):
             raise Unavailable(
                 f"oneDNN: {path!r} has no CPU runtime of its own (runtime {self.version.cpu_runtime}); "
                 "use a build for OpenMP, TBB or sequential execution"

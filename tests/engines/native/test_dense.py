@@ -488,11 +488,8 @@ def test_plans_are_cached_by_arguments_and_threads() -> None:
 
 def test_copy_outlives_the_plan_and_handles_go_with_the_last() -> None:
     a, b = values((4, 3, 10), 1), values((10, 6), 2)
-    plan = dense_plan.bind  # the builder's own cache would keep a plan alive
-    original = dense.matmul(operand(a), operand(b), operand(out := empty_product(a, b)))
-    first = plan(
-        original._steps, original.temporaries, original.flops, original.operands, original.threads, original._keep[0]
-    )
+    kept = dense.matmul(operand(a), operand(b), operand(out := empty_product(a, b)))
+    first = kept.copy()  # the cache of the builder holds `kept` itself
     second = first.copy()
     assert not {m for c in first.calls for m in c.memories} & {m for c in second.calls for m in c.memories}
     assert [c.primitive for c in first.calls] == [c.primitive for c in second.calls]
