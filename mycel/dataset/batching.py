@@ -1,0 +1,301 @@
+"""`batch` and its relatives: several rows become one, along a new first axis.
+
+`BatchDataset` asks its input for blocks of the batch size, so that a stacked column usually passes through without a copy.
+Invariant: a batch never mixes shapes or types; padding is always asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, Block, Column, Reader, as_array, column_rows, drop, stack
+from mycel.dataset.core import Dataset, Run, check_count, names, positions
+from mycel.dataset.failure import operation_failed
+from mycel.dataset.mapping import place_outputs
+
+
+class BatchInfo:
+    """Which batch a function is called for: its number within the epoch, and the epoch's."""
+
+    __slots__ = ("_batch", "_epoch")
+
+    def __init__(self, batch: int = 0, epoch: int = 0) -> None:
+        self._batch = batch
+        self._epoch = epoch
+
+    def get_batch_num(self) -> int:
+        """The number of the batch within the epoch, from 0."""
+        return self._batch
+
+    def get_epoch_num(self) -> int:
+        """The number of the epoch, from 0."""
+        return self._epoch
+
+
+def _check_batch_size(operation: str, batch_size: Any) -> Any:
+    return batch_size if callable(batch_size) else check_count(operation, "batch_size", batch_size, 1)
+
+
+class BatchDataset(Dataset):
+    """Rows stacked in groups; see `Dataset.batch`."""
+
+    operation = "batch"
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        batch_size: int | Callable[[BatchInfo], int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        per_batch_map: Callable[..., Any] | None = None,
+        input_columns: str | Sequence[str] | None = None,
+        output_columns: str | Sequence[str] | None = None,
+        python_multiprocessing: bool = False,
+        max_rowsize: Any = None,
+    ) -> None:
+        super().__init__(input_dataset, num_parallel_workers)
+        self.batch_size = _check_batch_size(self.operation, batch_size)
+        if not isinstance(drop_remainder, bool):
+            raise TypeError(f"{self.operation}: drop_remainder must be a bool, got {drop_remainder!r}")
+        self.drop_remainder = drop_remainder
+        if per_batch_map is not None and not callable(per_batch_map):
+            raise TypeError(f"{self.operation}: per_batch_map must be a function, got {per_batch_map!r}")
+        if per_batch_map is None and (input_columns is not None or output_columns is not None):
+            raise ValueError(
+                f"{self.operation}: input_columns and output_columns go with per_batch_map, which is missing"
+            )
+        self.per_batch_map = per_batch_map
+        present = input_dataset._columns()
+        self.inputs = list(present) if input_columns is None else names(input_columns, "batch: input_columns")
+        self.outputs = list(self.inputs) if output_columns is None else names(output_columns, "batch: output_columns")
+        self._input_places = positions(self.operation, self.inputs, present)
+        self.columns, self._places = place_outputs(self.operation, present, self.inputs, self.outputs)
+
+    def _columns(self) -> list[str]:
+        return list(self.columns)
+
+    def _count(self) -> int:
+        rows = self.children[0]._count()
+        if not callable(self.batch_size):
+            return rows // self.batch_size if self.drop_remainder else -(-rows // self.batch_size)
+        number = 0
+        while rows > 0:
+            rows -= self._size(number, 0)
+            if rows >= 0 or not self.drop_remainder:
+                number += 1
+        return number
+
+    def get_batch_size(self) -> int:
+        if callable(self.batch_size):
+            raise ValueError("get_batch_size: batch_size is a function, so batches differ in size")
+        return int(self.batch_size)
+
+    def _size(self, number: int, epoch: int) -> int:
+        if not callable(self.batch_size):
+            return int(self.batch_size)
+        return check_count(self.operation, "the result of batch_size", self.batch_size(BatchInfo(number, epoch)), 1)
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        child = self.children[0]
+        skipped = sum(self._size(number, run.epoch) for number in range(skip)) if callable(self.batch_size) else 0
+        if not callable(self.batch_size):
+            skipped = skip * self.batch_size
+        number = skip
+        reader = Reader(child._blocks(run.with_block(self._size(number, run.epoch)), skipped))
+        while True:
+            size = self._size(number, run.epoch)
+            block = reader.read(size)
+            if block is None or (block.count < size and self.drop_remainder):
+                return
+            yield Block([[column] for column in self._batched(block, number, run.epoch)], 1)
+            if block.count < size:
+                return
+            number += 1
+
+    def _batched(self, block: Block, number: int, epoch: int) -> list[Array]:
+        if self.per_batch_map is None:
+            return [self._stacked(block.columns[i], name) for i, name in enumerate(self.columns)]
+        lists = [list(column_rows(block.columns[p], block.count)) for p in self._input_places]
+        try:
+            result = self.per_batch_map(*lists, BatchInfo(number, epoch))
+            if not isinstance(result, tuple):
+                result = (result,)
+            if len(result) != len(self.outputs):
+                raise ValueError(f"per_batch_map returned {len(result)} columns for {len(self.outputs)} output columns")
+            made: list[Column] = [
+                value if isinstance(value, np.ndarray) else [as_array(item) for item in value] for value in result
+            ]
+        except Exception as error:
+            raise operation_failed("batch", self.per_batch_map, self.inputs, f"batch {number}", error) from error
+        available = made + block.columns
+        return [self._stacked(available[p], name) for p, name in zip(self._places, self.columns)]
+
+    def _stacked(self, column: Column, name: str) -> Array:
+        return column if isinstance(column, np.ndarray) else stack(column, f"{self.operation}: column {name!r}")
+
+
+class PaddedBatchDataset(BatchDataset):
+    """Rows padded to one shape and stacked; see `Dataset.padded_batch`."""
+
+    operation = "padded_batch"
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        batch_size: int | Callable[[BatchInfo], int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        pad_info: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(input_dataset, batch_size, drop_remainder, num_parallel_workers)
+        self.pad_info = check_pad_info(self.operation, pad_info, self.columns)
+
+    def _stacked(self, column: Column, name: str) -> Array:
+        if self.pad_info is not None and name not in self.pad_info:
+            return super()._stacked(column, name)
+        shape, value = (None, None) if self.pad_info is None else self.pad_info[name]
+        count = len(column)
+        return pad_stack(column_rows(column, count), shape, value, f"{self.operation}: column {name!r}")
+
+
+def check_pad_info(operation: str, pad_info: Any, columns: Sequence[str]) -> dict[str, tuple[Any, Any]] | None:
+    """`pad_info` as column -> (shape or None, value or None); TypeError or ValueError otherwise."""
+    if pad_info is None:
+        return None
+    if not isinstance(pad_info, dict):
+        raise TypeError(
+            f"{operation}: pad_info must be a dictionary, got {pad_info!r} of type {type(pad_info).__name__}"
+        )
+    positions(f"{operation}: pad_info", list(pad_info), columns)
+    checked: dict[str, tuple[Any, Any]] = {}
+    for name, entry in pad_info.items():
+        if entry is None:
+            entry = (None, None)
+        if not isinstance(entry, tuple) or len(entry) != 2:
+            raise TypeError(f"{operation}: pad_info[{name!r}] must be a tuple (shape, value), got {entry!r}")
+        shape, value = entry
+        if shape is not None:
+            shape = [
+                None if n is None or n == -1 else check_count(operation, "a length to pad to", n, 0) for n in shape
+            ]
+        checked[name] = (shape, value)
+    return checked
+
+
+def pad_stack(arrays: Sequence[Array], shape: Sequence[int | None] | None, value: Any, where: str) -> Array:
+    """Arrays of equal rank and type, padded with `value` at their ends, or cut, to one shape, and stacked.
+
+    A None in `shape`, or for it, is the largest length among the arrays; `value` defaults to 0, or empty text.
+    """
+    rank, dtype = arrays[0].ndim, arrays[0].dtype
+    for position, array in enumerate(arrays):
+        if array.ndim != rank:
+            raise ValueError(f"{where}: row {position} has {array.ndim} axes but the first row of the batch has {rank}")
+        if array.dtype != dtype and not (array.dtype.kind == dtype.kind and dtype.kind in "US"):
+            raise ValueError(
+                f"{where}: row {position} has type {array.dtype} but the first row of the batch has type {dtype}"
+            )
+    if shape is None:
+        shape = [None] * rank
+    if len(shape) != rank:
+        raise ValueError(f"{where}: the shape to pad to, {list(shape)}, has {len(shape)} axes but rows have {rank}")
+    full = [max(a.shape[axis] for a in arrays) if n is None else n for axis, n in enumerate(shape)]
+    if dtype.kind in "US":
+        value = "" if value is None else value
+        dtype = np.result_type(*arrays, np.array(value, dtype=dtype.kind))
+    result = np.full([len(arrays), *full], 0 if value is None else value, dtype=dtype)
+    for target, array in zip(result, arrays) if rank else ():
+        part = tuple(slice(0, min(a, b)) for a, b in zip(array.shape, full))
+        target[part] = array[part]
+    if not rank:
+        result[:] = arrays
+    return result
+
+
+class BucketBatchByLengthDataset(Dataset):
+    """Batches of rows of similar length; see `Dataset.bucket_batch_by_length`."""
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        column_names: Sequence[str],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        element_length_function: Callable[..., int] | None = None,
+        pad_info: dict[str, Any] | None = None,
+        pad_to_bucket_boundary: bool = False,
+        drop_remainder: bool = False,
+    ) -> None:
+        super().__init__(input_dataset)
+        where = "bucket_batch_by_length"
+        columns = input_dataset._columns()
+        self.column_names = names(column_names, f"{where}: column_names")
+        self._places = positions(where, self.column_names, columns)
+        self.boundaries = [check_count(where, "a bucket boundary", b, 1) for b in bucket_boundaries]
+        if not self.boundaries or any(a >= b for a, b in zip(self.boundaries, self.boundaries[1:])):
+            raise ValueError(f"{where}: bucket_boundaries must be strictly increasing, got {list(bucket_boundaries)}")
+        self.sizes = [check_count(where, "a bucket batch size", s, 1) for s in bucket_batch_sizes]
+        if len(self.sizes) != len(self.boundaries) + 1:
+            raise ValueError(
+                f"{where}: {len(self.boundaries)} boundaries make {len(self.boundaries) + 1} buckets, "
+                f"but there are {len(self.sizes)} batch sizes"
+            )
+        if element_length_function is None and len(self.column_names) != 1:
+            raise ValueError(f"{where}: without element_length_function name one column, not {self.column_names}")
+        self.length = element_length_function
+        self.pad_info = check_pad_info(where, pad_info, columns)
+        self.pad_to_boundary = pad_to_bucket_boundary
+        self.drop_remainder = drop_remainder
+
+    def get_batch_size(self) -> int:
+        raise ValueError("get_batch_size: batches of bucket_batch_by_length differ in size")
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        return drop(self._batches(run), skip)
+
+    def _batches(self, run: Run) -> Iterator[Block]:
+        buckets: list[list[tuple[Array, ...]]] = [[] for _ in self.sizes]
+        number = 0
+        for block in self.children[0]._blocks(run, 0):
+            for row in block.rows():
+                bucket = int(np.searchsorted(self.boundaries, self._length_of(row, number), side="right"))
+                number += 1
+                buckets[bucket].append(row)
+                if len(buckets[bucket]) == self.sizes[bucket]:
+                    yield self._batch(buckets[bucket], bucket)
+                    buckets[bucket] = []
+        if not self.drop_remainder:
+            for bucket, rows in enumerate(buckets):
+                if rows:
+                    yield self._batch(rows, bucket)
+
+    def _length_of(self, row: tuple[Array, ...], number: int) -> int:
+        values = [row[p] for p in self._places]
+        if self.length is None:
+            return len(values[0])
+        try:
+            return int(self.length(*values))
+        except Exception as error:
+            raise operation_failed("bucket_batch_by_length", self.length, self.column_names, number, error) from error
+
+    def _batch(self, rows: list[tuple[Array, ...]], bucket: int) -> Block:
+        made: list[Column] = []
+        for name, column in zip(self._columns(), zip(*rows)):
+            where = f"bucket_batch_by_length: column {name!r}"
+            if self.pad_info is not None and name not in self.pad_info:
+                made.append([stack(column, where)])
+                continue
+            shape, value = (None, None) if self.pad_info is None else self.pad_info[name]
+            if self.pad_to_boundary:
+                if bucket == len(self.boundaries):
+                    raise ValueError(
+                        f"{where}: a row is longer than the last boundary, {self.boundaries[-1]}, to pad to"
+                    )
+                shape = [None] * column[0].ndim if shape is None else shape
+                # The longest row that a bucket admits is one less than its boundary.
+                shape = [self.boundaries[bucket] - 1 if n is None else n for n in shape]
+            made.append([pad_stack(column, shape, value, where)])
+        return Block(made, 1)

@@ -1,0 +1,156 @@
+"""Blocks: what flows between the nodes of a pipeline.
+
+A block is `count` consecutive rows, held by column. A column is either one array whose first axis is the rows (*stacked*)
+or a list with one array for each row. Invariants: the arrays of a block belong to it alone, so whoever receives a block
+may write into it; and a block has at least one row. Stacked columns let one NumPy call do the work of a whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Column = Union[Array, list[Array]]
+Row = tuple[Array, ...]
+
+
+def as_array(value: Any) -> Array:
+    """A NumPy array of a value that a user's function or source gave: array, scalar, list, text, bytes, tensor or picture."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, bytes):
+        return np.array(value, dtype=f"S{max(1, len(value))}")
+    convert = getattr(value, "asnumpy", None)
+    if convert is not None:
+        return np.asarray(convert())
+    array = np.asarray(value)
+    if array.dtype == object:
+        raise TypeError(
+            f"a column needs a number, text, bytes or a rectangular array of them, got {value!r:.80} of type {type(value).__name__}"
+        )
+    return array
+
+
+def stack(arrays: Sequence[Array], where: str) -> Array:
+    """One array from arrays of equal shape and type; `where` names the operation and column for the error."""
+    first = arrays[0]
+    shape, dtype = first.shape, first.dtype
+    for position, array in enumerate(arrays):
+        if array.shape != shape:
+            raise ValueError(
+                f"{where}: row {position} has shape {array.shape} but the first row of the batch has shape {shape}; "
+                "make the rows equal with a map, or use padded_batch"
+            )
+        if array.dtype != dtype and not (array.dtype.kind == dtype.kind and dtype.kind in "US"):
+            raise ValueError(
+                f"{where}: row {position} has type {array.dtype} but the first row of the batch has type {dtype}; "
+                "convert with transforms.TypeCast"
+            )
+    if not shape:
+        return np.array(arrays, dtype=None if dtype.kind in "US" else dtype)
+    return np.concatenate([array[None] for array in arrays])
+
+
+class Block:
+    """`count` rows, by column: each column is a stacked array or a list of arrays."""
+
+    __slots__ = ("columns", "count")
+
+    def __init__(self, columns: list[Column], count: int) -> None:
+        self.columns = columns
+        self.count = count
+
+    @staticmethod
+    def from_rows(rows: Sequence[Row]) -> Block:
+        """A block that holds these rows."""
+        return Block([list(column) for column in zip(*rows)], len(rows))
+
+    def row(self, index: int) -> Row:
+        """One row, its scalars as arrays of no dimensions."""
+        return tuple(c[index] if type(c) is list else c[index, ...] for c in self.columns)  # type: ignore[call-overload]
+
+    def rows(self) -> Iterator[Row]:
+        """The rows in order."""
+        return (self.row(index) for index in range(self.count))
+
+    def slice(self, start: int, stop: int) -> Block:
+        """Rows `start` .. `stop - 1`, sharing memory with this block."""
+        if start == 0 and stop >= self.count:
+            return self
+        return Block([c[start:stop] for c in self.columns], min(stop, self.count) - start)
+
+    def select(self, indices: Sequence[int]) -> Block:
+        """The rows at these positions."""
+        return Block(
+            [[c[i] for i in indices] if isinstance(c, list) else c[indices] for c in self.columns], len(indices)
+        )
+
+    def pick(self, positions: Sequence[int]) -> Block:
+        """The columns at these positions."""
+        return Block([self.columns[p] for p in positions], self.count)
+
+
+def join(blocks: Sequence[Block]) -> Block:
+    """The rows of several blocks as one block."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns: list[Column] = []
+    for parts in zip(*(block.columns for block in blocks)):
+        stacked = all(isinstance(p, np.ndarray) for p in parts)
+        if stacked and len({(p.shape[1:], p.dtype) for p in parts if isinstance(p, np.ndarray)}) == 1:
+            columns.append(np.concatenate(parts))
+        else:
+            columns.append([row for part, block in zip(parts, blocks) for row in column_rows(part, block.count)])
+    return Block(columns, sum(block.count for block in blocks))
+
+
+def column_rows(column: Column, count: int) -> list[Array]:
+    """The rows of one column as a list."""
+    return column if isinstance(column, list) else [column[i, ...] for i in range(count)]
+
+
+def try_stack(column: Column) -> Array | None:
+    """The column as one array, or None where its rows differ in shape or type."""
+    if isinstance(column, np.ndarray):
+        return column
+    first = column[0]
+    if any(a.shape != first.shape or a.dtype != first.dtype for a in column):
+        return None
+    return stack(column, "stack")
+
+
+class Reader:
+    """Reads rows from an iterator of blocks in pieces of any size."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.blocks = iter(blocks)
+        self.left: Block | None = None
+
+    def read(self, count: int) -> Block | None:
+        """The next `count` rows, fewer at the end, None after it."""
+        parts: list[Block] = []
+        wanted = count
+        while wanted:
+            block = self.left if self.left is not None else next(self.blocks, None)
+            self.left = None
+            if block is None:
+                break
+            if block.count > wanted:
+                self.left = block.slice(wanted, block.count)
+                block = block.slice(0, wanted)
+            parts.append(block)
+            wanted -= block.count
+        return join(parts) if parts else None
+
+
+def drop(blocks: Iterable[Block], count: int) -> Iterator[Block]:
+    """The blocks without their first `count` rows."""
+    for block in blocks:
+        if count >= block.count:
+            count -= block.count
+            continue
+        yield block.slice(count, block.count)
+        count = 0

@@ -1,0 +1,240 @@
+"""Settings that all pipelines share: the seed, the number of worker threads, and how far to read ahead.
+
+Invariants: a setting is validated when it is set, and a pipeline reads it when an iterator is created, never later.
+While no seed was set, every iterator draws its own from the operating system; `get_seed` then answers 5489, MindSpore's default.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any
+
+__all__ = [
+    "get_auto_num_workers",
+    "get_callback_timeout",
+    "get_debug_mode",
+    "get_enable_shared_mem",
+    "get_iterator_mode",
+    "get_monitor_sampling_interval",
+    "get_multiprocessing_timeout_interval",
+    "get_num_parallel_workers",
+    "get_prefetch_size",
+    "get_seed",
+    "load",
+    "set_auto_num_workers",
+    "set_callback_timeout",
+    "set_debug_mode",
+    "set_enable_shared_mem",
+    "set_iterator_mode",
+    "set_monitor_sampling_interval",
+    "set_multiprocessing_timeout_interval",
+    "set_num_parallel_workers",
+    "set_prefetch_size",
+    "set_seed",
+]
+
+UINT32_MAX = 2**32 - 1
+INT32_MAX = 2**31 - 1
+DEFAULT_SEED = 5489
+
+_settings: dict[str, Any] = {
+    "seed": None,
+    "num_parallel_workers": min(8, os.cpu_count() or 1),
+    "prefetch_size": 16,
+    "callback_timeout": 60,
+    "monitor_sampling_interval": 1000,
+    "multiprocessing_timeout_interval": 300,
+    "auto_num_workers": False,
+    "enable_shared_mem": True,
+    "debug_mode": False,
+    "do_copy": False,
+    "parallel_convert": False,
+}
+_workers_were_set = False
+
+
+def _check_integer(setting: str, value: Any, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{setting}: expected an integer, got {value!r} of type {type(value).__name__}")
+    if not low <= value <= high:
+        raise ValueError(f"{setting}: {value} is not within the required range [{low}, {high}]")
+    return value
+
+
+def _check_bool(setting: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{setting}: expected True or False, got {value!r} of type {type(value).__name__}")
+    return value
+
+
+def set_seed(seed: int) -> None:
+    """Seed every shuffle, sampler and random transform, so that pipelines repeat exactly.
+
+    Raises ValueError outside [0, 2**32 - 1].
+
+    >>> from mycel.dataset import config
+    >>> config.set_seed(7)
+    >>> config.get_seed()
+    7
+    """
+    from mycel.dataset import randomness
+
+    _settings["seed"] = _check_integer("set_seed", seed, 0, UINT32_MAX)
+    randomness.reseed_eager(seed)
+
+
+def get_seed() -> int:
+    """The seed that was set, or 5489 if none was."""
+    seed: int | None = _settings["seed"]
+    return DEFAULT_SEED if seed is None else seed
+
+
+def is_seeded() -> bool:
+    """Whether `set_seed` was called."""
+    return _settings["seed"] is not None
+
+
+def fresh_seed() -> int:
+    """The seed for a new iterator: the configured one, or one drawn from the operating system."""
+    seed: int | None = _settings["seed"]
+    return secrets.randbits(32) if seed is None else seed
+
+
+def set_num_parallel_workers(num: int) -> None:
+    """Set the number of threads for operations that do not name their own; ValueError below 1."""
+    global _workers_were_set
+    _settings["num_parallel_workers"] = _check_integer("set_num_parallel_workers", num, 1, INT32_MAX)
+    _workers_were_set = True
+
+
+def get_num_parallel_workers() -> int:
+    """The number of threads for operations that do not name their own."""
+    return int(_settings["num_parallel_workers"])
+
+
+def workers_or_default(requested: int | None) -> int:
+    """Threads for one operation: as requested, else as configured by the user, else one.
+
+    Plain Python functions do not run faster on several threads, so threads have to be asked for.
+    """
+    if requested is not None:
+        return requested
+    return get_num_parallel_workers() if _workers_were_set else 1
+
+
+def set_prefetch_size(size: int) -> None:
+    """Set how many rows (after `batch`: batches) the background thread may be ahead; ValueError below 1."""
+    _settings["prefetch_size"] = _check_integer("set_prefetch_size", size, 1, INT32_MAX)
+
+
+def get_prefetch_size() -> int:
+    """How many rows the background thread may be ahead of the consumer."""
+    return int(_settings["prefetch_size"])
+
+
+def set_callback_timeout(timeout: int) -> None:
+    """Set the longest wait, in seconds, for a background thread to end when an iterator is released."""
+    _settings["callback_timeout"] = _check_integer("set_callback_timeout", timeout, 1, INT32_MAX)
+
+
+def get_callback_timeout() -> int:
+    """The longest wait, in seconds, for a background thread to end."""
+    return int(_settings["callback_timeout"])
+
+
+def set_monitor_sampling_interval(interval: int) -> None:
+    """Set the interval, in milliseconds, that a monitor of pipelines should use."""
+    _settings["monitor_sampling_interval"] = _check_integer("set_monitor_sampling_interval", interval, 1, INT32_MAX)
+
+
+def get_monitor_sampling_interval() -> int:
+    """The interval, in milliseconds, that a monitor of pipelines should use."""
+    return int(_settings["monitor_sampling_interval"])
+
+
+def set_multiprocessing_timeout_interval(interval: int) -> None:
+    """Set the interval, in seconds, of warnings about slow worker processes; pipelines here use threads and give none."""
+    name = "set_multiprocessing_timeout_interval"
+    _settings["multiprocessing_timeout_interval"] = _check_integer(name, interval, 1, INT32_MAX)
+
+
+def get_multiprocessing_timeout_interval() -> int:
+    """The interval, in seconds, of warnings about slow worker processes."""
+    return int(_settings["multiprocessing_timeout_interval"])
+
+
+def set_auto_num_workers(enable: bool) -> None:
+    """Accept MindSpore's switch for choosing worker counts automatically; counts here are never changed on their own."""
+    _settings["auto_num_workers"] = _check_bool("set_auto_num_workers", enable)
+
+
+def get_auto_num_workers() -> bool:
+    """The value last given to `set_auto_num_workers`."""
+    return bool(_settings["auto_num_workers"])
+
+
+def set_enable_shared_mem(enable: bool) -> None:
+    """Accept MindSpore's switch for memory shared with worker processes; threads share memory anyway."""
+    _settings["enable_shared_mem"] = _check_bool("set_enable_shared_mem", enable)
+
+
+def get_enable_shared_mem() -> bool:
+    """The value last given to `set_enable_shared_mem`."""
+    return bool(_settings["enable_shared_mem"])
+
+
+def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = None) -> None:
+    """Run pipelines in the consumer's own thread, one row at a time, so that a debugger can step through them.
+
+    `debug_hook_list` is a list of functions that receive and return the row after each map operation.
+    """
+    _settings["debug_mode"] = _check_bool("set_debug_mode", debug_mode_flag)
+    hooks = list(debug_hook_list or [])
+    for hook in hooks:
+        if not callable(hook):
+            raise TypeError(f"set_debug_mode: expected a list of functions, got {hook!r}")
+    _settings["debug_hooks"] = hooks
+
+
+def get_debug_mode() -> bool:
+    """Whether pipelines run in the consumer's own thread."""
+    return bool(_settings["debug_mode"])
+
+
+def debug_hooks() -> list[Any]:
+    """The functions given to `set_debug_mode`, empty outside debug mode."""
+    return list(_settings.get("debug_hooks", [])) if _settings["debug_mode"] else []
+
+
+def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
+    """Accept MindSpore's choices for handing out tensors; rows here never share memory with the source."""
+    _settings["do_copy"] = _check_bool("set_iterator_mode: do_copy", do_copy)
+    _settings["parallel_convert"] = _check_bool("set_iterator_mode: parallel_convert", parallel_convert)
+
+
+def get_iterator_mode() -> dict[str, bool]:
+    """The values last given to `set_iterator_mode`."""
+    return {"do_copy": _settings["do_copy"], "parallel_convert": _settings["parallel_convert"]}
+
+
+def load(file: str) -> None:
+    """Read settings from a JSON file with keys such as "seed", "numParallelWorkers" and "prefetchSize".
+
+    Raises ValueError for an unknown key.
+    """
+    import json
+
+    setters: dict[str, Any] = {
+        "seed": set_seed,
+        "numParallelWorkers": set_num_parallel_workers,
+        "prefetchSize": set_prefetch_size,
+        "monitorSamplingInterval": set_monitor_sampling_interval,
+        "callbackTimeout": set_callback_timeout,
+    }
+    with open(file, encoding="utf-8") as handle:
+        values = json.load(handle)
+    for key, value in values.items():
+        if key not in setters:
+            raise ValueError(f"load: unknown setting {key!r} in {file}; known settings: {', '.join(setters)}")
+        setters[key](value)

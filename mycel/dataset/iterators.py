@@ -1,0 +1,286 @@
+"""Iterators: one epoch of rows after the other, produced ahead in a background thread.
+
+The thread runs the pipeline and puts rows into a bounded queue; it holds no reference to the iterator, and ends when that is released
+or collected. An error in the pipeline travels through the queue, after the rows before it, and is raised by the consumer's `next`
+with its own traceback. Position is (epoch, step): `state_dict` has it with the seed, and `load_state_dict` makes a new thread
+start there, which gives exactly the rows that would have followed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mycel.dataset import config
+from mycel.dataset.blocks import Row
+from mycel.dataset.core import Dataset, Run, check_count, names, positions
+
+_EPOCH_END = object()
+
+
+class _Failure:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class _Queue:
+    """A bounded queue between one producer and one consumer, which either side can close."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.items: deque[Any] = deque()
+        self.closed = False
+        lock = threading.Lock()
+        self.may_read = threading.Condition(lock)
+        self.may_write = threading.Condition(lock)
+
+    def put(self, item: Any) -> bool:
+        """Wait for room and add an item; False once the queue is closed."""
+        with self.may_write:
+            while len(self.items) >= self.size and not self.closed:
+                self.may_write.wait()
+            if self.closed:
+                return False
+            self.items.append(item)
+            self.may_read.notify()
+            return True
+
+    def get(self) -> Any:
+        """Wait for an item and remove it."""
+        with self.may_read:
+            while not self.items:
+                if self.closed:
+                    raise RuntimeError("the iterator was stopped")
+                self.may_read.wait()
+            item = self.items.popleft()
+            self.may_write.notify()
+            return item
+
+    def close(self) -> None:
+        """Wake whoever waits."""
+        with self.may_read:
+            self.closed = True
+            self.items.clear()
+            self.may_read.notify_all()
+            self.may_write.notify_all()
+
+
+_open_queues: weakref.WeakSet[_Queue] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for queue in list(_open_queues):
+        queue.close()
+
+
+def _epochs(dataset: Dataset, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
+    """The rows of epoch `epoch` from row `step` on, a mark, the next epoch's rows, and so on before epoch `last` (-1: forever)."""
+    size = config.get_prefetch_size()
+    while last == -1 or epoch < last:
+        run = Run(seed, epoch, max(1, min(32, size)), seeded)
+        for block in dataset._blocks(run, step):
+            yield from block.rows()
+        yield _EPOCH_END
+        epoch, step = epoch + 1, 0
+
+
+def _produce(queue: _Queue, items: Iterator[Any]) -> None:
+    try:
+        for item in items:
+            if not queue.put(item):
+                break
+    except Exception as error:
+        queue.put(_Failure(error))
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+
+
+class _Iterator:
+    """What both kinds of iterator share; they differ in the form of a row."""
+
+    def __init__(self, dataset: Dataset, num_epochs: int, output_numpy: bool, do_copy: bool) -> None:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"create_iterator: expected a dataset, got {dataset!r} of type {type(dataset).__name__}")
+        for argument, value in (("output_numpy", output_numpy), ("do_copy", do_copy)):
+            if not isinstance(value, bool):
+                raise TypeError(f"create_iterator: {argument} must be a bool, got {value!r}")
+        self.dataset = dataset
+        self.num_epochs = check_count("create_iterator", "num_epochs", num_epochs, 1, (-1,))
+        self.output_numpy = output_numpy
+        self._seed = config.fresh_seed()
+        self._seeded = config.is_seeded()
+        self._epoch = 0
+        self._step = 0
+        self._rows: Iterator[Any] | None = None
+        self._queue: _Queue | None = None
+        self._thread: threading.Thread | None = None
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._stopped = False
+        self._tensor: Any = None
+        initial = dataset.get_init_step()
+        if initial:
+            size = dataset.get_dataset_size()
+            if not size:
+                raise ValueError("set_init_step: the dataset has no rows to leave out")
+            self._epoch, self._step = divmod(initial, size)
+
+    # Producing.
+
+    def _start(self) -> None:
+        items = _epochs(self.dataset, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
+        if config.get_debug_mode():
+            self._rows = items
+            return
+        queue = _Queue(config.get_prefetch_size())
+        _open_queues.add(queue)
+        self._queue = queue
+        self._thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
+        self._finalizer = weakref.finalize(self, queue.close)
+        self._thread.start()
+
+    def _next_item(self) -> Any:
+        if self._rows is None and self._queue is None:
+            self._start()
+        if self._queue is not None:
+            item = self._queue.get()
+        else:
+            assert self._rows is not None
+            item = next(self._rows)
+        if isinstance(item, _Failure):
+            self.stop()
+            raise item.error
+        return item
+
+    def _next_row(self) -> Row:
+        if self._stopped:
+            raise RuntimeError("the dataset iterator was stopped, by stop() or by an error; create a new one")
+        if self.num_epochs != -1 and self._epoch >= self.num_epochs:
+            self.stop()
+            raise RuntimeError(
+                f"the dataset iterator was created for num_epochs={self.num_epochs}, and they are over; "
+                "create a new one, or ask for more epochs"
+            )
+        item = self._next_item()
+        if item is _EPOCH_END:
+            self._epoch, self._step = self._epoch + 1, 0
+            if self._epoch == self.num_epochs:
+                self._shut()
+            raise StopIteration
+        self._step += 1
+        row: Row = item
+        return row
+
+    def _convert(self, row: Row) -> list[Any]:
+        if self.output_numpy:
+            return list(row)
+        if self._tensor is None:
+            from mycel.tensor import Tensor
+
+            self._tensor = Tensor
+        # Tensors hold numbers; text and bytes stay NumPy arrays.
+        return [array if array.dtype.kind in "US" else self._tensor(array) for array in row]
+
+    # For consumers.
+
+    def __iter__(self) -> Any:
+        return self
+
+    def get_col_names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return self.dataset.get_col_names()
+
+    def state_dict(self) -> dict[str, int]:
+        """Where this iterator is: the seed, the epoch, and the number of rows read in it."""
+        return {"seed": self._seed, "seeded": int(self._seeded), "epoch": self._epoch, "step": self._step}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Continue where another iterator over an equal dataset was: the next row is the one that would have followed there.
+
+        Raises ValueError for a dictionary that `state_dict` did not make. Exact as far as the dataset's own functions are
+        deterministic.
+
+        >>> import mycel.dataset as ds
+        >>> data = ds.NumpySlicesDataset(list(range(100)))
+        >>> first = data.create_tuple_iterator(output_numpy=True)
+        >>> _ = [next(first) for _ in range(10)]
+        >>> second = data.create_tuple_iterator(output_numpy=True)
+        >>> second.load_state_dict(first.state_dict())
+        >>> [next(first) for _ in range(5)] == [next(second) for _ in range(5)]
+        True
+        """
+        expected = {"seed", "seeded", "epoch", "step"}
+        if set(state) != expected:
+            raise ValueError(f"load_state_dict: expected the keys {sorted(expected)}, got {sorted(state)}")
+        for key in ("seed", "epoch", "step"):
+            if not isinstance(state[key], int) or state[key] < 0:
+                raise ValueError(f"load_state_dict: {key} must be a count, got {state[key]!r}")
+        self._shut()
+        self._seed, self._seeded = state["seed"], bool(state["seeded"])
+        self._epoch, self._step = state["epoch"], state["step"]
+        self._stopped = False
+
+    def _shut(self) -> None:
+        if self._finalizer is not None:
+            self._finalizer()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(config.get_callback_timeout())
+        close = getattr(self._rows, "close", None)
+        if close is not None:
+            close()
+        self._rows = self._queue = self._thread = self._finalizer = None
+
+    def stop(self) -> None:
+        """End the background thread; the iterator cannot be used further."""
+        self._stopped = True
+        self._shut()
+
+    def release(self) -> None:
+        """The same as `stop`."""
+        self.stop()
+
+
+class TupleIterator(_Iterator):
+    """Rows as lists; see `Dataset.create_tuple_iterator`."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        columns: str | Sequence[str] | None = None,
+        num_epochs: int = -1,
+        output_numpy: bool = False,
+        do_copy: bool = False,
+    ) -> None:
+        super().__init__(dataset, num_epochs, output_numpy, do_copy)
+        self._places: list[int] | None = None
+        if columns is not None:
+            wanted = names(columns, "create_tuple_iterator: columns")
+            self._places = positions("create_tuple_iterator", wanted, dataset.get_col_names())
+            self._wanted = wanted
+
+    def get_col_names(self) -> list[str]:
+        return super().get_col_names() if self._places is None else list(self._wanted)
+
+    def __next__(self) -> list[Any]:
+        row = self._next_row()
+        return self._convert(row if self._places is None else tuple(row[p] for p in self._places))
+
+
+class DictIterator(_Iterator):
+    """Rows as dictionaries; see `Dataset.create_dict_iterator`."""
+
+    def __init__(
+        self, dataset: Dataset, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
+    ) -> None:
+        super().__init__(dataset, num_epochs, output_numpy, do_copy)
+        self._names = dataset.get_col_names()
+
+    def __next__(self) -> dict[str, Any]:
+        return dict(zip(self._names, self._convert(self._next_row())))

@@ -1,0 +1,190 @@
+"""`map`: applying operations to columns, a whole block at a time where that is the same.
+
+Operations that are `Transform`s of this package and declare `vectorised` get a stacked column at once: the result is what they would
+give row by row, several times faster. Everything else is called once for each row, by a pool of threads where one was asked for. A
+`Compose` is the operations in it. Random operations get, for every row, the key (seed, epoch, node, row, operation), so neither
+the way of calling nor the number of threads changes what they draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset import config
+from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, try_stack
+from mycel.dataset.core import Dataset, Run, names, positions
+from mycel.dataset.failure import operation_failed
+from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
+from mycel.dataset.transforms.base import Compose, Transform
+
+Keys = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+def flatten(operations: Any) -> list[Callable[..., Any]]:
+    """The operations as one list, with those of each `Compose` in its place; TypeError for what cannot be called."""
+    group = list(operations) if isinstance(operations, (list, tuple)) else [operations]
+    flat: list[Callable[..., Any]] = []
+    for operation in group:
+        if isinstance(operation, Compose):
+            flat.extend(flatten(operation.transforms))
+        elif callable(operation):
+            flat.append(operation)
+        else:
+            raise TypeError(
+                f"map: expected functions or transforms, got {operation!r} of type {type(operation).__name__}"
+            )
+    if not flat:
+        raise ValueError("map: the list of operations is empty")
+    return flat
+
+
+def place_outputs(
+    operation: str, present: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]
+) -> tuple[list[str], list[int]]:
+    """The columns after an operation, and for each its place in outputs + present.
+
+    As many outputs as inputs take the inputs' places; otherwise outputs come first, then the columns left.
+    """
+    count = len(outputs)
+    if count == len(inputs):
+        into = dict(zip(inputs, range(count)))
+        columns = [outputs[into[name]] if name in into else name for name in present]
+        places = [into.get(name, count + i) for i, name in enumerate(present)]
+    else:
+        kept = [i for i, name in enumerate(present) if name not in inputs]
+        columns = [*outputs, *(present[i] for i in kept)]
+        places = [*range(count), *(count + i for i in kept)]
+    if len(set(columns)) != len(columns):
+        raise ValueError(f"{operation}: the columns would be {columns}, with a name used twice; change output_columns")
+    return columns, places
+
+
+def as_columns(result: Any) -> tuple[Array, ...]:
+    """What an operation returned for one row, as arrays: a tuple is several columns."""
+    if result is None:
+        raise TypeError("the function returned None; it must return the new value")
+    if isinstance(result, tuple):
+        return tuple(as_array(value) for value in result)
+    return (as_array(result),)
+
+
+class MapDataset(Dataset):
+    """Rows with operations applied to some columns; see `Dataset.map`."""
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        operations: Any = None,
+        input_columns: str | Sequence[str] | None = None,
+        output_columns: str | Sequence[str] | None = None,
+        num_parallel_workers: int | None = None,
+        python_multiprocessing: bool = False,
+        cache: Any = None,
+        callbacks: Any = None,
+        max_rowsize: Any = None,
+        offload: bool | None = None,
+    ) -> None:
+        super().__init__(input_dataset, num_parallel_workers, cache)
+        if callbacks is not None:
+            raise NotImplementedError("map: callbacks are not supported; call your function from an operation instead")
+        if offload:
+            raise NotImplementedError("map: offload=True is not supported; operations run on the CPU, leave it out")
+        self.operations = flatten(operations)
+        present = input_dataset._columns()
+        self.inputs = present[:1] if input_columns is None else names(input_columns, "map: input_columns")
+        self.outputs = list(self.inputs) if output_columns is None else names(output_columns, "map: output_columns")
+        self._input_places = positions("map", self.inputs, present)
+        self.columns, self._places = place_outputs("map", present, self.inputs, self.outputs)
+        self._random = any(getattr(op, "random", True) for op in self.operations)
+
+    def _columns(self) -> list[str]:
+        return list(self.columns)
+
+    def _count(self) -> int:
+        return self.children[0]._count()
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        key = run.key(self._height, 6)
+        hooks = config.debug_hooks()
+        workers = 1 if config.get_debug_mode() else config.workers_or_default(self.num_parallel_workers)
+        pool: Any = None
+        start = skip
+        try:
+            for block in self.children[0]._blocks(run, skip):
+                keys = row_keys(key, start, block.count) if self._random else None
+                columns: list[Column] = [block.columns[p] for p in self._input_places]
+                for number, operation in enumerate(self.operations):
+                    draws = keys is not None and getattr(operation, "random", True)
+                    own = operation_keys(keys, number) if draws and keys is not None else None
+                    done = _apply_stacked(operation, columns, own)
+                    if done is None:
+                        if pool is None and workers > 1 and block.count > 1:
+                            from concurrent.futures import ThreadPoolExecutor
+
+                            pool = ThreadPoolExecutor(workers, thread_name_prefix="mycel-map")
+                        done = self._apply_rows(operation, columns, block.count, own, start, pool, workers)
+                    columns = done
+                    for hook in hooks:
+                        rows = [hook(tuple(row)) for row in Block(columns, block.count).rows()]
+                        columns = Block.from_rows([as_columns(tuple(row)) for row in rows]).columns
+                if len(columns) != len(self.outputs):
+                    raise RuntimeError(
+                        f"map: the operations returned {len(columns)} columns for {len(self.outputs)} output columns "
+                        f"{self.outputs}; set output_columns"
+                    )
+                available = columns + block.columns
+                start += block.count
+                yield Block([available[p] for p in self._places], block.count)
+        finally:
+            if pool is not None:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+    def _apply_rows(
+        self,
+        operation: Callable[..., Any],
+        columns: list[Column],
+        count: int,
+        keys: Keys | None,
+        start: int,
+        pool: Any,
+        workers: int,
+    ) -> list[Column]:
+        seeds = keys.tolist() if keys is not None else None
+        rows = list(zip(*(column_rows(column, count) for column in columns)))
+
+        def work(first: int, last: int) -> list[tuple[Array, ...]]:
+            results = []
+            index = first
+            try:
+                with using(Stream(0) if seeds is not None else None) as stream:
+                    for index in range(first, last):
+                        if stream is not None and seeds is not None:
+                            stream.state = seeds[index]
+                        results.append(as_columns(operation(*rows[index])))
+            except Exception as error:
+                raise operation_failed("map", operation, self.inputs, start + index, error) from error
+            return results
+
+        if pool is None:
+            done = work(0, count)
+        else:
+            piece = -(-count // workers)
+            futures = [pool.submit(work, i, min(i + piece, count)) for i in range(0, count, piece)]
+            done = [row for future in futures for row in future.result()]
+        widths = {len(row) for row in done}
+        if len(widths) != 1:
+            raise RuntimeError(f"map: operation {operation!r} returned {sorted(widths)} columns for different rows")
+        return [list(column) for column in zip(*done)]
+
+
+def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: Keys | None) -> list[Column] | None:
+    """The operation applied to whole columns, or None where it has to see the rows one by one."""
+    if not isinstance(operation, Transform) or not operation.vectorised or len(columns) != 1:
+        return None
+    block = try_stack(columns[0])
+    if block is None or not operation.accepts(block.shape[1:], block.dtype):
+        return None
+    return [operation.apply_block(block, keys)]

@@ -1,0 +1,355 @@
+"""Samplers: which rows of a source that can be read at random an epoch visits, and in which order.
+
+A sampler maps (number of rows, seed, epoch) to an array of row numbers; it keeps no state, so an epoch can be drawn again
+when training resumes. With a child, it samples positions in what the child chose. All shards of a `DistributedSampler` draw
+the same permutation, whence the fixed seed 0 where none was configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.core import Run, check_count
+
+Indices = np.ndarray[Any, np.dtype[np.int64]]
+Labels = Callable[[str], np.ndarray[Any, np.dtype[Any]]]
+
+
+class Shuffle(str, Enum):
+    """How a source shuffles: GLOBAL is a permutation of all rows, FALSE none."""
+
+    FALSE = "false"
+    ADAPTIVE = "adaptive"
+    GLOBAL = "global"
+    PARTIAL = "partial"
+    FILES = "files"
+    INFILE = "infile"
+
+
+def wants_shuffle(operation: str, shuffle: bool | Shuffle | None) -> bool:
+    """Whether this value asks for shuffling; None means yes, as in MindSpore."""
+    if shuffle is None or shuffle is True or shuffle is Shuffle.GLOBAL:
+        return True
+    if shuffle is False or shuffle is Shuffle.FALSE:
+        return False
+    if isinstance(shuffle, Shuffle):
+        raise NotImplementedError(f"{operation}: {shuffle} is not supported; use True, False, or Shuffle.GLOBAL")
+    raise TypeError(
+        f"{operation}: shuffle must be a bool or a Shuffle, got {shuffle!r} of type {type(shuffle).__name__}"
+    )
+
+
+class BuiltinSampler:
+    """What all samplers share: the number of samples and the child."""
+
+    shuffles = False
+    offset = 0
+
+    def __init__(self, num_samples: int | None = None) -> None:
+        if num_samples is not None:
+            check_count(type(self).__name__, "num_samples", num_samples, 0)
+        # As in MindSpore, 0 asks for all rows.
+        self.num_samples = num_samples or None
+        self.child_sampler: BuiltinSampler | None = None
+
+    def add_child(self, sampler: BuiltinSampler) -> None:
+        """Sample from what `sampler` chooses instead of from all rows; RuntimeError if there is a child already."""
+        if self.child_sampler is not None:
+            raise RuntimeError(f"{type(self).__name__}: add_child: there is a child sampler already")
+        self.child_sampler = sampler
+
+    def get_child(self) -> BuiltinSampler | None:
+        """The child sampler, or None."""
+        return self.child_sampler
+
+    def get_num_samples(self) -> int | None:
+        """The number of samples asked for, or None for all."""
+        return self.num_samples
+
+    def is_shuffled(self) -> bool:
+        """Whether the order is random, here or in the child."""
+        return self.shuffles or (self.child_sampler is not None and self.child_sampler.is_shuffled())
+
+    def is_sharded(self) -> bool:
+        """Whether only one shard is visited, here or in the child."""
+        return self.child_sampler is not None and self.child_sampler.is_sharded()
+
+    def draw(self, rows: int, run: Run, labels: Labels, depth: int = 0) -> Indices:
+        """The row numbers for one pass over a source of `rows` rows; `labels` answers the labels of a column."""
+        if self.child_sampler is None:
+            chosen = self._draw(rows, run, labels, depth)
+        else:
+            below = self.child_sampler.draw(rows, run, labels, depth + 1)
+            chosen = below[self._draw(len(below), run, lambda column: labels(column)[below], depth)]
+        return chosen if self.num_samples is None else chosen[: self.num_samples]
+
+    def length(self, rows: int, labels: Labels) -> int:
+        """How many rows one pass visits."""
+        return len(self.draw(rows, Run(0), labels))
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        raise NotImplementedError(f"{type(self).__name__} must define _draw")
+
+
+class SequentialSampler(BuiltinSampler):
+    """Rows in order, from `start_index` on.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.SequentialSampler(1))
+    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [6, 7]
+    """
+
+    def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.start_index = 0 if start_index is None else check_count("SequentialSampler", "start_index", start_index, 0)
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        if self.start_index >= rows > 0:
+            raise ValueError(
+                f"SequentialSampler: start_index {self.start_index} is not below the number of rows, {rows}"
+            )
+        return np.arange(self.start_index, rows, dtype=np.int64)
+
+
+class RandomSampler(BuiltinSampler):
+    """Rows in random order, or drawn independently with `replacement`; at most as many as the source has."""
+
+    shuffles = True
+
+    def __init__(
+        self, replacement: bool = False, num_samples: int | None = None, shuffle: Shuffle = Shuffle.GLOBAL
+    ) -> None:
+        super().__init__(num_samples)
+        if not isinstance(replacement, bool):
+            raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement!r}")
+        wants_shuffle("RandomSampler", shuffle)
+        self.replacement = replacement
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        random = run.generator(depth, 1)
+        return random.integers(0, rows, rows) if self.replacement else random.permutation(rows)
+
+
+class SubsetSampler(BuiltinSampler):
+    """The rows with these numbers, in the order given; ValueError while iterating if one is out of range."""
+
+    def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.indices = np.asarray(list(indices))
+        if self.indices.ndim != 1 or not self.indices.size or self.indices.dtype.kind not in "iu":
+            raise TypeError(
+                f"{type(self).__name__}: indices must be integers, at least one, got {self.indices.tolist()!r:.80}"
+            )
+        self.indices = self.indices.astype(np.int64)
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        return in_range(type(self).__name__, self.indices, rows)
+
+
+class SubsetRandomSampler(SubsetSampler):
+    """The rows with these numbers, in random order."""
+
+    shuffles = True
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        chosen = super()._draw(rows, run, labels, depth)
+        return chosen[run.generator(depth, 2).permutation(len(chosen))]
+
+
+class WeightedRandomSampler(BuiltinSampler):
+    """Row i with probability proportional to `weights[i]`, with or without replacement."""
+
+    shuffles = True
+
+    def __init__(self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True) -> None:
+        super().__init__(num_samples)
+        self.weights = np.asarray(weights, dtype=np.float64)
+        if self.weights.ndim != 1 or not self.weights.size:
+            raise ValueError(f"WeightedRandomSampler: weights must be a list of numbers, got {weights!r:.80}")
+        if not np.isfinite(self.weights).all() or (self.weights < 0).any() or not self.weights.any():
+            raise ValueError("WeightedRandomSampler: weights must be finite and not negative, and one must be positive")
+        self.replacement = replacement
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        if len(self.weights) > rows:
+            raise ValueError(f"WeightedRandomSampler: {len(self.weights)} weights for {rows} rows")
+        random = run.generator(depth, 3)
+        count = rows if self.num_samples is None else self.num_samples
+        positive = int(np.count_nonzero(self.weights))
+        if self.replacement:
+            edges = np.cumsum(self.weights)
+            chosen = np.searchsorted(edges, random.random(count) * edges[-1], side="right")
+            return np.minimum(chosen, np.flatnonzero(self.weights)[-1]).astype(np.int64)
+        if count > positive:
+            raise ValueError(
+                f"WeightedRandomSampler: {count} samples without replacement, but only {positive} weights are positive; "
+                "set num_samples or replacement=True"
+            )
+        # The `count` smallest of independent exponential times with these rates (Efraimidis and Spirakis, 2006).
+        with np.errstate(divide="ignore"):
+            times = random.exponential(size=len(self.weights)) / self.weights
+        return np.argsort(times, kind="stable")[:count].astype(np.int64)
+
+
+class PKSampler(BuiltinSampler):
+    """`num_val` random rows of each of `num_class` classes (default: all), class by class.
+
+    A class with fewer rows is sampled with replacement. `shuffle` makes the order of classes random. `class_column` is
+    the column with the labels, which the source must know without reading rows.
+    """
+
+    def __init__(
+        self,
+        num_val: int,
+        num_class: int | None = None,
+        shuffle: bool = False,
+        class_column: str = "label",
+        num_samples: int | None = None,
+    ) -> None:
+        super().__init__(num_samples)
+        self.num_val = check_count("PKSampler", "num_val", num_val, 1)
+        self.num_class = None if num_class is None else check_count("PKSampler", "num_class", num_class, 1)
+        self.shuffles = wants_shuffle("PKSampler", shuffle)
+        self.class_column = class_column
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        values = np.asarray(labels(self.class_column))
+        classes = np.unique(values)
+        random = run.generator(depth, 4)
+        if self.shuffles:
+            classes = random.permutation(classes)
+        if self.num_class is not None:
+            if self.num_class > len(classes):
+                raise ValueError(f"PKSampler: num_class {self.num_class}, but there are {len(classes)} classes")
+            classes = classes[: self.num_class]
+        chosen = []
+        for label in classes:
+            members = np.flatnonzero(values == label)
+            chosen.append(random.choice(members, self.num_val, replace=len(members) < self.num_val))
+        return np.concatenate(chosen).astype(np.int64)
+
+
+class DistributedSampler(BuiltinSampler):
+    """Every `num_shards`-th row, from number `shard_id` on, of one order that all shards share.
+
+    All shards are equally long, for which the last ones begin again at the first rows. With `offset` >= 0 row i goes to shard
+    `(offset + i) % num_shards` instead, and nothing is repeated.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.DistributedSampler(2, 1, shuffle=False))
+    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [6, 5]
+    """
+
+    def __init__(
+        self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None, offset: int = -1
+    ) -> None:
+        super().__init__(num_samples)
+        self.num_shards = check_count("DistributedSampler", "num_shards", num_shards, 1)
+        self.shard_id = check_count("DistributedSampler", "shard_id", shard_id, 0)
+        if shard_id >= num_shards:
+            raise ValueError(f"DistributedSampler: shard_id {shard_id} is not below num_shards {num_shards}")
+        self.shuffles = wants_shuffle("DistributedSampler", shuffle)
+        self.offset = check_count("DistributedSampler", "offset", offset, -1)
+        if offset > num_shards:
+            raise ValueError(f"DistributedSampler: offset {offset} is above num_shards {num_shards}")
+
+    def is_sharded(self) -> bool:
+        return True
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        order = np.arange(rows, dtype=np.int64)
+        if self.shuffles:
+            common = run if run.seeded else Run(0, run.epoch)
+            order = common.generator(depth, 5).permutation(rows)
+        if self.offset >= 0:
+            return order[(self.shard_id - self.offset) % self.num_shards :: self.num_shards]
+        count = -(-rows // self.num_shards)
+        places = self.shard_id + self.num_shards * np.arange(count, dtype=np.int64)
+        return order[places % rows] if rows else order
+
+
+class Sampler(BuiltinSampler):
+    """The base of samplers that users write: `__iter__` yields row numbers.
+
+    `dataset_size` is the number of rows, set before each epoch. `num_samples` limits how many are taken.
+
+    >>> import mycel.dataset as ds
+    >>> class Backwards(ds.Sampler):
+    ...     def __iter__(self):
+    ...         return iter(range(self.dataset_size - 1, -1, -1))
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=Backwards())
+    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [7, 6, 5]
+    """
+
+    def __init__(self, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.dataset_size = 0
+
+    def __iter__(self) -> Iterator[int]:
+        raise NotImplementedError(f"{type(self).__name__}: a sampler must define __iter__, yielding row numbers")
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        self.dataset_size = rows
+        chosen: list[int] = []
+        for index in self:
+            chosen.append(int(index))
+            if self.num_samples is not None and len(chosen) >= self.num_samples:
+                break
+        return in_range(type(self).__name__, np.array(chosen, dtype=np.int64), rows)
+
+
+class IterSampler(Sampler):
+    """The row numbers of any iterable."""
+
+    def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.sampler = sampler
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.sampler)
+
+
+def in_range(sampler: str, indices: Indices, rows: int) -> Indices:
+    """The indices, or ValueError naming one that no row has."""
+    wrong = indices[(indices < 0) | (indices >= rows)]
+    if wrong.size:
+        raise ValueError(f"{sampler}: there is no row {int(wrong[0])}; rows are numbered 0 to {rows - 1}")
+    return indices
+
+
+def select_sampler(
+    operation: str,
+    num_samples: int | None,
+    sampler: Any,
+    shuffle: bool | Shuffle | None,
+    num_shards: int | None,
+    shard_id: int | None,
+) -> BuiltinSampler:
+    """The sampler that the arguments of a source describe; ValueError where they contradict each other."""
+    if (num_shards is None) != (shard_id is None):
+        raise ValueError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
+    if sampler is not None:
+        given = {"num_samples": num_samples, "shuffle": shuffle, "num_shards": num_shards, "shard_id": shard_id}
+        clashing = [f"{name}={value}" for name, value in given.items() if value is not None]
+        if clashing:
+            raise ValueError(
+                f"{operation}: a sampler was given, so {', '.join(clashing)} would have no effect; leave one out"
+            )
+        if isinstance(sampler, BuiltinSampler):
+            return sampler
+        if isinstance(sampler, Iterable):
+            return IterSampler(sampler)
+        raise TypeError(
+            f"{operation}: expected a sampler or row numbers, got {sampler!r} of type {type(sampler).__name__}"
+        )
+    random = wants_shuffle(operation, shuffle)
+    if num_shards is not None and shard_id is not None:
+        return DistributedSampler(num_shards, shard_id, random, num_samples)
+    return RandomSampler(num_samples=num_samples) if random else SequentialSampler(num_samples=num_samples)

@@ -1,0 +1,115 @@
+"""`split`: datasets that share no row.
+
+Which row goes where is drawn once, from the seed at the time of `split`, so that no row ever changes its part. A source that
+reads rows by number is split by number. Any other dataset is split by position in its first epoch's order, for which
+it is always run as in epoch 0; a randomised part is then shuffled in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset import config
+from mycel.dataset.blocks import Block, drop, join
+from mycel.dataset.core import Dataset, Run, check_count
+from mycel.dataset.randomness import generator
+from mycel.dataset.samplers import RandomSampler, SequentialSampler, SubsetRandomSampler, SubsetSampler
+from mycel.dataset.sources import MappableDataset
+
+
+def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
+    """The sizes of the parts of `rows` rows, from counts or from fractions that sum to 1.
+
+    Fractions are rounded; the first part absorbs what is then missing, and the first part that can spares what is too much.
+    """
+    if not isinstance(sizes, (list, tuple)) or not sizes:
+        raise ValueError(f"split: sizes must be a list of counts or of fractions, got {sizes!r}")
+    if all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
+        counts = [check_count("split", "a size", size, 1) for size in sizes]
+        if sum(counts) != rows:
+            raise RuntimeError(f"split: the sizes {counts} sum to {sum(counts)}, but the dataset has {rows} rows")
+        return counts
+    if not all(isinstance(size, float) for size in sizes):
+        raise ValueError(f"split: sizes must be all integers or all floats, got {sizes!r}")
+    if any(not 0 < size <= 1 for size in sizes):
+        raise ValueError(f"split: fractions must be within (0, 1], got {sizes!r}")
+    if abs(sum(sizes) - 1) > 1e-9:
+        raise ValueError(f"split: the fractions {sizes!r} sum to {sum(sizes)}, not to 1")
+    counts = [round(size * rows) for size in sizes]
+    if 0 in counts:
+        raise RuntimeError(f"split: {rows} rows are too few for the fractions {sizes!r}: one part would be empty")
+    surplus = sum(counts) - rows
+    if surplus < 0:
+        counts[0] -= surplus
+    for place, count in enumerate(counts):
+        if surplus > 0 and count > surplus:
+            counts[place] -= surplus
+            surplus = 0
+    return counts
+
+
+def split(dataset: Dataset, sizes: Sequence[Any], randomize: bool) -> tuple[Dataset, ...]:
+    """The parts of a dataset; see `Dataset.split`."""
+    if not isinstance(randomize, bool):
+        raise TypeError(f"split: randomize must be a bool, got {randomize!r}")
+    rows = dataset._count()
+    counts = part_sizes(sizes, rows)
+    # One more constant than any pass uses, so that parts do not follow a shuffle with the same seed.
+    order = generator(config.fresh_seed(), 0, 7).permutation(rows) if randomize else np.arange(rows)
+    ends = np.cumsum(counts)
+    parts = [order[end - count : end] for end, count in zip(ends, counts)]
+    if isinstance(dataset, MappableDataset) and dataset.reads_by_number():
+        return tuple(_part_of_source(dataset, part, randomize) for part in parts)
+    return tuple(PartDataset(dataset, part, randomize) for part in parts)
+
+
+def _part_of_source(dataset: MappableDataset, part: np.ndarray[Any, np.dtype[np.int64]], randomize: bool) -> Dataset:
+    own = dataset.sampler
+    every_row = own.num_samples is None and own.child_sampler is None
+    in_order = isinstance(own, SequentialSampler) and not own.start_index
+    # Rows are assigned by chance anyway, so a shuffle of all of them before the split changes nothing.
+    permuted = isinstance(own, RandomSampler) and not own.replacement
+    if not every_row or not (in_order or (permuted and randomize)):
+        return PartDataset(dataset, part, randomize)
+    return dataset.with_sampler(SubsetRandomSampler(part.tolist()) if randomize else SubsetSampler(part.tolist()))
+
+
+class PartDataset(Dataset):
+    """The rows at some positions of the first epoch of a dataset."""
+
+    def __init__(self, input_dataset: Dataset, part: np.ndarray[Any, np.dtype[np.int64]], randomize: bool) -> None:
+        super().__init__(input_dataset)
+        self.part = np.sort(part)
+        self.randomize = randomize
+
+    def _count(self) -> int:
+        return len(self.part)
+
+    def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        return drop(self._shuffled(run) if self.randomize else self._chosen(run), skip)
+
+    def _chosen(self, run: Run) -> Iterator[Block]:
+        start = 0
+        last = int(self.part[-1])
+        for block in self.children[0]._blocks(Run(0, 0, run.block), 0):
+            low, high = np.searchsorted(self.part, (start, start + block.count))
+            if high > low:
+                yield block.select((self.part[low:high] - start).tolist())
+            start += block.count
+            if start > last:
+                return
+
+    def _shuffled(self, run: Run) -> Iterator[Block]:
+        blocks = list(self._chosen(run))
+        if not blocks:
+            return
+        everything = join(blocks)
+        order = run.generator(self._height, 8).permutation(everything.count).tolist()
+        for start in range(0, len(order), run.block):
+            yield everything.select(order[start : start + run.block])
+
+    def is_shuffled(self) -> bool:
+        return self.randomize

@@ -1,0 +1,35 @@
+"""Transforms for any data, under MindSpore's names."""
+
+from mycel.dataset.transforms.base import Compose
+from mycel.dataset.transforms.generic import (
+    Concatenate,
+    Duplicate,
+    Fill,
+    Mask,
+    OneHot,
+    PadEnd,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+    Relational,
+    Slice,
+    TypeCast,
+    Unique,
+)
+
+__all__ = [
+    "Compose",
+    "Concatenate",
+    "Duplicate",
+    "Fill",
+    "Mask",
+    "OneHot",
+    "PadEnd",
+    "RandomApply",
+    "RandomChoice",
+    "RandomOrder",
+    "Relational",
+    "Slice",
+    "TypeCast",
+    "Unique",
+]

@@ -1,0 +1,118 @@
+"""What all transforms share: calling them on one array, and on a block of rows at once.
+
+A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one sample, 1 for a block. The two must agree
+row by row, and `accepts` says for which shapes and types of a row the block form may be used; all others are computed, or refused with
+an error that names the row, one at a time. A random transform draws from `randomness.current_stream()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, as_array
+
+Keys = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+class Transform:
+    """The base of all transforms: callable on an array, giving an array."""
+
+    vectorised = False
+    random = False
+
+    def __call__(self, *inputs: Any) -> Any:
+        if len(inputs) != 1:
+            raise ValueError(
+                f"{type(self).__name__}: takes one array, got {len(inputs)}; use one map for each column, or a function"
+            )
+        return self.compute(self.convert(inputs[0]), 0)
+
+    def convert(self, value: Any) -> Array:
+        """The argument of a call as an array: anything array-like."""
+        return as_array(value)
+
+    def compute(self, array: Array, lead: int) -> Any:
+        """The result for one sample (`lead` 0) or for a block of samples along the first axis (`lead` 1)."""
+        raise NotImplementedError(f"{type(self).__name__} must define compute")
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        """Whether `compute` with `lead` 1 is defined for rows of this shape and type."""
+        return True
+
+    def apply_block(self, block: Array, keys: Keys | None) -> Array:
+        """The results for a block of rows, stacked; `keys` seed the rows of random transforms."""
+        result: Array = self.compute(block, 1)
+        return result
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if not k.startswith("_"))
+        return f"{type(self).__name__}({arguments})"
+
+
+def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
+    """The NumPy type that a framework type, NumPy type, Python type or name stands for; TypeError otherwise."""
+    if isinstance(value, np.dtype):
+        return value
+    try:
+        if isinstance(value, (str, type)):
+            return np.dtype(value)
+    except TypeError:
+        pass
+    try:
+        from mycel import dtype
+
+        return dtype.to_numpy(value)
+    except TypeError as error:
+        raise TypeError(f"{operation}: {value!r} is not a data type") from error
+
+
+def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Callable[..., Any]]:
+    """A list of callables; TypeError or ValueError otherwise."""
+    if not isinstance(transforms, (list, tuple)):
+        raise TypeError(
+            f"{operation}: expected a list of transforms, got {transforms!r} of type {type(transforms).__name__}"
+        )
+    if len(transforms) < least:
+        raise ValueError(f"{operation}: the list of transforms is empty")
+    for transform in transforms:
+        if not callable(transform):
+            raise TypeError(f"{operation}: expected a transform, got {transform!r} of type {type(transform).__name__}")
+    return list(transforms)
+
+
+def check_probability(operation: str, prob: Any) -> float:
+    """A number in [0, 1]; TypeError or ValueError otherwise."""
+    if isinstance(prob, bool) or not isinstance(prob, (int, float)):
+        raise TypeError(f"{operation}: prob must be a number, got {prob!r} of type {type(prob).__name__}")
+    if not 0 <= prob <= 1:
+        raise ValueError(f"{operation}: prob must be within [0, 1], got {prob}")
+    return float(prob)
+
+
+def run_in_turn(transforms: Sequence[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
+    """Call each transform with what the one before it returned; a tuple stands for several arguments."""
+    for transform in transforms:
+        result = transform(*inputs)
+        inputs = result if isinstance(result, tuple) else (result,)
+    return inputs if len(inputs) > 1 else inputs[0]
+
+
+class Compose(Transform):
+    """Several transforms or functions one after the other.
+
+    >>> from mycel.dataset import transforms, vision
+    >>> import numpy as np
+    >>> transforms.Compose([vision.Rescale(0.5, 0.0), vision.HWC2CHW()])(np.ones((2, 3, 1), np.uint8)).shape
+    (1, 2, 3)
+    """
+
+    random = True
+
+    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+        self.transforms = check_operations("Compose", transforms)
+
+    def __call__(self, *inputs: Any) -> Any:
+        return run_in_turn(self.transforms, inputs)

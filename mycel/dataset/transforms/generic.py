@@ -1,0 +1,315 @@
+"""Transforms for arrays of any meaning: types, one-hot vectors, padding, slicing, and applying others by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.randomness import current_stream
+from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type, run_in_turn
+
+
+class TypeCast(Transform):
+    """Convert to a type, as NumPy's `astype` does.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import transforms
+    >>> transforms.TypeCast(np.int32)(np.array([1.7, -1.2])).tolist()
+    [1, -1]
+    """
+
+    vectorised = True
+
+    def __init__(self, data_type: Any) -> None:
+        self.data_type = numpy_type("TypeCast", data_type)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return array.astype(self.data_type)
+
+
+class OneHot(Transform):
+    """One-hot vectors of class numbers, smoothed as by Szegedy et al. (2016): (1 - s) * onehot + s / num_classes.
+
+    Takes an integer or a list of them and keeps their type, or gives float64 with smoothing; negative numbers give zeros.
+    Raises ValueError for a number not below `num_classes`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import transforms
+    >>> transforms.OneHot(3)(np.array(2)).tolist()
+    [0, 0, 1]
+    """
+
+    vectorised = True
+
+    def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
+        if isinstance(num_classes, bool) or not isinstance(num_classes, int):
+            raise TypeError(f"OneHot: num_classes must be an integer, got {num_classes!r}")
+        if num_classes < 1:
+            raise ValueError(f"OneHot: num_classes must be positive, got {num_classes}")
+        if not 0 <= smoothing_rate <= 1:
+            raise ValueError(f"OneHot: smoothing_rate must be within [0, 1], got {smoothing_rate}")
+        self.num_classes = num_classes
+        self.smoothing_rate = smoothing_rate
+
+    def compute(self, array: Array, lead: int) -> Array:
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"OneHot: class numbers must be integers, got {array.dtype}; use TypeCast first")
+        if array.ndim - lead == 1 and array.shape[-1] == 1:
+            array = array[..., 0]
+        if array.ndim - lead > 1:
+            raise ValueError(f"OneHot: expected a class number or a list of them, got shape {array.shape[lead:]}")
+        if array.size and int(array.max()) >= self.num_classes:
+            raise ValueError(f"OneHot: class {int(array.max())} is not below num_classes, {self.num_classes}")
+        hot = array[..., None] == np.arange(self.num_classes)
+        if not self.smoothing_rate:
+            return hot.astype(array.dtype)
+        return hot * (1.0 - self.smoothing_rate) + self.smoothing_rate / self.num_classes
+
+
+class Fill(Transform):
+    """Replace every element by one value, converted to the type of the array.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import transforms
+    >>> transforms.Fill(3)(np.array([1.0, 2.0])).tolist()
+    [3.0, 3.0]
+    """
+
+    vectorised = True
+
+    def __init__(self, fill_value: Any) -> None:
+        if not isinstance(fill_value, (str, bytes, int, float, bool)):
+            raise TypeError(
+                f"Fill: expected a number, text or bytes, got {fill_value!r} of type {type(fill_value).__name__}"
+            )
+        self.fill_value = fill_value
+
+    def compute(self, array: Array, lead: int) -> Array:
+        value = np.asarray(self.fill_value)
+        if (value.dtype.kind in "US") != (array.dtype.kind in "US"):
+            raise TypeError(f"Fill: {self.fill_value!r} does not fit into an array of type {array.dtype}")
+        return np.full(array.shape, value.astype(value.dtype if value.dtype.kind in "US" else array.dtype))
+
+
+class Relational(IntEnum):
+    """The comparisons of `Mask`."""
+
+    EQ = 0
+    NE = 1
+    GT = 2
+    GE = 3
+    LT = 4
+    LE = 5
+
+
+_COMPARE: dict[Relational, Callable[[Any, Any], Any]] = {
+    Relational.EQ: np.equal,
+    Relational.NE: np.not_equal,
+    Relational.GT: np.greater,
+    Relational.GE: np.greater_equal,
+    Relational.LT: np.less,
+    Relational.LE: np.less_equal,
+}
+
+
+class Mask(Transform):
+    """Whether each element compares to a constant in this way, as `dtype` (default: bool).
+
+    >>> import numpy as np
+    >>> from mycel.dataset.transforms import Mask, Relational
+    >>> Mask(Relational.GE, 2)(np.array([1, 2, 3])).tolist()
+    [False, True, True]
+    """
+
+    vectorised = True
+
+    def __init__(self, operator: Relational, constant: Any, dtype: Any = np.bool_) -> None:
+        if not isinstance(operator, Relational):
+            raise TypeError(f"Mask: operator must be a Relational, got {operator!r} of type {type(operator).__name__}")
+        if not isinstance(constant, (str, int, float, bool)):
+            raise TypeError(f"Mask: constant must be a number or text, got {constant!r}")
+        self.operator = operator
+        self.constant = constant
+        self.dtype = numpy_type("Mask", dtype)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        if isinstance(self.constant, str) != (array.dtype.kind == "U"):
+            raise TypeError(f"Mask: {self.constant!r} cannot be compared to an array of type {array.dtype}")
+        result: Array = _COMPARE[self.operator](array, self.constant)
+        return result.astype(self.dtype)
+
+
+class PadEnd(Transform):
+    """Pad at the end of each axis, or cut, to `pad_shape`; None keeps an axis. `pad_value` defaults to 0 or empty text.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import transforms
+    >>> transforms.PadEnd([4], 9)(np.array([1, 2])).tolist()
+    [1, 2, 9, 9]
+    """
+
+    def __init__(self, pad_shape: Sequence[int | None], pad_value: Any = None) -> None:
+        for length in pad_shape:
+            if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 1):
+                raise ValueError(f"PadEnd: lengths must be positive integers or None, got {list(pad_shape)}")
+        self.pad_shape = list(pad_shape)
+        self.pad_value = pad_value
+
+    def compute(self, array: Array, lead: int) -> Array:
+        from mycel.dataset.batching import pad_stack
+
+        shape = [n if n is not None else m for n, m in zip(self.pad_shape, array.shape)]
+        if len(self.pad_shape) != array.ndim:
+            raise ValueError(
+                f"PadEnd: pad_shape {self.pad_shape} has {len(self.pad_shape)} axes, the array {array.ndim}"
+            )
+        result: Array = pad_stack([array], shape, self.pad_value, "PadEnd")[0]
+        return result
+
+
+class Slice(Transform):
+    """Take a part of each leading axis: an index (keeping the axis), a list of indices, a slice, None for all, or an Ellipsis.
+
+    Raises IndexError for an index out of range.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import transforms
+    >>> transforms.Slice(slice(1, 3))(np.array([5, 6, 7, 8])).tolist()
+    [6, 7]
+    """
+
+    def __init__(self, *slices: Any) -> None:
+        for part in slices:
+            valid = part is None or part is Ellipsis or isinstance(part, (bool, int, slice))
+            if not valid and not (isinstance(part, list) and part and all(isinstance(i, int) for i in part)):
+                raise TypeError(f"Slice: expected an index, list, slice, None or Ellipsis, got {part!r}")
+        if sum(part is Ellipsis for part in slices) > 1:
+            raise ValueError("Slice: an Ellipsis can stand once only")
+        self.slices = slices
+
+    def compute(self, array: Array, lead: int) -> Array:
+        parts = list(self.slices)
+        if any(part is Ellipsis for part in parts):
+            place = next(i for i, part in enumerate(parts) if part is Ellipsis)
+            parts[place : place + 1] = [None] * (array.ndim - len(parts) + 1)
+        if len(parts) > array.ndim:
+            raise ValueError(f"Slice: {len(parts)} slices for an array of {array.ndim} axes")
+        for axis, part in enumerate(parts):
+            if part is None or part is True:
+                continue
+            if isinstance(part, slice):
+                array = array[(slice(None),) * axis + (part,)]
+                continue
+            indices = [part] if isinstance(part, int) else part
+            length = array.shape[axis]
+            for index in indices:
+                if not -length <= index < length:
+                    raise IndexError(f"Slice: index {index} is out of range for axis {axis} of length {length}")
+            array = np.take(array, indices, axis)
+        return np.ascontiguousarray(array) if array.ndim else array
+
+
+class Unique(Transform):
+    """The distinct elements of the flattened array in order of appearance, each element's place among them, and their counts.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import transforms
+    >>> [a.tolist() for a in transforms.Unique()(np.array([3, 1, 3]))]
+    [[3, 1], [0, 1, 0], [2, 1]]
+    """
+
+    def compute(self, array: Array, lead: int) -> tuple[Array, Array, Array]:
+        values, first, inverse, counts = np.unique(
+            array.ravel(), return_index=True, return_inverse=True, return_counts=True
+        )
+        order = np.argsort(first, kind="stable")
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return values[order], rank[inverse.ravel()].astype(np.int32), counts[order].astype(np.int32)
+
+
+class Duplicate(Transform):
+    """The array twice: one column becomes two.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import transforms
+    >>> [a.tolist() for a in transforms.Duplicate()(np.array([1, 2]))]
+    [[1, 2], [1, 2]]
+    """
+
+    def compute(self, array: Array, lead: int) -> tuple[Array, Array]:
+        return array, array.copy()
+
+
+class Concatenate(Transform):
+    """Join several columns, each of one axis, with `prepend` before and `append` after them.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import transforms
+    >>> transforms.Concatenate(append=np.array([9]))(np.array([1, 2]), np.array([3])).tolist()
+    [1, 2, 3, 9]
+    """
+
+    def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
+        if axis not in (0, -1):
+            raise ValueError(f"Concatenate: arrays have one axis, so axis must be 0 or -1, got {axis}")
+        self.axis = axis
+        self.prepend = None if prepend is None else np.atleast_1d(as_array(prepend))
+        self.append = None if append is None else np.atleast_1d(as_array(append))
+
+    def __call__(self, *inputs: Any) -> Array:
+        parts = [self.convert(value) for value in inputs]
+        if self.prepend is not None:
+            parts.insert(0, self.prepend)
+        if self.append is not None:
+            parts.append(self.append)
+        for part in parts:
+            if part.ndim != 1:
+                raise ValueError(f"Concatenate: arrays must have one axis, got shape {part.shape}")
+            if part.dtype != parts[0].dtype and not (part.dtype.kind == parts[0].dtype.kind == "U"):
+                raise TypeError(f"Concatenate: types differ: {parts[0].dtype} and {part.dtype}; use TypeCast first")
+        return np.concatenate(parts)
+
+
+class RandomApply(Transform):
+    """Apply the transforms one after the other with probability `prob`, else none of them."""
+
+    random = True
+
+    def __init__(self, transforms: Sequence[Callable[..., Any]], prob: float = 0.5) -> None:
+        self.transforms = check_operations("RandomApply", transforms)
+        self.prob = check_probability("RandomApply", prob)
+
+    def __call__(self, *inputs: Any) -> Any:
+        if current_stream().uniform() < self.prob:
+            return run_in_turn(self.transforms, inputs)
+        return inputs if len(inputs) > 1 else inputs[0]
+
+
+class RandomChoice(Transform):
+    """Apply one of the transforms, each equally likely."""
+
+    random = True
+
+    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+        self.transforms = check_operations("RandomChoice", transforms)
+
+    def __call__(self, *inputs: Any) -> Any:
+        return current_stream().choice(self.transforms)(*inputs)
+
+
+class RandomOrder(Transform):
+    """Apply all the transforms in a random order."""
+
+    random = True
+
+    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+        self.transforms = check_operations("RandomOrder", transforms)
+
+    def __call__(self, *inputs: Any) -> Any:
+        order = current_stream().permutation(len(self.transforms))
+        return run_in_turn([self.transforms[i] for i in order], inputs)

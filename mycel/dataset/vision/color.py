@@ -1,0 +1,429 @@
+"""Transforms of pixel values, and the reading of image files.
+
+Adjustments blend an image with a simpler one: black (brightness), its mean grey (contrast), or its own greys (saturation),
+so that a factor of 0 gives the simpler image and 1 the image itself. Greys are 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.randomness import current_stream
+from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
+from mycel.dataset.vision.geometry import check_inside, draw_rectangle
+from mycel.dataset.vision.utils import ImageTransform, decode_image
+
+
+def to_uint8(values: Array) -> Array:
+    """Values rounded towards zero and limited to 0 .. 255."""
+    return np.clip(values, 0, 255).astype(np.uint8)
+
+
+def grey(array: Array) -> Array:
+    """Greys, uint8 [..., H, W], of colours [..., H, W, 3], in Pillow's fixed-point arithmetic."""
+    weights = np.array([19595, 38470, 7471], np.int64)
+    return ((array.astype(np.int64) @ weights + 0x8000) >> 16).astype(np.uint8)
+
+
+class Decode(ImageTransform):
+    """The pixels, uint8 [H, W, 3], of an image file's content, uint8 [N] or bytes; needs Pillow.
+
+    Raises ValueError for content that is no image, and ImportError without Pillow.
+    """
+
+    vectorised = False
+
+    def __init__(self, to_pil: bool = False) -> None:
+        if not isinstance(to_pil, bool):
+            raise TypeError(f"Decode: to_pil must be a bool, got {to_pil!r}")
+        self.to_pil = to_pil
+
+    def compute(self, array: Array, lead: int) -> Any:
+        if array.dtype.kind == "S" and not array.ndim:
+            content = array.tobytes()
+        elif array.ndim == 1 and array.dtype.itemsize == 1:
+            content = array.tobytes()
+        else:
+            raise TypeError(
+                f"Decode: expected the bytes of a file, uint8 of one axis, got {array.dtype} of shape {array.shape}"
+            )
+        pixels = decode_image(content)
+        return ToPIL()(pixels) if self.to_pil else pixels
+
+
+class ToPIL(ImageTransform):
+    """A picture of Pillow from uint8 [H, W], [H, W, 1] or [H, W, 3]; other transforms take it as they take an array."""
+
+    vectorised = False
+
+    def compute(self, array: Array, lead: int) -> Any:
+        try:
+            from PIL import Image
+        except ImportError as error:
+            raise ImportError("ToPIL: needs Pillow; pip install 'mycel[image]'") from error
+
+        self.check_image(array, lead)
+        if array.dtype != np.uint8:
+            raise TypeError(f"ToPIL: expected uint8, got {array.dtype}")
+        return Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array)
+
+
+class ToNumpy(ImageTransform):
+    """The array of a picture of Pillow."""
+
+    vectorised = False
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return array
+
+
+class Rescale(Transform):
+    """`image * rescale + shift`, as float32.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Rescale(0.5, 1.0)(np.array([[2, 4]], np.uint8)).tolist()
+    [[2.0, 3.0]]
+    """
+
+    vectorised = True
+
+    def __init__(self, rescale: float, shift: float) -> None:
+        for argument, value in (("rescale", rescale), ("shift", shift)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise TypeError(f"Rescale: {argument} must be a number, got {value!r} of type {type(value).__name__}")
+        self.rescale = rescale
+        self.shift = shift
+
+    def compute(self, array: Array, lead: int) -> Array:
+        if array.dtype.kind not in "iufb":
+            raise TypeError(f"Rescale: expected numbers, got {array.dtype}")
+        result: Array = np.multiply(array, np.float32(self.rescale), dtype=np.float32)
+        if self.shift:
+            result += np.float32(self.shift)
+        return result
+
+
+class Normalize(ImageTransform):
+    """`(image - mean) / std` for each channel, as float32; `mean` and `std` have one value or one for each channel.
+
+    Channels are last, or first with `is_hwc` False. Raises ValueError where lengths do not fit.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Normalize([1.0], [2.0])(np.array([[[3], [5]]], np.uint8)).tolist()
+    [[[1.0], [2.0]]]
+    """
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True) -> None:
+        if len(mean) != len(std):
+            raise ValueError(f"Normalize: {len(mean)} means but {len(std)} standard deviations")
+        if any(not 0 <= m <= 255 for m in mean):
+            raise ValueError(f"Normalize: means must be within [0, 255], got {list(mean)}")
+        if any(not 0 < s <= 255 for s in std):
+            raise ValueError(f"Normalize: standard deviations must be within (0, 255], got {list(std)}")
+        self.mean = list(mean)
+        self.std = list(std)
+        self.is_hwc = is_hwc
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        plain = array.ndim - lead == 2
+        channels = 1 if plain else array.shape[-1 if self.is_hwc else lead]
+        if len(self.mean) not in (1, channels):
+            raise ValueError(f"Normalize: {len(self.mean)} means for an image of {channels} channels")
+        shape = (-1,) if plain or self.is_hwc else (-1, 1, 1)
+        mean = np.array(self.mean, np.float32).reshape(shape)
+        std = np.array(self.std, np.float32).reshape(shape)
+        result: Array = np.subtract(array, mean, dtype=np.float32)
+        result /= std
+        return result
+
+
+class ToTensor(ImageTransform):
+    """[H, W] or [H, W, C] of 0 .. 255 to [C, H, W] of 0 .. 1, as `output_type`."""
+
+    def __init__(self, output_type: Any = np.float32) -> None:
+        self.output_type = numpy_type("ToTensor", output_type)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        if array.ndim - lead == 2:
+            array = array[..., None]
+        moved = np.moveaxis(array, -1, lead)
+        result: Array = np.divide(moved, np.float32(255), dtype=np.float32, order="C")
+        return result.astype(self.output_type, copy=False)
+
+
+class ToType(Transform):
+    """Convert to a type, as `transforms.TypeCast` does."""
+
+    vectorised = True
+
+    def __init__(self, data_type: Any) -> None:
+        self.data_type = numpy_type("ToType", data_type)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return array.astype(self.data_type)
+
+
+class Invert(ImageTransform):
+    """255 - image, for uint8.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Invert()(np.array([[[0, 10, 255]]], np.uint8)).tolist()
+    [[[255, 245, 0]]]
+    """
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        check_uint8(self, array)
+        return np.uint8(255) - array
+
+
+def check_uint8(transform: Transform, array: Array) -> None:
+    """TypeError unless the array is uint8."""
+    if array.dtype != np.uint8:
+        raise TypeError(
+            f"{type(transform).__name__}: expected uint8, got {array.dtype}; use it before Rescale or Normalize"
+        )
+
+
+def check_colours(transform: Transform, array: Array) -> None:
+    """ValueError or TypeError unless the array is uint8 with three channels."""
+    check_uint8(transform, array)
+    if array.shape[-1] != 3:
+        raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
+
+
+class Grayscale(ImageTransform):
+    """Greys of colours [H, W, 3]: [H, W] with one output channel, [H, W, 3] with three.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Grayscale()(np.array([[[255, 0, 0], [0, 255, 0]]], np.uint8)).tolist()
+    [[76, 150]]
+    """
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        if num_output_channels not in (1, 3):
+            raise ValueError(f"Grayscale: num_output_channels must be 1 or 3, got {num_output_channels}")
+        self.num_output_channels = num_output_channels
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        return len(shape) == 3
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        if array.ndim - lead == 2 or array.shape[-1] == 1:
+            check_uint8(self, array)
+            flat = array if array.ndim - lead == 2 else array[..., 0]
+        else:
+            check_colours(self, array)
+            flat = grey(array)
+        return flat if self.num_output_channels == 1 else np.repeat(flat[..., None], 3, -1)
+
+
+class RandomGrayscale(Grayscale):
+    """Greys of colours, as three equal channels, with probability `prob`."""
+
+    vectorised = False
+    random = True
+
+    def __init__(self, prob: float = 0.1) -> None:
+        super().__init__(3)
+        self.prob = check_probability("RandomGrayscale", prob)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+
+
+class RandomInvert(Invert):
+    """255 - image, with probability `prob`."""
+
+    vectorised = False
+    random = True
+
+    def __init__(self, prob: float = 0.5) -> None:
+        self.prob = check_probability("RandomInvert", prob)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+
+
+def check_factor(operation: str, factor: Any) -> float:
+    """A number that is not negative; TypeError or ValueError otherwise."""
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)):
+        raise TypeError(f"{operation}: the factor must be a number, got {factor!r}")
+    if factor < 0:
+        raise ValueError(f"{operation}: the factor must not be negative, got {factor}")
+    return float(factor)
+
+
+class AdjustBrightness(ImageTransform):
+    """Blend a uint8 image of three channels with black: factor 0 is black, 1 the image."""
+
+    def __init__(self, brightness_factor: float) -> None:
+        self.factor = check_factor("AdjustBrightness", brightness_factor)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        check_colours(self, array)
+        return to_uint8(np.rint(array.astype(np.float32) * np.float32(self.factor)))
+
+
+class AdjustContrast(ImageTransform):
+    """Blend a uint8 image of three channels with its mean grey."""
+
+    vectorised = False
+
+    def __init__(self, contrast_factor: float) -> None:
+        self.factor = check_factor("AdjustContrast", contrast_factor)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        check_colours(self, array)
+        mean = np.floor(grey(array).mean() + 0.5)
+        return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * self.factor))
+
+
+class AdjustSaturation(ImageTransform):
+    """Blend a uint8 image of three channels with its greys."""
+
+    def __init__(self, saturation_factor: float) -> None:
+        self.factor = check_factor("AdjustSaturation", saturation_factor)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        check_colours(self, array)
+        greys = grey(array).astype(np.float64)[..., None]
+        return to_uint8(np.rint(greys + (array - greys) * self.factor))
+
+
+class Solarize(ImageTransform):
+    """Invert the pixels of a uint8 image that are at least `threshold`, or within (low, high)."""
+
+    def __init__(self, threshold: float | Sequence[float]) -> None:
+        pair = (threshold, 255) if isinstance(threshold, (int, float)) else tuple(threshold)
+        if len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= 255:
+            raise ValueError(
+                f"Solarize: threshold must be one or two increasing numbers within [0, 255], got {threshold!r}"
+            )
+        self.threshold = pair
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        check_uint8(self, array)
+        low, high = self.threshold
+        return np.where((array >= low) & (array <= high), np.uint8(255) - array, array)
+
+
+class Posterize(ImageTransform):
+    """Keep the upper `bits` bits of every uint8 value."""
+
+    def __init__(self, bits: int) -> None:
+        if isinstance(bits, bool) or not isinstance(bits, int) or not 0 <= bits <= 8:
+            raise ValueError(f"Posterize: bits must be an integer within [0, 8], got {bits!r}")
+        self.bits = bits
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        check_uint8(self, array)
+        return array & np.uint8((0xFF << (8 - self.bits)) & 0xFF)
+
+
+class Erase(ImageTransform):
+    """Set the rectangle `height` x `width` at (`top`, `left`) to `value`: a number, or one for each of three channels."""
+
+    vectorised = False
+
+    def __init__(
+        self, top: int, left: int, height: int, width: int, value: float | Sequence[float] = 0.0, inplace: bool = False
+    ) -> None:
+        if min(top, left) < 0 or min(height, width) < 1:
+            raise ValueError(f"Erase: {height}x{width} at {(top, left)} is not a rectangle of an image")
+        self.top, self.left, self.height, self.width = top, left, height, width
+        self.value = value
+        self.inplace = inplace
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        check_inside("Erase", array.shape, self.top, self.left, self.height, self.width)
+        result = array if self.inplace else array.copy()
+        result[self.top : self.top + self.height, self.left : self.left + self.width] = self.value
+        return result
+
+
+class RandomErasing(ImageTransform):
+    """With probability `prob`, set a random rectangle of [C, H, W] to `value` or to noise (Zhong et al., 2020).
+
+    `value` is a number, three of them, or "random" for standard normal noise.
+    """
+
+    vectorised = False
+    random = True
+
+    def __init__(
+        self,
+        prob: float = 0.5,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        value: Any = 0,
+        inplace: bool = False,
+        max_attempts: int = 10,
+    ) -> None:
+        self.prob = check_probability("RandomErasing", prob)
+        if isinstance(value, str) and value != "random":
+            raise ValueError(f"RandomErasing: value must be numbers or 'random', got {value!r}")
+        self.scale, self.ratio = tuple(scale), tuple(ratio)
+        self.value = value
+        self.inplace = inplace
+        self.max_attempts = max_attempts
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        stream = current_stream()
+        if stream.uniform() >= self.prob:
+            return array
+        found = draw_rectangle(array.shape[1], array.shape[2], self.scale, self.ratio, self.max_attempts)
+        if found is None:
+            return array
+        top, left, height, width = found
+        result = array if self.inplace else array.copy()
+        target = result[:, top : top + height, left : left + width]
+        if isinstance(self.value, str):
+            target[...] = np.reshape([stream.normal() for _ in range(target.size)], target.shape)
+        else:
+            target[...] = np.reshape(as_array(self.value), (-1, 1, 1))
+        return result
+
+
+class CutOut(ImageTransform):
+    """Set `num_patches` random squares of side `length`, clipped at the borders, to zero (DeVries and Taylor, 2017)."""
+
+    vectorised = False
+    random = True
+
+    def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
+        if min(length, num_patches) < 1:
+            raise ValueError(f"CutOut: length and num_patches must be positive, got {length} and {num_patches}")
+        self.length = length
+        self.num_patches = num_patches
+        self.is_hwc = is_hwc
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        stream = current_stream()
+        result = array.copy()
+        view = result if self.is_hwc else np.moveaxis(result, 0, -1)
+        height, width = view.shape[:2]
+        for _ in range(self.num_patches):
+            top = stream.integer(0, height - 1) - self.length // 2
+            left = stream.integer(0, width - 1) - self.length // 2
+            view[max(0, top) : max(0, top + self.length), max(0, left) : max(0, left + self.length)] = 0
+        return result

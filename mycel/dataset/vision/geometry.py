@@ -1,0 +1,355 @@
+"""Transforms that move pixels: flips, crops, padding, and the order of axes.
+
+All work on [H, W] and [H, W, C]. A random transform draws its parameters from the stream of the row, so a block of rows
+gets what its rows would get one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.randomness import current_stream, first_uniform
+from mycel.dataset.transforms.base import Keys, check_probability
+from mycel.dataset.vision.resize import resize
+from mycel.dataset.vision.utils import (
+    Border,
+    ImageTransform,
+    Inter,
+    check_border,
+    parse_fill,
+    parse_padding,
+    parse_size,
+)
+
+_NUMPY_MODES = {Border.EDGE: "edge", Border.REFLECT: "reflect", Border.SYMMETRIC: "symmetric"}
+
+
+class HWC2CHW(ImageTransform):
+    """Move the channels first: [H, W, C] becomes [C, H, W]; [H, W] stays.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.HWC2CHW()(np.zeros((4, 5, 3))).shape
+    (3, 4, 5)
+    """
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        if array.ndim - lead == 2:
+            return array
+        if array.shape[-1] == 1:
+            return array.reshape(*array.shape[:lead], 1, *array.shape[lead:-1])
+        return np.ascontiguousarray(np.moveaxis(array, -1, lead))
+
+
+class HorizontalFlip(ImageTransform):
+    """Mirror left and right.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.HorizontalFlip()(np.array([[1, 2, 3]])).tolist()
+    [[3, 2, 1]]
+    """
+
+    _axis = 1
+
+    def compute(self, array: Array, lead: int) -> Array:
+        lead = max(lead, array.ndim - 3)
+        self.check_image(array, lead)
+        return np.ascontiguousarray(np.flip(array, lead + self._axis))
+
+
+class VerticalFlip(HorizontalFlip):
+    """Mirror top and bottom."""
+
+    _axis = 0
+
+
+class RandomHorizontalFlip(HorizontalFlip):
+    """Mirror left and right with probability `prob`."""
+
+    random = True
+
+    def __init__(self, prob: float = 0.5) -> None:
+        self.prob = check_probability(type(self).__name__, prob)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+
+    def apply_block(self, block: Array, keys: Keys | None) -> Array:
+        if keys is None:
+            raise ValueError(f"{type(self).__name__}: a block of rows needs a key for each")
+        mirrored = first_uniform(keys) < self.prob
+        if mirrored.any():
+            block[mirrored] = np.flip(block[mirrored], 1 + self._axis)
+        return block
+
+
+class RandomVerticalFlip(RandomHorizontalFlip):
+    """Mirror top and bottom with probability `prob`."""
+
+    _axis = 0
+
+
+def pad_image(
+    array: Array,
+    sides: tuple[int, int, int, int],
+    fill_value: int | tuple[int, int, int],
+    mode: Border,
+    lead: int,
+) -> Array:
+    """An image with (left, top, right, bottom) pixels more at its sides."""
+    left, top, right, bottom = sides
+    widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
+    if mode is not Border.CONSTANT:
+        return np.pad(array, widths, mode=_NUMPY_MODES[mode])  # type: ignore[call-overload,no-any-return]
+    if isinstance(fill_value, tuple) and (array.ndim - lead != 3 or array.shape[-1] != 3):
+        raise ValueError(
+            f"Pad: fill_value {fill_value} has three colours, but the image has shape {array.shape[lead:]}"
+        )
+    shape = [n + before + after for n, (before, after) in zip(array.shape, widths)]
+    result = np.empty(shape, array.dtype)
+    result[...] = fill_value
+    inner = tuple(slice(before, before + n) for n, (before, _) in zip(array.shape, widths))
+    result[inner] = array
+    return result
+
+
+class Pad(ImageTransform):
+    """Add pixels at the sides: `padding` is one number, (left and right, top and bottom), or (left, top, right, bottom).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Pad(1, fill_value=9)(np.array([[5]], np.uint8)).tolist()
+    [[9, 9, 9], [9, 5, 9], [9, 9, 9]]
+    """
+
+    def __init__(
+        self, padding: int | Sequence[int], fill_value: Any = 0, padding_mode: Border = Border.CONSTANT
+    ) -> None:
+        self.padding = parse_padding("Pad", padding)
+        self.fill_value = parse_fill("Pad", fill_value)
+        self.padding_mode = check_border("Pad", padding_mode)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        return pad_image(array, self.padding, self.fill_value, self.padding_mode, lead)
+
+
+class PadToSize(ImageTransform):
+    """Pad to (height, width), with the image at `offset` (top, left), or in the middle if that is None."""
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        offset: int | Sequence[int] | None = None,
+        fill_value: Any = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.size = parse_size("PadToSize", size)
+        pair = [offset, offset] if isinstance(offset, int) else offset
+        if pair is not None and (len(pair) not in (0, 2) or any(n < 0 for n in pair)):
+            raise ValueError(f"PadToSize: offset must be two counts, got {offset!r}")
+        self.offset = None if not pair else (pair[0], pair[1])
+        self.fill_value = parse_fill("PadToSize", fill_value)
+        self.padding_mode = check_border("PadToSize", padding_mode)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        extra = [wanted - found for wanted, found in zip(self.size, array.shape[lead:])]
+        top, left = self.offset if self.offset is not None else (extra[0] // 2, extra[1] // 2)
+        if extra[0] < top or extra[1] < left or min(extra) < 0:
+            raise ValueError(
+                f"PadToSize: an image of shape {array.shape[lead:]} at offset {(top, left)} does not fit into {self.size}"
+            )
+        sides = (left, top, extra[1] - left, extra[0] - top)
+        return pad_image(array, sides, self.fill_value, self.padding_mode, lead)
+
+
+class CenterCrop(ImageTransform):
+    """The middle (height, width) of an image, which is padded by zeros where it is smaller.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.CenterCrop(1)(np.arange(9).reshape(3, 3)).tolist()
+    [[4]]
+    """
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        self.size = parse_size("CenterCrop", size)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        height, width = array.shape[lead : lead + 2]
+        missing_h, missing_w = max(0, self.size[0] - height), max(0, self.size[1] - width)
+        if missing_h or missing_w:
+            top, left = missing_h // 2, missing_w // 2
+            array = pad_image(array, (left, top, missing_w - left, missing_h - top), 0, Border.CONSTANT, lead)
+            height, width = array.shape[lead : lead + 2]
+        return crop(array, (height - self.size[0]) // 2, (width - self.size[1]) // 2, *self.size, lead)
+
+
+def crop(array: Array, top: int, left: int, height: int, width: int, lead: int) -> Array:
+    """A copy of a part of an image."""
+    part = array[(slice(None),) * lead + (slice(top, top + height), slice(left, left + width))]
+    return np.ascontiguousarray(part)
+
+
+class Crop(ImageTransform):
+    """The part of an image of `size` (height, width) whose upper left corner is at `coordinates` (top, left)."""
+
+    def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
+        if len(coordinates) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in coordinates):
+            raise TypeError(f"Crop: coordinates must be two integers (top, left), got {coordinates!r}")
+        if min(coordinates) < 0:
+            raise ValueError(f"Crop: coordinates must not be negative, got {coordinates!r}")
+        self.coordinates = (coordinates[0], coordinates[1])
+        self.size = parse_size("Crop", size)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        check_inside("Crop", array.shape[lead:], *self.coordinates, *self.size)
+        return crop(array, *self.coordinates, *self.size, lead)
+
+
+def check_inside(operation: str, shape: Sequence[int], top: int, left: int, height: int, width: int) -> None:
+    """ValueError unless this rectangle lies within an image of this shape."""
+    if top + height > shape[0] or left + width > shape[1]:
+        raise ValueError(
+            f"{operation}: the rectangle {height}x{width} at {(top, left)} is not inside the image of {shape[0]}x{shape[1]}"
+        )
+
+
+class ResizedCrop(ImageTransform):
+    """The rectangle `height` x `width` at (`top`, `left`), resized to `size`."""
+
+    def __init__(
+        self,
+        top: int,
+        left: int,
+        height: int,
+        width: int,
+        size: int | Sequence[int],
+        interpolation: Inter = Inter.BILINEAR,
+    ) -> None:
+        if min(top, left) < 0 or min(height, width) < 1:
+            raise ValueError(f"ResizedCrop: {height}x{width} at {(top, left)} is not a rectangle of an image")
+        self.top, self.left, self.height, self.width = top, left, height, width
+        self.size = parse_size("ResizedCrop", size)
+        self.interpolation = interpolation
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        check_inside("ResizedCrop", array.shape[lead:], self.top, self.left, self.height, self.width)
+        part = crop(array, self.top, self.left, self.height, self.width, lead)
+        return resize(part, self.size, self.interpolation, lead)
+
+
+class RandomCrop(ImageTransform):
+    """A random part of `size`, after padding by `padding`, and with `pad_if_needed` to at least `size`.
+
+    Raises ValueError where the image is smaller than `size`.
+    """
+
+    vectorised = False
+    random = True
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False,
+        fill_value: Any = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.size = parse_size("RandomCrop", size)
+        self.padding = None if padding is None else parse_padding("RandomCrop", padding)
+        self.pad_if_needed = pad_if_needed
+        self.fill_value = parse_fill("RandomCrop", fill_value)
+        self.padding_mode = check_border("RandomCrop", padding_mode)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        if self.padding is not None:
+            array = pad_image(array, self.padding, self.fill_value, self.padding_mode, lead)
+        height, width = array.shape[:2]
+        if self.pad_if_needed:
+            down, across = max(0, self.size[0] - height), max(0, self.size[1] - width)
+            if down or across:
+                array = pad_image(array, (across, down, across, down), self.fill_value, self.padding_mode, lead)
+                height, width = array.shape[:2]
+        if height < self.size[0] or width < self.size[1]:
+            raise ValueError(
+                f"RandomCrop: the image of {height}x{width} is smaller than size {self.size}; set padding or pad_if_needed"
+            )
+        stream = current_stream()
+        top = stream.integer(0, height - self.size[0])
+        left = stream.integer(0, width - self.size[1])
+        return crop(array, top, left, *self.size, lead)
+
+
+def draw_rectangle(
+    height: int, width: int, scale: Sequence[float], ratio: Sequence[float], attempts: int
+) -> tuple[int, int, int, int] | None:
+    """(top, left, height, width) with an area of `scale` and an aspect of `ratio` (log-uniform); None if none fitted."""
+    stream = current_stream()
+    for _ in range(attempts):
+        area = height * width * stream.uniform(scale[0], scale[1])
+        aspect = math.exp(stream.uniform(math.log(ratio[0]), math.log(ratio[1])))
+        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            return stream.integer(0, height - h), stream.integer(0, width - w), h, w
+    return None
+
+
+def check_range(operation: str, argument: str, values: Sequence[float], positive: bool = True) -> tuple[float, float]:
+    """An ordered pair of numbers that are positive (or not negative); TypeError or ValueError otherwise."""
+    if not isinstance(values, (list, tuple)) or len(values) != 2:
+        raise TypeError(f"{operation}: {argument} must be a pair of numbers, got {values!r}")
+    low, high = float(values[0]), float(values[1])
+    if not low <= high or low < 0 or (positive and high <= 0):
+        raise ValueError(f"{operation}: {argument} must be an increasing pair of positive numbers, got {values!r}")
+    return low, high
+
+
+class RandomResizedCrop(ImageTransform):
+    """A random part, of `scale` of the area and an aspect within `ratio`, resized to `size` (Szegedy et al., 2015).
+
+    After `max_attempts` rectangles that do not fit, the largest one in the middle whose aspect is within `ratio`.
+    """
+
+    vectorised = False
+    random = True
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Inter = Inter.BILINEAR,
+        max_attempts: int = 10,
+    ) -> None:
+        self.size = parse_size("RandomResizedCrop", size)
+        self.scale = check_range("RandomResizedCrop", "scale", scale)
+        self.ratio = check_range("RandomResizedCrop", "ratio", ratio)
+        if not self.ratio[0]:
+            raise ValueError(f"RandomResizedCrop: ratio must be positive, got {ratio!r}")
+        if max_attempts < 1:
+            raise ValueError(f"RandomResizedCrop: max_attempts must be positive, got {max_attempts}")
+        self.interpolation = interpolation
+        self.max_attempts = max_attempts
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        height, width = array.shape[:2]
+        found = draw_rectangle(height, width, self.scale, self.ratio, self.max_attempts)
+        if found is None:
+            aspect = min(max(width / height, self.ratio[0]), self.ratio[1])
+            h, w = min(height, round(width / aspect)), min(width, round(height * aspect))
+            found = ((height - h) // 2, (width - w) // 2, h, w)
+        return resize(crop(array, *found, lead), self.size, self.interpolation, lead)

@@ -1,0 +1,219 @@
+"""Resizing: a separable filter, given for each axis by a few input positions and weights for every output position.
+
+Bilinear, bicubic, area and nearest follow OpenCV: pixel centres at half coordinates (nearest: at corners), edges repeated; for uint8,
+weights are rounded to multiples of 2**-11, both passes are exact in integers, and the bilinear second pass drops the bits that
+OpenCV's drops, so that results are equal to the last bit. ANTIALIAS and PILCUBIC follow Pillow: the filter is widened by the
+scale when an image shrinks, weights have 22 bits, and the horizontal pass is rounded to uint8 before the vertical one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.vision.utils import ImageTransform, Inter, parse_size
+
+_BITS = 11
+_PILLOW_BITS = 22
+Taps = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.float64]]]
+
+
+@functools.lru_cache(maxsize=256)
+def taps(source: int, target: int, kind: Inter) -> Taps:
+    """For every output position: the input positions it reads, int64 [target, k], and their weights, float64 [target, k]."""
+    scale = source / target
+    place = np.arange(target)
+    if kind is Inter.NEAREST:
+        nearest = np.minimum(np.floor(place * scale).astype(np.int64), source - 1)
+        return nearest[:, None], np.ones((target, 1))
+    if kind is Inter.AREA and source > target:
+        return _area_taps(source, target)
+    if kind in (Inter.ANTIALIAS, Inter.PILCUBIC):
+        return _pillow_taps(source, target, kind)
+    if kind is Inter.AREA:
+        start = np.floor(place * scale).astype(np.int64)
+        fraction = (place + 1) - (start + 1) / scale
+        fraction = np.where(fraction <= 0, 0.0, fraction - np.floor(fraction))
+    else:
+        centre = ((place + 0.5) * scale - 0.5).astype(np.float32)
+        start = np.floor(centre).astype(np.int64)
+        fraction = (centre - start).astype(np.float64)
+    if kind is Inter.BICUBIC:
+        weights = _cubic_weights(fraction)
+        positions = start[:, None] + np.arange(-1, 3)
+    else:
+        fraction = np.where((start < 0) | (start >= source - 1), 0.0, fraction)
+        weights = np.stack([1 - fraction, fraction], 1)
+        positions = np.clip(start, 0, source - 1)[:, None] + np.arange(2)
+    return np.clip(positions, 0, source - 1), weights
+
+
+def _cubic_weights(x: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Keys' cubic convolution (1981) with a = -0.75, for taps at -1, 0, 1, 2 from the fraction x."""
+    a = -0.75
+    first = ((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a
+    second = ((a + 2) * x - (a + 3)) * x * x + 1
+    third = ((a + 2) * (1 - x) - (a + 3)) * (1 - x) * (1 - x) + 1
+    return np.stack([first, second, third, 1 - first - second - third], 1)
+
+
+def _padded(rows: list[tuple[int, list[float]]], source: int) -> Taps:
+    width = max(len(weights) for _, weights in rows)
+    positions = np.zeros((len(rows), width), np.int64)
+    values = np.zeros((len(rows), width))
+    for index, (start, weights) in enumerate(rows):
+        positions[index] = np.minimum(start + np.arange(width), source - 1)
+        values[index, : len(weights)] = weights
+    return positions, values
+
+
+def _area_taps(source: int, target: int) -> Taps:
+    """Weights proportional to the overlap of each input cell with the output cell."""
+    scale = source / target
+    rows = []
+    for index in range(target):
+        low, high = index * scale, min((index + 1) * scale, source)
+        start, stop = math.floor(low + 1e-9), math.ceil(high - 1e-9)
+        rows.append((start, [(min(high, i + 1) - max(low, i)) / (high - low) for i in range(start, stop)]))
+    return _padded(rows, source)
+
+
+def _lanczos(x: float) -> float:
+    return 1.0 if x == 0 else math.sin(math.pi * x) * math.sin(math.pi * x / 3) * 3 / (math.pi * x) ** 2
+
+
+def _pillow_cubic(x: float) -> float:
+    x = abs(x)
+    return (1.5 * x - 2.5) * x * x + 1 if x < 1 else ((x - 5) * x + 8) * x * -0.5 + 2 if x < 2 else 0.0
+
+
+def _pillow_taps(source: int, target: int, kind: Inter) -> Taps:
+    kernel: Callable[[float], float] = _lanczos if kind is Inter.ANTIALIAS else _pillow_cubic
+    scale = source / target
+    stretch = max(scale, 1.0)
+    support = (3.0 if kind is Inter.ANTIALIAS else 2.0) * stretch
+    rows = []
+    for index in range(target):
+        centre = (index + 0.5) * scale
+        start, stop = max(0, int(centre - support + 0.5)), min(source, int(centre + support + 0.5))
+        weights = [kernel((i - centre + 0.5) / stretch) for i in range(start, stop)]
+        total = sum(weights)
+        rows.append((start, [weight / total for weight in weights]))
+    return _padded(rows, source)
+
+
+def _filter(array: Array, axis: int, positions: Array, weights: Array) -> Array:
+    """The weighted sum of the array's slices at `positions` along an axis, in the type of the weights."""
+    shape = [1] * array.ndim
+    shape[axis] = len(positions)
+    total: Array = array.take(positions[:, 0], axis).astype(weights.dtype) * weights[:, 0].reshape(shape)
+    for tap in range(1, positions.shape[1]):
+        total += array.take(positions[:, tap], axis) * weights[:, tap].reshape(shape)
+    return total
+
+
+def resize(array: Array, size: tuple[int, int], kind: Inter, axis: int) -> Array:
+    """Resize the axes `axis` (height) and `axis + 1` (width) of an array to `size`, keeping its type."""
+    height, width = array.shape[axis : axis + 2]
+    if (height, width) == size:
+        return array.copy()
+    if not height or not width:
+        raise ValueError(f"Resize: the image is empty, its shape is {array.shape}")
+    if kind is Inter.BILINEAR and (height, width) == (2 * size[0], 2 * size[1]):
+        # OpenCV takes the mean of four pixels in this case.
+        kind = Inter.AREA
+    rows, row_weights = taps(height, size[0], kind)
+    columns, column_weights = taps(width, size[1], kind)
+    if kind is Inter.NEAREST:
+        return array.take(rows[:, 0], axis).take(columns[:, 0], axis + 1)
+    if array.dtype != np.uint8:
+        exact = array.dtype if array.dtype == np.float64 else np.dtype(np.float32)
+        part = _filter(array, axis + 1, columns, column_weights.astype(exact))
+        result = _filter(part, axis, rows, row_weights.astype(exact))
+        return result.astype(array.dtype) if array.dtype.kind == "f" else _saturate(np.rint(result), array.dtype)
+    if kind in (Inter.ANTIALIAS, Inter.PILCUBIC):
+        part = array
+        for along, positions, weights, same in (
+            (axis + 1, columns, column_weights, width == size[1]),
+            (axis, rows, row_weights, height == size[0]),
+        ):
+            if not same:
+                fixed = np.where(weights < 0, weights * 2**_PILLOW_BITS - 0.5, weights * 2**_PILLOW_BITS + 0.5)
+                sums = _filter(part, along, positions, np.trunc(fixed).astype(np.int64))
+                part = _saturate((sums + (1 << (_PILLOW_BITS - 1))) >> _PILLOW_BITS, array.dtype)
+        return part
+    if kind is Inter.AREA and height >= size[0] and width >= size[1]:
+        if height % size[0] == 0 and width % size[1] == 0:
+            cells = (height // size[0], width // size[1])
+            shape = (*array.shape[:axis], size[0], cells[0], size[1], cells[1], *array.shape[axis + 2 :])
+            sums = array.reshape(shape).sum((axis + 1, axis + 3), dtype=np.int32)
+            if cells == (2, 2):
+                return ((sums + 2) >> 2).astype(np.uint8)
+            return np.rint(sums.astype(np.float32) * np.float32(1.0 / (cells[0] * cells[1]))).astype(np.uint8)
+        part = _filter(array, axis + 1, columns, column_weights.astype(np.float32))
+        return _saturate(np.rint(_filter(part, axis, rows, row_weights.astype(np.float32))), array.dtype)
+    fixed_columns = np.rint(column_weights.astype(np.float32) * 2**_BITS).astype(np.int32)
+    fixed_rows = np.rint(row_weights.astype(np.float32) * 2**_BITS).astype(np.int32)
+    part = _filter(array, axis + 1, columns, fixed_columns)
+    if rows.shape[1] == 2:
+        shape = [1] * array.ndim
+        shape[axis] = size[0]
+        part >>= 4
+        upper = (part.take(rows[:, 0], axis) * fixed_rows[:, 0].reshape(shape)) >> 16
+        lower = (part.take(rows[:, 1], axis) * fixed_rows[:, 1].reshape(shape)) >> 16
+        return ((upper + lower + 2) >> 2).astype(np.uint8)
+    sums = _filter(part, axis, rows, fixed_rows)
+    return _saturate((sums + (1 << (2 * _BITS - 1))) >> (2 * _BITS), array.dtype)
+
+
+def _saturate(values: Array, dtype: np.dtype[Any]) -> Array:
+    limits = np.iinfo(dtype)
+    return np.clip(values, limits.min, limits.max).astype(dtype)
+
+
+class Resize(ImageTransform):
+    """Resize an image [H, W] or [H, W, C], keeping its type.
+
+    `size` is (height, width), or the length of the shorter edge, the longer one keeping the aspect ratio. For uint8, nearest, bilinear,
+    bicubic and area give OpenCV's results, ANTIALIAS and PILCUBIC Pillow's.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Resize((2, 4))(np.array([[0, 100], [200, 255]], np.uint8)).tolist()
+    [[0, 25, 75, 100], [200, 214, 241, 255]]
+    """
+
+    def __init__(self, size: int | tuple[int, int] | list[int], interpolation: Inter = Inter.BILINEAR) -> None:
+        parse_size("Resize", size)
+        if not isinstance(interpolation, Inter):
+            raise TypeError(
+                f"Resize: interpolation must be an Inter, got {interpolation!r} of type {type(interpolation).__name__}"
+            )
+        self.size = size
+        self.interpolation = interpolation
+
+    def target(self, height: int, width: int) -> tuple[int, int]:
+        """The size that an image of this size is given."""
+        if not isinstance(self.size, int):
+            return self.size[0], self.size[1]
+        if height < width:
+            return self.size, int(self.size * width / height)
+        return int(self.size * height / width), self.size
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        return len(shape) in (2, 3) and 0 not in shape
+
+    def compute(self, array: Array, lead: int) -> Array:
+        # Further leading axes are batches, as when it follows `batch`.
+        lead = max(lead, array.ndim - 3)
+        self.check_image(array, lead)
+        if array.dtype.kind not in "iuf" or array.dtype.itemsize > 4 and array.dtype.kind != "f":
+            raise TypeError(
+                f"Resize: expected uint8, another small integer type or floats, got {array.dtype}; use TypeCast first"
+            )
+        return resize(array, self.target(*array.shape[lead : lead + 2]), self.interpolation, lead)

@@ -1,0 +1,223 @@
+"""The choices that vision transforms offer, the reading of their arguments, and image files in memory and on disk."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from enum import Enum, IntEnum
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.transforms.base import Transform
+
+
+class Inter(IntEnum):
+    """How `Resize` interpolates. ANTIALIAS is Pillow's Lanczos filter, PILCUBIC its bicubic one; the others are OpenCV's."""
+
+    NEAREST = 0
+    ANTIALIAS = 1
+    BILINEAR = LINEAR = 2
+    BICUBIC = CUBIC = 3
+    AREA = 4
+    PILCUBIC = 5
+
+
+class Border(str, Enum):
+    """What padding repeats: a constant, the edge, or the image mirrored without (REFLECT) or with (SYMMETRIC) its edge."""
+
+    CONSTANT = "constant"
+    EDGE = "edge"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+
+
+class ImageReadMode(IntEnum):
+    """The channels that `read_image` gives: as in the file, one of grey, or three of colour."""
+
+    UNCHANGED = 0
+    GRAYSCALE = 1
+    COLOR = 2
+
+
+class ImageTransform(Transform):
+    """The base of transforms of images [H, W] or [H, W, C]; pictures of Pillow are taken as arrays too."""
+
+    vectorised = True
+
+    def convert(self, value: Any) -> Array:
+        if isinstance(value, (list, tuple)):
+            raise TypeError(
+                f"{type(self).__name__}: expected a NumPy array or a picture of Pillow, got a {type(value).__name__}"
+            )
+        return as_array(value)
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        return len(shape) in (2, 3)
+
+    def check_image(self, array: Array, lead: int, ranks: tuple[int, ...] = (2, 3)) -> None:
+        """ValueError unless the samples have one of these numbers of axes."""
+        if array.ndim - lead not in ranks:
+            forms = {2: "[H, W]", 3: "[H, W, C]"}
+            raise ValueError(
+                f"{type(self).__name__}: expected an image {' or '.join(forms[r] for r in ranks)}, got shape {array.shape[lead:]}"
+            )
+
+
+def parse_size(operation: str, size: Any) -> tuple[int, int]:
+    """(height, width) from one integer for both or a pair; TypeError or ValueError otherwise."""
+    pair = (size, size) if isinstance(size, int) and not isinstance(size, bool) else size
+    if (
+        not isinstance(pair, (list, tuple))
+        or len(pair) != 2
+        or any(isinstance(n, bool) or not isinstance(n, int) for n in pair)
+    ):
+        raise TypeError(f"{operation}: size must be an integer or a pair (height, width), got {size!r}")
+    if any(not 1 <= n <= 2**24 for n in pair):
+        raise ValueError(f"{operation}: size must be within [1, 16777216], got {size!r}")
+    return pair[0], pair[1]
+
+
+def parse_padding(operation: str, padding: Any) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) from one integer, (left and right, top and bottom), or all four."""
+    sides = [padding] if isinstance(padding, int) else padding
+    if not isinstance(sides, (list, tuple)) or any(isinstance(n, bool) or not isinstance(n, int) for n in sides):
+        raise TypeError(f"{operation}: padding must be an integer or a list of them, got {padding!r}")
+    if any(n < 0 for n in sides):
+        raise ValueError(f"{operation}: padding must not be negative, got {padding!r}")
+    if len(sides) == 1:
+        return sides[0], sides[0], sides[0], sides[0]
+    if len(sides) == 2:
+        return sides[0], sides[1], sides[0], sides[1]
+    if len(sides) == 4:
+        return sides[0], sides[1], sides[2], sides[3]
+    raise ValueError(f"{operation}: padding must have 1, 2 or 4 numbers, got {padding!r}")
+
+
+def parse_fill(operation: str, fill_value: Any) -> int | tuple[int, int, int]:
+    """A grey value or three colour values within [0, 255]."""
+    values = (fill_value,) if isinstance(fill_value, int) else fill_value
+    if not isinstance(values, tuple) or len(values) not in (1, 3) or any(not isinstance(v, int) for v in values):
+        raise TypeError(f"{operation}: fill_value must be an integer or a tuple of three, got {fill_value!r}")
+    if any(not 0 <= v <= 255 for v in values):
+        raise ValueError(f"{operation}: fill_value must be within [0, 255], got {fill_value!r}")
+    return values[0] if len(values) == 1 else (values[0], values[1], values[2])
+
+
+def check_border(operation: str, padding_mode: Any) -> Border:
+    """A Border; TypeError otherwise."""
+    if not isinstance(padding_mode, Border):
+        raise TypeError(
+            f"{operation}: padding_mode must be a Border, got {padding_mode!r} of type {type(padding_mode).__name__}"
+        )
+    return padding_mode
+
+
+def _pillow(operation: str) -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(
+            f"{operation}: reading and writing image files needs Pillow; pip install 'mycel[image]'"
+        ) from error
+    return Image
+
+
+def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode = ImageReadMode.COLOR) -> Array:
+    """The pixels, uint8 [H, W, C], of an image file's content; ValueError where it is no image."""
+    image_module = _pillow(operation)
+    try:
+        with image_module.open(io.BytesIO(content)) as picture:
+            if mode is ImageReadMode.COLOR:
+                picture = picture.convert("RGB")
+            elif mode is ImageReadMode.GRAYSCALE:
+                picture = picture.convert("L")
+            pixels = np.array(picture)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ValueError(
+            f"{operation}: the {len(content)} bytes are not an image that Pillow can read: {error}"
+        ) from error
+    return pixels if pixels.ndim == 3 else pixels[..., None]
+
+
+def read_file(filename: str) -> Array:
+    """The bytes of a file, uint8 [N]."""
+    with open(filename, "rb") as handle:
+        return np.frombuffer(bytearray(handle.read()), np.uint8)
+
+
+def write_file(filename: str, data: Any) -> None:
+    """Write bytes, uint8 [N], to a file."""
+    array = as_array(data)
+    if array.ndim != 1 or array.dtype != np.uint8:
+        raise TypeError(f"write_file: expected uint8 of one axis, got {array.dtype} of shape {array.shape}")
+    with open(filename, "wb") as handle:
+        handle.write(array.tobytes())
+
+
+def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> Array:
+    """The pixels of an image file, uint8 [H, W, C]."""
+    with open(filename, "rb") as handle:
+        return decode_image(handle.read(), f"read_image: {os.fspath(filename)}", mode)
+
+
+def _encode(operation: str, image: Any, form: str, **options: Any) -> Array:
+    array = as_array(image)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3):
+        raise TypeError(f"{operation}: expected uint8 [H, W], [H, W, 1] or [H, W, 3], got {array.dtype} {array.shape}")
+    buffer = io.BytesIO()
+    _pillow(operation).fromarray(array).save(buffer, form, **options)
+    return np.frombuffer(bytearray(buffer.getvalue()), np.uint8)
+
+
+def encode_jpeg(image: Any, quality: int = 75) -> Array:
+    """The content of a JPEG file, uint8 [N], for an image of one or three channels; `quality` is within [1, 100]."""
+    if not 1 <= quality <= 100:
+        raise ValueError(f"encode_jpeg: quality must be within [1, 100], got {quality}")
+    return _encode("encode_jpeg", image, "JPEG", quality=quality)
+
+
+def encode_png(image: Any, compression_level: int = 6) -> Array:
+    """The content of a PNG file, uint8 [N], for an image of one or three channels; the level is within [0, 9].
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> pixels = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    >>> bool((vision.Decode()(vision.encode_png(pixels)) == pixels).all())
+    True
+    """
+    if not 0 <= compression_level <= 9:
+        raise ValueError(f"encode_png: compression_level must be within [0, 9], got {compression_level}")
+    return _encode("encode_png", image, "PNG", compress_level=compression_level)
+
+
+def write_jpeg(filename: str, image: Any, quality: int = 75) -> None:
+    """Write an image as a JPEG file."""
+    write_file(filename, encode_jpeg(image, quality))
+
+
+def write_png(filename: str, image: Any, compression_level: int = 6) -> None:
+    """Write an image as a PNG file."""
+    write_file(filename, encode_png(image, compression_level))
+
+
+def _image_shape(operation: str, image: Any) -> Sequence[int]:
+    shape = as_array(image).shape
+    if len(shape) not in (2, 3):
+        raise ValueError(f"{operation}: expected an image [H, W] or [H, W, C], got shape {shape}")
+    return shape
+
+
+def get_image_size(image: Any) -> list[int]:
+    """[height, width] of an image."""
+    return list(_image_shape("get_image_size", image)[:2])
+
+
+def get_image_num_channels(image: Any) -> int:
+    """The number of channels of an image."""
+    shape = _image_shape("get_image_num_channels", image)
+    return shape[2] if len(shape) == 3 else 1
