@@ -1,6 +1,6 @@
 """The primitives, one record each, and their registry; importing the package fills it."""
 
-from mycel.prims import conv, elementwise, index, linalg, reduce, shape, window
+from mycel.prims import conv, elementwise, index, linalg, ordered, random, reduce, shape, window
 from mycel.prims.base import REGISTRY, Primitive
 
-__all__ = ["REGISTRY", "Primitive", "conv", "elementwise", "index", "linalg", "reduce", "shape", "window"]
+__all__ = ["REGISTRY", "Primitive", "conv", "elementwise", "index", "linalg", "ordered", "random", "reduce", "shape", "window"]

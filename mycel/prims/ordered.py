@@ -1,0 +1,226 @@
+"""Primitives along an axis whose order matters: sorting, running sums, products and extremes, and binary search.
+
+Sorting is stable in both directions and puts NaN last. Running extremes pass NaN on. Running sums and products of 16-bit floats
+accumulate in float32; integers wrap.
+
+The cotangent of cumprod needs the products without one factor. With y = cumprod(x), D = the sum of ct_j y_j over j >= i, and z the first zero of
+x, they are y_j / x_i before z, so dx_i = D_i / x_i there; at z itself they are the products of x with that zero
+replaced by 1; behind z each holds the zero, so dx_i = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.dtype import int32
+from mycel.errors import ShapeError
+from mycel.ir.dims import DimLike
+from mycel.ir.graph import Node
+from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import reduce as R
+from mycel.prims import shape as S
+from mycel.prims.base import Primitive, Sample, need_kind, register, same_dtype
+from mycel.prims.conv import _differs
+
+__all__ = ["cummax", "cummin", "cumprod", "cumsum", "search_sorted", "sort"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _need_axis(name: str, axis: int, x: TensorType) -> None:
+    if not 0 <= axis < x.rank:
+        raise ShapeError(f"{name}: axis {axis} is not an axis of {x}")
+
+
+def _comparable(x: Any) -> Any:
+    """The same order in a type that NumPy sorts with NaN last."""
+    return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
+
+
+# Sorting.
+
+
+def _sort_infer(x: TensorType, *, axis: int, descending: bool) -> tuple[TensorType, TensorType]:
+    need_kind("sort", "fiub", x)
+    _need_axis("sort", axis, x)
+    return x, x.with_dtype(int32)
+
+
+def _sort_reference(x: Any, *, axis: int, descending: bool) -> tuple[Array, Array]:
+    key = _comparable(x)
+    if descending:
+        # Order is reversed by the value, not by the position, so that equal elements keep theirs.
+        key = -key if key.dtype.kind == "f" else np.invert(key)
+    order = np.argsort(key, axis=axis, kind="stable")
+    return np.take_along_axis(x, order, axis), order.astype(np.int32)
+
+
+def _sort_vjp(ct: Any, out: Any, x: Node, *, axis: int, descending: bool) -> tuple[Optional[Node]]:
+    if ct[0] is None or not x.dtype.is_differentiable:
+        return (None,)
+    return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add"),)
+
+
+def _sort_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, descending: bool) -> Any:
+    return sort(S.move_axis(values[0], axes[0], 0), axis=axis + 1, descending=descending), (0, 0)
+
+
+# Running reductions.
+
+
+def _along(function: Callable[[Any, int], Any]) -> Callable[..., Any]:
+    def run(x: Any, *, axis: int, reverse: bool) -> Any:
+        wide = _comparable(x)
+        with np.errstate(all="ignore"):
+            if reverse:
+                return np.flip(function(np.flip(wide, axis), axis), axis).astype(x.dtype)
+            return function(wide, axis).astype(x.dtype)
+
+    return run
+
+
+def _cumsum_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
+    return (cumsum(ct, axis=axis, reverse=not reverse) if x.dtype.is_differentiable else None,)
+
+
+def _cumprod_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
+    if not x.dtype.is_differentiable:
+        return (None,)
+    zero = E.eq(x, 0)
+    zeros = cumsum(E.cast(zero, dtype=int32), axis=axis, reverse=reverse)
+    first = E.logical_and(zero, E.eq(zeros, 1))
+    without = cumprod(E.select(first, 1, x), axis=axis, reverse=reverse)
+    before = E.div(cumsum(E.mul(ct, out), axis=axis, reverse=not reverse), E.select(zero, 1, x))
+    at_first = cumsum(E.mul(ct, without), axis=axis, reverse=not reverse)
+    return (E.select(E.eq(zeros, 0), before, E.select(first, at_first, 0)),)
+
+
+def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
+    if not x.dtype.is_differentiable:
+        return (None,)
+    position = S.iota(shape=tuple(x.shape), axis=axis, dtype=int32)
+    reached = E.logical_or(E.eq(x, out), E.is_nan(x))
+    if reverse:
+        source = cummin(E.select(reached, position, np.iinfo(np.int32).max), axis=axis, reverse=True)
+    else:
+        source = cummax(E.select(reached, position, 0), axis=axis, reverse=False)
+    return (I.put_along(S.full(x.shape, 0, x.dtype), source, ct, axis=axis, mode="add"),)
+
+
+def _running(name: str, function: Any, vjp: Any, kinds: str, doc: str) -> Primitive:
+    def infer(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
+        need_kind(name, kinds, x)
+        _need_axis(name, axis, x)
+        return x
+
+    def batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, reverse: bool) -> tuple[Node, int]:
+        return primitive(S.move_axis(values[0], axes[0], 0), axis=axis + 1, reverse=reverse), 0
+
+    shapes = (((2, 5), 1), ((4, 3), 0), ((2, 3, 2), 1), ((0,), 0), ((1, 1), 0))
+    samples = [Sample((s,), {"axis": a, "reverse": r}) for s, a in shapes for r in (False, True)]
+    primitive = Primitive(name, infer, _along(function), vjp, batch, None, tuple(samples), E.NUMBERS, doc=doc)
+    return register(primitive)
+
+
+# Binary search.
+
+
+def _search_infer(sorted_: TensorType, values: TensorType, *, side: str) -> TensorType:
+    if side not in ("left", "right"):
+        raise ValueError(f"search_sorted: side must be 'left' or 'right', not {side!r}")
+    same_dtype("search_sorted", sorted_, values)
+    need_kind("search_sorted", "fiu", values)
+    leads = sorted_.shape[:-1], values.shape[:-1]
+    if sorted_.rank < 1 or sorted_.rank != values.rank or any(_differs(a, b) for a, b in zip(*leads)):
+        raise ShapeError(
+            f"search_sorted: the sorted rows {sorted_} and the values {values} must agree except in their last axis"
+        )
+    return tensor_type(values.shape, int32)
+
+
+def _search_reference(sorted_: Any, values: Any, *, side: str) -> Array:
+    rows, wanted = _comparable(sorted_), _comparable(values)
+    result = np.zeros(values.shape, np.int32)
+    for lead in np.ndindex(values.shape[:-1]):
+        result[lead] = np.searchsorted(rows[lead], wanted[lead], side)
+    return result
+
+
+def _search_expand(sorted_: Node, values: Node, *, side: str) -> Node:
+    rank = values.type.rank
+    row = S.reshape(sorted_, (*sorted_.shape[:-1], 1, sorted_.shape[-1]))
+    value = S.reshape(values, (*values.shape, 1))
+    before = E.lt(row, value) if side == "left" else E.le(row, value)
+    if values.dtype.is_floating:
+        beyond = E.is_nan(value)
+        if side == "left":
+            beyond = E.logical_and(beyond, E.logical_not(E.is_nan(row)))
+        before = E.logical_or(before, beyond)
+    return R.reduce_sum(E.cast(before, dtype=int32), axes=(rank,), keepdims=False)  # type: ignore[no-any-return]
+
+
+def _search_batch(size: DimLike, values: Sequence[Node], axes: Any, *, side: str) -> tuple[Node, int]:
+    return search_sorted(*[I._front(v, a, size) for v, a in zip(values, axes)], side=side), 0
+
+
+sort = register(
+    Primitive(
+        "sort",
+        _sort_infer,
+        _sort_reference,
+        _sort_vjp,
+        _sort_batch,
+        samples=tuple(
+            Sample((s,), {"axis": a, "descending": d})
+            for s, a in (((7,), 0), ((3, 5), 1), ((4, 3), 0), ((2, 0), 1))
+            for d in (False, True)
+        ),
+        dtypes=(*E.NUMBERS, "bool"),
+        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN last.",
+    )
+)
+cumsum = _running(
+    "cumsum", lambda x, axis: np.cumsum(x, axis, x.dtype), _cumsum_vjp, "fiu", "Running sums along an axis."
+)
+cumprod = _running(
+    "cumprod", lambda x, axis: np.cumprod(x, axis, x.dtype), _cumprod_vjp, "fiu", "Running products along an axis."
+)
+cummax = _running(
+    "cummax",
+    np.maximum.accumulate,
+    _extreme_vjp,
+    "fiu",
+    "Running maxima along an axis; the nearest of equals takes the derivative.",
+)
+cummin = _running(
+    "cummin",
+    np.minimum.accumulate,
+    _extreme_vjp,
+    "fiu",
+    "Running minima along an axis; the nearest of equals takes the derivative.",
+)
+search_sorted = register(
+    Primitive(
+        "search_sorted",
+        _search_infer,
+        _search_reference,
+        lambda ct, out, *_, **__: (None, None),
+        _search_batch,
+        _search_expand,
+        samples=tuple(
+            Sample(
+                (np.sort(np.arange(8.0) % 5).reshape(1, 8).repeat(2, 0).astype(t), (2, 3)), {"side": s}, dtypes=(t, t)
+            )
+            for s in ("left", "right")
+            for t in ("float32", "float64", "int32")
+        )
+        + (Sample(((0,), (3,)), {"side": "left"}), Sample(((1,), (4,)), {"side": "right"})),
+        dtypes=E.NUMBERS,
+        doc="For each value, the int32 position in the ascending row at which it would keep the row sorted.",
+    )
+)

@@ -1,0 +1,213 @@
+"""Random numbers as pure functions of a state: the counter-based generator Philox2x32-10.
+
+Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The state is uint64[2], a key and a counter.
+Element i of a draw (in row-major order) encrypts the 64-bit block ``counter + i`` under the key, so it depends on neither the number
+of threads nor the shape, and every function here uses one block for each element: after drawing n elements, go on with
+`advance(state, n)`. The key is first mixed by the finaliser of SplitMix64; the lower half of the result is Philox's
+32-bit key and the upper half an offset of the blocks, so that all 64 bits tell keys apart.
+
+One primitive gives the bits. The distributions are compositions, which an engine fuses with their users. None is differentiable in
+the state; `low`, `high` and the like enter by ordinary arithmetic and are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from mycel.dtype import DType, float32, float64, int32, uint32, uint64
+from mycel.errors import ShapeError
+from mycel.ir.dims import DimLike, product
+from mycel.ir.graph import Node
+from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import elementwise as E
+from mycel.prims import ordered as O
+from mycel.prims import shape as S
+from mycel.prims.base import Primitive, Sample, constant, register
+
+__all__ = ["advance", "bernoulli", "normal", "permutation", "randint", "random_bits", "seed_state", "uniform"]
+
+Shape = tuple[DimLike, ...]
+Bound = Union[float, Node]
+
+_MULTIPLIER = 0xD256D193
+_WEYL = 0x9E3779B9
+_LOW = 0xFFFFFFFF
+_ROUNDS = 10
+
+
+def seed_state(seed: int) -> np.ndarray[Any, Any]:
+    """The state that a seed (taken modulo 2**64) begins with.
+
+    >>> seed_state(7)
+    array([7, 0], dtype=uint64)
+    """
+    return np.array([seed % 2**64, 0], np.uint64)
+
+
+def _infer(state: TensorType, *, shape: Shape, dtype: DType) -> TensorType:
+    if state.dtype is not uint64 or state.rank < 1 or state.shape[-1] != 2:
+        raise ShapeError(f"random_bits: the state must be uint64[2], a key and a counter, not {state}")
+    if dtype not in (uint32, uint64):
+        raise TypeError(f"random_bits: bits come as uint32 or uint64, not {dtype.name}")
+    return tensor_type((*state.shape[:-1], *shape), dtype)
+
+
+def _reference(state: Any, *, shape: Any, dtype: DType) -> Any:
+    with np.errstate(over="ignore"):
+        key = state[..., :1].copy()
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            key = (key ^ (key >> np.uint64(shift))) * np.uint64(factor)
+        key ^= key >> np.uint64(31)
+        block = state[..., 1:] + np.arange(math.prod(shape), dtype=np.uint64) + (key & np.uint64(_LOW << 32))
+        left, right, key = block & np.uint64(_LOW), block >> np.uint64(32), key & np.uint64(_LOW)
+        for _ in range(_ROUNDS):
+            whole = left * np.uint64(_MULTIPLIER)
+            left, right = (whole >> np.uint64(32)) ^ key ^ right, whole & np.uint64(_LOW)
+            key = (key + np.uint64(_WEYL)) & np.uint64(_LOW)
+        bits = left if dtype is uint32 else (left << np.uint64(32)) | right
+    return bits.astype(dtype.numpy).reshape((*state.shape[:-1], *shape))
+
+
+def _expand(state: Node, *, shape: Shape, dtype: DType) -> Node:
+    lead, axis = tuple(state.shape[:-1]), state.type.rank - 1
+    key = S.slice_axis(state, axis, 0, 1)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        key = E.mul(E.bitwise_xor(key, E.shift_right(key, shift)), factor)
+    key = E.bitwise_xor(key, E.shift_right(key, 31))
+    counter = E.add(S.slice_axis(state, axis, 1, 2), E.bitwise_and(key, _LOW << 32))
+    block = E.add(counter, S.iota(shape=(product(shape),), axis=0, dtype=uint64))
+    left, right, key = E.bitwise_and(block, _LOW), E.shift_right(block, 32), E.bitwise_and(key, _LOW)
+    for _ in range(_ROUNDS):
+        whole = E.mul(left, _MULTIPLIER)
+        left, right = E.bitwise_xor(E.bitwise_xor(E.shift_right(whole, 32), key), right), E.bitwise_and(whole, _LOW)
+        key = E.bitwise_and(E.add(key, _WEYL), _LOW)
+    bits = left if dtype is uint32 else E.bitwise_or(E.shift_left(left, 32), right)
+    return S.reshape(bits if dtype is uint64 else E.cast(bits, dtype=dtype), (*lead, *shape))
+
+
+def _batch(size: DimLike, values: Sequence[Node], axes: Any, *, shape: Shape, dtype: DType) -> tuple[Node, int]:
+    return random_bits(S.move_axis(values[0], axes[0], 0), shape=shape, dtype=dtype), 0
+
+
+_STATES = (
+    np.array([5, 0], np.uint64),
+    np.array([2**64 - 3, 2**64 - 2], np.uint64),
+    np.array([[1, 2], [3, 2**33]], np.uint64),
+)
+
+random_bits = register(
+    Primitive(
+        "random_bits",
+        _infer,
+        _reference,
+        lambda ct, out, state, **_: (None,),
+        _batch,
+        _expand,
+        samples=tuple(
+            Sample((state,), {"shape": shape, "dtype": d}, dtypes=("uint64",))
+            for state, shape in zip((*_STATES, _STATES[0]), ((2, 3), (5,), (4,), ()))
+            for d in (uint32, uint64)
+        )
+        + (Sample((_STATES[0],), {"shape": (0, 2), "dtype": uint32}, dtypes=("uint64",)),),
+        dtypes=("uint64",),
+        doc="Uniform bits from a uint64[2] state by Philox2x32-10, one block for each element.",
+    )
+)
+
+
+def advance(state: Node, n: Union[DimLike, Node]) -> Node:
+    """The state after drawing `n` elements."""
+    count = n if isinstance(n, Node) else constant(n, uint64)
+    step = S.reshape(E.cast(count, dtype=uint64) if count.dtype is not uint64 else count, (1,))
+    return S.concat([S.slice_axis(state, 0, 0, 1), E.add(S.slice_axis(state, 0, 1, 2), step)], 0)
+
+
+# How many random bits each type's unit interval takes: its significand, so that conversion is exact and never 1.
+_PRECISION = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+def _unit(state: Node, shape: Shape, dtype: DType) -> Node:
+    """Multiples of 2**-precision in [0, 1)."""
+    if dtype.name not in _PRECISION:
+        raise TypeError(f"uniform and normal draw {', '.join(_PRECISION)}, not {dtype.name}; use randint for integers")
+    kind = uint64 if dtype is float64 else uint32
+    bits, precision = random_bits(state, shape=tuple(shape), dtype=kind), _PRECISION[dtype.name]
+    return E.mul(E.cast(E.shift_right(bits, kind.bits - precision), dtype=dtype), 2.0**-precision)  # type: ignore[no-any-return]
+
+
+def uniform(state: Node, shape: Shape, dtype: DType = float32, low: Bound = 0.0, high: Bound = 1.0) -> Node:
+    """Numbers spread evenly over [low, high); the bounds are numbers, or tensors that broadcast to `shape`.
+
+    With numbers as bounds `high` itself never comes; with tensors it may, by rounding.
+    """
+    unit = _unit(state, shape, dtype)
+    if isinstance(low, Node) or isinstance(high, Node):
+        low = low if isinstance(low, Node) else constant(low, dtype)
+        return E.add(E.mul(unit, E.sub(high, low)), low)  # type: ignore[no-any-return]
+    if (low, high) == (0.0, 1.0):
+        return unit
+    if not low < high:
+        raise ValueError(f"uniform: low {low} must be below high {high}")
+    below = float(np.nextafter(dtype.numpy.type(high), dtype.numpy.type(low)))
+    return E.minimum(E.add(E.mul(unit, high - low), low), below)  # type: ignore[no-any-return]
+
+
+def normal(state: Node, shape: Shape, dtype: DType = float32, mean: Bound = 0.0, std: Bound = 1.0) -> Node:
+    """Numbers of the normal distribution; always finite.
+
+    16- and 32-bit floats come from the two halves of a block by the transform of Box and Muller (1958), up to 6.8 standard
+    deviations; float64 from 53 bits by the inverse of erf, up to 8.2.
+    """
+    if dtype is float64:
+        bits = E.shift_right(random_bits(state, shape=tuple(shape), dtype=uint64), 12)
+        centre = E.sub(E.mul(E.cast(bits, dtype=float64), 2.0**-51), 1.0 - 2.0**-52)
+        drawn = E.mul(E.erfinv(centre), math.sqrt(2.0))
+    elif dtype.name in _PRECISION:
+        both = random_bits(state, shape=tuple(shape), dtype=uint64)
+        radius = E.add(E.mul(E.cast(E.shift_right(both, 32), dtype=float32), 2.0**-32), 2.0**-33)
+        angle = E.mul(E.cast(E.shift_right(E.bitwise_and(both, _LOW), 8), dtype=float32), 2 * math.pi * 2.0**-24)
+        drawn = E.mul(E.sqrt(E.mul(E.log(E.minimum(radius, 1.0)), -2.0)), E.cos(angle))
+        drawn = drawn if dtype is float32 else E.cast(drawn, dtype=dtype)
+    else:
+        raise TypeError(f"normal draws {', '.join(_PRECISION)}, not {dtype.name}")
+    if isinstance(std, Node) or std != 1.0:
+        drawn = E.mul(drawn, std)
+    if isinstance(mean, Node) or mean != 0.0:
+        drawn = E.add(drawn, mean)
+    return drawn  # type: ignore[no-any-return]
+
+
+def randint(state: Node, shape: Shape, low: int, high: int, dtype: DType = int32) -> Node:
+    """Integers spread evenly over low .. high - 1; 64 bits decide, so the unevenness is below (high - low) / 2**64."""
+    limits = np.iinfo(dtype.numpy) if dtype.is_integer else None
+    if limits is None:
+        raise TypeError(f"randint draws integers, not {dtype.name}")
+    if not limits.min <= low < high <= limits.max + 1:
+        raise ValueError(f"randint: [{low}, {high}) must hold a value and lie within {dtype.name}")
+    count, bits = high - low, random_bits(state, shape=tuple(shape), dtype=uint64)
+    if count <= 2**32:
+        # The upper half of the 96-bit product bits * count, without a division.
+        carried = E.shift_right(E.mul(E.bitwise_and(bits, _LOW), count), 32)
+        chosen = E.shift_right(E.add(E.mul(E.shift_right(bits, 32), count), carried), 32)
+    else:
+        chosen = bits if count == 2**64 else E.mod(bits, count)
+    # Modular arithmetic makes the shift by a negative `low` right in every type.
+    return E.cast(E.add(chosen, low % 2**64) if low else chosen, dtype=dtype)  # type: ignore[no-any-return]
+
+
+def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
+    """Booleans that are true with a probability: a number, or a floating tensor that broadcasts to `shape`."""
+    if not isinstance(probability, Node):
+        if not 0.0 <= probability <= 1.0:
+            raise ValueError(f"bernoulli: the probability {probability} is not in [0, 1]")
+        return E.lt(_unit(state, shape, float32), probability)  # type: ignore[no-any-return]
+    return E.lt(_unit(state, shape, probability.dtype), probability)  # type: ignore[no-any-return]
+
+
+def permutation(state: Node, n: DimLike) -> Node:
+    """The int32 numbers 0 .. n - 1 in random order: the order of n random 64-bit numbers."""
+    return O.sort(random_bits(state, shape=(n,), dtype=uint64), axis=0, descending=False)[1]  # type: ignore[no-any-return]
