@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--epochs", type=_positive, metavar="N", help="passes over the images (default: 15, with --data 2)"
     )
-    train.add_argument("--seed", type=_natural, metavar="N", help="seed of weights, order and shifts (default: 1)")
+    train.add_argument("--seed", type=_seed, metavar="N", help="seed of weights, order and shifts (default: 1)")
     train.add_argument("--batch-size", type=_positive, metavar="N", help="images a step (default: 32)")
     train.add_argument(
         "--out", type=Path, default=Path("mycel-demo"), metavar="DIR", help="where to write (default: %(default)s)"
@@ -81,6 +81,13 @@ def _natural(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def _seed(text: str) -> int:
+    value = _natural(text)
+    if value >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text}: must be below 2**32")
+    return value
 
 
 def _train(options: argparse.Namespace) -> int:

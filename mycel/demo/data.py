@@ -52,7 +52,7 @@ def bundled() -> DigitData:
 def mnist(folder: Path) -> DigitData:
     """MNIST from `train-images...` and `train-labels...` (plain or .gz) in `folder`.
 
-    The held-out images are those of `t10k-images...` where present, else every fifth training image.
+    The held-out images are those of `t10k-images...` where present, else a fifth of the training images, as many of each digit.
     Raises DataError if the folder or a file is missing, damaged, or not of digits.
     """
     if not folder.is_dir():
@@ -96,5 +96,5 @@ def _read(path: Path) -> NDArray[np.uint8]:
 
 
 def _split(name: str, images: NDArray[np.uint8], labels: NDArray[np.int32]) -> DigitData:
-    held_out = np.arange(len(images)) % 5 == 4
-    return DigitData(name, images[~held_out], labels[~held_out], images[held_out], labels[held_out])
+    rows, held_out = digits.stratified_split(labels)
+    return DigitData(name, images[rows], labels[rows], images[held_out], labels[held_out])

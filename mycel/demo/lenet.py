@@ -27,6 +27,11 @@ from mycel.demo.data import DigitData
 
 __all__ = ["CheckpointError", "LeNet5", "Plan", "Training"]
 
+LEARNING_RATE = 0.05
+MOMENTUM = 0.9
+WEIGHT_DECAY = 1e-4
+SHIFT = 2
+
 _LOSSES = "demo.losses"
 _PLAN = "demo.plan."
 
@@ -68,10 +73,6 @@ class Plan:
     epochs: int
     batch_size: int
     seed: int
-    learning_rate: float = 0.05
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    shift: int = 2
 
     @property
     def steps_per_epoch(self) -> int:
@@ -90,7 +91,7 @@ class Plan:
         >>> [round(rate, 4) for rate in rates]
         [0.05, 0.0427, 0.025, 0.0073]
         """
-        return [self.learning_rate * (1 + math.cos(math.pi * step / self.steps)) / 2 for step in range(self.steps)]
+        return [LEARNING_RATE * (1 + math.cos(math.pi * step / self.steps)) / 2 for step in range(self.steps)]
 
 
 class Training:
@@ -104,7 +105,7 @@ class Training:
         ms.set_seed(plan.seed)
         self.network = LeNet5()
         optimizer = nn.Momentum(
-            self.network.trainable_params(), plan.learning_rates(), plan.momentum, weight_decay=plan.weight_decay
+            self.network.trainable_params(), plan.learning_rates(), MOMENTUM, weight_decay=WEIGHT_DECAY
         )
         loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
         self._step = nn.TrainOneStepCell(nn.WithLossCell(self.network, loss), optimizer)
@@ -117,7 +118,7 @@ class Training:
         try:
             stored = ms.load_checkpoint(str(path))
         except (ValueError, TypeError, OSError) as error:
-            raise CheckpointError(f"{path}: not a whole checkpoint: {str(error).splitlines()[0]}") from error
+            raise CheckpointError(f"{path}: cannot be loaded: {str(error).splitlines()[0]}") from error
         try:
             plan = Plan(**{field.name: _number(stored.pop(_PLAN + field.name)) for field in fields(Plan)})
             losses = stored.pop(_LOSSES).asnumpy()
@@ -126,7 +127,10 @@ class Training:
         if (plan.samples, plan.fingerprint) != (len(data.train_images), data.fingerprint()):
             raise CheckpointError(f"{path}: was trained on other digits than the {data.name}; give its --data folder")
         run = cls(plan, data)
-        missing, _ = ms.load_param_into_net(run._step, stored)
+        try:
+            missing, _ = ms.load_param_into_net(run._step, stored)
+        except RuntimeError as error:
+            raise CheckpointError(f"{path}: does not fit LeNet-5: {str(error).splitlines()[0]}") from error
         if missing:
             raise CheckpointError(f"{path}: lacks the parameters {', '.join(map(str, missing))}")
         run.losses = [float(loss) for loss in losses]
@@ -176,8 +180,8 @@ class Training:
         if self._order[0] != epoch:
             self._order = epoch, np.random.default_rng([plan.seed, epoch]).permutation(plan.samples)
         chosen = self._order[1][index * plan.batch_size : (index + 1) * plan.batch_size]
-        shifts = np.random.default_rng([plan.seed, epoch, index]).integers(0, 2 * plan.shift + 1, (len(chosen), 2))
-        return _normalised(_shifted(self.data.train_images[chosen], shifts, plan.shift)), self.data.train_labels[chosen]
+        shifts = np.random.default_rng([plan.seed, epoch, index]).integers(0, 2 * SHIFT + 1, (len(chosen), 2))
+        return _normalised(_shifted(self.data.train_images[chosen], shifts, SHIFT)), self.data.train_labels[chosen]
 
 
 def _shifted(images: NDArray[np.uint8], shifts: NDArray[np.int64], margin: int) -> NDArray[np.uint8]:
