@@ -1,25 +1,70 @@
-"""Buffers: the memory behind tensors."""
+"""Buffers: the memory behind tensors, as capsules of the native runtime.
+
+A buffer made from a NumPy array can share its memory; an array made from a buffer always does, and keeps it alive.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 
+from mycel.engines.native.runtime import runtime
 from mycel.ir.types import TensorType
+
+__all__ = ["address", "copy", "empty", "from_array", "share", "to_array"]
+
+
+def empty(nbytes: int) -> Any:
+    """A new buffer of at least `nbytes`, its contents undefined."""
+    return runtime().new_buffer(nbytes)
+
+
+def address(buffer: Any) -> int:
+    """Where the buffer's memory starts."""
+    return runtime().data_address(buffer)  # type: ignore[no-any-return]
 
 
 def from_array(array: np.ndarray[Any, Any]) -> Any:
-    """A buffer with the contents of a C-contiguous array; may share its memory."""
-    return np.ascontiguousarray(array).reshape(np.shape(array))
+    """A new buffer with a copy of an array's contents."""
+    array = np.ascontiguousarray(array)
+    buffer = empty(array.nbytes)
+    if array.nbytes:
+        ctypes.memmove(address(buffer), array.__array_interface__["data"][0], array.nbytes)
+    return buffer
+
+
+def share(array: np.ndarray[Any, Any]) -> Any:
+    """A buffer that shares the memory of a writable C-contiguous array; a copy of any other."""
+    if array.flags.c_contiguous and array.flags.writeable and array.nbytes:
+        return runtime().wrap(array, array.__array_interface__["data"][0])
+    return from_array(array)
+
+
+class _Memory:
+    """What NumPy takes an array's memory from; it keeps the buffer alive."""
+
+    __slots__ = ("__array_interface__", "buffer")
+
+    def __init__(self, buffer: Any, interface: dict[str, Any]) -> None:
+        self.buffer = buffer
+        self.__array_interface__ = interface
 
 
 def to_array(buffer: Any, type: TensorType) -> np.ndarray[Any, Any]:
-    """The buffer's memory as a writable NumPy array."""
-    array: np.ndarray[Any, Any] = buffer
-    return array
+    """The buffer's memory as a writable NumPy array of a static type."""
+    kind = type.dtype.numpy
+    plain = kind.str if kind.kind != "V" else f"<u{kind.itemsize}"
+    interface = {"version": 3, "shape": type.shape, "typestr": plain, "data": (address(buffer), False)}
+    array = np.asarray(_Memory(buffer, interface))
+    return array if plain == kind.str else array.view(kind)
 
 
 def copy(buffer: Any, type: TensorType) -> Any:
     """A new buffer with the same contents."""
-    return np.array(buffer)
+    nbytes = int(type.nbytes)  # type: ignore[arg-type]
+    made = empty(nbytes)
+    if nbytes:
+        ctypes.memmove(address(made), address(buffer), nbytes)
+    return made

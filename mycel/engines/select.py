@@ -1,30 +1,36 @@
-"""Which engine runs a single primitive."""
+"""The engine that runs a primitive or a graph: functions from buffers to buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
 
-from mycel.ir.graph import Graph
-from mycel.prims.base import Primitive
+from mycel.engines import buffers
+from mycel.ir.graph import Graph, input_node
+from mycel.prims.base import Primitive, outputs_of
+
+__all__ = ["compile_graph", "compile_primitive"]
 
 
 def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Callable[..., Any]:
     """A function from buffers to a buffer (or a tuple of them) that runs one primitive."""
-    from mycel.engines.reference.evaluate import apply
-
-    def run(*buffers: Any) -> Any:
-        return apply(primitive, buffers, params)
-
-    return run
+    inputs = [input_node(t) for t in types]
+    out = outputs_of(primitive.node(*inputs, **params))
+    return compile_graph(Graph(inputs, out if isinstance(out, tuple) else (out,), primitive.name))
 
 
-def compile_graph(graph: Graph) -> Callable[..., Any]:
-    """A function from buffers to a buffer (or a tuple of them) that runs a graph."""
+def compile_graph(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Callable[..., Any]:
+    """A function from buffers to a buffer (or a tuple of them) that runs a graph.
+
+    `aliases` says which outputs may be written into which inputs' memory.
+    """
     from mycel.engines.reference.evaluate import evaluate
 
-    def run(*buffers: Any) -> Any:
-        results = evaluate(graph, buffers)
-        return results[0] if len(results) == 1 else results
+    types = graph.input_types
+
+    def run(*values: Any) -> Any:
+        arrays = [buffers.to_array(v, t) for v, t in zip(values, types)]  # type: ignore[arg-type]
+        results = [buffers.from_array(r) for r in evaluate(graph, arrays)]
+        return results[0] if len(results) == 1 else tuple(results)
 
     return run

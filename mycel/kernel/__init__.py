@@ -1,1 +1,1 @@
-"""Loop nests, the form of generated code."""
+"""Loop nests, the form in which generated code is described."""

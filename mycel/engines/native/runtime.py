@@ -1,0 +1,141 @@
+"""The runtime's Python side: built-in functions made of native code, program tables, and threads.
+
+`builtin(address)` makes a CPython function of a native fast-call entry, so that a call costs no more than one of Python's own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from typing import Any, Optional
+
+from mycel import config
+from mycel.engines.native import jit
+from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
+
+__all__ = ["Runtime", "runtime"]
+
+_PYTHON = (
+    "PyCapsule_New", "PyCapsule_GetPointer", "PyCapsule_GetContext", "PyCapsule_SetContext", "PyLong_FromVoidPtr",
+    "PyLong_AsVoidPtr", "PyLong_AsSsize_t", "PyErr_Occurred", "PyErr_NoMemory", "PyErr_SetString", "Py_IncRef", "Py_DecRef",
+    "PyTuple_New", "PyTuple_SetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "PyExc_TypeError",
+)  # fmt: skip
+_FASTCALL = 0x80
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+
+def _openmp() -> Optional[Any]:
+    """libgomp, whose thread pool oneDNN runs on too; None where it is not installed."""
+    from ctypes.util import find_library
+
+    for name in ("libgomp.so.1", find_library("gomp")):
+        if name:
+            try:
+                return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+            except OSError:
+                continue
+    return None
+
+
+_SERIAL = """
+define void @GOMP_parallel(ptr %f, ptr %data, i32 %n, i32 %flags) {
+  call void %f(ptr %data)
+  ret void
+}
+define i32 @omp_get_thread_num() {
+  ret i32 0
+}
+define i32 @omp_get_num_threads() {
+  ret i32 1
+}
+"""
+
+
+class Runtime:
+    """The linked runtime; one for the process."""
+
+    def __init__(self) -> None:
+        host = jit.machine()
+        symbols = jit.python_symbols(_PYTHON)
+        self.openmp = _openmp()
+        text = RUNTIME
+        if self.openmp is None:
+            for line in ("GOMP_parallel(ptr, ptr, i32, i32)", "omp_get_thread_num()", "omp_get_num_threads()"):
+                kind = "void" if line.startswith("GOMP") else "i32"
+                text = text.replace(f"declare {kind} @{line}\n", "")
+            text += _SERIAL
+        else:
+            for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
+                symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
+        (code,) = jit.compile_objects([text])
+        self.address = dict(zip(RUNTIME_SYMBOLS, host.link(code, RUNTIME_SYMBOLS, symbols)))
+        self._new_function = ctypes.pythonapi.PyCFunction_NewEx
+        self._new_function.restype = ctypes.py_object
+        self._new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+        self._new_capsule = ctypes.pythonapi.PyCapsule_New
+        self._new_capsule.restype = ctypes.py_object
+        self._new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        self._methods: list[_MethodDef] = []
+        self.new_buffer = self.builtin(b"new_buffer", self.address["mycel_new_buffer"], None)
+        self.wrap = self.builtin(b"wrap", self.address["mycel_wrap"], None)
+        self.data_address = self.builtin(b"address", self.address["mycel_address"], None)
+        self.trim = self.builtin(b"trim", self.address["mycel_trim"], None)
+        self._invoke = self._method(b"run", self.address["mycel_invoke"])
+        self.threads = 1
+        self.set_threads(config._context["runtime_num_threads"])
+        config.listeners.append(self._on_change)
+
+    def _method(self, name: bytes, address: int) -> _MethodDef:
+        method = _MethodDef(name, address, _FASTCALL, None)
+        self._methods.append(method)
+        return method
+
+    def builtin(self, name: bytes, address: int, owner: Any) -> Any:
+        """A Python built-in of a native fast-call function."""
+        return self._new_function(ctypes.addressof(self._method(name, address)), owner, None)
+
+    def entry(self, program: int) -> Any:
+        """The function that runs a program table: buffers in, a buffer or a tuple of them out."""
+        return self._new_function(ctypes.addressof(self._invoke), self._new_capsule(program, None, None), None)
+
+    def set_threads(self, count: int) -> None:
+        """Run on `count` threads (0: all cores), here and in the dense library."""
+        if not count:
+            count = _available_cores()
+        if self.openmp is None:
+            count = 1
+        ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(count)
+        self.threads = count
+        if self.openmp is not None:
+            from mycel.engines.native import dense
+
+            self.openmp.omp_set_num_threads(count)
+            if dense.available():
+                dense.set_num_threads(count)
+
+    def _on_change(self, options: dict[str, Any]) -> None:
+        if "runtime_num_threads" in options:
+            self.set_threads(options["runtime_num_threads"])
+
+
+def _available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_runtime: list[Runtime] = []
+_lock = threading.Lock()
+
+
+def runtime() -> Runtime:
+    """The process's runtime, linked on first use."""
+    if not _runtime:
+        with _lock:
+            if not _runtime:
+                _runtime.append(Runtime())
+    return _runtime[0]

@@ -1,0 +1,564 @@
+"""The fixed part of every native program, as LLVM IR: memory, the step machine, and the door from Python.
+
+Buffers are CPython capsules around 64-byte aligned memory. Freed blocks of a size class (four to a power of two) wait in a list
+for the next allocation; that part runs under Python's lock.
+
+A program is a table of 64-bit words (`PROGRAM` names them), built by Python. Its steps are quadruples (function, arguments, extent,
+grain): the function runs ``f(arguments, begin, end)`` over parts of [0, extent), on several threads where there are at least two grains of
+work. `relocations` are triples (address of a word, base number, offset): before a run the word becomes base + offset, where bases are the
+inputs, then the outputs, then the arena. So kernels find addresses and sizes in their argument words, and control flow is a step whose
+arguments name other step tables.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PROGRAM", "RUNTIME", "RUNTIME_SYMBOLS"]
+
+PROGRAM = (
+    "inputs", "outputs", "output_bytes", "output_alias", "relocations", "relocation_table",
+    "arena_bytes", "steps", "step_table", "heavy", "mutex",
+)  # fmt: skip
+
+RUNTIME_SYMBOLS = (
+    "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
+    "mycel_dense", "mycel_cond", "mycel_while", "mycel_fill", "mycel_trim",
+)  # fmt: skip
+
+RUNTIME = r"""
+@free_lists = internal global [256 x ptr] zeroinitializer
+@cached = internal global i64 0
+@threads = internal global i32 1
+
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare i64 @llvm.ctlz.i64(i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare ptr @PyCapsule_New(ptr, ptr, ptr)
+declare ptr @PyCapsule_GetPointer(ptr, ptr)
+declare ptr @PyCapsule_GetContext(ptr)
+declare i32 @PyCapsule_SetContext(ptr, ptr)
+declare ptr @PyLong_FromVoidPtr(ptr)
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare i64 @PyLong_AsSsize_t(ptr)
+declare ptr @PyErr_Occurred()
+declare ptr @PyErr_NoMemory()
+declare void @PyErr_SetString(ptr, ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare void @GOMP_parallel(ptr, ptr, i32, i32)
+declare i32 @omp_get_thread_num()
+declare i32 @omp_get_num_threads()
+@PyExc_TypeError = external global ptr
+@wrong_count = private constant [46 x i8] c"a compiled program got the wrong inputs count\00"
+
+define internal ptr @allocate(i64 %bytes) {
+  %small = icmp ult i64 %bytes, 64
+  %n = select i1 %small, i64 64, i64 %bytes
+  %m = sub i64 %n, 1
+  %z = call i64 @llvm.ctlz.i64(i64 %m, i1 false)
+  %l = sub i64 63, %z
+  %l2 = sub i64 %l, 2
+  %top = lshr i64 %m, %l2
+  %quarter = and i64 %top, 3
+  %l4 = shl i64 %l, 2
+  %class = add i64 %l4, %quarter
+  %q5 = add i64 %quarter, 5
+  %size = shl i64 %q5, %l2
+  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %class
+  %head = load ptr, ptr %slot
+  %none = icmp eq ptr %head, null
+  br i1 %none, label %fresh, label %reuse
+reuse:
+  %link = getelementptr i8, ptr %head, i64 8
+  %next = load ptr, ptr %link
+  store ptr %next, ptr %slot
+  %c0 = load i64, ptr @cached
+  %c1 = sub i64 %c0, %size
+  store i64 %c1, ptr @cached
+  %data0 = getelementptr i8, ptr %head, i64 64
+  ret ptr %data0
+fresh:
+  %pad = add i64 %size, 127
+  %whole = and i64 %pad, -64
+  %block = call ptr @aligned_alloc(i64 64, i64 %whole)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %out, label %ok
+ok:
+  store i64 %class, ptr %block
+  %held = getelementptr i8, ptr %block, i64 16
+  store i64 %size, ptr %held
+  %data1 = getelementptr i8, ptr %block, i64 64
+  ret ptr %data1
+out:
+  ret ptr null
+}
+
+define internal void @release(ptr %data) {
+  %block = getelementptr i8, ptr %data, i64 -64
+  %class = load i64, ptr %block
+  %held = getelementptr i8, ptr %block, i64 16
+  %size = load i64, ptr %held
+  %c0 = load i64, ptr @cached
+  %c1 = add i64 %c0, %size
+  %full = icmp ugt i64 %c1, 536870912
+  br i1 %full, label %drop, label %keep
+keep:
+  store i64 %c1, ptr @cached
+  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %class
+  %head = load ptr, ptr %slot
+  %link = getelementptr i8, ptr %block, i64 8
+  store ptr %head, ptr %link
+  store ptr %block, ptr %slot
+  ret void
+drop:
+  call void @free(ptr %block)
+  ret void
+}
+
+define ptr @mycel_trim(ptr %self, ptr %args, i64 %count) {
+entry:
+  br label %class
+class:
+  %i = phi i64 [ 0, %entry ], [ %i1, %done ]
+  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %i
+  br label %block
+block:
+  %head = load ptr, ptr %slot
+  %none = icmp eq ptr %head, null
+  br i1 %none, label %done, label %drop
+drop:
+  %link = getelementptr i8, ptr %head, i64 8
+  %next = load ptr, ptr %link
+  store ptr %next, ptr %slot
+  call void @free(ptr %head)
+  br label %block
+done:
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, 256
+  br i1 %more, label %class, label %end
+end:
+  %held = load i64, ptr @cached
+  store i64 0, ptr @cached
+  %p = inttoptr i64 %held to ptr
+  %r = call ptr @PyLong_FromVoidPtr(ptr %p)
+  ret ptr %r
+}
+
+define internal void @destroy(ptr %capsule) {
+  %owner = call ptr @PyCapsule_GetContext(ptr %capsule)
+  %data = call ptr @PyCapsule_GetPointer(ptr %capsule, ptr null)
+  %own = icmp eq ptr %owner, null
+  br i1 %own, label %mine, label %theirs
+mine:
+  call void @release(ptr %data)
+  ret void
+theirs:
+  call void @Py_DecRef(ptr %owner)
+  ret void
+}
+
+define internal ptr @new_capsule(i64 %bytes) {
+  %data = call ptr @allocate(i64 %bytes)
+  %failed = icmp eq ptr %data, null
+  br i1 %failed, label %out, label %ok
+ok:
+  %capsule = call ptr @PyCapsule_New(ptr %data, ptr null, ptr @destroy)
+  ret ptr %capsule
+out:
+  %e = call ptr @PyErr_NoMemory()
+  ret ptr null
+}
+
+define ptr @mycel_new_buffer(ptr %self, ptr %args, i64 %count) {
+  %a = load ptr, ptr %args
+  %bytes = call i64 @PyLong_AsSsize_t(ptr %a)
+  %bad = icmp slt i64 %bytes, 0
+  br i1 %bad, label %error, label %ok
+ok:
+  %capsule = call ptr @new_capsule(i64 %bytes)
+  ret ptr %capsule
+error:
+  %occurred = call ptr @PyErr_Occurred()
+  %set = icmp eq ptr %occurred, null
+  br i1 %set, label %memory, label %out
+memory:
+  %e = call ptr @PyErr_NoMemory()
+  br label %out
+out:
+  ret ptr null
+}
+
+define ptr @mycel_wrap(ptr %self, ptr %args, i64 %count) {
+  %owner = load ptr, ptr %args
+  %s1 = getelementptr ptr, ptr %args, i64 1
+  %a = load ptr, ptr %s1
+  %data = call ptr @PyLong_AsVoidPtr(ptr %a)
+  %capsule = call ptr @PyCapsule_New(ptr %data, ptr null, ptr @destroy)
+  %failed = icmp eq ptr %capsule, null
+  br i1 %failed, label %out, label %ok
+ok:
+  call void @Py_IncRef(ptr %owner)
+  %r = call i32 @PyCapsule_SetContext(ptr %capsule, ptr %owner)
+  br label %out
+out:
+  ret ptr %capsule
+}
+
+define ptr @mycel_address(ptr %self, ptr %args, i64 %count) {
+  %c = load ptr, ptr %args
+  %p = call ptr @PyCapsule_GetPointer(ptr %c, ptr null)
+  %bad = icmp eq ptr %p, null
+  br i1 %bad, label %out, label %ok
+ok:
+  %r = call ptr @PyLong_FromVoidPtr(ptr %p)
+  ret ptr %r
+out:
+  ret ptr null
+}
+
+define void @mycel_set_threads(i32 %n) {
+  store i32 %n, ptr @threads
+  ret void
+}
+
+define internal void @part(ptr %step) {
+  %t32 = call i32 @omp_get_thread_num()
+  %n32 = call i32 @omp_get_num_threads()
+  %t = zext i32 %t32 to i64
+  %n = zext i32 %n32 to i64
+  %f = load ptr, ptr %step
+  %p1 = getelementptr i64, ptr %step, i64 1
+  %args = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %step, i64 2
+  %extent = load i64, ptr %p2
+  %t1 = add i64 %t, 1
+  %b0 = mul i64 %extent, %t
+  %begin = udiv i64 %b0, %n
+  %e0 = mul i64 %extent, %t1
+  %end = udiv i64 %e0, %n
+  call void %f(ptr %args, i64 %begin, i64 %end)
+  ret void
+}
+
+define void @mycel_run(ptr %steps, i64 %count) {
+entry:
+  %empty = icmp eq i64 %count, 0
+  br i1 %empty, label %end, label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %at = shl i64 %i, 2
+  %step = getelementptr i64, ptr %steps, i64 %at
+  %f = load ptr, ptr %step
+  %p1 = getelementptr i64, ptr %step, i64 1
+  %args = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %step, i64 2
+  %extent = load i64, ptr %p2
+  %p3 = getelementptr i64, ptr %step, i64 3
+  %grain = load i64, ptr %p3
+  %serial = icmp eq i64 %grain, 0
+  br i1 %serial, label %one, label %maybe
+maybe:
+  %all32 = load i32, ptr @threads
+  %all = zext i32 %all32 to i64
+  %fit = udiv i64 %extent, %grain
+  %few = icmp ult i64 %fit, %all
+  %n = select i1 %few, i64 %fit, i64 %all
+  %many = icmp ugt i64 %n, 1
+  br i1 %many, label %several, label %one
+several:
+  %n32 = trunc i64 %n to i32
+  call void @GOMP_parallel(ptr @part, ptr %step, i32 %n32, i32 0)
+  br label %next
+one:
+  call void %f(ptr %args, i64 0, i64 %extent)
+  br label %next
+next:
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %count
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+define void @mycel_copy(ptr %args, i64 %begin, i64 %end) {
+  %to = load ptr, ptr %args
+  %p1 = getelementptr i64, ptr %args, i64 1
+  %from = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %args, i64 2
+  %bytes = load i64, ptr %p2
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  ret void
+}
+
+define void @mycel_fill(ptr %args, i64 %begin, i64 %end) {
+entry:
+  %to = load ptr, ptr %args
+  %p1 = getelementptr i64, ptr %args, i64 1
+  %bytes = load i64, ptr %p1
+  call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 %bytes, i1 false)
+  ret void
+}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; words: execute, set_handle, primitive, stream, count, exec_args, then (memory, pointer) for each
+define void @mycel_dense(ptr %args, i64 %begin, i64 %end) {
+entry:
+  %execute = load ptr, ptr %args
+  %p1 = getelementptr i64, ptr %args, i64 1
+  %set = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %args, i64 2
+  %primitive = load ptr, ptr %p2
+  %p3 = getelementptr i64, ptr %args, i64 3
+  %stream = load ptr, ptr %p3
+  %p4 = getelementptr i64, ptr %args, i64 4
+  %count = load i64, ptr %p4
+  %p5 = getelementptr i64, ptr %args, i64 5
+  %list = load ptr, ptr %p5
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %i2 = shl i64 %i, 1
+  %k = add i64 %i2, 6
+  %pm = getelementptr i64, ptr %args, i64 %k
+  %memory = load ptr, ptr %pm
+  %k1 = add i64 %k, 1
+  %pd = getelementptr i64, ptr %args, i64 %k1
+  %data = load ptr, ptr %pd
+  %r = call i32 %set(ptr %memory, ptr %data)
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %count
+  br i1 %more, label %loop, label %go
+go:
+  %n = trunc i64 %count to i32
+  %status = call i32 %execute(ptr %primitive, ptr %stream, i32 %n, ptr %list)
+  ret void
+}
+
+; words: predicate, then-steps, then-count, else-steps, else-count
+define void @mycel_cond(ptr %args, i64 %begin, i64 %end) {
+  %pred = load ptr, ptr %args
+  %v = load i8, ptr %pred
+  %truth = icmp ne i8 %v, 0
+  %base = select i1 %truth, i64 1, i64 3
+  %p = getelementptr i64, ptr %args, i64 %base
+  %steps = load ptr, ptr %p
+  %base1 = add i64 %base, 1
+  %q = getelementptr i64, ptr %args, i64 %base1
+  %count = load i64, ptr %q
+  call void @mycel_run(ptr %steps, i64 %count)
+  ret void
+}
+
+; words: predicate, test-steps, test-count, body-steps, body-count
+define void @mycel_while(ptr %args, i64 %begin, i64 %end) {
+entry:
+  %pred = load ptr, ptr %args
+  %p1 = getelementptr i64, ptr %args, i64 1
+  %test = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %args, i64 2
+  %tests = load i64, ptr %p2
+  %p3 = getelementptr i64, ptr %args, i64 3
+  %body = load ptr, ptr %p3
+  %p4 = getelementptr i64, ptr %args, i64 4
+  %bodies = load i64, ptr %p4
+  br label %check
+check:
+  call void @mycel_run(ptr %test, i64 %tests)
+  %v = load i8, ptr %pred
+  %truth = icmp ne i8 %v, 0
+  br i1 %truth, label %go, label %end0
+go:
+  call void @mycel_run(ptr %body, i64 %bodies)
+  br label %check
+end0:
+  ret void
+}
+
+define ptr @mycel_invoke(ptr %self, ptr %args, i64 %count) {
+entry:
+  %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
+  %inputs = load i64, ptr %program
+  %w1 = getelementptr i64, ptr %program, i64 1
+  %outputs = load i64, ptr %w1
+  %w2 = getelementptr i64, ptr %program, i64 2
+  %sizes = load ptr, ptr %w2
+  %w3 = getelementptr i64, ptr %program, i64 3
+  %aliases = load ptr, ptr %w3
+  %w4 = getelementptr i64, ptr %program, i64 4
+  %relocations = load i64, ptr %w4
+  %w5 = getelementptr i64, ptr %program, i64 5
+  %table = load ptr, ptr %w5
+  %w6 = getelementptr i64, ptr %program, i64 6
+  %arena_bytes = load i64, ptr %w6
+  %w7 = getelementptr i64, ptr %program, i64 7
+  %steps = load i64, ptr %w7
+  %w8 = getelementptr i64, ptr %program, i64 8
+  %step_table = load ptr, ptr %w8
+  %w9 = getelementptr i64, ptr %program, i64 9
+  %heavy = load i64, ptr %w9
+  %w10 = getelementptr i64, ptr %program, i64 10
+  %mutex = load ptr, ptr %w10
+  %same = icmp eq i64 %count, %inputs
+  br i1 %same, label %prepare, label %wrong
+wrong:
+  %kind = load ptr, ptr @PyExc_TypeError
+  call void @PyErr_SetString(ptr %kind, ptr @wrong_count)
+  ret ptr null
+prepare:
+  %io = add i64 %inputs, %outputs
+  %total = add i64 %io, 1
+  %bases = alloca ptr, i64 %total
+  %results = alloca ptr, i64 %outputs
+  %no_inputs = icmp eq i64 %inputs, 0
+  br i1 %no_inputs, label %make, label %input
+input:
+  %i = phi i64 [ 0, %prepare ], [ %i1, %got ]
+  %ai = getelementptr ptr, ptr %args, i64 %i
+  %capsule = load ptr, ptr %ai
+  %data = call ptr @PyCapsule_GetPointer(ptr %capsule, ptr null)
+  %bad = icmp eq ptr %data, null
+  br i1 %bad, label %fail, label %got
+got:
+  %bi = getelementptr ptr, ptr %bases, i64 %i
+  store ptr %data, ptr %bi
+  %i1 = add i64 %i, 1
+  %more_in = icmp ult i64 %i1, %inputs
+  br i1 %more_in, label %input, label %make
+fail:
+  ret ptr null
+make:
+  %no_outputs = icmp eq i64 %outputs, 0
+  br i1 %no_outputs, label %arena, label %output
+output:
+  %o = phi i64 [ 0, %make ], [ %o1, %placed ]
+  %pa = getelementptr i64, ptr %aliases, i64 %o
+  %alias = load i64, ptr %pa
+  %new = icmp slt i64 %alias, 0
+  br i1 %new, label %create, label %share
+share:
+  %as = getelementptr ptr, ptr %args, i64 %alias
+  %shared = load ptr, ptr %as
+  call void @Py_IncRef(ptr %shared)
+  br label %placed
+create:
+  %ps = getelementptr i64, ptr %sizes, i64 %o
+  %bytes = load i64, ptr %ps
+  %created = call ptr @new_capsule(i64 %bytes)
+  %no_memory = icmp eq ptr %created, null
+  br i1 %no_memory, label %undo, label %placed
+placed:
+  %result = phi ptr [ %shared, %share ], [ %created, %create ]
+  %pr = getelementptr ptr, ptr %results, i64 %o
+  store ptr %result, ptr %pr
+  %odata = call ptr @PyCapsule_GetPointer(ptr %result, ptr null)
+  %ob = add i64 %inputs, %o
+  %pb = getelementptr ptr, ptr %bases, i64 %ob
+  store ptr %odata, ptr %pb
+  %o1 = add i64 %o, 1
+  %more_out = icmp ult i64 %o1, %outputs
+  br i1 %more_out, label %output, label %arena
+undo:
+  br label %undo_next
+undo_next:
+  %u = phi i64 [ %o, %undo ], [ %u1, %undo_one ]
+  %none_left = icmp eq i64 %u, 0
+  br i1 %none_left, label %fail, label %undo_one
+undo_one:
+  %u1 = sub i64 %u, 1
+  %pu = getelementptr ptr, ptr %results, i64 %u1
+  %ru = load ptr, ptr %pu
+  call void @Py_DecRef(ptr %ru)
+  br label %undo_next
+arena:
+  %needs = icmp ne i64 %arena_bytes, 0
+  br i1 %needs, label %take, label %ready
+take:
+  %memory = call ptr @allocate(i64 %arena_bytes)
+  %taken = icmp ne ptr %memory, null
+  br i1 %taken, label %ready, label %no_arena
+no_arena:
+  %e = call ptr @PyErr_NoMemory()
+  br label %undo_all
+undo_all:
+  br label %undo_all_next
+undo_all_next:
+  %v = phi i64 [ %outputs, %undo_all ], [ %v1, %undo_all_one ]
+  %v_end = icmp eq i64 %v, 0
+  br i1 %v_end, label %fail, label %undo_all_one
+undo_all_one:
+  %v1 = sub i64 %v, 1
+  %pv = getelementptr ptr, ptr %results, i64 %v1
+  %rv = load ptr, ptr %pv
+  call void @Py_DecRef(ptr %rv)
+  br label %undo_all_next
+ready:
+  %arena_data = phi ptr [ null, %arena ], [ %memory, %take ]
+  %pba = getelementptr ptr, ptr %bases, i64 %io
+  store ptr %arena_data, ptr %pba
+  %is_heavy = icmp ne i64 %heavy, 0
+  br i1 %is_heavy, label %unlock, label %patch
+unlock:
+  %thread = call ptr @PyEval_SaveThread()
+  %l = call i32 @pthread_mutex_lock(ptr %mutex)
+  br label %patch
+patch:
+  %state = phi ptr [ null, %ready ], [ %thread, %unlock ]
+  %no_relocations = icmp eq i64 %relocations, 0
+  br i1 %no_relocations, label %run, label %relocate
+relocate:
+  %r = phi i64 [ 0, %patch ], [ %r1, %relocate ]
+  %r3 = mul i64 %r, 3
+  %pr0 = getelementptr i64, ptr %table, i64 %r3
+  %where = load ptr, ptr %pr0
+  %r31 = add i64 %r3, 1
+  %pr1 = getelementptr i64, ptr %table, i64 %r31
+  %base = load i64, ptr %pr1
+  %r32 = add i64 %r3, 2
+  %pr2 = getelementptr i64, ptr %table, i64 %r32
+  %offset = load i64, ptr %pr2
+  %pbase = getelementptr ptr, ptr %bases, i64 %base
+  %start = load ptr, ptr %pbase
+  %target = getelementptr i8, ptr %start, i64 %offset
+  store ptr %target, ptr %where
+  %r1 = add i64 %r, 1
+  %more_r = icmp ult i64 %r1, %relocations
+  br i1 %more_r, label %relocate, label %run
+run:
+  call void @mycel_run(ptr %step_table, i64 %steps)
+  br i1 %is_heavy, label %lock, label %finish
+lock:
+  %ul = call i32 @pthread_mutex_unlock(ptr %mutex)
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %finish
+finish:
+  br i1 %needs, label %give, label %answer
+give:
+  call void @release(ptr %arena_data)
+  br label %answer
+answer:
+  %single = icmp eq i64 %outputs, 1
+  br i1 %single, label %one, label %several
+one:
+  %first = load ptr, ptr %results
+  ret ptr %first
+several:
+  %tuple = call ptr @PyTuple_New(i64 %outputs)
+  br i1 %no_outputs, label %end, label %pack
+pack:
+  %k = phi i64 [ 0, %several ], [ %k1, %pack ]
+  %pk = getelementptr ptr, ptr %results, i64 %k
+  %rk = load ptr, ptr %pk
+  %ignored = call i32 @PyTuple_SetItem(ptr %tuple, i64 %k, ptr %rk)
+  %k1 = add i64 %k, 1
+  %more_k = icmp ult i64 %k1, %outputs
+  br i1 %more_k, label %pack, label %end
+end:
+  ret ptr %tuple
+}
+"""

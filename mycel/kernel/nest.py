@@ -1,0 +1,190 @@
+"""Loop nests over strided memory: what fusion builds and an engine turns into code.
+
+A nest has loops, each parallel (its iterations are independent), reducing, or sequential, and statements over scalar expressions. Positions
+are affine in the loop variables. An expression is a DAG of `Expr` that are unique by structure, so that equal work is done once:
+
+    load      a buffer at an `Access`, or `default` where a guard fails
+    const     a literal
+    index     an affine position as a number
+    op        a primitive by name on operands of given element types
+    reduced   the result of a `Reduce` statement
+
+`Reduce` joins the values of an expression over all reducing loops; `Store` writes one, for every iteration ("full") or once for each setting of
+the other loops ("row"). Statements that use a reduced value run after the loops that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from mycel.dtype import DType
+
+__all__ = ["Access", "Affine", "Buffer", "Expr", "Loop", "Nest", "Reduce", "Store", "affine"]
+
+
+class Affine:
+    """``const + sum(coefficient * loop)``, loops named by small ints."""
+
+    __slots__ = ("terms", "const")
+
+    def __init__(self, terms: tuple[tuple[int, int], ...], const: int) -> None:
+        self.terms, self.const = terms, const
+
+    def __add__(self, other: Affine) -> Affine:
+        if not other.terms and not other.const:
+            return self
+        merged = dict(self.terms)
+        for loop, c in other.terms:
+            merged[loop] = merged.get(loop, 0) + c
+        return Affine(tuple(sorted((k, c) for k, c in merged.items() if c)), self.const + other.const)
+
+    def scale(self, factor: int) -> Affine:
+        if factor == 0:
+            return ZERO
+        return Affine(tuple((k, c * factor) for k, c in self.terms), self.const * factor)
+
+    def shift(self, amount: int) -> Affine:
+        return Affine(self.terms, self.const + amount) if amount else self
+
+    def coefficient(self, loop: int) -> int:
+        for k, c in self.terms:
+            if k == loop:
+                return c
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Affine) and self.terms == other.terms and self.const == other.const
+
+    def __hash__(self) -> int:
+        return hash((self.terms, self.const))
+
+    def __repr__(self) -> str:
+        return " + ".join([f"{c}*i{k}" for k, c in self.terms] + [str(self.const)])
+
+
+ZERO = Affine((), 0)
+
+
+def affine(loop: int) -> Affine:
+    """The position of one loop."""
+    return Affine(((loop, 1),), 0)
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Memory that nests read and write: `size` elements of a type; the planner fills in where it lies."""
+
+    dtype: DType
+    size: int
+    name: str = ""
+    place: Any = None
+
+
+Guard = tuple[Affine, int]
+
+
+@dataclass(frozen=True)
+class Access:
+    """Element ``offset + sum(dynamic index * stride)`` of a buffer; reads only where every guard ``0 <= position < size`` holds.
+
+    `dynamic` holds (integer expression, stride, size); an index outside [0, size) counts as a failing guard.
+    """
+
+    buffer: Buffer
+    offset: Affine
+    guards: tuple[Guard, ...] = ()
+    dynamic: tuple[tuple[Expr, int, int], ...] = ()
+
+
+class Expr:
+    """A scalar expression; make one with the functions of `Builder`."""
+
+    __slots__ = ("kind", "dtype", "args", "data", "__weakref__")
+
+    def __init__(self, kind: str, dtype: DType, args: tuple[Expr, ...], data: Any) -> None:
+        self.kind, self.dtype, self.args, self.data = kind, dtype, args, data
+
+    def __repr__(self) -> str:
+        return f"{self.kind}:{self.data}({', '.join(map(repr, self.args))})"
+
+
+@dataclass
+class Loop:
+    """A loop of `extent` iterations; kind 'p' parallel, 'r' reducing, 's' sequential; small fixed ones may be unrolled."""
+
+    extent: int
+    kind: str
+    unroll: bool = False
+
+
+@dataclass(eq=False)
+class Reduce:
+    """Join `value` over the reducing loops: kind sum, prod, max, min, any, all, argmax or argmin (of the index `position`)."""
+
+    kind: str
+    value: Expr
+    result: Expr = None  # type: ignore[assignment]
+    position: Optional[Affine] = None
+
+
+@dataclass(eq=False)
+class Store:
+    """Write `value` to `target`; mode 'set', or 'add' to what is there."""
+
+    target: Access
+    value: Expr
+    full: bool
+    mode: str = "set"
+
+
+@dataclass
+class Nest:
+    """Loops, outermost first, and statements. The last loop is the one whose iterations become vector lanes."""
+
+    loops: list[Loop]
+    reduces: list[Reduce] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+    name: str = "kernel"
+    order: tuple[int, ...] = ()
+    scalar: bool = False
+
+
+class Builder:
+    """Makes expressions, one object for each distinct structure."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Expr] = {}
+
+    def _make(self, kind: str, dtype: DType, args: tuple[Expr, ...], data: Any) -> Expr:
+        key = (kind, dtype, tuple(map(id, args)), data)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Expr(kind, dtype, args, data)
+        return found
+
+    def load(self, access: Access, default: Any = 0) -> Expr:
+        return self._make("load", access.buffer.dtype, tuple(d[0] for d in access.dynamic), (access, default))
+
+    def const(self, value: Any, dtype: DType) -> Expr:
+        return self._make("const", dtype, (), (value, str(value)))
+
+    def index(self, position: Affine, dtype: DType) -> Expr:
+        return self._make("index", dtype, (), position)
+
+    def guard(self, guards: Iterable[Guard], dtype: DType) -> Expr:
+        return self._make("guard", dtype, (), tuple(guards))
+
+    def op(self, name: str, dtype: DType, *args: Expr) -> Expr:
+        return self._make("op", dtype, args, name)
+
+    def reduce(self, kind: str, value: Expr, dtype: DType, position: Optional[Affine] = None) -> Reduce:
+        statement = Reduce(kind, value, position=position)
+        statement.result = Expr("reduced", dtype, (value,), statement)
+        return statement
+
+
+def strides_of(access: Access, loops: Iterable[int]) -> tuple[int, ...]:
+    """An access's step for each loop."""
+    return tuple(access.offset.coefficient(k) for k in loops)
