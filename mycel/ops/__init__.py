@@ -1,1 +1,6 @@
 """Operations on tensors, composed of primitives."""
+
+from __future__ import annotations
+
+from mycel.ops.creation import *  # noqa: F403
+from mycel.ops.linalg import *  # noqa: F403

@@ -1,0 +1,205 @@
+"""How the functions of `mycel.ops` read their arguments: operands, element types, axes and sizes.
+
+Everything here looks at types alone, so that it works while a function is being staged. Sizes may be symbolic dimensions.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, TypeVar, Union
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.dtype import DType
+from mycel.errors import ShapeError
+from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.base import Primitive, normalize_axis
+from mycel.tensor import Tensor, as_tensor, cast, scalar
+from mycel.tensor import pair as _pair
+
+__all__ = [
+    "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",
+    "operand", "operands", "reshaped", "select", "shape_of", "take_slice", "whole", "wide",
+]  # fmt: skip
+
+Axis = Union[None, int, Sequence[int]]
+Shape = tuple[Any, ...]
+apply = eager.apply
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
+    """`value` as a tensor; TypeError for what is neither a tensor, a number nor an array."""
+    if isinstance(value, Tensor):
+        return value if dtype is None or value.dtype is dtype else cast(value, dtype)
+    if isinstance(value, (bool, int, float, complex, np.ndarray, np.generic, list, tuple, Dim)):
+        return as_tensor(value, dtype)
+    raise TypeError(f"{name}: expected a tensor or a number, not {type(value).__name__}")
+
+
+def floating(name: str, value: Any) -> Tensor:
+    """An operand of a function of real numbers: booleans and integers become float32."""
+    x = operand(name, value)
+    return cast(x, D.float32) if x.dtype.kind in "iub" else x
+
+
+def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two operands in their common type; TypeError where one is neither tensor, number nor array."""
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        x = operand(name, x)
+    found = None if x is None or y is None else _pair(x, y)
+    if found is None:
+        bad = y if isinstance(x, Tensor) else x
+        raise TypeError(f"{name}: expected tensors or numbers, not {type(bad).__name__}")
+    return found
+
+
+def wide(x: Tensor) -> Tensor:
+    """16-bit floats in float32, in which sums and exponentials keep their digits; others as they are."""
+    return cast(x, D.float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x
+
+
+def constant_like(value: Any, x: Tensor) -> Tensor:
+    """A number, or a symbolic size, as a tensor of no dimensions of the type of `x`."""
+    if isinstance(value, Dim):
+        return as_tensor(value, x.dtype)
+    if isinstance(value, np.generic):
+        value = value.item()
+    return scalar(value, x.dtype)
+
+
+def select(condition: Tensor, x: Any, y: Any) -> Tensor:
+    """`x` where the condition holds, else `y`, in their common type; for tensors and numbers."""
+    a, b = operands("where", x, y)
+    return apply(E._SELECT, condition, a, b)  # type: ignore[no-any-return]
+
+
+def axis_of(name: str, axis: Any, rank: int) -> int:
+    """One axis counted from the front; ShapeError where it is out of range."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: axis must be an int, not {type(axis).__name__}") from None
+    if not -rank <= number < rank:
+        raise ShapeError(f"{name}: axis {number} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})")
+    return normalize_axis(number, rank)
+
+
+def all_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes of a reduction, sorted; None and the empty tuple stand for all of them."""
+    if axis is None or (isinstance(axis, (tuple, list)) and not axis):
+        return tuple(range(rank))
+    if isinstance(axis, Tensor):
+        axis = axis.tolist()
+    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    if rank == 0 and all(a in (0, -1) for a in given):
+        return ()
+    found = sorted(axis_of(name, a, rank) for a in given)
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{name}: axis {given} names a dimension twice")
+    return tuple(found)
+
+
+def shape_of(name: str, shape: Any) -> Shape:
+    """A shape from an int, a sequence of sizes, or a tensor of them."""
+    if isinstance(shape, Tensor):
+        shape = shape.tolist()
+    if isinstance(shape, (int, np.integer, Dim)):
+        shape = (shape,)
+    if not isinstance(shape, (tuple, list)):
+        raise TypeError(f"{name}: a shape is an int or a sequence of ints, not {type(shape).__name__}")
+    return tuple([size_of(name, d) for d in shape])
+
+
+def size_of(name: str, size: Any) -> DimLike:
+    """One size; TypeError where it is not a whole number."""
+    if isinstance(size, Dim):
+        return size
+    if isinstance(size, bool):
+        raise TypeError(f"{name}: sizes are ints, not bool")
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise TypeError(f"{name}: sizes are ints, not {type(size).__name__}") from None
+
+
+def check_sizes(name: str, shape: Shape) -> Shape:
+    """`shape` itself; ValueError where a size is negative."""
+    for d in shape:
+        if isinstance(d, int) and d < 0:
+            raise ShapeError(f"{name}: sizes must not be negative, got {shape}")
+    return shape
+
+
+def certainly(condition: Callable[[], Any]) -> bool:
+    """Whether a comparison of sizes holds for certain; an open one does not."""
+    try:
+        return bool(condition())
+    except InconclusiveDimension:
+        return False
+
+
+# Movements with the short cuts that the graph's own have.
+
+
+def reshaped(x: Tensor, shape: Shape) -> Tensor:
+    """`x` under another shape, without -1."""
+    return x if x.shape == shape else apply(S.RESHAPE, x, shape=shape)
+
+
+def flat(x: Tensor) -> Tensor:
+    """All elements along one axis."""
+    return reshaped(x, (product(x.shape),))
+
+
+def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    """Axis i of the result is axis order[i] of `x`."""
+    return x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
+
+
+def move_axis(x: Tensor, source: int, target: int) -> Tensor:
+    """`x` with one axis moved; both counted from the front."""
+    order = [i for i in range(x.ndim) if i != source]
+    order.insert(target, source)
+    return permuted(x, tuple(order))
+
+
+def broadcast(x: Tensor, shape: Shape) -> Tensor:
+    """`x` repeated to `shape`."""
+    return x if x.shape == shape else apply(S.BROADCAST_TO, x, shape=shape)
+
+
+def take_slice(x: Tensor, axis: int, start: Any, stop: Any, step: int = 1) -> Tensor:
+    """`x[start:stop:step]` along one axis, with bounds inside it and a positive step."""
+    if step == 1 and start == 0 and stop == x.shape[axis]:
+        return x
+    starts, stops, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], stops[axis], steps[axis] = start, stop, step
+    return apply(S.SLICE, x, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))  # type: ignore[no-any-return]
+
+
+def whole(x: Tensor, axes: tuple[int, ...]) -> Any:
+    """How many elements a reduction over `axes` joins."""
+    return product(x.shape[a] for a in axes)
+
+
+def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
+    """The index along an axis."""
+    return apply(S.iota, shape=shape, axis=axis, dtype=dtype)  # type: ignore[no-any-return]
+
+
+def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> str:
+    """`value` itself; ValueError where it is not one of the words allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name}: {parameter} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+    return value  # type: ignore[no-any-return]
+
+
+def run(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
+    """`apply` for a primitive of one result."""
+    return apply(primitive, *inputs, **params)  # type: ignore[no-any-return]

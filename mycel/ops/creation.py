@@ -1,0 +1,295 @@
+"""Tensors made of nothing: constant fills, ranges, grids, triangles of ones, one-hot codes.
+
+Whole-number ranges are the `iota` primitive, so that they may have symbolic lengths and fuse into what uses them; floating ranges are
+computed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.dtype import DType
+from mycel.errors import ShapeError
+from mycel.ir.dims import Dim
+from mycel.ops._operands import (
+    axis_of, broadcast, check_sizes, constant_like, iota, operand, reshaped, run, select, shape_of, size_of,
+)  # fmt: skip
+from mycel.prims import elementwise as E
+from mycel.tensor import Tensor, as_tensor, cast
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "fill", "fills", "full", "full_like", "linspace", "logspace", "one_hot", "ones", "ones_like",
+    "range", "tril_indices", "triu_indices", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def _filled(shape: tuple[Any, ...], value: Any, dtype: DType) -> Tensor:
+    # A tensor of no dimensions is made anew: the shared scalars must never be written to.
+    return broadcast(constant_like(value, Tensor(0, dtype)), shape) if shape else Tensor(value, dtype)
+
+
+def zeros(size: Any, dtype: Any = None) -> Tensor:
+    """A tensor of zeros of shape `size` and type `dtype` (float32); ValueError for negative sizes.
+
+    >>> import mycel as ms
+    >>> ms.ops.zeros((2, 3)).shape
+    (2, 3)
+    """
+    return _filled(check_sizes("zeros", shape_of("zeros", size)), 0, D.from_any(dtype or D.float32))
+
+
+def ones(shape: Any, dtype: Any = None) -> Tensor:
+    """A tensor of ones of shape `shape` and type `dtype` (float32); ValueError for negative sizes.
+
+    >>> import mycel as ms
+    >>> ms.ops.ones(2, ms.int32).tolist()
+    [1, 1]
+    """
+    return _filled(check_sizes("ones", shape_of("ones", shape)), 1, D.from_any(dtype or D.float32))
+
+
+def empty(size: Any, dtype: Any = None) -> Tensor:
+    """A tensor whose values are not specified (zeros here), of shape `size` and type `dtype` (float32).
+
+    >>> import mycel as ms
+    >>> ms.ops.empty((2, 1)).shape
+    (2, 1)
+    """
+    return zeros(size, dtype)
+
+
+def _likes(name: str, input: Any) -> Tensor:
+    return operand(name, input)
+
+
+def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
+    """Zeros of the shape of `input`, and of its type unless `dtype` is given.
+
+    >>> import mycel as ms
+    >>> ms.ops.zeros_like(ms.Tensor([1.0, 2.0])).tolist()
+    [0.0, 0.0]
+    """
+    x = _likes("zeros_like", input)
+    return _filled(x.shape, 0, x.dtype if dtype is None else D.from_any(dtype))
+
+
+def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
+    """Ones of the shape of `input`, and of its type unless `dtype` is given.
+
+    >>> import mycel as ms
+    >>> ms.ops.ones_like(ms.Tensor([1.0, 2.0])).tolist()
+    [1.0, 1.0]
+    """
+    x = _likes("ones_like", input)
+    return _filled(x.shape, 1, x.dtype if dtype is None else D.from_any(dtype))
+
+
+def empty_like(input: Any, *, dtype: Any = None) -> Tensor:
+    """A tensor of the shape of `input` whose values are not specified (zeros here).
+
+    >>> import mycel as ms
+    >>> ms.ops.empty_like(ms.Tensor([1, 2])).shape
+    (2,)
+    """
+    return zeros_like(input, dtype=dtype)
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """`fill_value` (a number or a tensor of one element) at every place of shape `size`, in its own type unless `dtype` is given.
+
+    >>> import mycel as ms
+    >>> ms.ops.full((2,), 7.0)
+    Tensor(shape=[2], dtype=Float32, value=
+    [7., 7.])
+    """
+    shape = check_sizes("full", shape_of("full", size))
+    if isinstance(fill_value, Tensor):
+        if fill_value.size != 1:
+            raise ValueError(f"full: fill_value must be a number or a tensor of one element, not of shape {fill_value.shape}")
+        value = cast(fill_value, D.from_any(dtype or fill_value.dtype))
+        return broadcast(run(E.identity, reshaped(value, ())), shape)
+    if not isinstance(fill_value, (bool, int, float, complex, np.generic, Dim)):
+        raise TypeError(f"full: fill_value must be a number, not {type(fill_value).__name__}")
+    return _filled(shape, fill_value, D.from_any(dtype) if dtype is not None else as_tensor(fill_value).dtype)
+
+
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """`fill_value` in the shape of `input`, and in its type unless `dtype` is given.
+
+    >>> import mycel as ms
+    >>> ms.ops.full_like(ms.Tensor([1, 2]), 5).tolist()
+    [5, 5]
+    """
+    x = _likes("full_like", input)
+    return full(x.shape, fill_value, dtype=dtype or x.dtype)
+
+
+def fill(type: Any, shape: Any, value: Any) -> Tensor:
+    """`value` at every place of `shape`, in the element type `type`.
+
+    >>> import mycel as ms
+    >>> ms.ops.fill(ms.int32, (2,), 3).tolist()
+    [3, 3]
+    """
+    return full(shape, value, dtype=type)
+
+
+def fills(x: Any, value: Any) -> Tensor:
+    """`value` in the shape and type of `x`.
+
+    >>> import mycel as ms
+    >>> ms.ops.fills(ms.Tensor([1.0, 2.0]), 4).tolist()
+    [4.0, 4.0]
+    """
+    return full_like(x, value)
+
+
+def _number(name: str, value: Any) -> Any:
+    """A bound of a range: a Python number, or a symbolic size; the value of a tensor."""
+    if isinstance(value, Tensor):
+        return value.item()
+    if isinstance(value, (np.generic,)):
+        return value.item()
+    if isinstance(value, (bool, int, float, Dim)):
+        return value
+    raise TypeError(f"{name}: bounds are numbers, not {type(value).__name__}")
+
+
+def _range(name: str, start: Any, end: Any, step: Any, dtype: Optional[DType]) -> Tensor:
+    start, end, step = _number(name, start), _number(name, end), _number(name, step)
+    if not isinstance(step, Dim) and step == 0:
+        raise ValueError(f"{name}: step must not be 0")
+    if all(isinstance(v, (int, Dim)) for v in (start, end, step)):
+        length = -((start - end) // step)
+        length = max(length, 0) if isinstance(length, int) else length
+        line = iota((length,), 0, dtype if dtype is not None and dtype.is_integer else D.int64)
+        if step != 1:
+            line = run(E.mul, line, constant_like(step, line))
+        if isinstance(start, Dim) or start != 0:
+            line = run(E.add, line, constant_like(start, line))
+        return line if dtype is None else cast(line, dtype)
+    values = start + step * np.arange(max(math.ceil((end - start) / step), 0), dtype=np.float64)
+    return Tensor(values, dtype or D.float32)
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+    """The numbers from `start` up to but without `end` in steps of `step`; one argument is the end.
+
+    int64 where all three are whole numbers, else float32, unless `dtype` is given. ValueError for a step of 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.arange(1, 7, 2).tolist()
+    [1, 3, 5]
+    """
+    start, end = (0, start) if end is None else (start, end)
+    return _range("arange", start, end, step, None if dtype is None else D.from_any(dtype))
+
+
+def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
+    """The numbers from `start` up to but without `end` in steps of `step`; ValueError for more than `maxlen` of them.
+
+    >>> import mycel as ms
+    >>> ms.ops.range(0, 4, 2).tolist()
+    [0, 2]
+    """
+    result = _range("range", start, end, step, None)
+    if isinstance(result.shape[0], int) and result.shape[0] > maxlen:
+        raise ValueError(f"range: {result.shape[0]} numbers are more than maxlen, {maxlen}")
+    return result
+
+
+def linspace(start: Any, end: Any, steps: Any) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included, at equal distances; float32 for Python numbers.
+
+    `start` and `end` may be tensors of one shape; the new axis comes last. ValueError for fewer than one step.
+
+    >>> import mycel as ms
+    >>> ms.ops.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    count = size_of("linspace", steps.item() if isinstance(steps, Tensor) else steps)
+    if isinstance(count, int) and count < 1:
+        raise ValueError(f"linspace: steps must be at least 1, not {count}")
+    if not isinstance(start, Tensor) and not isinstance(end, Tensor) and isinstance(count, int):
+        return Tensor(np.linspace(start, end, count), D.float32)
+    first, last = operand("linspace", start, D.float32), operand("linspace", end, D.float32)
+    first, last = reshaped(first, (*first.shape, 1)), reshaped(last, (*last.shape, 1))
+    line = iota((count,), 0, D.float32)
+    gaps = constant_like(count - 1 if count != 1 else 1, line)
+    part = line / gaps
+    return first * (1 - part) + last * part  # type: ignore[no-any-return]
+
+
+def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D.float32) -> Tensor:
+    """`steps` numbers from ``base ** start`` to ``base ** end``, both included, at equal ratios.
+
+    >>> import mycel as ms
+    >>> ms.ops.logspace(0, 2, 3).tolist()
+    [1.0, 10.0, 100.0]
+    """
+    exponents = linspace(start, end, steps)
+    return cast(run(E.pow_, broadcast(constant_like(float(base), exponents), exponents.shape), exponents), D.from_any(dtype))
+
+
+def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
+    """An n x m matrix (n x n without `m`) with ones on the diagonal and zeros elsewhere; float32 unless `dtype` is given.
+
+    >>> import mycel as ms
+    >>> ms.ops.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    rows = size_of("eye", n)
+    shape = check_sizes("eye", (rows, rows if m is None else size_of("eye", m)))
+    return cast(run(E.eq, iota(shape, 0, D.int32), iota(shape, 1, D.int32)), D.from_any(dtype or D.float32))
+
+
+def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:
+    mask = np.triu(np.ones((row, col), bool), offset) if upper else np.tril(np.ones((row, col), bool), offset)
+    return Tensor(np.stack(np.nonzero(mask)), D.from_any(dtype))
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -> Tensor:
+    """The row and column numbers (2 x count) of the elements of a row x col matrix on and below a diagonal.
+
+    >>> import mycel as ms
+    >>> ms.ops.tril_indices(2, 2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return _triangle_indices(row, col, offset, False, dtype)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -> Tensor:
+    """The row and column numbers (2 x count) of the elements of a row x col matrix on and above a diagonal.
+
+    >>> import mycel as ms
+    >>> ms.ops.triu_indices(2, 2).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return _triangle_indices(row, col, offset, True, dtype)
+
+
+def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Tensor:
+    """`on_value` where the position along a new axis of size `depth` equals the index, `off_value` elsewhere.
+
+    Indices outside [0, depth) give only `off_value`. The result has the common type of the two values (int64 for
+    Python ints). TypeError for indices that are not integers.
+
+    >>> import mycel as ms
+    >>> ms.ops.one_hot(ms.Tensor([0, 2]), 3).tolist()
+    [[1, 0, 0], [0, 0, 1]]
+    """
+    index = operand("one_hot", indices)
+    if not index.dtype.is_integer:
+        raise TypeError(f"one_hot: indices must be integers, not {index.dtype.name}")
+    size = size_of("one_hot", depth.item() if isinstance(depth, Tensor) else depth)
+    if isinstance(size, int) and size < 0:
+        raise ShapeError(f"one_hot: depth must not be negative, got {size}")
+    place = axis_of("one_hot", axis, index.ndim + 1)
+    shape = (*index.shape[:place], 1, *index.shape[place:])
+    line = iota((size,) + (1,) * (index.ndim - place), 0, index.dtype)
+    on = on_value if isinstance(on_value, Tensor) else as_tensor(on_value)
+    return select(run(E.eq, reshaped(index, shape), line), on, off_value)

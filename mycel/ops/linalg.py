@@ -1,0 +1,384 @@
+"""Products of matrices and vectors, and what is built of them. Every product comes down to the `matmul` primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ir.dims import product
+from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run
+from mycel.prims import elementwise as E
+from mycel.prims import linalg as L
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bmm", "cross", "dense", "dot", "einsum", "ger", "inner", "kron",
+    "matmul", "matrix_power", "mm", "mv", "outer", "tensor_dot", "trace", "vecdot",
+]  # fmt: skip
+
+
+def _swap(x: Tensor) -> Tensor:
+    return permuted(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """The matrix product over the last two axes; the axes before broadcast.
+
+    A vector on the left is a row, on the right a column, and its axis is dropped from the result. Types meet in their common
+    type. ValueError where the inner sizes differ or an operand has no dimensions.
+
+    >>> import mycel as ms
+    >>> ms.ops.matmul(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])).tolist()
+    [[11.0]]
+    """
+    a, b = operands("matmul", input, other)
+    if a.ndim >= 2 and b.ndim >= 2:
+        return _product(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError(f"matmul: operands need at least 1 dimension: {a._type} @ {b._type}; use * for a scalar")
+    left = reshaped(a, (1, *a.shape)) if a.ndim == 1 else a
+    right = reshaped(b, (*b.shape, 1)) if b.ndim == 1 else b
+    out = _product(left, right)
+    shape = out.shape[:-1] if b.ndim == 1 else out.shape
+    if a.ndim == 1:
+        shape = (*shape[:-2], shape[-1]) if b.ndim > 1 else shape[:-1]
+    return reshaped(out, shape)
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    kind = a.dtype
+    if kind.kind in "bu" or (kind.kind == "i" and kind.itemsize < 4):
+        return cast(run(L.matmul, cast(a, D.int64), cast(b, D.int64)), kind)
+    return run(L.matmul, a, b)
+
+
+def _ranked(name: str, rank: int, *tensors: Tensor) -> None:
+    for t in tensors:
+        if t.ndim != rank:
+            raise ShapeError(f"{name}: operands need {rank} dimensions, not {t.ndim} ({t._type})")
+
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """The product of two matrices; ValueError for other ranks.
+
+    >>> import mycel as ms
+    >>> ms.ops.mm(ms.Tensor([[2.0]]), ms.Tensor([[3.0]])).tolist()
+    [[6.0]]
+    """
+    a, b = operands("mm", input, mat2)
+    _ranked("mm", 2, a, b)
+    return _product(a, b)
+
+
+def bmm(input_x: Any, mat2: Any) -> Tensor:
+    """The products of two equally long stacks of matrices, over the last two axes; ValueError where the stacks differ.
+
+    >>> import mycel as ms
+    >>> ms.ops.bmm(ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).tolist()
+    [[[3.0]], [[3.0]]]
+    """
+    a, b = operands("bmm", input_x, mat2)
+    if a.ndim < 3 or b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2]:
+        raise ShapeError(f"bmm: operands need at least 3 dimensions and equal leading sizes: {a._type} and {b._type}")
+    return _product(a, b)
+
+
+def mv(mat: Any, vec: Any) -> Tensor:
+    """The product of a matrix and a vector; ValueError for other ranks.
+
+    >>> import mycel as ms
+    >>> ms.ops.mv(ms.Tensor([[1.0, 2.0]]), ms.Tensor([3.0, 4.0])).tolist()
+    [11.0]
+    """
+    a, b = operands("mv", mat, vec)
+    _ranked("mv", 2, a)
+    _ranked("mv", 1, b)
+    return matmul(a, b)
+
+
+def dot(input: Any, other: Any) -> Tensor:
+    """The sum of products over the last axis of `input` and the second last (or only) of `other`.
+
+    >>> import mycel as ms
+    >>> float(ms.ops.dot(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+    11.0
+    """
+    a, b = operands("dot", input, other)
+    if a.ndim == 0 or b.ndim == 0:
+        return run(E.mul, a, b)
+    return tensor_dot(a, b, ((a.ndim - 1,), (max(b.ndim - 2, 0),)))
+
+
+def inner(input: Any, other: Any) -> Tensor:
+    """The sum of products over the last axes of both.
+
+    >>> import mycel as ms
+    >>> float(ms.ops.inner(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+    11.0
+    """
+    a, b = operands("inner", input, other)
+    if a.ndim == 0 or b.ndim == 0:
+        return run(E.mul, a, b)
+    return tensor_dot(a, b, ((a.ndim - 1,), (b.ndim - 1,)))
+
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """The products of every element of one vector with every element of another; ValueError for other ranks.
+
+    >>> import mycel as ms
+    >>> ms.ops.outer(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])).tolist()
+    [[3.0, 4.0], [6.0, 8.0]]
+    """
+    a, b = operands("outer", input, vec2)
+    _ranked("outer", 1, a, b)
+    return run(E.mul, reshaped(a, (*a.shape, 1)), b)
+
+
+def ger(input: Any, vec2: Any) -> Tensor:
+    """The same as `outer`.
+
+    >>> import mycel as ms
+    >>> ms.ops.ger(ms.Tensor([1.0]), ms.Tensor([3.0, 4.0])).tolist()
+    [[3.0, 4.0]]
+    """
+    return outer(input, vec2)
+
+
+def _axis_pair(name: str, axes: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise ShapeError(f"{name}: cannot contract {axes} axes of {a._type} and {b._type}")
+        return list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    if len(axes) != 2:
+        raise ValueError(f"{name}: axes must be an int or a pair, not {axes!r}")
+    left, right = ([v] if isinstance(v, int) else list(v) for v in axes)
+    if len(left) != len(right):
+        raise ValueError(f"{name}: {len(left)} axes of the first operand cannot meet {len(right)} of the second")
+    return [axis_of(name, v, a.ndim) for v in left], [axis_of(name, v, b.ndim) for v in right]
+
+
+def tensor_dot(x1: Any, x2: Any, axes: Union[int, Sequence[Any]]) -> Tensor:
+    """The sum of products over pairs of axes: the last of `x1` with the first of `x2`, or the two lists given.
+
+    What is left of `x1` comes before what is left of `x2`. ValueError where paired sizes differ.
+
+    >>> import mycel as ms
+    >>> ms.ops.tensor_dot(ms.ops.ones((2, 3)), ms.ops.ones((3, 4)), 1).shape
+    (2, 4)
+    """
+    a, b = operands("tensor_dot", x1, x2)
+    left, right = _axis_pair("tensor_dot", axes, a, b)
+    sizes = [a.shape[i] for i in left]
+    if sizes != [b.shape[i] for i in right]:
+        raise ShapeError(f"tensor_dot: axes {left} of {a._type} and {right} of {b._type} have different sizes")
+    kept_a = [i for i in range(a.ndim) if i not in left]
+    kept_b = [i for i in range(b.ndim) if i not in right]
+    rows, columns = [a.shape[i] for i in kept_a], [b.shape[i] for i in kept_b]
+    first = reshaped(permuted(a, (*kept_a, *left)), (product(rows), product(sizes)))
+    second = reshaped(permuted(b, (*right, *kept_b)), (product(sizes), product(columns)))
+    return reshaped(_product(first, second), (*rows, *columns))
+
+
+def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
+    """`tensor_dot` over one axis of each, for every index of the first axis, which both share.
+
+    `axes` defaults to the last of `x1` and the second last of `x2` (for a matrix its last).
+
+    >>> import mycel as ms
+    >>> ms.ops.batch_dot(ms.ops.ones((2, 3, 4)), ms.ops.ones((2, 4, 5))).shape
+    (2, 3, 5)
+    """
+    a, b = operands("batch_dot", x1, x2)
+    if a.ndim < 2 or b.ndim < 2 or a.shape[0] != b.shape[0]:
+        raise ShapeError(f"batch_dot: operands need at least 2 dimensions and one batch size: {a._type} and {b._type}")
+    if axes is None:
+        axes = (a.ndim - 1, b.ndim - 1 if b.ndim == 2 else b.ndim - 2)
+    left, right = (axes, axes) if isinstance(axes, int) else axes
+    i, j = axis_of("batch_dot", left, a.ndim), axis_of("batch_dot", right, b.ndim)
+    if i == 0 or j == 0 or a.shape[i] != b.shape[j]:
+        raise ShapeError(f"batch_dot: axis {left} of {a._type} does not meet axis {right} of {b._type}")
+    rows = [d for n, d in enumerate(a.shape) if n not in (0, i)]
+    columns = [d for n, d in enumerate(b.shape) if n not in (0, j)]
+    first = permuted(a, (0, *[n for n in range(1, a.ndim) if n != i], i))
+    second = permuted(b, (0, j, *[n for n in range(1, b.ndim) if n != j]))
+    batch, inside = a.shape[0], a.shape[i]
+    out = _product(reshaped(first, (batch, product(rows), inside)), reshaped(second, (batch, inside, product(columns))))
+    return reshaped(out, (batch, *(rows + columns or [1])))
+
+
+def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
+    """The sum of products along one axis; the others broadcast.
+
+    >>> import mycel as ms
+    >>> ms.ops.vecdot(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
+    [11.0]
+    """
+    a, b = operands("vecdot", x, y)
+    both = run(E.mul, a, b)
+    return run(R.reduce_sum, both, axes=(axis_of("vecdot", axis, both.ndim),), keepdims=False)
+
+
+def _scaled(input: Any, beta: Any, out: Tensor, alpha: Any) -> Tensor:
+    return input * beta + out * alpha  # type: ignore[no-any-return]
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)``.
+
+    >>> import mycel as ms
+    >>> ms.ops.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
+    [[4.0]]
+    """
+    return _scaled(operand("addmm", input), beta, mm(mat1, mat2), alpha)
+
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * (mat @ vec)``.
+
+    >>> import mycel as ms
+    >>> ms.ops.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
+    [4.0]
+    """
+    return _scaled(operand("addmv", input), beta, mv(mat, vec), alpha)
+
+
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * x + alpha * outer(vec1, vec2)``.
+
+    >>> import mycel as ms
+    >>> ms.ops.addr(ms.ops.ones((1, 2)), ms.ops.ones(1), ms.Tensor([2.0, 3.0])).tolist()
+    [[3.0, 4.0]]
+    """
+    return _scaled(operand("addr", x), beta, outer(vec1, vec2), alpha)
+
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``.
+
+    >>> import mycel as ms
+    >>> ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).tolist()
+    [[7.0]]
+    """
+    total = run(R.reduce_sum, bmm(batch1, batch2), axes=(0,), keepdims=False)
+    return _scaled(operand("addbmm", input), beta, total, alpha)
+
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * bmm(batch1, batch2)``.
+
+    >>> import mycel as ms
+    >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))).tolist()
+    [[[4.0]]]
+    """
+    return _scaled(operand("baddbmm", input), beta, bmm(batch1, batch2), alpha)
+
+
+def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
+    """``input @ weight.T + bias``: a fully connected layer. `weight` is (out, in), or (in,) for one output without an axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.dense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0, 4.0]]), ms.Tensor([1.0])).tolist()
+    [[12.0]]
+    """
+    x, w = operands("dense", input, weight)
+    if w.ndim not in (1, 2) or x.ndim < 1:
+        raise ShapeError(f"dense: the weight must be (out, in) or (in,), not {w._type}; the input {x._type} needs at least 1 dimension")
+    out = matmul(x, _swap(w) if w.ndim == 2 else w)
+    return out if bias is None else out + operand("dense", bias)
+
+
+def trace(input: Any) -> Tensor:
+    """The sum of the diagonal of a matrix; ValueError for other ranks.
+
+    >>> import mycel as ms
+    >>> float(ms.ops.trace(ms.Tensor([[1.0, 2.0], [3.0, 4.0]])))
+    5.0
+    """
+    x = operand("trace", input)
+    _ranked("trace", 2, x)
+    here = run(E.eq, iota(x.shape, 0, D.int32), iota(x.shape, 1, D.int32))
+    from mycel.ops._operands import select
+
+    return run(R.reduce_sum, select(here, x, 0), axes=(0, 1), keepdims=False)
+
+
+def kron(input: Any, other: Any) -> Tensor:
+    """The Kronecker product: every element of `input` times all of `other`, in blocks.
+
+    >>> import mycel as ms
+    >>> ms.ops.kron(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 10.0])).tolist()
+    [1.0, 10.0, 2.0, 20.0]
+    """
+    a, b = operands("kron", input, other)
+    rank = max(a.ndim, b.ndim)
+    rows, columns = ((1,) * (rank - t.ndim) + t.shape for t in (a, b))
+    spread_a = tuple(v for d in rows for v in (d, 1))
+    spread_b = tuple(v for d in columns for v in (1, d))
+    both = run(E.mul, reshaped(a, spread_a), reshaped(b, spread_b))
+    return reshaped(both, tuple(m * n for m, n in zip(rows, columns)))
+
+
+def cross(input: Any, other: Any, dim: Optional[int] = None) -> Tensor:
+    """The vector product along an axis of size 3 (the first such axis unless `dim` names one); the others broadcast.
+
+    >>> import mycel as ms
+    >>> ms.ops.cross(ms.Tensor([1.0, 0.0, 0.0]), ms.Tensor([0.0, 1.0, 0.0])).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    from mycel.ops._operands import broadcast, take_slice
+    from mycel.prims.base import broadcast_shapes
+    from mycel.prims.shape import CONCAT
+
+    a, b = operands("cross", input, other)
+    shape = broadcast_shapes(a.shape, b.shape)
+    a, b = broadcast(a, shape), broadcast(b, shape)
+    axis = next((i for i, d in enumerate(shape) if d == 3), None) if dim is None else axis_of("cross", dim, len(shape))
+    if axis is None or shape[axis] != 3:
+        raise ShapeError(f"cross: there is no axis of size 3 to multiply along in shape {shape} (dim={dim})")
+    u, v = ([take_slice(t, axis, i, i + 1) for i in range(3)] for t in (a, b))
+    parts = [u[(i + 1) % 3] * v[(i + 2) % 3] - u[(i + 2) % 3] * v[(i + 1) % 3] for i in range(3)]
+    return run(CONCAT, *parts, axis=axis)
+
+
+def matrix_power(input: Any, n: int) -> Tensor:
+    """`input @ input @ ...` n times by repeated squaring; the identity for 0. ValueError for matrices that are not square or n < 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.matrix_power(ms.Tensor([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
+    [[1.0, 3.0], [0.0, 1.0]]
+    """
+    from mycel.ops._operands import broadcast
+
+    x = operand("matrix_power", input)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_power: the matrices must be square, not {x._type}")
+    if n < 0:
+        raise ValueError(f"matrix_power: n must not be negative, got {n}; invert the matrix first")
+    size = x.shape[-1]
+    unit = cast(run(E.eq, iota((size, size), 0, D.int32), iota((size, size), 1, D.int32)), x.dtype)
+    result: Optional[Tensor] = None
+    while n:
+        if n & 1:
+            result = x if result is None else _product(result, x)
+        n >>= 1
+        if n:
+            x = _product(x, x)
+    return broadcast(unit, x.shape) if result is None else result
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Einstein summation: ``"ij,jk->ik"``. Without an arrow the result has the labels that occur once, in alphabetical order.
+
+    Labels may repeat within an operand (a diagonal); "..." stands for leading axes that broadcast. Operands are joined from left to
+    right by matrix products. ValueError for labels that do not match the operands.
+
+    >>> import mycel as ms
+    >>> ms.ops.einsum("ij,kj->ik", ms.ops.ones((2, 3)), ms.ops.ones((4, 3))).shape
+    (2, 4)
+    """
+    from mycel.ops.contraction import contract
+
+    return contract(equation, operands)
