@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         "--data", type=Path, metavar="DIR", help="folder of the MNIST IDX files (default: the bundled digits)"
     )
     train.add_argument(
-        "--epochs", type=_positive, metavar="N", help="passes over the images (default: 15, with --data 2)"
+        "--epochs", type=_positive, metavar="N", help="passes over the images (default: 20, with --data 2)"
     )
     train.add_argument("--seed", type=_seed, metavar="N", help="seed of weights, order and shifts (default: 1)")
     train.add_argument("--batch-size", type=_positive, metavar="N", help="images a step (default: 32)")

@@ -27,7 +27,7 @@ from mycel.demo.lenet import CheckpointError, Plan, Training
 
 __all__ = ["Options", "run"]
 
-_EPOCHS_BUNDLED, _EPOCHS_MNIST = 15, 2
+_EPOCHS_BUNDLED, _EPOCHS_MNIST = 20, 2
 _BATCH_SIZE, _SEED = 32, 1
 INTERRUPTED, USAGE = 130, 2
 

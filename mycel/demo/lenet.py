@@ -27,7 +27,7 @@ from mycel.demo.data import DigitData
 
 __all__ = ["CheckpointError", "LeNet5", "Plan", "Training"]
 
-LEARNING_RATE = 0.05
+LEARNING_RATE = 0.03
 MOMENTUM = 0.9
 WEIGHT_DECAY = 1e-4
 SHIFT = 2
@@ -89,7 +89,7 @@ class Plan:
 
         >>> rates = Plan(samples=64, fingerprint=0, epochs=2, batch_size=32, seed=1).learning_rates()
         >>> [round(rate, 4) for rate in rates]
-        [0.05, 0.0427, 0.025, 0.0073]
+        [0.03, 0.0256, 0.015, 0.0044]
         """
         return [LEARNING_RATE * (1 + math.cos(math.pi * step / self.steps)) / 2 for step in range(self.steps)]
 
