@@ -1,0 +1,69 @@
+"""Metrics: numbers that tell how good a trained network is, gathered batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mycel.train.metrics.base import EvaluationBase as EvaluationBase
+from mycel.train.metrics.base import Metric as Metric
+from mycel.train.metrics.base import rearrange_inputs as rearrange_inputs
+from mycel.train.metrics.classification import F1 as F1
+from mycel.train.metrics.classification import Accuracy as Accuracy
+from mycel.train.metrics.classification import Fbeta as Fbeta
+from mycel.train.metrics.classification import Precision as Precision
+from mycel.train.metrics.classification import Recall as Recall
+from mycel.train.metrics.classification import Top1CategoricalAccuracy as Top1CategoricalAccuracy
+from mycel.train.metrics.classification import Top5CategoricalAccuracy as Top5CategoricalAccuracy
+from mycel.train.metrics.classification import TopKCategoricalAccuracy as TopKCategoricalAccuracy
+from mycel.train.metrics.confusion import ConfusionMatrix as ConfusionMatrix
+from mycel.train.metrics.errors import MAE as MAE
+from mycel.train.metrics.errors import MSE as MSE
+from mycel.train.metrics.errors import Loss as Loss
+
+_METRICS: dict[str, Callable[..., Metric]] = {
+    "F1": F1,
+    "acc": Accuracy,
+    "accuracy": Accuracy,
+    "confusion_matrix": ConfusionMatrix,
+    "loss": Loss,
+    "mae": MAE,
+    "mse": MSE,
+    "precision": Precision,
+    "recall": Recall,
+    "top_1_accuracy": Top1CategoricalAccuracy,
+    "top_5_accuracy": Top5CategoricalAccuracy,
+    "topk": TopKCategoricalAccuracy,
+}
+
+
+def names() -> list[str]:
+    """The names that `get_metric_fn` and `Model(metrics=...)` know."""
+    return sorted(_METRICS)
+
+
+def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
+    """A new metric by its name, made with the further arguments. Raises KeyError for an unknown name.
+
+    >>> type(get_metric_fn("accuracy", eval_type="multilabel")).__name__
+    'Accuracy'
+    """
+    if name not in _METRICS:
+        raise KeyError(f"get_metric_fn: there is no metric {name!r}; known: {', '.join(names())}")
+    return _METRICS[name](*args, **kwargs)
+
+
+def get_metrics(metrics: Any) -> dict[str, Metric]:
+    """Metrics by name from a set of names, or a dict of metrics (or names of metrics) by any name; None gives none."""
+    if metrics is None:
+        return {}
+    if isinstance(metrics, Mapping):
+        made = {name: get_metric_fn(metric) if isinstance(metric, str) else metric for name, metric in metrics.items()}
+    elif isinstance(metrics, (set, frozenset, list, tuple)):
+        made = {name: get_metric_fn(name) if isinstance(name, str) else name for name in metrics}
+    else:
+        raise TypeError(f"metrics must be a set of names or a dict of metrics, not {type(metrics).__name__}")
+    for name, metric in made.items():
+        if not isinstance(name, str) or not isinstance(metric, Metric):
+            raise TypeError(f"metrics[{name!r}] must be a Metric or the name of one, not {type(metric).__name__}")
+    return made
