@@ -4,3 +4,4 @@ from __future__ import annotations
 
 from mycel.ops.creation import *  # noqa: F403
 from mycel.ops.linalg import *  # noqa: F403
+from mycel.ops.elementwise import *  # noqa: F403

@@ -1,0 +1,413 @@
+"""Element-wise functions that are one primitive each: arithmetic, elementary functions, comparisons, logic and bits.
+
+Operands broadcast and meet in their common type (`mycel.dtype.promote`). Functions of real numbers turn booleans and integers into
+float32. Each function below is made from one row of a table: its primitive and what it computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel.ops._operands import floating, operand, operands, run
+from mycel.prims import elementwise as E
+from mycel.prims.base import Primitive
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh",
+    "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil",
+    "cos", "cosh", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "floor_div",
+    "floor_divide", "floor_mod", "floordiv", "floormod", "fmod", "ge", "greater", "greater_equal", "gt", "inv", "invert", "isfinite",
+    "isinf", "isnan", "le", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "maximum", "minimum", "mul", "multiply", "ne", "neg", "negative", "not_equal", "positive", "pow", "pows",
+    "reciprocal", "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "sub", "subtract", "tan", "tanh",
+    "tensor_add", "tensor_div", "tensor_exp", "tensor_expm1", "tensor_floordiv", "tensor_ge", "tensor_gt", "tensor_le", "tensor_lt",
+    "tensor_mod", "tensor_mul", "tensor_pow", "tensor_sub", "true_divide", "trunc", "truncate_div", "truncate_mod",
+]  # fmt: skip
+
+_EXAMPLE = """{summary}
+
+    {note}
+
+    >>> import mycel as ms
+    >>> ms.ops.{name}({call}).item()
+    {shown}
+    """
+
+
+def _describe(function: Any, name: str, summary: str, note: str, call: str, shown: str) -> None:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _EXAMPLE.format(summary=summary, note=note, name=name, call=call, shown=shown)
+
+
+def _show(value: str, dtype: str = "Float32") -> str:
+    return f"{value}.0" if dtype == "Float32" and value.lstrip("-").isdigit() else value
+
+
+def _real(name: str, primitive: Primitive, summary: str, at: str, value: str, parameter: str = "input") -> Callable[[Any], Tensor]:
+    """A function of real numbers."""
+
+    def of_input(input: Any) -> Tensor:
+        return run(primitive, floating(name, input))
+
+    def of_x(x: Any) -> Tensor:
+        return run(primitive, floating(name, x))
+
+    function = of_x if parameter == "x" else of_input
+    _describe(function, name, summary, "The result has the floating type of the argument; float32 for integers.", at, _show(value))
+    return function
+
+
+def _number(name: str, primitive: Primitive, summary: str, at: str, value: str, dtype: str = "Float32") -> Callable[[Any], Tensor]:
+    """A function that keeps the type of its argument, integers included."""
+
+    def function(input: Any) -> Tensor:
+        x = operand(name, input)
+        if x.dtype is D.bool_:
+            raise TypeError(f"{name}: takes numbers, not booleans; cast the tensor first")
+        return run(primitive, x)
+
+    _describe(function, name, summary, "The result has the type of the argument.", at, _show(value, dtype))
+    return function
+
+
+def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -> Callable[[Any], Tensor]:
+    """A rounding: integers stay as they are."""
+
+    def function(input: Any) -> Tensor:
+        x = operand(name, input)
+        return run(primitive, x) if x.dtype.is_floating else run(E.identity, x)
+
+    _describe(function, name, summary, "The result has the type of the argument; the derivative is 0.", at, _show(value))
+    return function
+
+
+abs = _number("abs", E.abs_, "The absolute value of each element.", "-2.0", "2")
+absolute = _number("absolute", E.abs_, "The absolute value of each element.", "-2.0", "2")
+neg = _number("neg", E.neg, "Each element with its sign reversed.", "2.0", "-2")
+negative = _number("negative", E.neg, "Each element with its sign reversed.", "2.0", "-2")
+sign = _number("sign", E.sign, "-1, 0 or 1 by the sign of each element.", "-3.0", "-1")
+exp = _real("exp", E.exp, "e raised to each element.", "0.0", "1")
+exp2 = _real("exp2", E.exp2, "2 raised to each element.", "3.0", "8")
+expm1 = _real("expm1", E.expm1, "e raised to each element, less 1, exact near 0.", "0.0", "0")
+log = _real("log", E.log, "The natural logarithm of each element; NaN below 0, -inf at 0.", "1.0", "0")
+log2 = _real("log2", E.log2, "The logarithm of base 2 of each element.", "8.0", "3")
+log10 = _real("log10", E.log10, "The logarithm of base 10 of each element.", "1.0", "0")
+log1p = _real("log1p", E.log1p, "log(1 + x) of each element x, exact near 0.", "0.0", "0")
+sqrt = _real("sqrt", E.sqrt, "The square root of each element; NaN below 0.", "4.0", "2", "x")
+rsqrt = _real("rsqrt", E.rsqrt, "1 / sqrt(x) of each element x.", "4.0", "0.5")
+sin = _real("sin", E.sin, "The sine of each element in radians.", "0.0", "0")
+cos = _real("cos", E.cos, "The cosine of each element in radians.", "0.0", "1")
+tan = _real("tan", E.tan, "The tangent of each element in radians.", "0.0", "0")
+asin = _real("asin", E.asin, "The arc sine of each element.", "0.0", "0")
+acos = _real("acos", E.acos, "The arc cosine of each element.", "1.0", "0")
+atan = _real("atan", E.atan, "The arc tangent of each element.", "0.0", "0")
+sinh = _real("sinh", E.sinh, "The hyperbolic sine of each element.", "0.0", "0")
+cosh = _real("cosh", E.cosh, "The hyperbolic cosine of each element.", "0.0", "1")
+tanh = _real("tanh", E.tanh, "The hyperbolic tangent of each element.", "0.0", "0")
+asinh = _real("asinh", E.asinh, "The inverse hyperbolic sine of each element.", "0.0", "0")
+acosh = _real("acosh", E.acosh, "The inverse hyperbolic cosine of each element.", "1.0", "0")
+atanh = _real("atanh", E.atanh, "The inverse hyperbolic tangent of each element.", "0.0", "0")
+arcsin = _real("arcsin", E.asin, "The arc sine of each element.", "0.0", "0", "x")
+arccos = _real("arccos", E.acos, "The arc cosine of each element.", "1.0", "0")
+arctan = _real("arctan", E.atan, "The arc tangent of each element.", "0.0", "0")
+arcsinh = _real("arcsinh", E.asinh, "The inverse hyperbolic sine of each element.", "0.0", "0")
+arccosh = _real("arccosh", E.acosh, "The inverse hyperbolic cosine of each element.", "1.0", "0")
+arctanh = _real("arctanh", E.atanh, "The inverse hyperbolic tangent of each element.", "0.0", "0")
+erf = _real("erf", E.erf, "The error function of each element.", "0.0", "0")
+erfc = _real("erfc", E.erfc, "1 - erf(x) of each element x.", "0.0", "1")
+erfinv = _real("erfinv", E.erfinv, "The inverse of erf at each element.", "0.0", "0")
+lgamma = _real("lgamma", E.lgamma, "log |gamma(x)| of each element x.", "1.0", "0")
+digamma = _real("digamma", E.digamma, "The derivative of `lgamma` at each element.", "float('inf')", "inf")
+sigmoid = _real("sigmoid", E.sigmoid, "1 / (1 + exp(-x)) of each element x, without overflow.", "0.0", "0.5")
+tensor_exp = _real("tensor_exp", E.exp, "e raised to each element.", "0.0", "1")
+tensor_expm1 = _real("tensor_expm1", E.expm1, "e raised to each element, less 1, exact near 0.", "0.0", "0")
+floor = _whole("floor", E.floor, "The largest whole number not above each element.", "1.7", "1")
+ceil = _whole("ceil", E.ceil, "The smallest whole number not below each element.", "1.2", "2")
+trunc = _whole("trunc", E.trunc, "Each element without its fraction.", "-1.7", "-1")
+
+
+def positive(input: Any) -> Tensor:
+    """The argument itself; TypeError for booleans.
+
+    >>> import mycel as ms
+    >>> float(ms.ops.positive(2.0))
+    2.0
+    """
+    x = operand("positive", input)
+    if x.dtype is D.bool_:
+        raise TypeError("positive: takes numbers, not booleans; cast the tensor first")
+    return x
+
+
+def round(input: Any, *, decimals: int = 0) -> Tensor:
+    """The nearest number with `decimals` decimals, ties to even; negative `decimals` round to tens. Integers stay.
+
+    >>> import mycel as ms
+    >>> ms.ops.round(ms.Tensor([0.5, 1.5, -1.2])).tolist()
+    [0.0, 2.0, -1.0]
+    """
+    x = operand("round", input)
+    if not x.dtype.is_floating:
+        return run(E.identity, x)
+    if decimals == 0:
+        return run(E.rint, x)
+    scale = 10.0 ** decimals
+    return run(E.rint, x * scale) / scale  # type: ignore[no-any-return]
+
+
+def square(input: Any) -> Tensor:
+    """Each element times itself.
+
+    >>> import mycel as ms
+    >>> ms.ops.square(ms.Tensor([2.0, -3.0])).tolist()
+    [4.0, 9.0]
+    """
+    x = operand("square", input)
+    return x * x  # type: ignore[no-any-return]
+
+
+def reciprocal(input: Any) -> Tensor:
+    """1 / x of each element x; float32 for integers.
+
+    >>> import mycel as ms
+    >>> ms.ops.reciprocal(ms.Tensor([2.0, 4.0])).tolist()
+    [0.5, 0.25]
+    """
+    return 1.0 / floating("reciprocal", input)  # type: ignore[no-any-return]
+
+
+def inv(x: Any) -> Tensor:
+    """1 / x of each element x; float32 for integers.
+
+    >>> import mycel as ms
+    >>> ms.ops.inv(ms.Tensor([2.0])).tolist()
+    [0.5]
+    """
+    return reciprocal(x)
+
+
+def _test(name: str, primitive: Primitive, summary: str, call: str, shown: str) -> Callable[[Any], Tensor]:
+    """A test of each element that no integer passes but by being finite."""
+    of_integers = name == "isfinite"
+
+    def function(input: Any) -> Tensor:
+        x = operand(name, input)
+        if x.dtype.is_floating:
+            return run(primitive, x)
+        from mycel.ops.creation import full_like
+
+        return full_like(x, of_integers, dtype=D.bool_)
+
+    _describe(function, name, summary, "The result is boolean.", call, _show(shown, "Bool"))
+    return function
+
+
+isnan = _test("isnan", E.is_nan, "Whether each element is NaN.", "1.0", "False")
+isinf = _test("isinf", E.is_inf, "Whether each element is infinite.", "1.0", "False")
+isfinite = _test("isfinite", E.is_finite, "Whether each element is neither infinite nor NaN.", "1.0", "True")
+
+
+Binary = Callable[[Any, Any], Tensor]
+
+
+def _binary(name: str, compute: Callable[[Tensor, Tensor], Tensor], summary: str, note: str, call: str, shown: str, names: str = "io") -> Binary:
+    def input_other(input: Any, other: Any) -> Tensor:
+        return compute(*operands(name, input, other))
+
+    def x_y(x: Any, y: Any) -> Tensor:
+        return compute(*operands(name, x, y))
+
+    def input_exponent(input: Any, exponent: Any) -> Tensor:
+        return compute(*operands(name, input, exponent))
+
+    function = {"io": input_other, "xy": x_y, "ie": input_exponent}[names]
+    _describe(function, name, summary, note, call, shown)
+    return function
+
+
+_COMMON = "Operands broadcast and meet in their common type."
+_BOOLEAN = "Operands broadcast and meet in their common type; the result is boolean."
+
+
+def _arithmetic(name: str, operator: str, summary: str, call: str, value: str, names: str = "io") -> Binary:
+    """What the operator of tensors computes."""
+    method = f"__{operator}__"
+    return _binary(name, lambda x, y: getattr(Tensor, method)(x, y), summary, _COMMON, call, _show(value), names)  # type: ignore[no-any-return]
+
+
+def _single(name: str, primitive: Primitive, summary: str, call: str, value: str, names: str = "io", dtype: str = "Float32") -> Binary:
+    return _binary(name, lambda x, y: run(primitive, x, y), summary, _COMMON, call, _show(value, dtype), names)
+
+
+def _compare(name: str, primitive: Primitive, summary: str, value: str) -> Binary:
+    return _binary(name, lambda x, y: run(primitive, x, y), summary, _BOOLEAN, "1.0, 2.0", _show(value, "Bool"))
+
+
+def _atan2(y: Tensor, x: Tensor) -> Tensor:
+    return run(E.atan2, *(floating("atan2", v) for v in (y, x)))
+
+
+def _truncated_quotient(x: Tensor, y: Tensor) -> Tensor:
+    if x.dtype.is_floating:
+        return run(E.trunc, run(E.div, x, y))
+    quotient = run(E.floor_div, x, y)
+    exact = run(E.eq, run(E.mul, quotient, y), x)
+    upward = run(E.logical_and, run(E.lt, quotient, operand("truncate_div", 0, x.dtype)), run(E.logical_not, exact))
+    return run(E.add, quotient, cast(upward, x.dtype))
+
+
+add = _arithmetic("add", "add", "The sum of two tensors.", "1.0, 2.0", "3")
+sub = _arithmetic("sub", "sub", "The first operand less the second.", "1.0, 2.0", "-1")
+mul = _arithmetic("mul", "mul", "The product of two tensors, element by element.", "3.0, 2.0", "6")
+multiply = _arithmetic("multiply", "mul", "The product of two tensors, element by element.", "3.0, 2.0", "6")
+pow = _arithmetic("pow", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
+pows = _arithmetic("pows", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
+floor_divide = _arithmetic("floor_divide", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3")
+floordiv = _arithmetic("floordiv", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3")
+floor_div = _arithmetic("floor_div", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3", "xy")
+remainder = _arithmetic("remainder", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1")
+floor_mod = _arithmetic("floor_mod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy")
+floormod = _arithmetic("floormod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy")
+tensor_mod = _arithmetic("tensor_mod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy")
+tensor_add = _arithmetic("tensor_add", "add", "The sum of two tensors.", "1.0, 2.0", "3")
+tensor_sub = _arithmetic("tensor_sub", "sub", "The first operand less the second.", "1.0, 2.0", "-1")
+tensor_mul = _arithmetic("tensor_mul", "mul", "The product of two tensors, element by element.", "3.0, 2.0", "6")
+tensor_pow = _arithmetic("tensor_pow", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
+tensor_div = _arithmetic("tensor_div", "truediv", "The quotient; float32 for integers.", "1.0, 2.0", "0.5", "xy")
+tensor_floordiv = _arithmetic("tensor_floordiv", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3")
+fmod = _single("fmod", E.fmod, "The remainder of the division, with the sign of the dividend.", "-7.0, 2.0", "-1")
+truncate_mod = _single("truncate_mod", E.fmod, "The remainder of the division, with the sign of the dividend.", "-7.0, 2.0", "-1", "xy")
+truncate_div = _binary("truncate_div", _truncated_quotient, "The quotient without its fraction.", _COMMON, "-7.0, 2.0", _show("-3"), "xy")
+maximum = _single("maximum", E.maximum, "The larger of two elements; NaN if either is.", "1.0, 2.0", "2")
+minimum = _single("minimum", E.minimum, "The smaller of two elements; NaN if either is.", "1.0, 2.0", "1")
+atan2 = _binary("atan2", _atan2, "The angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0"))
+arctan2 = _binary("arctan2", _atan2, "The angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0"))
+eq = _compare("eq", E.eq, "Whether two elements are equal.", "False")
+equal = _compare("equal", E.eq, "Whether two elements are equal.", "False")
+ne = _compare("ne", E.ne, "Whether two elements differ.", "True")
+not_equal = _compare("not_equal", E.ne, "Whether two elements differ.", "True")
+lt = _compare("lt", E.lt, "Whether the first element is smaller.", "True")
+less = _compare("less", E.lt, "Whether the first element is smaller.", "True")
+le = _compare("le", E.le, "Whether the first element is not larger.", "True")
+less_equal = _compare("less_equal", E.le, "Whether the first element is not larger.", "True")
+gt = _compare("gt", E.gt, "Whether the first element is larger.", "False")
+greater = _compare("greater", E.gt, "Whether the first element is larger.", "False")
+ge = _compare("ge", E.ge, "Whether the first element is not smaller.", "False")
+greater_equal = _compare("greater_equal", E.ge, "Whether the first element is not smaller.", "False")
+tensor_lt = _compare("tensor_lt", E.lt, "Whether the first element is smaller.", "True")
+tensor_le = _compare("tensor_le", E.le, "Whether the first element is not larger.", "True")
+tensor_gt = _compare("tensor_gt", E.gt, "Whether the first element is larger.", "False")
+tensor_ge = _compare("tensor_ge", E.ge, "Whether the first element is not smaller.", "False")
+
+
+def _logical(name: str, primitive: Primitive, summary: str, value: str) -> Binary:
+    def compute(x: Tensor, y: Tensor) -> Tensor:
+        return run(primitive, cast(x, D.bool_), cast(y, D.bool_))
+
+    return _binary(name, compute, summary, "Numbers count as true where they are not 0.", "True, False", _show(value, "Bool"))
+
+
+logical_and = _logical("logical_and", E.logical_and, "Whether both elements are true.", "False")
+logical_or = _logical("logical_or", E.logical_or, "Whether either element is true.", "True")
+logical_xor = _logical("logical_xor", E.logical_xor, "Whether exactly one element is true.", "True")
+
+
+def logical_not(input: Any) -> Tensor:
+    """Whether each element is false (0 for numbers).
+
+    >>> import mycel as ms
+    >>> ms.ops.logical_not(ms.Tensor([True, False])).tolist()
+    [False, True]
+    """
+    return run(E.logical_not, operand("logical_not", input, D.bool_))
+
+
+def _bits(name: str, operator: str, summary: str, call: str, value: str) -> Binary:
+    method = f"__{operator}__"
+
+    def compute(x: Tensor, y: Tensor) -> Tensor:
+        if x.dtype.kind not in "iub":
+            raise TypeError(f"{name}: takes integers and booleans, not {x.dtype.name}")
+        return getattr(Tensor, method)(x, y)  # type: ignore[no-any-return]
+
+    return _binary(name, compute, summary, "Operands are integers or booleans, and broadcast.", call, _show(value, "Int64"))
+
+
+bitwise_and = _bits("bitwise_and", "and", "The bits that are set in both.", "6, 3", "2")
+bitwise_or = _bits("bitwise_or", "or", "The bits that are set in either.", "6, 3", "7")
+bitwise_xor = _bits("bitwise_xor", "xor", "The bits that are set in exactly one.", "6, 3", "5")
+bitwise_left_shift = _bits("bitwise_left_shift", "lshift", "The bits moved up by as many places.", "3, 2", "12")
+bitwise_right_shift = _bits("bitwise_right_shift", "rshift", "The bits moved down by as many places.", "12, 2", "3")
+
+
+def bitwise_not(input: Any) -> Tensor:
+    """All bits inverted; logical not for booleans. TypeError for other types.
+
+    >>> import mycel as ms
+    >>> int(ms.ops.bitwise_not(5))
+    -6
+    """
+    x = operand("bitwise_not", input)
+    if x.dtype.kind not in "iub":
+        raise TypeError(f"bitwise_not: takes integers and booleans, not {x.dtype.name}")
+    return ~x
+
+
+def invert(x: Any) -> Tensor:
+    """All bits inverted; the same as `bitwise_not`.
+
+    >>> import mycel as ms
+    >>> int(ms.ops.invert(5))
+    -6
+    """
+    return bitwise_not(x)
+
+
+def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
+    """The quotient; float32 for integers. `rounding_mode` "floor" rounds down and "trunc" towards 0, in the operands' type.
+
+    >>> import mycel as ms
+    >>> ms.ops.div(ms.Tensor([-7, 7]), 2, rounding_mode="trunc").tolist()
+    [-3, 3]
+    """
+    if rounding_mode is None:
+        x, y = operands("div", input, other)
+        return x / y  # type: ignore[no-any-return]
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode == "trunc":
+        return truncate_div(input, other)
+    raise ValueError(f"div: rounding_mode must be None, 'floor' or 'trunc', not {rounding_mode!r}")
+
+
+def divide(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
+    """The same as `div`.
+
+    >>> import mycel as ms
+    >>> float(ms.ops.divide(1.0, 4.0))
+    0.25
+    """
+    return div(input, other, rounding_mode=rounding_mode)
+
+
+def true_divide(dividend: Any, divisor: Any) -> Tensor:
+    """The quotient; float32 for integers.
+
+    >>> import mycel as ms
+    >>> float(ms.ops.true_divide(1, 4))
+    0.25
+    """
+    return div(dividend, divisor)
+
+
+def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``input - alpha * other``.
+
+    >>> import mycel as ms
+    >>> float(ms.ops.subtract(5.0, 2.0, alpha=2))
+    1.0
+    """
+    return sub(input, other if isinstance(alpha, (int, float)) and alpha == 1 else mul(other, alpha))
