@@ -115,10 +115,13 @@ class Dim:
         for mono, c in self.terms.items():
             a, b = 1.0, 1.0
             for atom, power in mono:
-                corners = [_times(x, y) for x in (a, b) for y in (atom.low**power, atom.high**power)]
+                ends = sorted((atom.low**power, atom.high**power))
+                if power % 2 == 0 and atom.low < 0 < atom.high:
+                    ends[0] = 0.0
+                corners = [_times(x, y) for x in (a, b) for y in ends]
                 a, b = min(corners), max(corners)
-            ends = (_times(a, c), _times(b, c))
-            low, high = low + min(ends), high + max(ends)
+            scaled = (_times(a, c), _times(b, c))
+            low, high = low + min(scaled), high + max(scaled)
         return low, high
 
     def _sign(self, other: DimLike, text: str) -> tuple[float, float]:
@@ -223,15 +226,20 @@ def _divide(left: DimLike, right: DimLike) -> tuple[DimLike, DimLike]:
         return whole + remainder // right, remainder % right
     if isinstance(remainder, int) and remainder == 0:
         return whole, 0
-    high = right.bounds()[1] - 1 if isinstance(right, Dim) else right - 1
     low_r, high_r = remainder.bounds() if isinstance(remainder, Dim) else (remainder, remainder)
     low_d, high_d = right.bounds() if isinstance(right, Dim) else (right, right)
     if low_r >= 0 and high_r < low_d:
         return whole, remainder
-    corners = [x / y for x in (low_r, high_r) for y in (low_d, high_d) if y and not (math.isinf(x) and math.isinf(y))]
-    low_q = math.floor(min(corners)) if corners and math.isfinite(min(corners)) else (0 if low_r >= 0 else -math.inf)
-    high_q = math.floor(max(corners)) if corners and math.isfinite(max(corners)) else math.inf
-    return whole + _atom("//", remainder, right, low_q, high_q), _atom("%", remainder, right, 0, high)
+    # The remainder has the sign of the divisor; a divisor that may be close to 0 on either side bounds no quotient.
+    low_m, high_m = min(low_d + 1, 0), max(high_d - 1, 0)
+    if low_d <= 0 <= high_d:
+        low_q, high_q = -math.inf, math.inf
+    else:
+        corners = [x / y for x in (low_r, high_r) for y in (low_d, high_d) if not (math.isinf(x) and math.isinf(y))]
+        if math.isinf(high_d) or math.isinf(low_d):
+            corners += [0.0, -0.0] if low_r >= 0 and low_d > 0 else [0.0, -1.0]
+        low_q, high_q = (math.floor(v) if math.isfinite(v) else v for v in (min(corners), max(corners)))
+    return whole + _atom("//", remainder, right, low_q, high_q), _atom("%", remainder, right, low_m, high_m)
 
 
 def maximum(left: DimLike, right: DimLike) -> DimLike:
@@ -267,4 +275,6 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int:
     if atom.operator == "symbol":
         return sizes[atom.name]
     left, right = (evaluate(v, sizes) for v in atom.operands)
-    return {"//": left // right, "%": left % right, "max": max(left, right)}[atom.operator] if right else max(left, right)
+    if atom.operator == "max":
+        return max(left, right)
+    return left // right if atom.operator == "//" else left % right
