@@ -16,8 +16,8 @@ import mycel.prims  # noqa: F401
 from mycel.dtype import DType, from_any
 from mycel.engines.reference import apply, evaluate
 from mycel.ir.graph import Node, input_node, static_type, toposort
-from mycel.prims.base import GET_ITEM, REGISTRY, Primitive, Sample, outputs_of
 from mycel.prims import elementwise as E
+from mycel.prims.base import GET_ITEM, REGISTRY, Primitive, Sample, outputs_of
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,17 @@ from mycel.ir.graph import input_node, static_type
 from mycel.ir.types import TensorType
 from mycel.prims.base import REGISTRY, freeze
 from tests.prims.cases import (
-    WITHOUT_CASES, Case, all_cases, apply_node, cases, float64_cases, nodes_for, numeric_gradient, reference_results, run, sweep,
+    WITHOUT_CASES,
+    Case,
+    all_cases,
+    apply_node,
+    cases,
+    float64_cases,
+    nodes_for,
+    numeric_gradient,
+    reference_results,
+    run,
+    sweep,
 )  # fmt: skip
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-10}
