@@ -5,3 +5,5 @@ from __future__ import annotations
 from mycel.ops.creation import *  # noqa: F403
 from mycel.ops.linalg import *  # noqa: F403
 from mycel.ops.elementwise import *  # noqa: F403
+from mycel.ops.activation import *  # noqa: F403
+from mycel.ops.reduction import *  # noqa: F403

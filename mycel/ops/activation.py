@@ -1,0 +1,375 @@
+"""Activation functions, element by element or along one axis.
+
+Where a function has a kink its derivative there is MindSpore's: 0 for `relu` at 0, for `relu6` and `hardtanh` at either bound. NaN passes
+through all of them. Along an axis the maximum is taken out before exponentials, so that nothing overflows; 16-bit floats
+are computed in float32 there and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops._operands import axis_of, constant_like, floating, one_of, operand, reshaped, run, select, take_slice, wide
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax",
+    "logsigmoid", "mish", "prelu", "relu", "relu6", "selu", "silu", "soft_shrink", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "swiglu", "tanhshrink", "threshold",
+]  # fmt: skip
+
+
+def _at_most(x: Tensor, bound: float) -> Tensor:
+    return run(E.le, x, constant_like(bound, x))
+
+
+def relu(input: Any, inplace: bool = False) -> Tensor:
+    """max(x, 0) of each element x; the derivative at 0 is 0. With `inplace` the argument itself takes the values.
+
+    >>> import mycel as ms
+    >>> ms.ops.relu(ms.Tensor([-1.0, 0.0, 2.0])).tolist()
+    [0.0, 0.0, 2.0]
+    """
+    x = operand("relu", input)
+    result = select(_at_most(x, 0), constant_like(0, x), x)
+    return x._replace(result) if inplace else result
+
+
+def relu6(x: Any) -> Tensor:
+    """min(max(x, 0), 6) of each element x.
+
+    >>> import mycel as ms
+    >>> ms.ops.relu6(ms.Tensor([-1.0, 3.0, 9.0])).tolist()
+    [0.0, 3.0, 6.0]
+    """
+    return hardtanh(x, 0.0, 6.0)
+
+
+def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
+    """Each element limited to [min_val, max_val]; the derivative at the bounds is 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 2.0])).tolist()
+    [-1.0, 0.5, 1.0]
+    """
+    x = operand("hardtanh", input)
+    low, high = constant_like(min_val, x), constant_like(max_val, x)
+    return select(run(E.le, x, low), low, select(run(E.ge, x, high), high, x))
+
+
+def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
+    """x where it is positive, else alpha * x.
+
+    >>> import mycel as ms
+    >>> ms.ops.leaky_relu(ms.Tensor([-2.0, 2.0]), 0.5).tolist()
+    [-1.0, 2.0]
+    """
+    x = floating("leaky_relu", input)
+    return select(_at_most(x, 0.0), x * alpha, x)
+
+
+def prelu(input: Any, weight: Any) -> Tensor:
+    """x where it is positive, else weight * x, with one weight, or one for each channel (axis 1).
+
+    ValueError where the weight has another size.
+
+    >>> import mycel as ms
+    >>> ms.ops.prelu(ms.Tensor([[-2.0, 2.0]]), ms.Tensor([0.25])).tolist()
+    [[-0.5, 2.0]]
+    """
+    x, w = floating("prelu", input), operand("prelu", weight)
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if w.ndim > 1 or (w.size != 1 and w.size != channels):
+        raise ShapeError(f"prelu: the weight must have 1 or {channels} elements, not shape {w.shape}")
+    w = reshaped(w, (w.size, *(1,) * (x.ndim - 2)) if w.size != 1 else ())
+    return select(_at_most(x, 0.0), x * w, x)
+
+
+def _negative_part(x: Tensor) -> Tensor:
+    """x where it is not positive, else 0: what keeps exponentials of the other branch from overflowing."""
+    return select(_at_most(x, 0.0), x, 0.0)
+
+
+def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, else alpha * (exp(x) - 1). Clevert et al., 2016.
+
+    >>> import mycel as ms
+    >>> ms.ops.elu(ms.Tensor([0.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+    x = floating("elu", input_x)
+    return select(_at_most(x, 0.0), run(E.expm1, _negative_part(x)) * alpha, x)
+
+
+def celu(x: Any, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, else alpha * (exp(x / alpha) - 1); ValueError for alpha 0. Barron, 2017.
+
+    >>> import mycel as ms
+    >>> ms.ops.celu(ms.Tensor([0.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+    if alpha == 0:
+        raise ValueError("celu: alpha must not be 0")
+    value = floating("celu", x)
+    return select(_at_most(value, 0.0), run(E.expm1, _negative_part(value) / alpha) * alpha, value)
+
+
+_SELU_SCALE = 1.0507009873554805
+_SELU_ALPHA = 1.6732632423543772
+
+
+def selu(input_x: Any) -> Tensor:
+    """scale * elu(x, alpha) with the constants of self-normalising networks. Klambauer et al., 2017.
+
+    >>> import mycel as ms
+    >>> ms.ops.selu(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return elu(input_x, _SELU_ALPHA) * _SELU_SCALE  # type: ignore[no-any-return]
+
+
+def gelu(input: Any, approximate: str = "none") -> Tensor:
+    """x * P(X <= x) for a standard normal X: by erf, or with `approximate` "tanh" by a tanh. Hendrycks and Gimpel, 2016.
+
+    >>> import mycel as ms
+    >>> ms.ops.gelu(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    one_of("gelu", "approximate", approximate, ("none", "tanh"))
+    x = floating("gelu", input)
+    if approximate == "none":
+        return x * 0.5 * (run(E.erf, x * math.sqrt(0.5)) + 1.0)  # type: ignore[no-any-return]
+    cubic = x + x * x * x * 0.044715
+    return x * 0.5 * (run(E.tanh, cubic * math.sqrt(2 / math.pi)) + 1.0)  # type: ignore[no-any-return]
+
+
+def fast_gelu(x: Any) -> Tensor:
+    """``x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|))``, an approximation of `gelu`.
+
+    >>> import mycel as ms
+    >>> ms.ops.fast_gelu(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    value = floating("fast_gelu", x)
+    size = run(E.abs_, value)
+    return value * run(E.sigmoid, size * 1.702) * run(E.exp, (value - size) * 0.851)  # type: ignore[no-any-return]
+
+
+def silu(input: Any) -> Tensor:
+    """x * sigmoid(x) of each element x.
+
+    >>> import mycel as ms
+    >>> ms.ops.silu(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    x = floating("silu", input)
+    return run(E.mul, x, run(E.sigmoid, x))
+
+
+def swiglu(input: Any, dim: int = -1) -> Tensor:
+    """silu(a) * b of the two halves a and b along `dim`; ValueError for an odd size.
+
+    >>> import mycel as ms
+    >>> ms.ops.swiglu(ms.Tensor([0.0, 3.0])).tolist()
+    [0.0]
+    """
+    first, second = _halves("swiglu", floating("swiglu", input), dim)
+    return run(E.mul, silu(first), second)
+
+
+def _halves(name: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    where = axis_of(name, axis, x.ndim)
+    size = x.shape[where]
+    if isinstance(size, int) and size % 2:
+        raise ShapeError(f"{name}: axis {axis} has size {size}, which does not split into halves")
+    return take_slice(x, where, 0, size // 2), take_slice(x, where, size // 2, size)
+
+
+def glu(x: Any, axis: int = -1) -> Tensor:
+    """a * sigmoid(b) of the two halves a and b along an axis; ValueError for an odd size. Dauphin et al., 2017.
+
+    >>> import mycel as ms
+    >>> ms.ops.glu(ms.Tensor([4.0, 0.0])).tolist()
+    [2.0]
+    """
+    first, second = _halves("glu", floating("glu", x), axis)
+    return run(E.mul, first, run(E.sigmoid, second))
+
+
+def _softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|))."""
+    return run(E.maximum, x, constant_like(0.0, x)) + run(E.log1p, run(E.exp, -run(E.abs_, x)))  # type: ignore[no-any-return]
+
+
+def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`.
+
+    >>> import mycel as ms
+    >>> ms.ops.softplus(ms.Tensor([100.0])).tolist()
+    [100.0]
+    """
+    x = floating("softplus", input)
+    scaled = x if beta == 1 else x * beta
+    soft = _softplus(scaled)
+    soft = soft if beta == 1 else soft / beta
+    return select(run(E.gt, scaled, constant_like(threshold, x)), x, soft)
+
+
+def logsigmoid(x: Any) -> Tensor:
+    """log(sigmoid(x)) of each element x, without overflow.
+
+    >>> import mycel as ms
+    >>> ms.ops.logsigmoid(ms.Tensor([-100.0])).tolist()
+    [-100.0]
+    """
+    return -_softplus(-floating("logsigmoid", x))
+
+
+def mish(x: Any) -> Tensor:
+    """x * tanh(softplus(x)) of each element x. Misra, 2019.
+
+    >>> import mycel as ms
+    >>> ms.ops.mish(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    value = floating("mish", x)
+    return run(E.mul, value, run(E.tanh, _softplus(value)))
+
+
+def softsign(x: Any) -> Tensor:
+    """x / (1 + |x|) of each element x.
+
+    >>> import mycel as ms
+    >>> ms.ops.softsign(ms.Tensor([-1.0, 3.0])).tolist()
+    [-0.5, 0.75]
+    """
+    value = floating("softsign", x)
+    return value / (run(E.abs_, value) + 1.0)  # type: ignore[no-any-return]
+
+
+def hardsigmoid(input: Any) -> Tensor:
+    """(x + 3) / 6 limited to [0, 1].
+
+    >>> import mycel as ms
+    >>> ms.ops.hardsigmoid(ms.Tensor([-4.0, 0.0, 4.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return hardtanh(floating("hardsigmoid", input) / 6.0 + 0.5, 0.0, 1.0)
+
+
+def hardswish(input: Any) -> Tensor:
+    """x * hardsigmoid(x) of each element x. Howard et al., 2019.
+
+    >>> import mycel as ms
+    >>> ms.ops.hardswish(ms.Tensor([-4.0, 0.0, 4.0])).tolist()
+    [-0.0, 0.0, 4.0]
+    """
+    x = floating("hardswish", input)
+    return run(E.mul, x, hardsigmoid(x))
+
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """x where |x| > lambd, else 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.hardshrink(ms.Tensor([-0.4, 0.6, 2.0]), 1.0).tolist()
+    [0.0, 0.0, 2.0]
+    """
+    x = floating("hardshrink", input)
+    return select(_at_most(run(E.abs_, x), lambd), 0.0, x)
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by `lambd`; 0 where |x| <= lambd.
+
+    >>> import mycel as ms
+    >>> ms.ops.softshrink(ms.Tensor([-2.0, 0.4, 2.0])).tolist()
+    [-1.5, 0.0, 1.5]
+    """
+    x = floating("softshrink", input)
+    moved = x - run(E.sign, x) * lambd
+    return select(_at_most(run(E.abs_, x), lambd), 0.0, moved)
+
+
+def soft_shrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """The same as `softshrink`.
+
+    >>> import mycel as ms
+    >>> ms.ops.soft_shrink(ms.Tensor([2.0])).tolist()
+    [1.5]
+    """
+    return softshrink(input, lambd)
+
+
+def tanhshrink(input: Any) -> Tensor:
+    """x - tanh(x) of each element x.
+
+    >>> import mycel as ms
+    >>> ms.ops.tanhshrink(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    x = floating("tanhshrink", input)
+    return run(E.sub, x, run(E.tanh, x))
+
+
+def threshold(input: Any, thr: Any, value: Any) -> Tensor:
+    """x where x > thr, else `value`.
+
+    >>> import mycel as ms
+    >>> ms.ops.threshold(ms.Tensor([0.0, 2.0]), 1, -1).tolist()
+    [-1.0, 2.0]
+    """
+    x = operand("threshold", input)
+    return select(_at_most(x, thr), constant_like(value, x), x)
+
+
+def _shifted(name: str, input: Any, axis: int) -> tuple[Tensor, Tensor, int]:
+    """The argument, and in the wide type its distance from the maximum along the axis."""
+    x = floating(name, input)
+    where, full = axis_of(name, axis, x.ndim) if x.ndim else 0, wide(x)
+    axes = (where,) if x.ndim else ()
+    top = run(E.stop_gradient, run(R.reduce_max, full, axes=axes, keepdims=True))
+    return x, run(E.sub, full, top), where
+
+
+def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis. `dtype` is what the argument is converted to first.
+
+    >>> import mycel as ms
+    >>> ms.ops.softmax(ms.Tensor([1000.0, 1000.0])).tolist()
+    [0.5, 0.5]
+    """
+    input = input if dtype is None else operand("softmax", input, D.from_any(dtype))
+    x, shifted, where = _shifted("softmax", input, axis)
+    power = run(E.exp, shifted)
+    axes = (where,) if x.ndim else ()
+    return cast(run(E.div, power, run(R.reduce_sum, power, axes=axes, keepdims=True)), x.dtype)
+
+
+def log_softmax(logits: Any, axis: int = -1) -> Tensor:
+    """log(softmax(x)) along an axis, as x - max - log(sum(exp(x - max))).
+
+    >>> import mycel as ms
+    >>> ms.ops.log_softmax(ms.Tensor([[0.0], [1000.0]]), 0).tolist()
+    [[-1000.0], [0.0]]
+    """
+    x, shifted, where = _shifted("log_softmax", logits, axis)
+    axes = (where,) if x.ndim else ()
+    total = run(R.reduce_sum, run(E.exp, shifted), axes=axes, keepdims=True)
+    return cast(run(E.sub, shifted, run(E.log, total)), x.dtype)
+
+
+def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
+    """softmax(-x) along an axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.softmin(ms.Tensor([3.0, 3.0])).tolist()
+    [0.5, 0.5]
+    """
+    value = floating("softmin", x) if dtype is None else operand("softmin", x, D.from_any(dtype))
+    return softmax(run(E.neg, value), axis)

@@ -1,0 +1,459 @@
+"""Reductions over axes: sums, means, extremes, spreads, norms, and tests that all or any hold.
+
+Integers are summed and multiplied in int64. Means and spreads of 16-bit floats are computed in float32 and rounded once; those of integers are
+MindSpore's: a mean keeps the type (rounded towards 0), a spread is float32. Variance takes two passes, so that it does not
+cancel: the mean, then the mean of the squared deviations.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, Optional, Union
+
+from mycel import dtype as D
+from mycel.dtype import DType
+from mycel.errors import ShapeError
+from mycel.ops._operands import (
+    all_axes, axis_of, broadcast, certainly, constant_like, flat, floating, operand, reshaped, run, select, whole, wide,
+)  # fmt: skip
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.prims.base import broadcast_shapes
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "nanmean",
+    "nansum", "norm", "prod", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "std", "std_mean", "sum", "var", "var_mean",
+    "vector_norm",
+]  # fmt: skip
+
+Pair = tuple[Tensor, Tensor]
+
+
+def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    return run(primitive, x, axes=axes, keepdims=builtins.bool(keep))
+
+
+def _countable(x: Tensor) -> Tensor:
+    """Booleans and integers in int64, where sums and products keep to it."""
+    return cast(x, D.int64) if x.dtype.kind in "iub" else x
+
+
+def _total(x: Tensor, axes: tuple[int, ...], keep: bool, dtype: Optional[DType]) -> Tensor:
+    x = cast(x, dtype) if dtype is not None else _countable(x)
+    if x.dtype is D.bool_:
+        return _reduce(R.reduce_any, x, axes, keep)
+    return _reduce(R.reduce_sum, x, axes, keep)
+
+
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over the axes `dim` (None: all). Integers and booleans add up in int64 unless `dtype` is given.
+
+    >>> import mycel as ms
+    >>> ms.ops.sum(ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), 0).tolist()
+    [4.0, 6.0]
+    """
+    x = operand("sum", input)
+    return _total(x, all_axes("sum", dim, x.ndim), keepdim, None if dtype is None else D.from_any(dtype))
+
+
+def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    kind = x.dtype
+    if kind is D.bool_:
+        raise TypeError("mean: takes numbers, not booleans; cast the tensor to a floating type first")
+    count = whole(x, axes)
+    if kind.is_integer:
+        from mycel.ops.elementwise import truncate_div
+
+        if isinstance(count, int) and count == 0:
+            raise ShapeError(f"mean: there is nothing to average in integers of shape {x.shape}")
+        total = _reduce(R.reduce_sum, cast(x, D.int64), axes, keep)
+        return cast(truncate_div(total, constant_like(count, total)), kind)
+    total = _reduce(R.reduce_sum, wide(x), axes, keep)
+    return cast(run(E.div, total, constant_like(count, total)), kind)
+
+
+def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    """The mean over `axis` (None: all axes), in the type of the tensor; for integers rounded towards 0.
+
+    NaN where there is nothing to average. TypeError for booleans.
+
+    >>> import mycel as ms
+    >>> ms.ops.mean(ms.Tensor([[1.0, 2.0], [3.0, 5.0]]), 1).tolist()
+    [1.5, 4.0]
+    """
+    value = operand("mean", x)
+    return _mean(value, all_axes("mean", axis, value.ndim), keep_dims)
+
+
+def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
+    """The product over `axis` (None: all axes); integers and booleans multiply in int64 unless `dtype` is given.
+
+    >>> import mycel as ms
+    >>> ms.ops.prod(ms.Tensor([2.0, 3.0, 4.0])).item()
+    24.0
+    """
+    x = operand("prod", input)
+    x = cast(x, D.from_any(dtype)) if dtype is not None else _countable(x)
+    return _reduce(R.reduce_prod, x, all_axes("prod", axis, x.ndim), keep_dims)
+
+
+def _extreme(name: str, input: Any, axis: Any, keep: bool, initial: Any, where: Any, largest: bool) -> Tensor:
+    x = operand(name, input)
+    if where is not None and where is not True:
+        if initial is None:
+            raise ValueError(f"{name}: with `where` an `initial` value is needed for places where nothing is chosen")
+        mask = operand(name, where, D.bool_)
+        shape = broadcast_shapes(x.shape, mask.shape)
+        x = select(mask, broadcast(x, shape), constant_like(initial, x))
+    axes = all_axes(name, axis, x.ndim)
+    if initial is None and certainly(lambda: whole(x, axes) == 0):
+        raise ValueError(f"{name}: there is nothing to choose from in shape {x.shape} over axes {axes}; give `initial`")
+    result = _reduce(R.reduce_max if largest else R.reduce_min, x, axes, keep)
+    if initial is None:
+        return result
+    return run(E.maximum if largest else E.minimum, result, operand(name, initial, x.dtype))
+
+
+def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
+    """The largest element over `axis` (None: all axes), and of `initial`; only of those where `where` holds. NaN wins.
+
+    Equal extremes share the derivative. ValueError where there is nothing to choose from.
+
+    >>> import mycel as ms
+    >>> ms.ops.amax(ms.Tensor([[1.0, 5.0], [3.0, 4.0]]), 1).tolist()
+    [5.0, 4.0]
+    """
+    return _extreme("amax", input, axis, keepdims, initial, where, True)
+
+
+def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
+    """The smallest element over `axis` (None: all axes), and of `initial`; only of those where `where` holds. NaN wins.
+
+    Equal extremes share the derivative. ValueError where there is nothing to choose from.
+
+    >>> import mycel as ms
+    >>> ms.ops.amin(ms.Tensor([[1.0, 5.0], [3.0, 4.0]]), 1).tolist()
+    [1.0, 3.0]
+    """
+    return _extreme("amin", input, axis, keepdims, initial, where, False)
+
+
+def aminmax(input: Any, *, axis: Optional[int] = 0, keepdims: bool = False) -> Pair:
+    """The smallest and the largest element over `axis` (None: all axes).
+
+    >>> import mycel as ms
+    >>> [t.item() for t in ms.ops.aminmax(ms.Tensor([3.0, 1.0, 2.0]))]
+    [1.0, 3.0]
+    """
+    return amin(input, axis, keepdims), amax(input, axis, keepdims)
+
+
+def _arg(name: str, primitive: Any, input: Any, axis: Any, keep: bool, dtype: DType) -> Tensor:
+    x = operand(name, input)
+    x = cast(x, D.int8) if x.dtype is D.bool_ else x
+    if axis is None or x.ndim == 0:
+        result = run(primitive, flat(x), axis=0)
+        return cast(reshaped(result, (1,) * x.ndim) if keep else result, dtype)
+    where = axis_of(name, axis, x.ndim)
+    result = run(primitive, x, axis=where)
+    if keep:
+        result = reshaped(result, (*x.shape[:where], 1, *x.shape[where + 1 :]))
+    return cast(result, dtype)
+
+
+def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
+    """The int64 position of the first largest element along `dim`, or among all elements in order; the first NaN wins.
+
+    >>> import mycel as ms
+    >>> ms.ops.argmax(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
+    [1, 0]
+    """
+    return _arg("argmax", R.argmax, input, dim, keepdim, D.int64)
+
+
+def argmin(input: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+    """The int32 position of the first smallest element along `axis`, or among all elements in order; the first NaN wins.
+
+    >>> import mycel as ms
+    >>> ms.ops.argmin(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
+    [0, 1]
+    """
+    return _arg("argmin", R.argmin, input, axis, keepdims, D.int32)
+
+
+def _with_position(name: str, primitive: Any, input: Any, axis: Any, keep: bool, initial: Any, where: Any, largest: bool) -> Pair:
+    x = operand(name, input)
+    if axis is None:
+        from mycel.ops.creation import zeros
+
+        return _extreme(name, x, None, False, None, None, largest), zeros((), D.int64)
+    value = _extreme(name, x, axis, keep, initial, where, largest)
+    if where is not None and where is not True:
+        x = select(operand(name, where, D.bool_), x, constant_like(initial, x))
+    return value, _arg(name, primitive, x, axis, keep, D.int64)
+
+
+def max(input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Pair:
+    """The largest element along `axis` and its int64 position; without `axis` the largest of all, with position 0.
+
+    `initial` and `where` are those of `amax`. Equal extremes share the derivative.
+
+    >>> import mycel as ms
+    >>> values, positions = ms.ops.max(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
+    >>> values.tolist(), positions.tolist()
+    ([5.0, 3.0], [1, 0])
+    """
+    return _with_position("max", R.argmax, input, axis, keepdims, initial, where, True)
+
+
+def min(input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Pair:
+    """The smallest element along `axis` and its int64 position; without `axis` the smallest of all, with position 0.
+
+    `initial` and `where` are those of `amin`. Equal extremes share the derivative.
+
+    >>> import mycel as ms
+    >>> values, positions = ms.ops.min(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
+    >>> values.tolist(), positions.tolist()
+    ([1.0, 2.0], [0, 1])
+    """
+    return _with_position("min", R.argmin, input, axis, keepdims, initial, where, False)
+
+
+def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    """Whether any element over `axis` (None: all axes) is true, or for numbers not 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.any(ms.Tensor([[True, False], [False, False]]), 1).tolist()
+    [True, False]
+    """
+    x = operand("any", input, D.bool_)
+    return _reduce(R.reduce_any, x, all_axes("any", axis, x.ndim), keep_dims)
+
+
+def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    """Whether all elements over `axis` (None: all axes) are true, or for numbers not 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.all(ms.Tensor([[True, False], [True, True]]), 1).tolist()
+    [False, True]
+    """
+    x = operand("all", input, D.bool_)
+    return _reduce(R.reduce_all, x, all_axes("all", axis, x.ndim), keep_dims)
+
+
+def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = D.int32) -> Tensor:
+    """How many elements over `axis` (all axes by default) are not 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.count_nonzero(ms.Tensor([0.0, 2.0, 3.0])).item()
+    2
+    """
+    value = operand("count_nonzero", x, None)
+    here = cast(cast(value, D.bool_), D.int64)
+    return cast(_reduce(R.reduce_sum, here, all_axes("count_nonzero", axis, value.ndim), keep_dims), D.from_any(dtype))
+
+
+def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
+    """Variance and mean in the wide type."""
+    x = floating(name, input)
+    axes, full = all_axes(name, axis, x.ndim), wide(x)
+    centre = _mean(full, axes, True)
+    deviation = run(E.sub, full, centre)
+    total = _reduce(R.reduce_sum, run(E.mul, deviation, deviation), axes, keep)
+    count = whole(x, axes) - builtins.int(ddof)
+    if isinstance(count, int) and count < 0:
+        count = 0
+    spread = run(E.div, total, constant_like(count, total))
+    return cast(spread, x.dtype), cast(centre if keep else reshaped(centre, total.shape), x.dtype)
+
+
+def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
+    """The variance over `axis` (None: all axes): squared deviations from the mean, summed and divided by the count less `ddof`.
+
+    >>> import mycel as ms
+    >>> ms.ops.var(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
+    1.0
+    """
+    return _moments("var", input, axis, ddof, keepdims)[0]
+
+
+def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
+    """The square root of `var`.
+
+    >>> import mycel as ms
+    >>> ms.ops.std(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
+    1.0
+    """
+    return run(E.sqrt, _moments("std", input, axis, ddof, keepdims)[0])
+
+
+def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
+    """`var` and `mean` together.
+
+    >>> import mycel as ms
+    >>> [t.item() for t in ms.ops.var_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
+    [1.0, 2.0]
+    """
+    return _moments("var_mean", input, axis, ddof, keepdims)
+
+
+def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
+    """`std` and `mean` together.
+
+    >>> import mycel as ms
+    >>> [t.item() for t in ms.ops.std_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
+    [1.0, 2.0]
+    """
+    spread, centre = _moments("std_mean", input, axis, ddof, keepdims)
+    return run(E.sqrt, spread), centre
+
+
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
+    """The logarithm of the sum of exponentials over `dim`, without overflow: the maximum is taken out first.
+
+    >>> import mycel as ms
+    >>> ms.ops.logsumexp(ms.Tensor([1000.0, 1000.0]), 0).item()
+    1000.6931762695312
+    """
+    x = floating("logsumexp", input)
+    axes, full = all_axes("logsumexp", dim, x.ndim), wide(x)
+    top = run(E.stop_gradient, _reduce(R.reduce_max, full, axes, True))
+    top = select(run(E.is_finite, top), top, 0.0)
+    total = _reduce(R.reduce_sum, run(E.exp, run(E.sub, full, top)), axes, True)
+    result = run(E.add, run(E.log, total), top)
+    return cast(result if keepdim else reshaped(result, R.reduced_shape(x._type, axes, False)), x.dtype)
+
+
+def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+    """`sum` with NaN counted as 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.nansum(ms.Tensor([1.0, float("nan"), 2.0])).item()
+    3.0
+    """
+    x = operand("nansum", input)
+    if x.dtype.is_floating:
+        x = select(run(E.is_nan, x), 0.0, x)
+    return sum(x, axis, keepdims, dtype=dtype)
+
+
+def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+    """`mean` of the elements that are not NaN; NaN where there are none.
+
+    >>> import mycel as ms
+    >>> ms.ops.nanmean(ms.Tensor([1.0, float("nan"), 2.0])).item()
+    1.5
+    """
+    x = floating("nanmean", input)
+    here = run(E.logical_not, run(E.is_nan, x))
+    axes = all_axes("nanmean", axis, x.ndim)
+    full = wide(x)
+    count = _reduce(R.reduce_sum, cast(here, full.dtype), axes, keepdims)
+    total = _reduce(R.reduce_sum, select(here, full, 0.0), axes, keepdims)
+    return cast(run(E.div, total, count), x.dtype if dtype is None else D.from_any(dtype))
+
+
+def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+    """The norm ``sum(|x| ** ord) ** (1 / ord)`` over `axis` (None: all axes).
+
+    `ord` may be any number: 0 counts what is not 0, inf and -inf are the largest and smallest magnitude. The
+    derivative of the 2-norm at 0 is 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.vector_norm(ms.Tensor([3.0, 4.0])).item()
+    5.0
+    """
+    value = floating("vector_norm", x)
+    value = value if dtype is None else cast(value, D.from_any(dtype))
+    axes, full = all_axes("vector_norm", axis, value.ndim), wide(value)
+    order = float(ord)
+    if order == 2.0:
+        total = _reduce(R.reduce_sum, run(E.mul, full, full), axes, keepdims)
+        # The square root has no derivative at 0; the inner choice keeps NaN out of the outer one's.
+        empty = run(E.eq, total, constant_like(0.0, total))
+        result = select(empty, 0.0, run(E.sqrt, select(empty, 1.0, total)))
+    elif math.isinf(order):
+        result = _reduce(R.reduce_max if order > 0 else R.reduce_min, run(E.abs_, full), axes, keepdims)
+    elif order == 0.0:
+        result = _reduce(R.reduce_sum, cast(cast(full, D.bool_), full.dtype), axes, keepdims)
+    elif order == 1.0:
+        result = _reduce(R.reduce_sum, run(E.abs_, full), axes, keepdims)
+    else:
+        powers = run(E.pow_, run(E.abs_, full), constant_like(order, full))
+        total = _reduce(R.reduce_sum, powers, axes, keepdims)
+        result = run(E.pow_, total, constant_like(1.0 / order, total))
+    return cast(result, value.dtype)
+
+
+def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The norm of vectors (one axis, or all elements where `dim` is None) or of matrices (two axes).
+
+    Without `ord` the 2-norm of all elements over `dim`. For vectors any number; for matrices "fro", 1 and -1 (column sums), inf and
+    -inf (row sums). ValueError for other orders.
+
+    >>> import mycel as ms
+    >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
+    5.0
+    """
+    x = floating("norm", A)
+    axes = tuple(dim) if isinstance(dim, (tuple, list)) else None if dim is None else (dim,)
+    if ord is None or (axes is not None and len(axes) == 1) or (axes is None and x.ndim == 1):
+        if isinstance(ord, str):
+            raise ValueError(f"norm: ord {ord!r} is a norm of matrices; give two axes in dim")
+        return vector_norm(x, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
+    if axes is None and x.ndim != 2 or axes is not None and len(axes) != 2:
+        raise ShapeError(f"norm: with ord {ord!r} dim must name one or two axes of a tensor of {x.ndim} dimensions, not {dim}")
+    rows, columns = (axis_of("norm", a, x.ndim) for a in (axes or (0, 1)))
+    if ord == "fro":
+        return vector_norm(x, 2, (rows, columns), keepdim, dtype=dtype)
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise ValueError(f"norm: ord {ord!r} is not supported for matrices; use None, 'fro', 1, -1, inf or -inf")
+    x = x if dtype is None else cast(x, D.from_any(dtype))
+    added, chosen = (rows, columns) if ord in (1, -1) else (columns, rows)
+    totals = _reduce(R.reduce_sum, run(E.abs_, wide(x)), (added,), True)
+    result = _reduce(R.reduce_max if ord > 0 else R.reduce_min, totals, (chosen,), True)
+    gone = tuple(sorted((rows, columns)))
+    return cast(result if keepdim else reshaped(result, R.reduced_shape(x._type, gone, False)), x.dtype)
+
+
+def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
+    """The sum over `axis` (all axes by default), in the type of the tensor.
+
+    >>> import mycel as ms
+    >>> ms.ops.reduce_sum(ms.Tensor([1.0, 2.0])).item()
+    3.0
+    """
+    value = operand("reduce_sum", x)
+    return _total(value, all_axes("reduce_sum", axis, value.ndim), False, value.dtype)
+
+
+def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
+    """The mean over `axis` (all axes by default).
+
+    >>> import mycel as ms
+    >>> ms.ops.reduce_mean(ms.Tensor([1.0, 2.0])).item()
+    1.5
+    """
+    return mean(x, axis)
+
+
+def reduce_max(x: Any, axis: Any = ()) -> Tensor:
+    """The largest element over `axis` (all axes by default).
+
+    >>> import mycel as ms
+    >>> ms.ops.reduce_max(ms.Tensor([1.0, 2.0])).item()
+    2.0
+    """
+    return amax(x, axis)
+
+
+def reduce_min(x: Any, axis: Any = ()) -> Tensor:
+    """The smallest element over `axis` (all axes by default).
+
+    >>> import mycel as ms
+    >>> ms.ops.reduce_min(ms.Tensor([1.0, 2.0])).item()
+    1.0
+    """
+    return amin(x, axis)
