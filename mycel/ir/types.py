@@ -39,7 +39,7 @@ class TensorType:
 
     @property
     def nbytes(self) -> DimLike:
-        return product(self.shape) * self.dtype.itemsize
+        return self.size * self.dtype.itemsize  # type: ignore[no-any-return]
 
     def with_shape(self, shape: tuple[DimLike, ...]) -> TensorType:
         return tensor_type(shape, self.dtype)

@@ -3,4 +3,16 @@
 from mycel.prims import conv, elementwise, index, linalg, ordered, random, reduce, shape, window
 from mycel.prims.base import REGISTRY, Primitive
 
-__all__ = ["REGISTRY", "Primitive", "conv", "elementwise", "index", "linalg", "ordered", "random", "reduce", "shape", "window"]
+__all__ = [
+    "REGISTRY",
+    "Primitive",
+    "conv",
+    "elementwise",
+    "index",
+    "linalg",
+    "ordered",
+    "random",
+    "reduce",
+    "shape",
+    "window",
+]

@@ -26,7 +26,7 @@ from mycel.dtype import DType, from_any
 from mycel.errors import ShapeError
 from mycel.ir.dims import Dim, DimLike
 from mycel.ir.graph import Node
-from mycel.ir.types import TensorType, Type, tensor_type
+from mycel.ir.types import TensorType, tensor_type
 
 __all__ = [
     "Literal",
@@ -161,14 +161,17 @@ def _constant_infer(*, value: Literal) -> TensorType:
     return tensor_type(value.array.shape, from_any(value.array.dtype))
 
 
-CONSTANT = register(
+CONSTANT: Primitive = register(
     Primitive(
         "constant",
         _constant_infer,
         reference=lambda *, value: value.array,
         vjp=lambda ct, out, **_: (),
         batch=lambda size, values, axes, *, value: (CONSTANT(value=value), None),
-        samples=(Sample((), {"value": Literal(np.arange(6.0).reshape(2, 3))}), Sample((), {"value": Literal(np.int32(4))})),
+        samples=(
+            Sample((), {"value": Literal(np.arange(6.0).reshape(2, 3))}),
+            Sample((), {"value": Literal(np.int32(4))}),
+        ),
         doc="A literal array.",
     )
 )
@@ -189,7 +192,7 @@ def _get_item_vjp(ct: Node, out: Node, whole: Node, *, index: int) -> Any:
     raise AssertionError("gradients of tuples are gathered by the transform")
 
 
-GET_ITEM = register(
+GET_ITEM: Primitive = register(
     Primitive(
         "get_item",
         lambda whole, *, index: whole[index],
@@ -231,7 +234,9 @@ def _show(shape: Iterable[DimLike]) -> str:
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
     """`axis` counted from the front; ShapeError outside [-rank, rank)."""
     if not -rank <= axis < rank:
-        raise ShapeError(f"{name} {axis} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})")
+        raise ShapeError(
+            f"{name} {axis} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})"
+        )
     return axis % rank
 
 
@@ -263,7 +268,9 @@ def need_kind(name: str, kinds: str, *types: TensorType) -> None:
             raise TypeError(f"{name} takes {', '.join(words[k] for k in kinds)} tensors, not {t.dtype.name}")
 
 
-def batch_elementwise(primitive: Primitive, size: int, values: Sequence[Node], axes: Sequence[Optional[int]], params: Any) -> Any:
+def batch_elementwise(
+    primitive: Primitive, size: int, values: Sequence[Node], axes: Sequence[Optional[int]], params: Any
+) -> Any:
     """The batch rule of element-wise primitives: batch axes go to the front and ranks are aligned behind them."""
     from mycel.prims import shape as S
 

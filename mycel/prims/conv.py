@@ -32,6 +32,8 @@ __all__ = ["conv", "conv_grad_input", "conv_grad_weight", "window_output"]
 Shape = tuple[DimLike, ...]
 Padding = tuple[tuple[DimLike, DimLike], ...]
 
+_ALL = (slice(None), slice(None))
+
 
 def window_output(
     name: str,
@@ -164,7 +166,7 @@ def _grouped(a: Any, groups: int) -> Any:
 
 
 def _weights(w: Any, groups: int, k: Any) -> Any:
-    return w[(slice(None), slice(None), *k)].reshape(groups, w.shape[0] // groups, w.shape[1])
+    return w[_ALL + k].reshape(groups, w.shape[0] // groups, w.shape[1])
 
 
 def _reference(x: Any, w: Any, *, strides: Any, padding: Any, dilation: Any, groups: int) -> Any:
@@ -173,7 +175,7 @@ def _reference(x: Any, w: Any, *, strides: Any, padding: Any, dilation: Any, gro
     wide, weight = _padded(_wide(x), padding), _wide(w)
     total = np.zeros((x.shape[0], groups, w.shape[0] // groups, int(product(out))), wide.dtype)
     for k, where in _taps(w.shape[2:], out, strides, dilation):
-        total += np.matmul(_weights(weight, groups, k), _grouped(wide[(slice(None), slice(None), *where)], groups))
+        total += np.matmul(_weights(weight, groups, k), _grouped(wide[_ALL + where], groups))
     return total.reshape(x.shape[0], w.shape[0], *out).astype(kind)
 
 
@@ -185,9 +187,9 @@ def _grad_input_reference(
     total = _padded(np.zeros(input_shape, flat.dtype), padding)
     for k, where in _taps(w.shape[2:], ct.shape[2:], strides, dilation):
         part = np.matmul(np.swapaxes(_weights(weight, groups, k), 1, 2), flat)
-        total[(slice(None), slice(None), *where)] += part.reshape(ct.shape[0], input_shape[1], *ct.shape[2:])
+        total[_ALL + where] += part.reshape(ct.shape[0], input_shape[1], *ct.shape[2:])
     inner = tuple(slice(lo, lo + d) for (lo, _), d in zip(padding, input_shape[2:]))
-    return total[(slice(None), slice(None), *inner)].astype(kind)
+    return total[_ALL + inner].astype(kind)
 
 
 def _grad_weight_reference(
@@ -197,9 +199,9 @@ def _grad_weight_reference(
     wide, flat = _padded(_wide(x), padding), _grouped(_wide(ct), groups)
     total = np.zeros(weight_shape, wide.dtype)
     for k, where in _taps(weight_shape[2:], ct.shape[2:], strides, dilation):
-        patch = _grouped(wide[(slice(None), slice(None), *where)], groups)
+        patch = _grouped(wide[_ALL + where], groups)
         part = np.matmul(flat, np.swapaxes(patch, 2, 3)).sum(axis=0)
-        total[(slice(None), slice(None), *k)] = part.reshape(weight_shape[0], weight_shape[1])
+        total[_ALL + k] = part.reshape(weight_shape[0], weight_shape[1])
     return total.astype(kind)
 
 
@@ -401,7 +403,7 @@ _CASES = (
     _case((0, 2, 4), (2, 2, 3), 1, 0, 1, 1),
 )
 
-conv = register(
+conv: Primitive = register(
     Primitive(
         "conv",
         _infer,
@@ -414,7 +416,7 @@ conv = register(
         doc="Cross-correlation of (N, C, *spatial) with (O, C / groups, *kernel).",
     )
 )
-conv_grad_input = register(
+conv_grad_input: Primitive = register(
     Primitive(
         "conv_grad_input",
         _grad_input_infer,
@@ -427,7 +429,7 @@ conv_grad_input = register(
         doc="The transpose of conv in its input: a transposed convolution of the cotangent with the weight.",
     )
 )
-conv_grad_weight = register(
+conv_grad_weight: Primitive = register(
     Primitive(
         "conv_grad_weight",
         _grad_weight_infer,

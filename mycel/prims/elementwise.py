@@ -91,7 +91,7 @@ def unary(
     """Define a unary primitive; `derivative(ct, out, x)` is the cotangent of x."""
     vjp = (lambda ct, out, x: (derivative(ct, out, x),)) if derivative is not None else None
     if derivative is None and expand is None:
-        vjp = lambda ct, out, x: (None,)  # noqa: E731
+        vjp = lambda ct, out, x: (None,)
     return _define(name, 1, reference, vjp, kinds, result, doc, domain, expand, integers)
 
 
@@ -155,54 +155,106 @@ def _erfinv(v: float) -> float:
     return x
 
 
-neg = unary("neg", np.negative, lambda ct, out, x: neg(ct), "ifuc", doc="-x; modular for unsigned types.")
-abs_ = unary("abs", np.abs, lambda ct, out, x: mul(ct, sign(x)), "ifu", doc="|x|; the derivative at 0 is 0.")
-sign = unary("sign", np.sign, None, "ifu", doc="-1, 0 or 1; NaN stays NaN.")
-exp = unary("exp", np.exp, lambda ct, out, x: mul(ct, out), doc="e**x.")
+neg: Primitive = unary("neg", np.negative, lambda ct, out, x: neg(ct), "ifuc", doc="-x; modular for unsigned types.")
+abs_: Primitive = unary("abs", np.abs, lambda ct, out, x: mul(ct, sign(x)), "ifu", doc="|x|; the derivative at 0 is 0.")
+sign: Primitive = unary("sign", np.sign, None, "ifu", doc="-1, 0 or 1; NaN stays NaN.")
+exp: Primitive = unary("exp", np.exp, lambda ct, out, x: mul(ct, out), doc="e**x.")
 exp2 = unary("exp2", np.exp2, lambda ct, out, x: mul(mul(ct, out), math.log(2)), doc="2**x.")
 expm1 = unary("expm1", np.expm1, lambda ct, out, x: mul(ct, add(out, 1.0)), doc="e**x - 1, exact near 0.")
-log = unary("log", np.log, lambda ct, out, x: div(ct, x), domain=(0.1, 3), doc="Natural logarithm; NaN below 0, -inf at 0.")
-log2 = unary("log2", np.log2, lambda ct, out, x: div(ct, mul(x, math.log(2))), domain=(0.1, 3), doc="Logarithm of base 2.")
-log10 = unary("log10", np.log10, lambda ct, out, x: div(ct, mul(x, math.log(10))), domain=(0.1, 3), doc="Logarithm of base 10.")
-log1p = unary("log1p", np.log1p, lambda ct, out, x: div(ct, add(x, 1.0)), domain=(-0.8, 3), doc="log(1 + x), exact near 0.")
-sqrt = unary("sqrt", np.sqrt, lambda ct, out, x: div(ct, mul(out, 2.0)), domain=(0.1, 3), doc="Square root; NaN below 0.")
-rsqrt = unary(
+log: Primitive = unary(
+    "log", np.log, lambda ct, out, x: div(ct, x), domain=(0.1, 3), doc="Natural logarithm; NaN below 0, -inf at 0."
+)
+log2 = unary(
+    "log2", np.log2, lambda ct, out, x: div(ct, mul(x, math.log(2))), domain=(0.1, 3), doc="Logarithm of base 2."
+)
+log10 = unary(
+    "log10", np.log10, lambda ct, out, x: div(ct, mul(x, math.log(10))), domain=(0.1, 3), doc="Logarithm of base 10."
+)
+log1p = unary(
+    "log1p", np.log1p, lambda ct, out, x: div(ct, add(x, 1.0)), domain=(-0.8, 3), doc="log(1 + x), exact near 0."
+)
+sqrt: Primitive = unary(
+    "sqrt", np.sqrt, lambda ct, out, x: div(ct, mul(out, 2.0)), domain=(0.1, 3), doc="Square root; NaN below 0."
+)
+rsqrt: Primitive = unary(
     "rsqrt", lambda x: 1 / np.sqrt(x), lambda ct, out, x: mul(ct, mul(div(out, x), -0.5)), domain=(0.1, 3),
     doc="1 / sqrt(x).",
 )  # fmt: skip
-sin = unary("sin", np.sin, lambda ct, out, x: mul(ct, cos(x)), doc="Sine of radians.")
-cos = unary("cos", np.cos, lambda ct, out, x: neg(mul(ct, sin(x))), doc="Cosine of radians.")
-tan = unary("tan", np.tan, lambda ct, out, x: mul(ct, add(mul(out, out), 1.0)), domain=(-1.2, 1.2), doc="Tangent of radians.")
-asin = unary("asin", np.arcsin, lambda ct, out, x: mul(ct, rsqrt(sub(1.0, mul(x, x)))), domain=(-0.9, 0.9), doc="Arc sine.")
-acos = unary("acos", np.arccos, lambda ct, out, x: neg(mul(ct, rsqrt(sub(1.0, mul(x, x))))), domain=(-0.9, 0.9), doc="Arc cosine.")
-atan = unary("atan", np.arctan, lambda ct, out, x: div(ct, add(mul(x, x), 1.0)), doc="Arc tangent.")
-sinh = unary("sinh", np.sinh, lambda ct, out, x: mul(ct, cosh(x)), doc="Hyperbolic sine.")
-cosh = unary("cosh", np.cosh, lambda ct, out, x: mul(ct, sinh(x)), doc="Hyperbolic cosine.")
-tanh = unary("tanh", np.tanh, lambda ct, out, x: mul(ct, sub(1.0, mul(out, out))), doc="Hyperbolic tangent.")
-asinh = unary("asinh", np.arcsinh, lambda ct, out, x: mul(ct, rsqrt(add(mul(x, x), 1.0))), doc="Inverse hyperbolic sine.")
-acosh = unary("acosh", np.arccosh, lambda ct, out, x: mul(ct, rsqrt(sub(mul(x, x), 1.0))), domain=(1.1, 3), doc="Inverse hyperbolic cosine.")
-atanh = unary("atanh", np.arctanh, lambda ct, out, x: div(ct, sub(1.0, mul(x, x))), domain=(-0.8, 0.8), doc="Inverse hyperbolic tangent.")
-erf = unary("erf", _vectorized(math.erf), lambda ct, out, x: mul(ct, mul(exp(neg(mul(x, x))), 2 / math.sqrt(math.pi))), doc="Error function.")
-erfc = unary("erfc", _vectorized(math.erfc), lambda ct, out, x: mul(ct, mul(exp(neg(mul(x, x))), -2 / math.sqrt(math.pi))), doc="1 - erf(x).")
-erfinv = unary(
+sin: Primitive = unary("sin", np.sin, lambda ct, out, x: mul(ct, cos(x)), doc="Sine of radians.")
+cos: Primitive = unary("cos", np.cos, lambda ct, out, x: neg(mul(ct, sin(x))), doc="Cosine of radians.")
+tan: Primitive = unary(
+    "tan", np.tan, lambda ct, out, x: mul(ct, add(mul(out, out), 1.0)), domain=(-1.2, 1.2), doc="Tangent of radians."
+)
+asin: Primitive = unary(
+    "asin", np.arcsin, lambda ct, out, x: mul(ct, rsqrt(sub(1.0, mul(x, x)))), domain=(-0.9, 0.9), doc="Arc sine."
+)
+acos: Primitive = unary(
+    "acos",
+    np.arccos,
+    lambda ct, out, x: neg(mul(ct, rsqrt(sub(1.0, mul(x, x))))),
+    domain=(-0.9, 0.9),
+    doc="Arc cosine.",
+)
+atan: Primitive = unary("atan", np.arctan, lambda ct, out, x: div(ct, add(mul(x, x), 1.0)), doc="Arc tangent.")
+sinh: Primitive = unary("sinh", np.sinh, lambda ct, out, x: mul(ct, cosh(x)), doc="Hyperbolic sine.")
+cosh: Primitive = unary("cosh", np.cosh, lambda ct, out, x: mul(ct, sinh(x)), doc="Hyperbolic cosine.")
+tanh: Primitive = unary("tanh", np.tanh, lambda ct, out, x: mul(ct, sub(1.0, mul(out, out))), doc="Hyperbolic tangent.")
+asinh: Primitive = unary(
+    "asinh", np.arcsinh, lambda ct, out, x: mul(ct, rsqrt(add(mul(x, x), 1.0))), doc="Inverse hyperbolic sine."
+)
+acosh: Primitive = unary(
+    "acosh",
+    np.arccosh,
+    lambda ct, out, x: mul(ct, rsqrt(sub(mul(x, x), 1.0))),
+    domain=(1.1, 3),
+    doc="Inverse hyperbolic cosine.",
+)
+atanh: Primitive = unary(
+    "atanh",
+    np.arctanh,
+    lambda ct, out, x: div(ct, sub(1.0, mul(x, x))),
+    domain=(-0.8, 0.8),
+    doc="Inverse hyperbolic tangent.",
+)
+erf: Primitive = unary(
+    "erf",
+    _vectorized(math.erf),
+    lambda ct, out, x: mul(ct, mul(exp(neg(mul(x, x))), 2 / math.sqrt(math.pi))),
+    doc="Error function.",
+)
+erfc: Primitive = unary(
+    "erfc",
+    _vectorized(math.erfc),
+    lambda ct, out, x: mul(ct, mul(exp(neg(mul(x, x))), -2 / math.sqrt(math.pi))),
+    doc="1 - erf(x).",
+)
+erfinv: Primitive = unary(
     "erfinv", _vectorized(_erfinv), lambda ct, out, x: mul(ct, mul(exp(mul(out, out)), math.sqrt(math.pi) / 2)),
     domain=(-0.9, 0.9), doc="Inverse of erf.",
 )  # fmt: skip
-lgamma = unary("lgamma", _vectorized(_lgamma), lambda ct, out, x: mul(ct, digamma(x)), domain=(0.2, 4), doc="log|gamma(x)|.")
-digamma = unary("digamma", _vectorized(_digamma), lambda ct, out, x: mul(ct, trigamma(x)), domain=(0.2, 4), doc="Derivative of lgamma.")
-sigmoid = unary(
+lgamma: Primitive = unary(
+    "lgamma", _vectorized(_lgamma), lambda ct, out, x: mul(ct, digamma(x)), domain=(0.2, 4), doc="log|gamma(x)|."
+)
+digamma: Primitive = unary(
+    "digamma",
+    _vectorized(_digamma),
+    lambda ct, out, x: mul(ct, trigamma(x)),
+    domain=(0.2, 4),
+    doc="Derivative of lgamma.",
+)
+sigmoid: Primitive = unary(
     "sigmoid", lambda x: 0.5 * (1 + np.tanh(0.5 * x)), lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
     doc="1 / (1 + e**-x), without overflow.",
 )  # fmt: skip
-floor = unary("floor", np.floor, None, doc="Largest integer not above x; derivative 0.")
-ceil = unary("ceil", np.ceil, None, doc="Smallest integer not below x; derivative 0.")
-trunc = unary("trunc", np.trunc, None, doc="x without its fraction; derivative 0.")
-rint = unary("rint", np.rint, None, doc="The nearest integer, ties to even; derivative 0.")
-is_nan = unary("is_nan", np.isnan, None, result=bool_, doc="Whether x is NaN.")
-is_inf = unary("is_inf", np.isinf, None, result=bool_, doc="Whether x is infinite.")
-is_finite = unary("is_finite", np.isfinite, None, result=bool_, doc="Whether x is neither infinite nor NaN.")
-logical_not = unary("logical_not", np.logical_not, None, "b", doc="Not x.")
-bitwise_not = unary("bitwise_not", np.invert, None, "iu", doc="All bits inverted.")
+floor: Primitive = unary("floor", np.floor, None, doc="Largest integer not above x; derivative 0.")
+ceil: Primitive = unary("ceil", np.ceil, None, doc="Smallest integer not below x; derivative 0.")
+trunc: Primitive = unary("trunc", np.trunc, None, doc="x without its fraction; derivative 0.")
+rint: Primitive = unary("rint", np.rint, None, doc="The nearest integer, ties to even; derivative 0.")
+is_nan: Primitive = unary("is_nan", np.isnan, None, result=bool_, doc="Whether x is NaN.")
+is_inf: Primitive = unary("is_inf", np.isinf, None, result=bool_, doc="Whether x is infinite.")
+is_finite: Primitive = unary("is_finite", np.isfinite, None, result=bool_, doc="Whether x is neither infinite nor NaN.")
+logical_not: Primitive = unary("logical_not", np.logical_not, None, "b", doc="Not x.")
+bitwise_not: Primitive = unary("bitwise_not", np.invert, None, "iu", doc="All bits inverted.")
 
 
 def trigamma(x: Node) -> Node:
@@ -238,38 +290,46 @@ def _float_only(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _share(ct: Node, chosen: Node, tie: Node) -> Node:
-    return mul(ct, add(cast(chosen, dtype=ct.dtype), mul(cast(tie, dtype=ct.dtype), 0.5)))
+    return mul(ct, add(cast(chosen, dtype=ct.dtype), mul(cast(tie, dtype=ct.dtype), 0.5)))  # type: ignore[no-any-return]
 
 
 def _integer_power(x: Any, y: Any) -> Any:
     if x.dtype.kind in "iu":
         safe = np.where(y < 0, 0, y)
         result = np.power(x, safe.astype(x.dtype))
-        exact = np.where(x == 1, 1, np.where((x == -1) & (y % 2 == 0), 1, np.where(x == -1, -1, 0))) if x.dtype.kind == "i" else 0
+        exact = (
+            np.where(x == 1, 1, np.where((x == -1) & (y % 2 == 0), 1, np.where(x == -1, -1, 0)))
+            if x.dtype.kind == "i"
+            else 0
+        )
         return np.where(y < 0, exact, result).astype(x.dtype)
     return np.power(x, y)
 
 
-add = binary("add", np.add, lambda ct, out, x, y: (ct, ct), "ifuc", doc="x + y; modular for integers.")
-sub = binary("sub", np.subtract, lambda ct, out, x, y: (ct, neg(ct)), "ifuc", doc="x - y; modular for integers.")
-mul = binary("mul", np.multiply, lambda ct, out, x, y: (mul(ct, y), mul(ct, x)), "ifuc", doc="x * y; modular for integers.")
-div = binary(
+add: Primitive = binary("add", np.add, lambda ct, out, x, y: (ct, ct), "ifuc", doc="x + y; modular for integers.")
+sub: Primitive = binary(
+    "sub", np.subtract, lambda ct, out, x, y: (ct, neg(ct)), "ifuc", doc="x - y; modular for integers."
+)
+mul: Primitive = binary(
+    "mul", np.multiply, lambda ct, out, x, y: (mul(ct, y), mul(ct, x)), "ifuc", doc="x * y; modular for integers."
+)
+div: Primitive = binary(
     "div", np.true_divide, lambda ct, out, x, y: (div(ct, y), neg(div(mul(ct, out), y))), "fc", domain=(0.5, 2),
     doc="x / y for floating tensors.",
 )  # fmt: skip
-floor_div = binary(
+floor_div: Primitive = binary(
     "floor_div", np.floor_divide, None, "ifu", domain=(0.5, 2), integers=(1, 6),
     doc="floor(x / y); derivative 0; division of integers by zero is not defined.",
 )  # fmt: skip
-mod = binary(
+mod: Primitive = binary(
     "mod", np.mod, _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, floor(div(x, y)))))), "ifu", domain=(0.5, 2), integers=(1, 6),
     doc="x - y * floor(x / y): the remainder with the sign of y.",
 )  # fmt: skip
-fmod = binary(
+fmod: Primitive = binary(
     "fmod", np.fmod, _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, trunc(div(x, y)))))), "ifu", domain=(0.5, 2), integers=(1, 6),
     doc="x - y * trunc(x / y): the remainder with the sign of x.",
 )  # fmt: skip
-pow_ = binary(
+pow_: Primitive = binary(
     "pow", _integer_power, _pow_vjp, "ifu", domain=(0.2, 2), integers=(0, 4),
     doc="x ** y; the derivative by y is 0 where x <= 0; a negative integer power truncates.",
 )  # fmt: skip
@@ -278,28 +338,37 @@ atan2 = binary(
     lambda ct, out, y, x: (div(mul(ct, x), add(mul(x, x), mul(y, y))), neg(div(mul(ct, y), add(mul(x, x), mul(y, y))))),
     "f", doc="The angle of the point (y, x), in (-pi, pi].",
 )  # fmt: skip
-maximum = binary(
+maximum: Primitive = binary(
     "maximum", np.maximum, _float_only(lambda ct, out, x, y: (_share(ct, gt(x, y), eq(x, y)), _share(ct, lt(x, y), eq(x, y)))),
     "ifub", doc="The larger; NaN if either is; equal operands share the derivative.",
 )  # fmt: skip
-minimum = binary(
+minimum: Primitive = binary(
     "minimum", np.minimum, _float_only(lambda ct, out, x, y: (_share(ct, lt(x, y), eq(x, y)), _share(ct, gt(x, y), eq(x, y)))),
     "ifub", doc="The smaller; NaN if either is; equal operands share the derivative.",
 )  # fmt: skip
-eq = binary("eq", np.equal, None, "ifubc", bool_, doc="x == y.")
-ne = binary("ne", np.not_equal, None, "ifubc", bool_, doc="x != y.")
-lt = binary("lt", np.less, None, "ifub", bool_, doc="x < y.")
-le = binary("le", np.less_equal, None, "ifub", bool_, doc="x <= y.")
-gt = binary("gt", np.greater, None, "ifub", bool_, doc="x > y.")
-ge = binary("ge", np.greater_equal, None, "ifub", bool_, doc="x >= y.")
-logical_and = binary("logical_and", np.logical_and, None, "b", doc="Both.")
-logical_or = binary("logical_or", np.logical_or, None, "b", doc="Either.")
-logical_xor = binary("logical_xor", np.logical_xor, None, "b", doc="Exactly one.")
-bitwise_and = binary("bitwise_and", np.bitwise_and, None, "iu", doc="Bits in both.")
-bitwise_or = binary("bitwise_or", np.bitwise_or, None, "iu", doc="Bits in either.")
-bitwise_xor = binary("bitwise_xor", np.bitwise_xor, None, "iu", doc="Bits in exactly one.")
-shift_left = binary("shift_left", np.left_shift, None, "iu", integers=(0, 4), doc="x << y for 0 <= y < bits.")
-shift_right = binary("shift_right", np.right_shift, None, "iu", integers=(0, 4), doc="x >> y, arithmetic for signed types, 0 <= y < bits.")
+eq: Primitive = binary("eq", np.equal, None, "ifubc", bool_, doc="x == y.")
+ne: Primitive = binary("ne", np.not_equal, None, "ifubc", bool_, doc="x != y.")
+lt: Primitive = binary("lt", np.less, None, "ifub", bool_, doc="x < y.")
+le: Primitive = binary("le", np.less_equal, None, "ifub", bool_, doc="x <= y.")
+gt: Primitive = binary("gt", np.greater, None, "ifub", bool_, doc="x > y.")
+ge: Primitive = binary("ge", np.greater_equal, None, "ifub", bool_, doc="x >= y.")
+logical_and: Primitive = binary("logical_and", np.logical_and, None, "b", doc="Both.")
+logical_or: Primitive = binary("logical_or", np.logical_or, None, "b", doc="Either.")
+logical_xor: Primitive = binary("logical_xor", np.logical_xor, None, "b", doc="Exactly one.")
+bitwise_and: Primitive = binary("bitwise_and", np.bitwise_and, None, "iu", doc="Bits in both.")
+bitwise_or: Primitive = binary("bitwise_or", np.bitwise_or, None, "iu", doc="Bits in either.")
+bitwise_xor: Primitive = binary("bitwise_xor", np.bitwise_xor, None, "iu", doc="Bits in exactly one.")
+shift_left: Primitive = binary(
+    "shift_left", np.left_shift, None, "iu", integers=(0, 4), doc="x << y for 0 <= y < bits."
+)
+shift_right: Primitive = binary(
+    "shift_right",
+    np.right_shift,
+    None,
+    "iu",
+    integers=(0, 4),
+    doc="x >> y, arithmetic for signed types, 0 <= y < bits.",
+)
 
 
 def _select_infer(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
@@ -311,14 +380,18 @@ def _select_infer(condition: TensorType, x: TensorType, y: TensorType) -> Tensor
 def _select_vjp(ct: Node, out: Node, condition: Node, x: Node, y: Node) -> tuple[Optional[Node], ...]:
     if not x.dtype.is_differentiable:
         return None, None, None
-    return None, unbroadcast(_SELECT(condition, ct, zero_like(ct)), x), unbroadcast(_SELECT(condition, zero_like(ct), ct), y)
+    return (
+        None,
+        unbroadcast(_SELECT(condition, ct, zero_like(ct)), x),
+        unbroadcast(_SELECT(condition, zero_like(ct), ct), y),
+    )
 
 
-_SELECT = register(
+_SELECT: Primitive = register(
     Primitive(
         "select",
         _select_infer,
-        lambda condition, x, y: np.where(condition, x, y).astype(x.dtype),
+        lambda condition, x, y: np.asarray(np.where(condition, x, y), x.dtype),
         _select_vjp,
         lambda size, values, axes, **p: batch_elementwise(_SELECT, size, values, axes, p),
         samples=(
@@ -337,7 +410,8 @@ def select(condition: Node, x: Any, y: Any) -> Node:
     from mycel.prims.base import constant
 
     like = x.dtype if isinstance(x, Node) else y.dtype
-    return _SELECT(condition, x if isinstance(x, Node) else constant(x, like), y if isinstance(y, Node) else constant(y, like))  # type: ignore[no-any-return]
+    chosen = [v if isinstance(v, Node) else constant(v, like) for v in (x, y)]
+    return _SELECT(condition, *chosen)  # type: ignore[no-any-return]
 
 
 def zero_like(x: Node) -> Node:
@@ -362,25 +436,21 @@ def _cast_vjp(ct: Node, out: Node, x: Node, *, dtype: DType) -> tuple[Optional[N
     return (cast(ct, dtype=x.dtype),)
 
 
-cast = register(
+cast: Primitive = register(
     Primitive(
         "cast",
         lambda x, *, dtype: x.with_dtype(dtype),
         _cast_reference,
         _cast_vjp,
         lambda size, values, axes, *, dtype: (cast(values[0], dtype=dtype), axes[0]),
-        samples=tuple(
-            Sample(((2, 3),), {"dtype": d}, integers=(0, 6), domain=(0, 6))
-            for d in ALL
-            if d.kind != "c"
-        ),
+        samples=tuple(Sample(((2, 3),), {"dtype": d}, integers=(0, 6), domain=(0, 6)) for d in ALL if d.kind != "c"),
         dtypes=(*NUMBERS, "bool"),
         elementwise=True,
         doc="The same values in another element type; to integers by truncation, to booleans by x != 0.",
     )
 )
 
-identity = register(
+identity: Primitive = register(
     Primitive(
         "identity", lambda x: x, lambda x: x, lambda ct, out, x: (ct,),
         lambda size, values, axes: (identity(values[0]), axes[0]),
@@ -388,7 +458,7 @@ identity = register(
         doc="The same tensor as a new node: what differentiation marks its inputs with.",
     )
 )  # fmt: skip
-stop_gradient = register(
+stop_gradient: Primitive = register(
     Primitive(
         "stop_gradient", lambda x: x, lambda x: x, lambda ct, out, x: (None,),
         lambda size, values, axes: (stop_gradient(values[0]), axes[0]),

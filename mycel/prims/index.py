@@ -481,7 +481,7 @@ def _update_by_take(
         update, batched = _take_front(size, update, batched, E.select(here, index, constant(n, start.dtype)), axis)
         here = S.reshape(here, (*start.shape, *(1,) * axis, d, *(1,) * (rank - axis - 1)))
         inside = here if inside is None else E.logical_and(inside, here)
-    return update if inside is None else E.select(inside, update, x)  # type: ignore[no-any-return]
+    return update if inside is None else E.select(inside, update, x)
 
 
 def _dynamic_slice_batch(size: DimLike, values: Sequence[Node], axes: Any, *, sizes: Shape) -> tuple[Node, int]:
@@ -510,7 +510,7 @@ _XI = ("*", "int32")
 _XIU = ("*", "int32", "*")
 _STARTS = ("int32", "int64")
 
-gather_nd = register(
+gather_nd: Primitive = register(
     Primitive(
         "gather_nd",
         _gather_nd_infer,
@@ -528,7 +528,7 @@ gather_nd = register(
         doc="x[indices[..., 0], ..., indices[..., k - 1]]: each index row names a place in the first k axes.",
     )
 )
-scatter_nd = register(
+scatter_nd: Primitive = register(
     Primitive(
         "scatter_nd",
         _scatter_nd_infer,
@@ -544,7 +544,7 @@ scatter_nd = register(
         doc="x with updates set, added, multiplied or compared in at the places that gather_nd would read.",
     )
 )
-take = register(
+take: Primitive = register(
     Primitive(
         "take",
         _take_infer,
@@ -563,7 +563,7 @@ take = register(
         doc="The parts of x that indices name along an axis; the axes of the indices take its place.",
     )
 )
-take_add = register(
+take_add: Primitive = register(
     Primitive(
         "take_add",
         _take_add_infer,
@@ -581,7 +581,7 @@ take_add = register(
         doc="Zeros of `size` along an axis, with each part of ct added where its index says: the transpose of take.",
     )
 )
-take_along = register(
+take_along: Primitive = register(
     Primitive(
         "take_along",
         _take_along_infer,
@@ -598,7 +598,7 @@ take_along = register(
         doc="Along an axis, each row of x read at the positions in the same row of indices.",
     )
 )
-put_along = register(
+put_along: Primitive = register(
     Primitive(
         "put_along",
         _put_along_infer,
@@ -614,7 +614,7 @@ put_along = register(
         doc="Along an axis, each row of updates written into the same row of x at the positions in indices.",
     )
 )
-dynamic_slice = register(
+dynamic_slice: Primitive = register(
     Primitive(
         "dynamic_slice",
         _dynamic_slice_infer,
@@ -631,7 +631,7 @@ dynamic_slice = register(
         doc="The block of shape `sizes` at scalar starts, which are clamped so that it lies inside x.",
     )
 )
-dynamic_update_slice = register(
+dynamic_update_slice: Primitive = register(
     Primitive(
         "dynamic_update_slice",
         _dynamic_update_infer,

@@ -57,7 +57,7 @@ def _batch(size: Any, values: Any, axes: Any) -> Any:
     return matmul(*moved), 0
 
 
-matmul = register(
+matmul: Primitive = register(
     Primitive(
         "matmul",
         _infer,

@@ -143,7 +143,7 @@ def _search_infer(sorted_: TensorType, values: TensorType, *, side: str) -> Tens
     return tensor_type(values.shape, int32)
 
 
-def _search_reference(sorted_: Any, values: Any, *, side: str) -> Array:
+def _search_reference(sorted_: Any, values: Any, *, side: Any) -> Array:
     rows, wanted = _comparable(sorted_), _comparable(values)
     result = np.zeros(values.shape, np.int32)
     for lead in np.ndindex(values.shape[:-1]):
@@ -168,7 +168,7 @@ def _search_batch(size: DimLike, values: Sequence[Node], axes: Any, *, side: str
     return search_sorted(*[I._front(v, a, size) for v, a in zip(values, axes)], side=side), 0
 
 
-sort = register(
+sort: Primitive = register(
     Primitive(
         "sort",
         _sort_infer,
@@ -184,27 +184,27 @@ sort = register(
         doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN last.",
     )
 )
-cumsum = _running(
+cumsum: Primitive = _running(
     "cumsum", lambda x, axis: np.cumsum(x, axis, x.dtype), _cumsum_vjp, "fiu", "Running sums along an axis."
 )
-cumprod = _running(
+cumprod: Primitive = _running(
     "cumprod", lambda x, axis: np.cumprod(x, axis, x.dtype), _cumprod_vjp, "fiu", "Running products along an axis."
 )
-cummax = _running(
+cummax: Primitive = _running(
     "cummax",
     np.maximum.accumulate,
     _extreme_vjp,
     "fiu",
     "Running maxima along an axis; the nearest of equals takes the derivative.",
 )
-cummin = _running(
+cummin: Primitive = _running(
     "cummin",
     np.minimum.accumulate,
     _extreme_vjp,
     "fiu",
     "Running minima along an axis; the nearest of equals takes the derivative.",
 )
-search_sorted = register(
+search_sorted: Primitive = register(
     Primitive(
         "search_sorted",
         _search_infer,

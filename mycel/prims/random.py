@@ -99,7 +99,7 @@ _STATES = (
     np.array([[1, 2], [3, 2**33]], np.uint64),
 )
 
-random_bits = register(
+random_bits: Primitive = register(
     Primitive(
         "random_bits",
         _infer,

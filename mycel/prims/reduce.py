@@ -108,12 +108,16 @@ def _sum_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tup
     return (S.broadcast_to(restore(ct, x, axes), x.shape),)
 
 
-reduce_sum = _define("reduce_sum", np.sum, lambda k: k.type(0), _sum_vjp, "ifuc", "The sum over axes; integers wrap.")
-reduce_max = _define("reduce_max", np.max, _lowest, _extreme_vjp, "ifub", "The largest over axes.")
-reduce_min = _define("reduce_min", np.min, _highest, _extreme_vjp, "ifub", "The smallest over axes.")
-reduce_prod = _define("reduce_prod", np.prod, lambda k: k.type(1), _prod_vjp, "ifu", "The product over axes.")
-reduce_any = _define("reduce_any", np.any, None, lambda ct, out, x, **_: (None,), "b", "Whether any holds.")
-reduce_all = _define("reduce_all", np.all, None, lambda ct, out, x, **_: (None,), "b", "Whether all hold.")
+reduce_sum: Primitive = _define(
+    "reduce_sum", np.sum, lambda k: k.type(0), _sum_vjp, "ifuc", "The sum over axes; integers wrap."
+)
+reduce_max: Primitive = _define("reduce_max", np.max, _lowest, _extreme_vjp, "ifub", "The largest over axes.")
+reduce_min: Primitive = _define("reduce_min", np.min, _highest, _extreme_vjp, "ifub", "The smallest over axes.")
+reduce_prod: Primitive = _define(
+    "reduce_prod", np.prod, lambda k: k.type(1), _prod_vjp, "ifu", "The product over axes."
+)
+reduce_any: Primitive = _define("reduce_any", np.any, None, lambda ct, out, x, **_: (None,), "b", "Whether any holds.")
+reduce_all: Primitive = _define("reduce_all", np.all, None, lambda ct, out, x, **_: (None,), "b", "Whether all hold.")
 
 
 def _define_arg(name: str, function: Any, doc: str) -> Primitive:
@@ -137,8 +141,12 @@ def _define_arg(name: str, function: Any, doc: str) -> Primitive:
     return register(primitive)
 
 
-argmax = _define_arg("argmax", np.argmax, "The int32 index of the first largest along an axis; the first NaN wins.")
-argmin = _define_arg("argmin", np.argmin, "The int32 index of the first smallest along an axis; the first NaN wins.")
+argmax: Primitive = _define_arg(
+    "argmax", np.argmax, "The int32 index of the first largest along an axis; the first NaN wins."
+)
+argmin: Primitive = _define_arg(
+    "argmin", np.argmin, "The int32 index of the first smallest along an axis; the first NaN wins."
+)
 
 
 def count(x: Node, axes: Axes) -> Any:

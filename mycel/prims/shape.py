@@ -26,14 +26,18 @@ def _reshape_infer(x: TensorType, *, shape: Shape) -> TensorType:
     return tensor_type(shape, x.dtype)
 
 
-RESHAPE = register(
+RESHAPE: Primitive = register(
     Primitive(
         "reshape",
         _reshape_infer,
         lambda x, *, shape: np.reshape(x, shape),
         lambda ct, out, x, *, shape: (reshape(ct, x.shape),),
         lambda size, values, axes, *, shape: (reshape(move_axis(values[0], axes[0], 0), (size, *shape)), 0),
-        samples=(Sample(((2, 6),), {"shape": (3, 4)}), Sample(((1,),), {"shape": ()}), Sample(((0, 3),), {"shape": (3, 0)})),
+        samples=(
+            Sample(((2, 6),), {"shape": (3, 4)}),
+            Sample(((1,),), {"shape": ()}),
+            Sample(((0, 3),), {"shape": (3, 0)}),
+        ),
         dtypes=ANY,
         doc="The same elements in row-major order under another shape.",
     )
@@ -42,7 +46,7 @@ RESHAPE = register(
 
 def reshape(x: Node, shape: Shape) -> Node:
     """`x` under another shape; `x` itself where the shape is the same."""
-    return x if x.shape == tuple(shape) else RESHAPE(x, shape=tuple(shape))  # type: ignore[no-any-return]
+    return x if x.shape == tuple(shape) else RESHAPE(x, shape=tuple(shape))
 
 
 def _transpose_infer(x: TensorType, *, permutation: tuple[int, ...]) -> TensorType:
@@ -59,7 +63,7 @@ def _transpose_batch(size: Any, values: Any, axes: Any, *, permutation: tuple[in
     return transpose(move_axis(values[0], axes[0], 0), (0, *(p + 1 for p in permutation))), 0
 
 
-TRANSPOSE = register(
+TRANSPOSE: Primitive = register(
     Primitive(
         "transpose",
         _transpose_infer,
@@ -109,14 +113,18 @@ def _broadcast_batch(size: Any, values: Any, axes: Any, *, shape: Shape) -> Any:
     return broadcast_to(x, (size, *shape)), 0
 
 
-BROADCAST_TO = register(
+BROADCAST_TO: Primitive = register(
     Primitive(
         "broadcast_to",
         _broadcast_infer,
         lambda x, *, shape: np.broadcast_to(x, shape),
         _broadcast_vjp,
         _broadcast_batch,
-        samples=(Sample(((3, 1),), {"shape": (2, 3, 4)}), Sample(((),), {"shape": (2,)}), Sample(((1, 2),), {"shape": (0, 2)})),
+        samples=(
+            Sample(((3, 1),), {"shape": (2, 3, 4)}),
+            Sample(((),), {"shape": (2,)}),
+            Sample(((1, 2),), {"shape": (0, 2)}),
+        ),
         dtypes=ANY,
         doc="Axes of size 1 repeated, and axes added in front, by NumPy's rule.",
     )
@@ -125,7 +133,7 @@ BROADCAST_TO = register(
 
 def broadcast_to(x: Node, shape: Shape) -> Node:
     """`x` repeated to `shape`; `x` itself where it has that shape."""
-    return x if x.shape == tuple(shape) else BROADCAST_TO(x, shape=tuple(shape))  # type: ignore[no-any-return]
+    return x if x.shape == tuple(shape) else BROADCAST_TO(x, shape=tuple(shape))
 
 
 def _extent(start: DimLike, stop: DimLike, step: int) -> DimLike:
@@ -159,7 +167,7 @@ def _slice_batch(size: Any, values: Any, axes: Any, *, starts: Shape, stops: Sha
     return SLICE(x, starts=(0, *starts), stops=(size, *stops), steps=(1, *steps)), 0
 
 
-SLICE = register(
+SLICE: Primitive = register(
     Primitive(
         "slice",
         _slice_infer,
@@ -187,8 +195,9 @@ def slice_(x: Node, starts: Shape, stops: Shape, steps: Optional[tuple[int, ...]
 
 def slice_axis(x: Node, axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Node:
     """`x[..., start:stop:step, ...]` on one axis."""
-    starts, stops, steps = [0] * x.type.rank, list(x.shape), [1] * x.type.rank
-    starts[axis], stops[axis], steps[axis] = start, stop, step  # type: ignore[call-overload]
+    starts: list[DimLike] = [0] * x.type.rank
+    stops, steps = list(x.shape), [1] * x.type.rank
+    starts[axis], stops[axis], steps[axis] = start, stop, step
     return slice_(x, tuple(starts), tuple(stops), tuple(steps))
 
 
@@ -214,7 +223,9 @@ def _pad_reference(x: Any, value: Any, *, low: Any, high: Any, interior: Any) ->
     return out[tuple(slice(-lo if lo < 0 else 0, hi if hi < 0 else None) for lo, hi in zip(low, high))]
 
 
-def _pad_vjp(ct: Node, out: Node, x: Node, value: Node, *, low: Any, high: Any, interior: Any) -> tuple[Node, Optional[Node]]:
+def _pad_vjp(
+    ct: Node, out: Node, x: Node, value: Node, *, low: Any, high: Any, interior: Any
+) -> tuple[Node, Optional[Node]]:
     if any(isinstance(d, int) and d == 0 for d in x.shape):
         dx = broadcast_to(constant(0, x.dtype), x.shape)
     else:
@@ -225,8 +236,8 @@ def _pad_vjp(ct: Node, out: Node, x: Node, value: Node, *, low: Any, high: Any, 
     from mycel.prims import elementwise as E
     from mycel.prims import reduce as R
 
-    everything = lambda n: R.reduce_sum(n, axes=tuple(range(n.type.rank)), keepdims=False)  # noqa: E731
-    return dx, E.sub(everything(ct), everything(dx))
+    axes = tuple(range(x.type.rank))
+    return dx, E.sub(R.reduce_sum(ct, axes=axes, keepdims=False), R.reduce_sum(dx, axes=axes, keepdims=False))
 
 
 def _pad_batch(size: Any, values: Any, axes: Any, *, low: Any, high: Any, interior: Any) -> Any:
@@ -236,7 +247,7 @@ def _pad_batch(size: Any, values: Any, axes: Any, *, low: Any, high: Any, interi
     return PAD(x, values[1], low=(0, *low), high=(0, *high), interior=(0, *interior)), 0
 
 
-PAD = register(
+PAD: Primitive = register(
     Primitive(
         "pad",
         _pad_infer,
@@ -272,7 +283,9 @@ def _concat_infer(*types: TensorType, axis: int) -> TensorType:
     for t in types:
         same = t.rank == first.rank and all(a == b for i, (a, b) in enumerate(zip(t.shape, first.shape)) if i != axis)
         if t.dtype is not first.dtype or not same:
-            raise ShapeError(f"concat along axis {axis}: {t} does not fit {first}; all other sizes and the type must agree")
+            raise ShapeError(
+                f"concat along axis {axis}: {t} does not fit {first}; all other sizes and the type must agree"
+            )
         total = total + t.shape[axis]
     return tensor_type(first.shape[:axis] + (total,) + first.shape[axis + 1 :], first.dtype)
 
@@ -291,14 +304,18 @@ def _concat_batch(size: Any, values: Any, axes: Any, *, axis: int) -> Any:
     return CONCAT(*moved, axis=axis + 1), 0
 
 
-CONCAT = register(
+CONCAT: Primitive = register(
     Primitive(
         "concat",
         _concat_infer,
         lambda *arrays, axis: np.concatenate(arrays, axis=axis),
         _concat_vjp,
         _concat_batch,
-        samples=(Sample(((2, 3), (2, 1)), {"axis": 1}), Sample(((2,), (0,), (3,)), {"axis": 0}), Sample(((1, 2),), {"axis": 0})),
+        samples=(
+            Sample(((2, 3), (2, 1)), {"axis": 1}),
+            Sample(((2,), (0,), (3,)), {"axis": 0}),
+            Sample(((1, 2),), {"axis": 0}),
+        ),
         dtypes=ANY,
         doc="Tensors joined along an axis.",
     )
@@ -308,7 +325,7 @@ CONCAT = register(
 def concat(values: Any, axis: int) -> Node:
     """`values` joined along an axis; the value itself where there is one."""
     values = tuple(values)
-    return values[0] if len(values) == 1 else CONCAT(*values, axis=axis)
+    return values[0] if len(values) == 1 else CONCAT(*values, axis=axis)  # type: ignore[no-any-return]
 
 
 def _reverse_infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
@@ -317,7 +334,7 @@ def _reverse_infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
     return x
 
 
-reverse = register(
+reverse: Primitive = register(
     Primitive(
         "reverse",
         _reverse_infer,
@@ -334,12 +351,12 @@ reverse = register(
 )
 
 
-def _iota_reference(*, shape: Shape, axis: int, dtype: DType) -> Any:
+def _iota_reference(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Any:
     line = np.arange(shape[axis]).astype(dtype.numpy)
     return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
 
 
-iota = register(
+iota: Primitive = register(
     Primitive(
         "iota",
         lambda *, shape, axis, dtype: tensor_type(tuple(shape), dtype),
@@ -352,9 +369,7 @@ iota = register(
 )
 
 
-
-
-SIZE = register(
+SIZE: Primitive = register(
     Primitive(
         "size",
         lambda *, dim, dtype: tensor_type((), dtype),

@@ -22,7 +22,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, need_kind, register
-from mycel.prims.conv import _corners, _differs, _fold_images, _taps, _unfold_images, window_output
+from mycel.prims.conv import _ALL, _corners, _differs, _fold_images, _taps, _unfold_images, window_output
 
 __all__ = ["window_argmax", "window_gather", "window_max", "window_scatter", "window_spread", "window_sum"]
 
@@ -56,7 +56,7 @@ def _views(x: Any, window: Any, strides: Any, padding: Any, value: Any) -> Any:
     out = window_output("window", x.shape[2:], window, strides, padding)
     wide = _padded(x, padding, value)
     taps = _taps(window, out, strides, (1,) * len(window))
-    return np.stack([wide[(slice(None), slice(None), *where)] for _, where in taps])
+    return np.stack([wide[_ALL + where] for _, where in taps])
 
 
 def _parts(x: Node, window: Any, strides: Any, padding: Padding, value: Any) -> list[Node]:
@@ -84,7 +84,7 @@ def _sum_reference(x: Any, *, window: Any, strides: Any, padding: Any) -> Any:
 def _sum_expand(x: Node, *, window: Any, strides: Any, padding: Padding) -> Node:
     wide = E.cast(x, dtype=float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x
     total = _fold(E.add, _parts(wide, window, strides, padding, 0))
-    return total if total.dtype is x.dtype else E.cast(total, dtype=x.dtype)  # type: ignore[no-any-return]
+    return total if total.dtype is x.dtype else E.cast(total, dtype=x.dtype)
 
 
 def _fold(function: Callable[..., Node], parts: Sequence[Node]) -> Node:
@@ -193,9 +193,9 @@ def _scatter_reference(ct: Any, index: Any, *, input_shape: Any, window: Any, st
     wide = ct.astype(np.float32) if ct.dtype.itemsize == 2 and ct.dtype.kind not in "iu" else ct
     total = _padded(np.zeros(input_shape, wide.dtype), padding, 0)
     for i, (_, where) in enumerate(_taps(window, ct.shape[2:], strides, (1,) * len(window))):
-        total[(slice(None), slice(None), *where)] += np.where(index == i, wide, 0).astype(wide.dtype)
+        total[_ALL + where] += np.where(index == i, wide, 0).astype(wide.dtype)
     inner = tuple(slice(lo, lo + d) for (lo, _), d in zip(padding, input_shape[2:]))
-    return total[(slice(None), slice(None), *inner)].astype(ct.dtype)
+    return total[_ALL + inner].astype(ct.dtype)
 
 
 def _gather_reference(x: Any, index: Any, *, window: Any, strides: Any, padding: Any) -> Any:
@@ -212,7 +212,7 @@ def _scatter_expand(ct: Node, index: Node, *, input_shape: Shape, window: Any, s
         high = (0, 0, *(d + lo - stop for d, (lo, _), stop in zip(input_shape[2:], padding, b)))
         parts.append(S.pad(E.select(E.eq(index, i), wide, 0), 0, low, high, (0, 0, *(s - 1 for s in strides))))
     total = _fold(E.add, parts)
-    return total if total.dtype is ct.dtype else E.cast(total, dtype=ct.dtype)  # type: ignore[no-any-return]
+    return total if total.dtype is ct.dtype else E.cast(total, dtype=ct.dtype)
 
 
 def _gather_expand(x: Node, index: Node, *, window: Any, strides: Any, padding: Padding) -> Node:
@@ -266,7 +266,7 @@ _PLACES = [int(np.prod(p["window"])) for _, _, p in _CASES]
 
 _NUMBERS = E.NUMBERS
 
-window_sum = register(
+window_sum: Primitive = register(
     Primitive(
         "window_sum",
         _sum_infer,
@@ -282,7 +282,7 @@ window_sum = register(
         doc="The sum over each window; padding counts as 0, and integers wrap.",
     )
 )
-window_max = register(
+window_max: Primitive = register(
     Primitive(
         "window_max",
         _max_infer,
@@ -295,7 +295,7 @@ window_max = register(
         doc="The largest in each window, padding excluded; NaN wins; the first of equal extremes takes the derivative.",
     )
 )
-window_argmax = register(
+window_argmax: Primitive = register(
     Primitive(
         "window_argmax",
         _argmax_infer,
@@ -308,7 +308,7 @@ window_argmax = register(
         doc="The int32 row-major place of the first largest of each window, never in the padding; the first NaN wins.",
     )
 )
-window_scatter = register(
+window_scatter: Primitive = register(
     Primitive(
         "window_scatter",
         _scatter_infer,
@@ -324,7 +324,7 @@ window_scatter = register(
         doc="Each value added to the input position that its index names in its window.",
     )
 )
-window_gather = register(
+window_gather: Primitive = register(
     Primitive(
         "window_gather",
         _gather_infer,
