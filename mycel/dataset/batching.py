@@ -1,7 +1,7 @@
 """`batch` and its relatives: several rows become one, along a new first axis.
 
-`BatchDataset` asks its input for blocks of the batch size, so that a stacked column usually passes through without a copy.
-Invariant: a batch never mixes shapes or types; padding is always asked for.
+`BatchDataset` asks its input for blocks of the batch size, so that a stacked column usually passes through without a
+copy. Invariant: a batch never mixes shapes or types; padding is always asked for.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class BatchDataset(Dataset):
     def _count(self) -> int:
         rows = self.children[0]._count()
         if not callable(self.batch_size):
-            return rows // self.batch_size if self.drop_remainder else -(-rows // self.batch_size)
+            return rows // self._size(0, 0) if self.drop_remainder else -(-rows // self._size(0, 0))
         number = 0
         while rows > 0:
             rows -= self._size(number, 0)
@@ -255,6 +255,9 @@ class BucketBatchByLengthDataset(Dataset):
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return drop(self._batches(run), skip)
+
+    def _count_is_fixed(self) -> bool:
+        return False
 
     def _batches(self, run: Run) -> Iterator[Block]:
         buckets: list[list[tuple[Array, ...]]] = [[] for _ in self.sizes]

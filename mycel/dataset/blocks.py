@@ -1,8 +1,9 @@
 """Blocks: what flows between the nodes of a pipeline.
 
-A block is `count` consecutive rows, held by column. A column is either one array whose first axis is the rows (*stacked*)
-or a list with one array for each row. Invariants: the arrays of a block belong to it alone, so whoever receives a block
-may write into it; and a block has at least one row. Stacked columns let one NumPy call do the work of a whole batch.
+A block is `count` consecutive rows, held by column. A column is either one array whose first axis is the rows
+(*stacked*) or a list with one array for each row. Invariants: the arrays of a block belong to it alone, so whoever
+receives a block may write into it; and a block has at least one row. Stacked columns let one NumPy call do the work of
+a whole batch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Row = tuple[Array, ...]
 
 
 def as_array(value: Any) -> Array:
-    """A NumPy array of a value that a user's function or source gave: array, scalar, list, text, bytes, tensor or picture."""
+    """The array for a value from a user's function or source: array, scalar, list, text, bytes, tensor or picture."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, bytes):
@@ -29,7 +30,8 @@ def as_array(value: Any) -> Array:
     array = np.asarray(value)
     if array.dtype == object:
         raise TypeError(
-            f"a column needs a number, text, bytes or a rectangular array of them, got {value!r:.80} of type {type(value).__name__}"
+            "a column needs a number, text, bytes or a rectangular array of them, "
+            f"got {repr(value)[:80]} of type {type(value).__name__}"
         )
     return array
 
@@ -70,7 +72,7 @@ class Block:
 
     def row(self, index: int) -> Row:
         """One row, its scalars as arrays of no dimensions."""
-        return tuple(c[index] if type(c) is list else c[index, ...] for c in self.columns)  # type: ignore[call-overload]
+        return tuple(c[index] if isinstance(c, list) else c[index, ...] for c in self.columns)
 
     def rows(self) -> Iterator[Row]:
         """The rows in order."""

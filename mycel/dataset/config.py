@@ -1,7 +1,8 @@
 """Settings that all pipelines share: the seed, the number of worker threads, and how far to read ahead.
 
 Invariants: a setting is validated when it is set, and a pipeline reads it when an iterator is created, never later.
-While no seed was set, every iterator draws its own from the operating system; `get_seed` then answers 5489, MindSpore's default.
+While no seed was set, every iterator draws its own from the operating system; `get_seed` then answers 5489, MindSpore's
+default.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def get_monitor_sampling_interval() -> int:
 
 
 def set_multiprocessing_timeout_interval(interval: int) -> None:
-    """Set the interval, in seconds, of warnings about slow worker processes; pipelines here use threads and give none."""
+    """Set the interval, in seconds, of warnings about slow worker processes; threads here give none."""
     name = "set_multiprocessing_timeout_interval"
     _settings["multiprocessing_timeout_interval"] = _check_integer(name, interval, 1, INT32_MAX)
 
@@ -165,7 +166,7 @@ def get_multiprocessing_timeout_interval() -> int:
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Accept MindSpore's switch for choosing worker counts automatically; counts here are never changed on their own."""
+    """Accept MindSpore's switch for choosing worker counts automatically; here counts stay as they were set."""
     _settings["auto_num_workers"] = _check_bool("set_auto_num_workers", enable)
 
 

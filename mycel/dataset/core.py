@@ -1,13 +1,13 @@
 """The pipeline: a tree of datasets, pulled from its root, block by block.
 
-A node produces rows in two steps. `_columns` and `_count` answer what is known without running, `_blocks(run, skip)` yields
-the rows of one pass, less the first `skip`. A `Run` carries all that a pass depends on: the seed, the epoch, and how many rows the
-consumer would like at once. Invariants:
+A node produces rows in two steps. `_columns` and `_count` answer what is known without running, `_blocks(run, skip)`
+yields the rows of one pass, less the first `skip`. A `Run` carries all that a pass depends on: the seed, the epoch, and
+how many rows the consumer would like at once. Invariants:
 
 * A pass is a function of (tree, seed, epoch); nodes keep no state between passes. Hence an iterator resumes by
   asking for the same pass with a `skip`, which nodes hand down to the source where that is exact.
-* Two nodes of one chain draw from different streams (their heights differ); two chains of the same form draw the same numbers,
-  so that features and labels kept in two datasets stay aligned when both are shuffled and then zipped.
+* Two nodes of one chain draw from different streams (their heights differ); two chains of the same form draw the same
+numbers, so that features and labels kept in two datasets stay aligned when both are shuffled and then zipped.
 * `skip` and block size never change which rows come out or what they hold.
 """
 
@@ -141,6 +141,10 @@ class Dataset:
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         raise NotImplementedError(f"{type(self).__name__} must define _blocks")
 
+    def _count_is_fixed(self) -> bool:
+        """Whether every epoch has `_count` rows, for certain."""
+        return all(child._count_is_fixed() for child in self.children)
+
     def _probe(self) -> Run:
         return Run(config.get_seed(), block=1 if self._height == 0 else 32)
 
@@ -167,9 +171,9 @@ class Dataset:
     ) -> Dataset:
         """Apply functions to some columns of every row.
 
-        Each operation receives the arrays that the one before it returned. `input_columns` defaults to the first column;
-        `output_columns` to the input ones. With as many outputs as inputs the columns keep their places, otherwise
-        the outputs come first. `num_parallel_workers` threads share the rows; their order is kept.
+        Each operation receives the arrays that the one before it returned. `input_columns` defaults to the first
+        column; `output_columns` to the input ones. With as many outputs as inputs the columns keep their places,
+        otherwise the outputs come first. `num_parallel_workers` threads share the rows; their order is kept.
 
         Raises RuntimeError from the consumer's `next` when an operation fails, naming it, its columns and the row.
 
@@ -192,10 +196,11 @@ class Dataset:
     ) -> Dataset:
         """Stack `batch_size` consecutive rows into one, along a new first axis.
 
-        `batch_size` may be a function of a `BatchInfo`. `per_batch_map(col1, ..., batch_info)` receives lists of arrays and
-        returns the new columns; see `input_columns` and `output_columns` of `map`.
+        `batch_size` may be a function of a `BatchInfo`. `per_batch_map(col1, ..., batch_info)` receives lists of arrays
+        and returns the new columns; see `input_columns` and `output_columns` of `map`.
 
-        Raises RuntimeError while iterating where rows differ in shape or type: see `padded_batch`.
+        Raises ValueError while iterating where rows differ in shape or type: see `padded_batch`; and RuntimeError where
+        `per_batch_map` fails.
 
         >>> import mycel.dataset as ds
         >>> numbers = ds.NumpySlicesDataset([1, 2, 3], shuffle=False)
@@ -339,6 +344,7 @@ class Dataset:
         """Cut into datasets that share no row, of the given sizes or fractions.
 
         With `randomize` rows are assigned by chance, the same in every epoch, and each part shuffles in each epoch.
+        Apply random transforms to the parts: whatever comes before the split is the same in every epoch.
 
         >>> import mycel.dataset as ds
         >>> a, b = ds.NumpySlicesDataset(list(range(10)), shuffle=False).split([0.8, 0.2])
@@ -378,7 +384,7 @@ class Dataset:
         return self.create_tuple_iterator(num_epochs=1)
 
     def set_init_step(self, init_step: int) -> None:
-        """Let iterators created from now on start after this many rows, counted over epochs, exactly as if they had been read."""
+        """Let later iterators start after this many rows, counted over epochs of `get_dataset_size` rows each."""
         self._init_step = check_count("set_init_step", "init_step", init_step, 0)
 
     def get_init_step(self) -> int:
@@ -403,7 +409,7 @@ class Dataset:
         return self._count()
 
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
-        """The shape of each column, read from the first row; with `estimate`, None where the first 1,000 rows differ."""
+        """The shape of each column in the first row; with `estimate`, None where the first 1,000 rows differ."""
         if not estimate:
             return [list(array.shape) for array in self._first_row()]
         shapes: list[list[int | None]] | None = None

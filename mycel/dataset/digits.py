@@ -1,7 +1,7 @@
 """The handwritten digits that come with the package: 1,797 images of 8x8 pixels with 17 levels, in ten classes.
 
-They are the test part of the UCI data set "Optical Recognition of Handwritten Digits" by E. Alpaydin and C. Kaynak (1998),
-DOI 10.24432/C50P49, under the Creative Commons Attribution 4.0 licence; `mycel/data/README.md` has the details.
+They are the test part of the UCI data set "Optical Recognition of Handwritten Digits" by E. Alpaydin and C. Kaynak
+(1998), DOI 10.24432/C50P49, under the Creative Commons Attribution 4.0 licence; `mycel/data/README.md` has the details.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def load_digits(size: int = 32) -> tuple[UInt8Array, Int32Array]:
 def stratified_split(
     labels: np.ndarray[Any, np.dtype[Any]], train_fraction: float = 0.8, seed: int = 0
 ) -> tuple[Int64Array, Int64Array]:
-    """Row numbers for training and for testing, each class divided in the same proportion; equal arguments give equal rows.
+    """Row numbers for training and for testing, each class divided in the same proportion; equal arguments give equal
+    rows.
 
     Raises ValueError for a fraction not within (0, 1).
 

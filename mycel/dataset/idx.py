@@ -1,8 +1,8 @@
 """The IDX format of the MNIST files: big-endian sizes, then the values, row by row.
 
-A file starts with two zero bytes, a type code, the number of axes and, for each axis, its length in four bytes. Nothing is
-allocated by what a header claims before the file has been found to hold it: raw files are compared in size, compressed ones
-are read in pieces until they are long enough.
+A file starts with two zero bytes, a type code, the number of axes and, for each axis, its length in four bytes. Nothing
+is allocated by what a header claims before the file has been found to hold it: raw files are compared in size,
+compressed ones are read in pieces until they are long enough.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
     [[0, 1, 2], [3, 4, 5]]
     """
     compressed = str(path).endswith(".gz")
+    handle: Any
     with gzip.open(path, "rb") if compressed else open(path, "rb") as handle:
         dtype, shape = _read_header(handle, path)
         expected = dtype.itemsize

@@ -1,9 +1,9 @@
 """Iterators: one epoch of rows after the other, produced ahead in a background thread.
 
-The thread runs the pipeline and puts rows into a bounded queue; it holds no reference to the iterator, and ends when that is released
-or collected. An error in the pipeline travels through the queue, after the rows before it, and is raised by the consumer's `next`
-with its own traceback. Position is (epoch, step): `state_dict` has it with the seed, and `load_state_dict` makes a new thread
-start there, which gives exactly the rows that would have followed.
+The thread runs the pipeline and puts rows into a bounded queue; it holds no reference to the iterator, and ends when
+that is released or collected. An error in the pipeline travels through the queue, after the blocks of rows before it,
+and is raised by the consumer's `next` with its own traceback. Position is (epoch, step): `state_dict` has it with the
+seed, and `load_state_dict` makes a new thread start there, which gives exactly the rows that would have followed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _close_all() -> None:
 
 
 def _epochs(dataset: Dataset, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
-    """The rows of epoch `epoch` from row `step` on, a mark, the next epoch's rows, and so on before epoch `last` (-1: forever)."""
+    """The rows from `epoch` and `step` on, with a mark after every epoch, up to epoch `last` (-1: forever)."""
     size = config.get_prefetch_size()
     while last == -1 or epoch < last:
         run = Run(seed, epoch, max(1, min(32, size)), seeded)
@@ -201,10 +201,11 @@ class _Iterator:
         return {"seed": self._seed, "seeded": int(self._seeded), "epoch": self._epoch, "step": self._step}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Continue where another iterator over an equal dataset was: the next row is the one that would have followed there.
+        """Continue where another iterator over an equal dataset was: the next row is the one that would have followed
+        there.
 
-        Raises ValueError for a dictionary that `state_dict` did not make. Exact as far as the dataset's own functions are
-        deterministic.
+        Raises ValueError for a dictionary that `state_dict` did not make. Exact as far as the dataset's own functions
+        are deterministic.
 
         >>> import mycel.dataset as ds
         >>> data = ds.NumpySlicesDataset(list(range(100)))

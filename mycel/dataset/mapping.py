@@ -1,9 +1,9 @@
 """`map`: applying operations to columns, a whole block at a time where that is the same.
 
-Operations that are `Transform`s of this package and declare `vectorised` get a stacked column at once: the result is what they would
-give row by row, several times faster. Everything else is called once for each row, by a pool of threads where one was asked for. A
-`Compose` is the operations in it. Random operations get, for every row, the key (seed, epoch, node, row, operation), so neither
-the way of calling nor the number of threads changes what they draw.
+Operations that are `Transform`s of this package and declare `vectorised` get a stacked column at once: the result is
+what they would give row by row, several times faster. Everything else is called once for each row, by a pool of threads
+where one was asked for. A `Compose` is the operations in it. Random operations get, for every row, the key (seed,
+epoch, node, row, operation), so neither the way of calling nor the number of threads changes what they draw.
 """
 
 from __future__ import annotations
@@ -187,4 +187,8 @@ def _apply_stacked(operation: Callable[..., Any], columns: list[Column], keys: K
     block = try_stack(columns[0])
     if block is None or not operation.accepts(block.shape[1:], block.dtype):
         return None
-    return [operation.apply_block(block, keys)]
+    try:
+        return [operation.apply_block(block, keys)]
+    except (ValueError, TypeError, IndexError):
+        # Row by row, the same error comes with the number of its row.
+        return None

@@ -1,6 +1,7 @@
 """The nodes that choose, order and combine rows without changing what they hold.
 
-Each `_blocks` hands `skip` on to its children where the rows skipped are known in advance, and drops them itself otherwise.
+Each `_blocks` hands `skip` on to its children where the rows skipped are known in advance, and drops them itself
+otherwise.
 """
 
 from __future__ import annotations
@@ -71,6 +72,9 @@ class RepeatDataset(Dataset):
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         child = self.children[0]
+        if skip and not child._count_is_fixed():
+            yield from drop(self._blocks(run, 0), skip)
+            return
         number = 0
         if skip:
             size = child._count()
@@ -149,6 +153,9 @@ class FilterDataset(Dataset):
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return drop(self._kept(run), skip)
+
+    def _count_is_fixed(self) -> bool:
+        return False
 
     def _kept(self, run: Run) -> Iterator[Block]:
         present = self.children[0]._columns()
@@ -267,6 +274,9 @@ class ConcatDataset(Dataset):
         return sum(child._count() for child in self.children)
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
+        if skip and not self._count_is_fixed():
+            yield from drop(self._blocks(run, 0), skip)
+            return
         types: list[np.dtype[Any]] | None = None
         for child in self.children:
             if skip and child.get_repeat_count() != -1 and skip >= child._count():
@@ -298,6 +308,9 @@ class FlatMapDataset(Dataset):
             raise TypeError(f"flat_map: expected a function, got {func!r} of type {type(func).__name__}")
         self.func = func
         self._names: list[str] | None = None
+
+    def _count_is_fixed(self) -> bool:
+        return False
 
     def _made(self, run: Run) -> Iterator[Dataset]:
         columns = self.children[0]._columns()

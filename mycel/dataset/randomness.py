@@ -1,9 +1,9 @@
 """Random numbers that depend on nothing but where in the pipeline they are drawn.
 
-Every draw is a hash of (seed, epoch, node, row, operation), computed by the SplitMix64 generator of Steele, Lea and Flood
-("Fast splittable pseudorandom number generators", OOPSLA 2014). So a row is augmented in the same way whichever thread does it,
-whether alone or within a block, and whether or not the rows before it were produced: that is what makes resuming exact.
-Permutations come from NumPy's PCG64 generator, seeded with the same tuple.
+Every draw is a hash of (seed, epoch, node, row, operation), computed by the SplitMix64 generator of Steele, Lea and
+Flood ("Fast splittable pseudorandom number generators", OOPSLA 2014). So a row is augmented in the same way whichever
+thread does it, whether alone or within a block, and whether or not the rows before it were produced: that is what makes
+resuming exact. Permutations come from NumPy's PCG64 generator, seeded with the same tuple.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def mix_array(states: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, n
     """`mix` of every element of a uint64 array."""
     states = (states ^ (states >> np.uint64(30))) * np.uint64(_MULTIPLY_1)
     states = (states ^ (states >> np.uint64(27))) * np.uint64(_MULTIPLY_2)
-    return states ^ (states >> np.uint64(31))
+    result: np.ndarray[Any, np.dtype[np.uint64]] = states ^ (states >> np.uint64(31))
+    return result
 
 
 def key_of(*parts: int) -> int:
@@ -60,7 +61,8 @@ def operation_keys(keys: np.ndarray[Any, np.dtype[np.uint64]], operation: int) -
 def first_uniform(keys: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """For every key, the number in [0, 1) that `Stream(key).uniform()` draws first."""
     states = mix_array(keys + np.uint64(_GAMMA))
-    return (states >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    result: np.ndarray[Any, np.dtype[np.float64]] = (states >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return result
 
 
 class Stream:

@@ -1,8 +1,8 @@
 """Samplers: which rows of a source that can be read at random an epoch visits, and in which order.
 
-A sampler maps (number of rows, seed, epoch) to an array of row numbers; it keeps no state, so an epoch can be drawn again
-when training resumes. With a child, it samples positions in what the child chose. All shards of a `DistributedSampler` draw
-the same permutation, whence the fixed seed 0 where none was configured.
+A sampler maps (number of rows, seed, epoch) to an array of row numbers; it keeps no state, so an epoch can be drawn
+again when training resumes. With a child, it samples positions in what the child chose. All shards of a
+`DistributedSampler` draw the same permutation, whence the fixed seed 0 where none was configured.
 """
 
 from __future__ import annotations
@@ -184,11 +184,12 @@ class WeightedRandomSampler(BuiltinSampler):
         if self.replacement:
             edges = np.cumsum(self.weights)
             chosen = np.searchsorted(edges, random.random(count) * edges[-1], side="right")
-            return np.minimum(chosen, np.flatnonzero(self.weights)[-1]).astype(np.int64)
+            bounded: Indices = np.minimum(chosen, np.flatnonzero(self.weights)[-1]).astype(np.int64)
+            return bounded
         if count > positive:
             raise ValueError(
-                f"WeightedRandomSampler: {count} samples without replacement, but only {positive} weights are positive; "
-                "set num_samples or replacement=True"
+                f"WeightedRandomSampler: {count} samples without replacement, but only {positive} weights are "
+                "positive; set num_samples or replacement=True"
             )
         # The `count` smallest of independent exponential times with these rates (Efraimidis and Spirakis, 2006).
         with np.errstate(divide="ignore"):
@@ -237,8 +238,8 @@ class PKSampler(BuiltinSampler):
 class DistributedSampler(BuiltinSampler):
     """Every `num_shards`-th row, from number `shard_id` on, of one order that all shards share.
 
-    All shards are equally long, for which the last ones begin again at the first rows. With `offset` >= 0 row i goes to shard
-    `(offset + i) % num_shards` instead, and nothing is repeated.
+    All shards are equally long, for which the last ones begin again at the first rows. With `offset` >= 0 row i goes to
+    shard `(offset + i) % num_shards` instead, and nothing is repeated.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.DistributedSampler(2, 1, shuffle=False))

@@ -1,7 +1,7 @@
 """Sources: arrays in memory, the user's own objects, and the files of the MNIST family.
 
-A `MappableDataset` reads rows by number, in the order that its sampler chooses. The arrays it hands out are copies, so that an
-operation may write into them. `GeneratorDataset` also reads iterables, which have an order of their own.
+A `MappableDataset` reads rows by number, in the order that its sampler chooses. The arrays it hands out are copies, so
+that an operation may write into them. `GeneratorDataset` also reads iterables, which have an order of their own.
 """
 
 from __future__ import annotations
@@ -118,8 +118,9 @@ class _ArrayDataset(MappableDataset):
 class NumpySlicesDataset(_ArrayDataset):
     """The slices of arrays along their first axis.
 
-    `data` is an array or list (one column), a tuple of them, or a dictionary from column names. Columns are called `column_0`, ... by
-    default. Shuffled unless `shuffle` is False. Raises ValueError where columns differ in length or are empty.
+    `data` is an array or list (one column), a tuple of them, or a dictionary from column names. Columns are called
+    `column_0`, ... by default. Shuffled unless `shuffle` is False. Raises ValueError where columns differ in length or
+    are empty.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset({"x": [[1, 2], [3, 4]], "y": [0, 1]}, shuffle=False)
@@ -180,10 +181,11 @@ def _slices(value: Any, name: str) -> Column:
 class GeneratorDataset(MappableDataset):
     """Rows from a Python object.
 
-    `source` is a function that returns an iterable, an iterable, or an object with `__getitem__` and `__len__`; only the latter can be
-    sampled, and is shuffled unless `shuffle` is False. A row is a tuple with a value for each of `column_names`, or the value of the
-    only one. `column_types` are checked, never converted. With `num_parallel_workers` above 1, threads read by number.
-    `batch_sampler` yields lists of row numbers, and `collate_fn` makes one row of what the source gives for a list.
+    `source` is a function that returns an iterable, an iterable, or an object with `__getitem__` and `__len__`; only
+    the latter can be sampled, and is shuffled unless `shuffle` is False. A row is a tuple with a value for each of
+    `column_names`, or the value of the only one. `column_types` are checked, never converted. With
+    `num_parallel_workers` above 1, threads read by number. `batch_sampler` yields lists of row numbers, and
+    `collate_fn` makes one row of what the source gives for a list.
 
     Raises RuntimeError from the consumer's `next` when the source fails, naming the row.
 
@@ -283,9 +285,13 @@ class GeneratorDataset(MappableDataset):
     def _count(self) -> int:
         if self.reads_by_number():
             return super()._count()
-        if self.batch_sampler is not None and hasattr(self.batch_sampler, "__len__"):
-            return len(self.batch_sampler)
+        length = getattr(self.batch_sampler, "__len__", None)
+        if length is not None:
+            return int(length())
         return Dataset._count(self)
+
+    def _count_is_fixed(self) -> bool:
+        return self.reads_by_number()
 
     def _convert(self, value: Any, number: int) -> Row:
         several = isinstance(value, tuple) or (isinstance(value, list) and len(self.column_names) > 1)
@@ -400,8 +406,9 @@ def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
 class MnistDataset(_ArrayDataset):
     """The MNIST files of a directory: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `usage` is "train", "test", or "all" (the default): first the test, then the training images. Files may be compressed (`.gz`).
-    Shuffled unless `shuffle` is False. Raises ValueError for a missing directory or file, and for truncated files.
+    `usage` is "train", "test", or "all" (the default): first the test, then the training images. Files may be
+    compressed (`.gz`). Shuffled unless `shuffle` is False. Raises ValueError for a missing directory or file, and for
+    truncated files.
 
     >>> import tempfile
     >>> import mycel.dataset as ds
@@ -466,7 +473,8 @@ class MnistDataset(_ArrayDataset):
             if path.is_file():
                 return path
         raise ValueError(
-            f"{type(self).__name__}: {self.dataset_dir!r} has no file {' or '.join(candidates)}, needed for usage={self.usage!r}"
+            f"{type(self).__name__}: {self.dataset_dir!r} has no file {' or '.join(candidates)}, "
+            f"needed for usage={self.usage!r}"
         )
 
 

@@ -1,8 +1,8 @@
 """`split`: datasets that share no row.
 
-Which row goes where is drawn once, from the seed at the time of `split`, so that no row ever changes its part. A source that
-reads rows by number is split by number. Any other dataset is split by position in its first epoch's order, for which
-it is always run as in epoch 0; a randomised part is then shuffled in memory.
+Which row goes where is drawn once, from the seed at the time of `split`, so that no row ever changes its part. A source
+that reads rows by number is split by number. Any other dataset is split by position in its first epoch's order, for
+which it is always run as in epoch 0; a randomised part is then shuffled in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from mycel.dataset.sources import MappableDataset
 def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
     """The sizes of the parts of `rows` rows, from counts or from fractions that sum to 1.
 
-    Fractions are rounded; the first part absorbs what is then missing, and the first part that can spares what is too much.
+    Fractions are rounded; the first part absorbs what is then missing, and the first part that can spares what is too
+    much.
     """
     if not isinstance(sizes, (list, tuple)) or not sizes:
         raise ValueError(f"split: sizes must be a list of counts or of fractions, got {sizes!r}")
@@ -87,6 +88,9 @@ class PartDataset(Dataset):
 
     def _count(self) -> int:
         return len(self.part)
+
+    def _count_is_fixed(self) -> bool:
+        return True
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         return drop(self._shuffled(run) if self.randomize else self._chosen(run), skip)

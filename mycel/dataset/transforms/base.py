@@ -1,8 +1,9 @@
 """What all transforms share: calling them on one array, and on a block of rows at once.
 
-A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one sample, 1 for a block. The two must agree
-row by row, and `accepts` says for which shapes and types of a row the block form may be used; all others are computed, or refused with
-an error that names the row, one at a time. A random transform draws from `randomness.current_stream()`.
+A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one sample, 1 for a block.
+The two must agree row by row, and `accepts` says for which shapes and types of a row the block form may be used; all
+others are computed, or refused with an error that names the row, one at a time. A random transform draws from
+`randomness.current_stream()`.
 """
 
 from __future__ import annotations

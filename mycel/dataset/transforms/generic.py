@@ -34,8 +34,8 @@ class TypeCast(Transform):
 class OneHot(Transform):
     """One-hot vectors of class numbers, smoothed as by Szegedy et al. (2016): (1 - s) * onehot + s / num_classes.
 
-    Takes an integer or a list of them and keeps their type, or gives float64 with smoothing; negative numbers give zeros.
-    Raises ValueError for a number not below `num_classes`.
+    Takes an integer or a list of them and keeps their type, or gives float64 with smoothing; negative numbers give
+    zeros. Raises ValueError for a number not below `num_classes`.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -65,9 +65,10 @@ class OneHot(Transform):
         if array.size and int(array.max()) >= self.num_classes:
             raise ValueError(f"OneHot: class {int(array.max())} is not below num_classes, {self.num_classes}")
         hot = array[..., None] == np.arange(self.num_classes)
-        if not self.smoothing_rate:
-            return hot.astype(array.dtype)
-        return hot * (1.0 - self.smoothing_rate) + self.smoothing_rate / self.num_classes
+        result: Array = hot.astype(array.dtype)
+        if self.smoothing_rate:
+            result = hot * (1.0 - self.smoothing_rate) + self.smoothing_rate / self.num_classes
+        return result
 
 
 class Fill(Transform):
@@ -172,7 +173,8 @@ class PadEnd(Transform):
 
 
 class Slice(Transform):
-    """Take a part of each leading axis: an index (keeping the axis), a list of indices, a slice, None for all, or an Ellipsis.
+    """Take a part of each leading axis: an index (keeping the axis), a list of indices, a slice, None for all, or an
+    Ellipsis.
 
     Raises IndexError for an index out of range.
 
@@ -214,7 +216,8 @@ class Slice(Transform):
 
 
 class Unique(Transform):
-    """The distinct elements of the flattened array in order of appearance, each element's place among them, and their counts.
+    """The distinct elements of the flattened array in order of appearance, each element's place among them, and their
+    counts.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms

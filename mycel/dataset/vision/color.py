@@ -1,7 +1,8 @@
 """Transforms of pixel values, and the reading of image files.
 
-Adjustments blend an image with a simpler one: black (brightness), its mean grey (contrast), or its own greys (saturation),
-so that a factor of 0 gives the simpler image and 1 the image itself. Greys are 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
+Adjustments blend an image with a simpler one: black (brightness), its mean grey (contrast), or its own greys
+(saturation), so that a factor of 0 gives the simpler image and 1 the image itself. Greys are 0.299 R + 0.587 G + 0.114
+B (ITU-R BT.601).
 """
 
 from __future__ import annotations
@@ -183,7 +184,8 @@ class Invert(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         check_uint8(self, array)
-        return np.uint8(255) - array
+        inverted: Array = np.uint8(255) - array
+        return inverted
 
 
 def check_uint8(transform: Transform, array: Array) -> None:
@@ -334,11 +336,12 @@ class Posterize(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         check_uint8(self, array)
-        return array & np.uint8((0xFF << (8 - self.bits)) & 0xFF)
+        kept: Array = array & np.uint8((0xFF << (8 - self.bits)) & 0xFF)
+        return kept
 
 
 class Erase(ImageTransform):
-    """Set the rectangle `height` x `width` at (`top`, `left`) to `value`: a number, or one for each of three channels."""
+    """Set the rectangle `height` x `width` at (`top`, `left`) to `value`: a number, or one for each channel."""
 
     vectorised = False
 
@@ -419,7 +422,7 @@ class CutOut(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         stream = current_stream()
-        result = array.copy()
+        result: Array = array.copy()
         view = result if self.is_hwc else np.moveaxis(result, 0, -1)
         height, width = view.shape[:2]
         for _ in range(self.num_patches):

@@ -121,7 +121,8 @@ def pad_image(
 
 
 class Pad(ImageTransform):
-    """Add pixels at the sides: `padding` is one number, (left and right, top and bottom), or (left, top, right, bottom).
+    """Add pixels at the sides: `padding` is one number, (left and right, top and bottom), or (left, top, right,
+    bottom).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -165,7 +166,8 @@ class PadToSize(ImageTransform):
         top, left = self.offset if self.offset is not None else (extra[0] // 2, extra[1] // 2)
         if extra[0] < top or extra[1] < left or min(extra) < 0:
             raise ValueError(
-                f"PadToSize: an image of shape {array.shape[lead:]} at offset {(top, left)} does not fit into {self.size}"
+                f"PadToSize: an image of shape {array.shape[lead:]} at offset {(top, left)} "
+                f"does not fit into {self.size}"
             )
         sides = (left, top, extra[1] - left, extra[0] - top)
         return pad_image(array, sides, self.fill_value, self.padding_mode, lead)
@@ -188,7 +190,8 @@ class CenterCrop(ImageTransform):
         height, width = array.shape[lead : lead + 2]
         missing_h, missing_w = max(0, self.size[0] - height), max(0, self.size[1] - width)
         if missing_h or missing_w:
-            top, left = missing_h // 2, missing_w // 2
+            # The odd pixel goes to the top and to the left, as in MindSpore.
+            top, left = (missing_h + 1) // 2, (missing_w + 1) // 2
             array = pad_image(array, (left, top, missing_w - left, missing_h - top), 0, Border.CONSTANT, lead)
             height, width = array.shape[lead : lead + 2]
         return crop(array, (height - self.size[0]) // 2, (width - self.size[1]) // 2, *self.size, lead)
@@ -221,7 +224,8 @@ def check_inside(operation: str, shape: Sequence[int], top: int, left: int, heig
     """ValueError unless this rectangle lies within an image of this shape."""
     if top + height > shape[0] or left + width > shape[1]:
         raise ValueError(
-            f"{operation}: the rectangle {height}x{width} at {(top, left)} is not inside the image of {shape[0]}x{shape[1]}"
+            f"{operation}: the rectangle {height}x{width} at {(top, left)} is not inside the image "
+            f"of {shape[0]}x{shape[1]}"
         )
 
 
@@ -285,7 +289,8 @@ class RandomCrop(ImageTransform):
                 height, width = array.shape[:2]
         if height < self.size[0] or width < self.size[1]:
             raise ValueError(
-                f"RandomCrop: the image of {height}x{width} is smaller than size {self.size}; set padding or pad_if_needed"
+                f"RandomCrop: the image of {height}x{width} is smaller than size {self.size}; "
+                "set padding or pad_if_needed"
             )
         stream = current_stream()
         top = stream.integer(0, height - self.size[0])
@@ -296,7 +301,7 @@ class RandomCrop(ImageTransform):
 def draw_rectangle(
     height: int, width: int, scale: Sequence[float], ratio: Sequence[float], attempts: int
 ) -> tuple[int, int, int, int] | None:
-    """(top, left, height, width) with an area of `scale` and an aspect of `ratio` (log-uniform); None if none fitted."""
+    """(top, left, height, width) with an area of `scale` and an aspect of `ratio` (log-uniform), or None."""
     stream = current_stream()
     for _ in range(attempts):
         area = height * width * stream.uniform(scale[0], scale[1])

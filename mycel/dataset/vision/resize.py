@@ -1,9 +1,10 @@
 """Resizing: a separable filter, given for each axis by a few input positions and weights for every output position.
 
-Bilinear, bicubic, area and nearest follow OpenCV: pixel centres at half coordinates (nearest: at corners), edges repeated; for uint8,
-weights are rounded to multiples of 2**-11, both passes are exact in integers, and the bilinear second pass drops the bits that
-OpenCV's drops, so that results are equal to the last bit. ANTIALIAS and PILCUBIC follow Pillow: the filter is widened by the
-scale when an image shrinks, weights have 22 bits, and the horizontal pass is rounded to uint8 before the vertical one.
+Bilinear, bicubic, area and nearest follow OpenCV: pixel centres at half coordinates (nearest: at corners), edges
+repeated; for uint8, weights are rounded to multiples of 2**-11, both passes are exact in integers, and the bilinear
+second pass drops the bits that OpenCV's drops, so that results are equal to the last bit (bicubic: within one, as
+OpenCV adds up in floating point). ANTIALIAS and PILCUBIC follow Pillow: the filter is widened by the scale when an
+image shrinks, weights have 22 bits, and the horizontal pass is rounded to uint8 before the vertical one.
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ Taps = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.fl
 
 
 @functools.lru_cache(maxsize=256)
-def taps(source: int, target: int, kind: Inter) -> Taps:
-    """For every output position: the input positions it reads, int64 [target, k], and their weights, float64 [target, k]."""
+def taps(source: int, target: int, kind: Inter, shrinks: bool = False) -> Taps:
+    """For every output position: the input positions it reads, int64 [target, k], and their weights, float64 [target,
+    k].
+
+    AREA averages cells where the image `shrinks` along both axes, else it interpolates between neighbours.
+    """
     scale = source / target
     place = np.arange(target)
     if kind is Inter.NEAREST:
         nearest = np.minimum(np.floor(place * scale).astype(np.int64), source - 1)
         return nearest[:, None], np.ones((target, 1))
-    if kind is Inter.AREA and source > target:
+    if kind is Inter.AREA and shrinks:
         return _area_taps(source, target)
     if kind in (Inter.ANTIALIAS, Inter.PILCUBIC):
         return _pillow_taps(source, target, kind)
@@ -47,9 +52,8 @@ def taps(source: int, target: int, kind: Inter) -> Taps:
         weights = _cubic_weights(fraction)
         positions = start[:, None] + np.arange(-1, 3)
     else:
-        fraction = np.where((start < 0) | (start >= source - 1), 0.0, fraction)
         weights = np.stack([1 - fraction, fraction], 1)
-        positions = np.clip(start, 0, source - 1)[:, None] + np.arange(2)
+        positions = start[:, None] + np.arange(2)
     return np.clip(positions, 0, source - 1), weights
 
 
@@ -121,14 +125,15 @@ def resize(array: Array, size: tuple[int, int], kind: Inter, axis: int) -> Array
     """Resize the axes `axis` (height) and `axis + 1` (width) of an array to `size`, keeping its type."""
     height, width = array.shape[axis : axis + 2]
     if (height, width) == size:
-        return array.copy()
+        return np.array(array)
     if not height or not width:
         raise ValueError(f"Resize: the image is empty, its shape is {array.shape}")
     if kind is Inter.BILINEAR and (height, width) == (2 * size[0], 2 * size[1]):
         # OpenCV takes the mean of four pixels in this case.
         kind = Inter.AREA
-    rows, row_weights = taps(height, size[0], kind)
-    columns, column_weights = taps(width, size[1], kind)
+    shrinks = height >= size[0] and width >= size[1]
+    rows, row_weights = taps(height, size[0], kind, shrinks)
+    columns, column_weights = taps(width, size[1], kind, shrinks)
     if kind is Inter.NEAREST:
         return array.take(rows[:, 0], axis).take(columns[:, 0], axis + 1)
     if array.dtype != np.uint8:
@@ -147,26 +152,26 @@ def resize(array: Array, size: tuple[int, int], kind: Inter, axis: int) -> Array
                 sums = _filter(part, along, positions, np.trunc(fixed).astype(np.int64))
                 part = _saturate((sums + (1 << (_PILLOW_BITS - 1))) >> _PILLOW_BITS, array.dtype)
         return part
-    if kind is Inter.AREA and height >= size[0] and width >= size[1]:
+    if kind is Inter.AREA and shrinks:
         if height % size[0] == 0 and width % size[1] == 0:
             cells = (height // size[0], width // size[1])
             shape = (*array.shape[:axis], size[0], cells[0], size[1], cells[1], *array.shape[axis + 2 :])
             sums = array.reshape(shape).sum((axis + 1, axis + 3), dtype=np.int32)
             if cells == (2, 2):
-                return ((sums + 2) >> 2).astype(np.uint8)
-            return np.rint(sums.astype(np.float32) * np.float32(1.0 / (cells[0] * cells[1]))).astype(np.uint8)
+                return _saturate((sums + 2) >> 2, array.dtype)
+            return _saturate(np.rint(sums * np.float32(1.0 / (cells[0] * cells[1]))), array.dtype)
         part = _filter(array, axis + 1, columns, column_weights.astype(np.float32))
         return _saturate(np.rint(_filter(part, axis, rows, row_weights.astype(np.float32))), array.dtype)
     fixed_columns = np.rint(column_weights.astype(np.float32) * 2**_BITS).astype(np.int32)
     fixed_rows = np.rint(row_weights.astype(np.float32) * 2**_BITS).astype(np.int32)
     part = _filter(array, axis + 1, columns, fixed_columns)
     if rows.shape[1] == 2:
-        shape = [1] * array.ndim
-        shape[axis] = size[0]
+        along_rows = [1] * array.ndim
+        along_rows[axis] = size[0]
         part >>= 4
-        upper = (part.take(rows[:, 0], axis) * fixed_rows[:, 0].reshape(shape)) >> 16
-        lower = (part.take(rows[:, 1], axis) * fixed_rows[:, 1].reshape(shape)) >> 16
-        return ((upper + lower + 2) >> 2).astype(np.uint8)
+        upper = (part.take(rows[:, 0], axis) * fixed_rows[:, 0].reshape(along_rows)) >> 16
+        lower = (part.take(rows[:, 1], axis) * fixed_rows[:, 1].reshape(along_rows)) >> 16
+        return _saturate((upper + lower + 2) >> 2, array.dtype)
     sums = _filter(part, axis, rows, fixed_rows)
     return _saturate((sums + (1 << (2 * _BITS - 1))) >> (2 * _BITS), array.dtype)
 
@@ -179,8 +184,8 @@ def _saturate(values: Array, dtype: np.dtype[Any]) -> Array:
 class Resize(ImageTransform):
     """Resize an image [H, W] or [H, W, C], keeping its type.
 
-    `size` is (height, width), or the length of the shorter edge, the longer one keeping the aspect ratio. For uint8, nearest, bilinear,
-    bicubic and area give OpenCV's results, ANTIALIAS and PILCUBIC Pillow's.
+    `size` is (height, width), or the length of the shorter edge, the longer one keeping the aspect ratio. For uint8,
+    nearest, bilinear, bicubic and area give OpenCV's results, ANTIALIAS and PILCUBIC Pillow's.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -15,7 +14,7 @@ from mycel.dataset.transforms.base import Transform
 
 
 class Inter(IntEnum):
-    """How `Resize` interpolates. ANTIALIAS is Pillow's Lanczos filter, PILCUBIC its bicubic one; the others are OpenCV's."""
+    """How `Resize` interpolates: ANTIALIAS and PILCUBIC as Pillow (Lanczos and bicubic), the others as OpenCV."""
 
     NEAREST = 0
     ANTIALIAS = 1
@@ -26,7 +25,7 @@ class Inter(IntEnum):
 
 
 class Border(str, Enum):
-    """What padding repeats: a constant, the edge, or the image mirrored without (REFLECT) or with (SYMMETRIC) its edge."""
+    """What padding repeats: a constant, the edge, or the image mirrored without or with (SYMMETRIC) its edge."""
 
     CONSTANT = "constant"
     EDGE = "edge"
@@ -62,7 +61,8 @@ class ImageTransform(Transform):
         if array.ndim - lead not in ranks:
             forms = {2: "[H, W]", 3: "[H, W, C]"}
             raise ValueError(
-                f"{type(self).__name__}: expected an image {' or '.join(forms[r] for r in ranks)}, got shape {array.shape[lead:]}"
+                f"{type(self).__name__}: expected an image {' or '.join(forms[r] for r in ranks)}, "
+                f"got shape {array.shape[lead:]}"
             )
 
 
@@ -205,8 +205,8 @@ def write_png(filename: str, image: Any, compression_level: int = 6) -> None:
     write_file(filename, encode_png(image, compression_level))
 
 
-def _image_shape(operation: str, image: Any) -> Sequence[int]:
-    shape = as_array(image).shape
+def _image_shape(operation: str, image: Any) -> tuple[int, ...]:
+    shape: tuple[int, ...] = as_array(image).shape
     if len(shape) not in (2, 3):
         raise ValueError(f"{operation}: expected an image [H, W] or [H, W, C], got shape {shape}")
     return shape
