@@ -1,8 +1,8 @@
-"""Reading and writing at positions that are data: gather, scatter, take, put, and slices whose start is not known.
+"""Reading and writing at positions that are data: gather, scatter, take and put.
 
 Indices are int32 or int64. A negative index counts from the end. An index out of range reads 0 and writes nothing, so that every
-program is defined; the slices instead clamp their start so that they lie inside. Where several writes meet in one place,
-`set` keeps the last in row-major order and the other modes combine all of them with what is there. 16-bit sums accumulate in float32.
+program is defined. Where several writes meet in one place, `set` keeps the last in row-major order and the other modes combine
+all of them with what is there. 16-bit sums accumulate in float32.
 
 Reading is linear and its transpose is an adding write. For the writes, with a = the value at the place, u = an update that
 meets it, others(u) = everything else that meets there:
@@ -28,11 +28,9 @@ from mycel.ir.types import TensorType
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, need_kind, register, same_dtype
-from mycel.prims.conv import _below, _differs
+from mycel.prims.conv import _differs
 
-__all__ = [
-    "dynamic_slice", "dynamic_update_slice", "gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along",
-]  # fmt: skip
+__all__ = ["gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along"]
 
 Shape = tuple[DimLike, ...]
 MODES = ("set", "add", "mul", "max", "min")
@@ -394,121 +392,9 @@ def _along_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return rule
 
 
-# Slices with a computed start.
-
-
-def _starts_check(name: str, x: TensorType, starts: Sequence[TensorType], sizes: Shape) -> None:
-    _need_index(name, *starts)
-    if len(starts) != x.rank or any(s.rank for s in starts):
-        raise ShapeError(f"{name}: {x} needs {x.rank} scalar starts, not {', '.join(map(str, starts)) or 'none'}")
-    if len(sizes) != x.rank or any(_below(n, 0) or _below(d, n) for n, d in zip(sizes, x.shape)):
-        raise ShapeError(f"{name}: a block of shape {list(sizes)} does not fit into {x}")
-
-
-def _dynamic_slice_infer(x: TensorType, *starts: TensorType, sizes: Shape) -> TensorType:
-    _starts_check("dynamic_slice", x, starts, tuple(sizes))
-    return x.with_shape(tuple(sizes))
-
-
-def _dynamic_update_infer(x: TensorType, update: TensorType, *starts: TensorType) -> TensorType:
-    same_dtype("dynamic_update_slice", x, update)
-    _starts_check("dynamic_update_slice", x, starts, update.shape)
-    return x
-
-
-def _block(x: Any, starts: Any, sizes: Any) -> tuple[slice, ...]:
-    first = [max(0, min(int(s), d - n)) for s, d, n in zip(starts, x.shape, sizes)]
-    return tuple(slice(a, a + n) for a, n in zip(first, sizes))
-
-
-def _dynamic_update_reference(x: Any, update: Any, *starts: Any) -> Any:
-    result = x.copy()
-    result[_block(x, starts, update.shape)] = update
-    return result
-
-
-def _dynamic_slice_vjp(ct: Node, out: Node, x: Node, *starts: Node, sizes: Shape) -> tuple[Optional[Node], ...]:
-    none = (None,) * len(starts)
-    if not x.dtype.is_differentiable:
-        return None, *none
-    return dynamic_update_slice(S.full(x.shape, 0, ct.dtype), ct, *starts), *none
-
-
-def _dynamic_update_vjp(ct: Node, out: Node, x: Node, update: Node, *starts: Node) -> tuple[Optional[Node], ...]:
-    none = (None,) * len(starts)
-    if not x.dtype.is_differentiable:
-        return None, None, *none
-    zeros = S.full(update.shape, 0, ct.dtype)
-    return dynamic_update_slice(ct, zeros, *starts), dynamic_slice(ct, *starts, sizes=tuple(update.shape)), *none
-
-
-def _clamped(start: Node, limit: DimLike, size: DimLike) -> Node:
-    return E.maximum(E.minimum(start, constant(limit - size, start.dtype)), 0)  # type: ignore[no-any-return]
-
-
-def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, axis: int) -> tuple[Node, bool]:
-    """`take` where x may, and the index (rank 2) may, have a batch in front."""
-    many = index.type.rank == 2
-    if not batched and not many:
-        return take(x, index, axis=axis), False
-    assert size is not None
-    y, place = _take_batch(size, (x, index), (0 if batched else None, 0 if many else None), axis=axis)
-    return S.move_axis(y, place, 0), True
-
-
-def _slice_by_take(size: Optional[DimLike], x: Node, batched: bool, starts: Sequence[Node], sizes: Shape) -> Node:
-    """`dynamic_slice` where x, and each start, may have a batch in front; one `take` for each axis."""
-    shape = x.shape[1:] if batched else x.shape
-    for axis, (start, d, n) in enumerate(zip(starts, shape, sizes)):
-        first = S.reshape(_clamped(start, d, n), (*start.shape, 1))
-        index = E.add(first, S.iota(shape=(n,), axis=0, dtype=start.dtype))
-        x, batched = _take_front(size, x, batched, index, axis)
-    return x
-
-
-def _update_by_take(
-    size: Optional[DimLike], x: Node, update: Node, batched: bool, shape: Shape, starts: Sequence[Node]
-) -> Node:
-    """`dynamic_update_slice` where x, the update (if `batched`) and each start may have a batch in front; `shape` is one example's."""
-    sizes = update.shape[1:] if batched else update.shape
-    rank = len(shape)
-    inside: Optional[Node] = None
-    for axis, (start, d, n) in enumerate(zip(starts, shape, sizes)):
-        place = S.iota(shape=(d,), axis=0, dtype=start.dtype)
-        index = E.sub(place, S.reshape(_clamped(start, d, n), (*start.shape, 1)))
-        index = S.reshape(index, (*start.shape, d))
-        here = E.logical_and(E.ge(index, 0), E.lt(index, constant(n, start.dtype)))
-        update, batched = _take_front(size, update, batched, E.select(here, index, constant(n, start.dtype)), axis)
-        here = S.reshape(here, (*start.shape, *(1,) * axis, d, *(1,) * (rank - axis - 1)))
-        inside = here if inside is None else E.logical_and(inside, here)
-    return update if inside is None else E.select(inside, update, x)
-
-
-def _dynamic_slice_batch(size: DimLike, values: Sequence[Node], axes: Any, *, sizes: Shape) -> tuple[Node, int]:
-    x, starts = values[0], values[1:]
-    if axes[0] is not None:
-        x = S.move_axis(x, axes[0], 0)
-    if all(a is None for a in axes[1:]):
-        zero = constant(0, starts[0].dtype if starts else int32)
-        return dynamic_slice(x, zero, *starts, sizes=(size, *sizes)), 0
-    return _slice_by_take(size, x, axes[0] is not None, starts, sizes), 0
-
-
-def _dynamic_update_batch(size: DimLike, values: Sequence[Node], axes: Any) -> tuple[Node, int]:
-    (x, update), starts = values[:2], values[2:]
-    if all(a is None for a in axes[2:]):
-        zero = constant(0, starts[0].dtype if starts else int32)
-        return dynamic_update_slice(_front(x, axes[0], size), _front(update, axes[1], size), zero, *starts), 0
-    shape = tuple(d for i, d in enumerate(x.shape) if i != axes[0])
-    x = x if axes[0] is None else S.move_axis(x, axes[0], 0)
-    update = update if axes[1] is None else S.move_axis(update, axes[1], 0)
-    return _update_by_take(size, x, update, axes[1] is not None, shape, starts), 0
-
-
 _ANY = S.ANY
 _XI = ("*", "int32")
 _XIU = ("*", "int32", "*")
-_STARTS = ("int32", "int64")
 
 gather_nd: Primitive = register(
     Primitive(
@@ -612,38 +498,5 @@ put_along: Primitive = register(
         ),
         dtypes=E.NUMBERS,
         doc="Along an axis, each row of updates written into the same row of x at the positions in indices.",
-    )
-)
-dynamic_slice: Primitive = register(
-    Primitive(
-        "dynamic_slice",
-        _dynamic_slice_infer,
-        lambda x, *starts, sizes: x[_block(x, starts, sizes)],
-        _dynamic_slice_vjp,
-        _dynamic_slice_batch,
-        lambda x, *starts, sizes: _slice_by_take(None, x, False, starts, sizes),
-        samples=(
-            Sample(((5, 4), (), ()), {"sizes": (2, 3)}, integers=(-1, 6), dtypes=("*", *_STARTS)),
-            Sample(((6,), ()), {"sizes": (6,)}, dtypes=("*", "int32")),
-            Sample(((6,), ()), {"sizes": (0,)}, dtypes=("*", "int64")),
-        ),
-        dtypes=_ANY,
-        doc="The block of shape `sizes` at scalar starts, which are clamped so that it lies inside x.",
-    )
-)
-dynamic_update_slice: Primitive = register(
-    Primitive(
-        "dynamic_update_slice",
-        _dynamic_update_infer,
-        _dynamic_update_reference,
-        _dynamic_update_vjp,
-        _dynamic_update_batch,
-        lambda x, update, *starts: _update_by_take(None, x, update, False, tuple(x.shape), starts),
-        samples=(
-            Sample(((5, 4), (2, 3), (), ()), integers=(-1, 6), dtypes=("*", "*", *_STARTS)),
-            Sample(((6,), (2,), ()), integers=(0, 9), dtypes=("*", "*", "int32")),
-        ),
-        dtypes=_ANY,
-        doc="x with a block replaced by `update`; its scalar starts are clamped so that it lies inside x.",
     )
 )
