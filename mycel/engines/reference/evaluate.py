@@ -98,7 +98,8 @@ def apply(prim: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) -> 
     sizes = _sizes.get()
     concrete = {k: _concrete(v, sizes) for k, v in params.items()}
     if prim.reference is not None:
-        return prim.reference(*arrays, **concrete)
+        with np.errstate(all="ignore"):
+            return prim.reference(*arrays, **concrete)
     if prim.expand is None:
         raise Unsupported(f"{prim.name} has no reference and no expansion, so the reference engine cannot run it")
     free = [input_node(static_type(np.asarray(a))) for a in arrays]
