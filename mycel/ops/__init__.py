@@ -7,3 +7,5 @@ from mycel.ops.linalg import *  # noqa: F403
 from mycel.ops.elementwise import *  # noqa: F403
 from mycel.ops.activation import *  # noqa: F403
 from mycel.ops.reduction import *  # noqa: F403
+from mycel.ops.array import *  # noqa: F403
+from mycel.ops.arrange import *  # noqa: F403

@@ -1,0 +1,625 @@
+"""Repeats, rolls, flips, slices, padding, diagonals and triangles, and what a tensor says of itself.
+
+Every function is a movement of elements, or a choice by position (`iota` compared), and so differentiable and good for symbolic sizes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel.dtype import DType
+from mycel.errors import ShapeError
+from mycel.ir.dims import product
+from mycel.ops._operands import (
+    all_axes, axis_of, broadcast, check_sizes, constant_like, flat, iota, one_of, operand, permuted, reshaped, run, select, shape_of,
+    take_slice,
+)  # fmt: skip
+from mycel.ops.array import concat, moveaxis, stack
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.prims import shape as S
+from mycel.tensor import Tensor
+
+__all__ = [
+    "block_diag", "cast", "channel_shuffle", "deepcopy", "diag", "diag_embed", "diagonal", "dtype", "dyn_shape", "flip", "fliplr", "flipud",
+    "identity", "is_complex", "is_floating_point", "is_nonzero", "meshgrid", "narrow", "numel", "pad", "pixel_shuffle", "pixel_unshuffle",
+    "rank", "repeat_elements", "repeat_interleave", "reverse", "roll", "rot90", "shape", "size", "slice", "strided_slice",
+    "tensor_slice", "tile", "tril", "triu", "type_as",
+]  # fmt: skip
+
+
+def cast(input: Any, dtype: Any) -> Tensor:
+    """The same values in another element type: to integers by truncation, to booleans by x != 0. TypeError for no type.
+
+    >>> import mycel as ms
+    >>> ms.ops.cast(ms.Tensor([1.7, 0.0]), ms.int32).tolist()
+    [1, 0]
+    """
+    x, kind = operand("cast", input), D.from_any(dtype)
+    return x if x.dtype is kind else run(E.cast, x, dtype=kind)
+
+
+def type_as(input: Any, other: Tensor) -> Tensor:
+    """`input` in the element type of `other`.
+
+    >>> import mycel as ms
+    >>> ms.ops.type_as(ms.Tensor([1.5]), ms.Tensor([1])).dtype
+    mindspore.int64
+    """
+    return cast(input, other.dtype)
+
+
+def identity(x: Any) -> Any:
+    """The argument itself.
+
+    >>> import mycel as ms
+    >>> ms.ops.identity(3)
+    3
+    """
+    return x
+
+
+def deepcopy(input_x: Any) -> Tensor:
+    """A tensor of its own with the same values.
+
+    >>> import mycel as ms
+    >>> ms.ops.deepcopy(ms.Tensor([1, 2])).tolist()
+    [1, 2]
+    """
+    return run(E.identity, operand("deepcopy", input_x))
+
+
+def shape(input_x: Any) -> tuple[Any, ...]:
+    """The sizes of the dimensions as a tuple.
+
+    >>> import mycel as ms
+    >>> ms.ops.shape(ms.ops.ones((2, 3)))
+    (2, 3)
+    """
+    return operand("shape", input_x).shape
+
+
+def dyn_shape(input_x: Any) -> Tensor:
+    """The sizes of the dimensions as an int64 tensor.
+
+    >>> import mycel as ms
+    >>> ms.ops.dyn_shape(ms.ops.ones((2, 3))).tolist()
+    [2, 3]
+    """
+    sizes = operand("dyn_shape", input_x).shape
+    if builtins.all(isinstance(d, int) for d in sizes):
+        return Tensor(list(sizes), D.int64)
+    return stack([operand("dyn_shape", d, D.int64) for d in sizes])
+
+
+def size(input_x: Any) -> Any:
+    """The number of elements.
+
+    >>> import mycel as ms
+    >>> ms.ops.size(ms.ops.ones((2, 3)))
+    6
+    """
+    return operand("size", input_x).size
+
+
+def numel(input: Any) -> Any:
+    """The number of elements.
+
+    >>> import mycel as ms
+    >>> ms.ops.numel(ms.ops.ones((2, 3)))
+    6
+    """
+    return operand("numel", input).size
+
+
+def rank(input_x: Any) -> int:
+    """The number of dimensions.
+
+    >>> import mycel as ms
+    >>> ms.ops.rank(ms.ops.ones((2, 3)))
+    2
+    """
+    return operand("rank", input_x).ndim
+
+
+def dtype(x: Tensor) -> DType:
+    """The element type.
+
+    >>> import mycel as ms
+    >>> ms.ops.dtype(ms.ops.ones(1))
+    mindspore.float32
+    """
+    return x.dtype
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the element type is floating.
+
+    >>> import mycel as ms
+    >>> ms.ops.is_floating_point(ms.Tensor([1.0]))
+    True
+    """
+    return input.dtype.is_floating
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the element type is complex.
+
+    >>> import mycel as ms
+    >>> ms.ops.is_complex(ms.Tensor([1.0]))
+    False
+    """
+    return input.dtype.is_complex
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the only element is not 0; ValueError for more elements. It needs the value.
+
+    >>> import mycel as ms
+    >>> ms.ops.is_nonzero(ms.Tensor([2.0]))
+    True
+    """
+    return bool(input)
+
+
+def tile(input: Any, dims: Any) -> Tensor:
+    """The whole tensor repeated `dims[i]` times along axis i; missing axes or counts in front are 1.
+
+    >>> import mycel as ms
+    >>> ms.ops.tile(ms.Tensor([1, 2]), (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    x = operand("tile", input)
+    counts = check_sizes("tile", shape_of("tile", dims))
+    counts = (1,) * (x.ndim - len(counts)) + counts
+    sizes = (1,) * (len(counts) - x.ndim) + x.shape
+    spread = tuple(v for d in sizes for v in (1, d))
+    full = tuple(v for n, d in zip(counts, sizes) for v in (n, d))
+    return reshaped(broadcast(reshaped(x, spread), full), tuple(n * d for n, d in zip(counts, sizes)))
+
+
+def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
+    """Each element along an axis `repeats` times in a row; without `axis` of the flattened tensor.
+
+    `repeats` is a number, or one for each element (a sequence or a tensor, whose values are needed).
+
+    >>> import mycel as ms
+    >>> ms.ops.repeat_interleave(ms.Tensor([1, 2]), 2).tolist()
+    [1, 1, 2, 2]
+    """
+    x = operand("repeat_interleave", input)
+    x, where = (flat(x), 0) if axis is None else (x, axis_of("repeat_interleave", axis, x.ndim))
+    if isinstance(repeats, Tensor):
+        repeats = repeats.tolist()
+    if isinstance(repeats, (tuple, list)) and len(repeats) == 1:
+        repeats = repeats[0]
+    if not isinstance(repeats, (tuple, list)):
+        count = operator.index(repeats)
+        if count < 0:
+            raise ValueError(f"repeat_interleave: repeats must not be negative, got {count}")
+        wide = (*x.shape[: where + 1], count, *x.shape[where + 1 :])
+        x = broadcast(reshaped(x, (*x.shape[: where + 1], 1, *x.shape[where + 1 :])), wide)
+        return reshaped(x, (*wide[:where], wide[where] * count, *wide[where + 2 :]))
+    if len(repeats) != x.shape[where] or builtins.any(r < 0 for r in repeats):
+        raise ShapeError(f"repeat_interleave: {len(repeats)} repeats do not fit the {x.shape[where]} elements of axis {axis}, or are negative")
+    positions = [i for i, r in enumerate(repeats) for _ in builtins.range(r)]
+    from mycel.prims import index as I
+
+    return run(I.take, x, Tensor(positions, D.int32), axis=where)
+
+
+def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
+    """Each element along an axis `rep` times in a row.
+
+    >>> import mycel as ms
+    >>> ms.ops.repeat_elements(ms.Tensor([1, 2]), 2).tolist()
+    [1, 1, 2, 2]
+    """
+    return repeat_interleave(x, rep, axis)
+
+
+def flip(input: Any, dims: Any) -> Tensor:
+    """The axes `dims` in the opposite direction.
+
+    >>> import mycel as ms
+    >>> ms.ops.flip(ms.Tensor([[1, 2], [3, 4]]), (1,)).tolist()
+    [[2, 1], [4, 3]]
+    """
+    x = operand("flip", input)
+    if isinstance(dims, (tuple, list)) and not dims:
+        return x
+    return run(S.reverse, x, axes=all_axes("flip", dims, x.ndim)) if x.ndim else x
+
+
+def reverse(x: Any, axis: Any) -> Tensor:
+    """The axes `axis` in the opposite direction.
+
+    >>> import mycel as ms
+    >>> ms.ops.reverse(ms.Tensor([1, 2, 3]), [0]).tolist()
+    [3, 2, 1]
+    """
+    return flip(x, axis)
+
+
+def fliplr(input: Any) -> Tensor:
+    """Axis 1 in the opposite direction.
+
+    >>> import mycel as ms
+    >>> ms.ops.fliplr(ms.Tensor([[1, 2]])).tolist()
+    [[2, 1]]
+    """
+    return flip(input, 1)
+
+
+def flipud(input: Any) -> Tensor:
+    """Axis 0 in the opposite direction.
+
+    >>> import mycel as ms
+    >>> ms.ops.flipud(ms.Tensor([[1], [2]])).tolist()
+    [[2], [1]]
+    """
+    return flip(input, 0)
+
+
+def rot90(input: Any, k: int, dims: Any) -> Tensor:
+    """A quarter turn, k times, in the plane of two axes, from the first towards the second.
+
+    >>> import mycel as ms
+    >>> ms.ops.rot90(ms.Tensor([[1, 2], [3, 4]]), 1, (0, 1)).tolist()
+    [[2, 4], [1, 3]]
+    """
+    x = operand("rot90", input)
+    a, b = (axis_of("rot90", d, x.ndim) for d in dims)
+    if a == b:
+        raise ShapeError(f"rot90: dims {tuple(dims)} must name two axes")
+    order = list(builtins.range(x.ndim))
+    order[a], order[b] = b, a
+    turns = k % 4
+    if turns == 2:
+        return flip(x, (a, b))
+    if turns == 1:
+        return permuted(flip(x, b), tuple(order))
+    return flip(permuted(x, tuple(order)), b) if turns else x
+
+
+def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
+    """The elements moved on by `shifts` places along the axes `dims`, around the end; of the flattened tensor without `dims`.
+
+    >>> import mycel as ms
+    >>> ms.ops.roll(ms.Tensor([1, 2, 3]), 1).tolist()
+    [3, 1, 2]
+    """
+    x = operand("roll", input)
+    moves = list(shifts) if isinstance(shifts, (tuple, list)) else [shifts]
+    if dims is None:
+        if len(moves) != 1:
+            raise ValueError(f"roll: {len(moves)} shifts need as many dims")
+        return reshaped(_rolled(flat(x), 0, moves[0]), x.shape)
+    axes = list(dims) if isinstance(dims, (tuple, list)) else [dims]
+    moves = moves * len(axes) if len(moves) == 1 else moves
+    if len(moves) != len(axes):
+        raise ValueError(f"roll: {len(moves)} shifts do not fit {len(axes)} dims")
+    for move, axis in zip(moves, axes):
+        x = _rolled(x, axis_of("roll", axis, x.ndim), move)
+    return x
+
+
+def _rolled(x: Tensor, axis: int, shift: int) -> Tensor:
+    length = x.shape[axis]
+    if isinstance(length, int) and length == 0:
+        return x
+    cut = (length - shift) % length
+    if isinstance(cut, int) and cut == 0:
+        return x
+    return concat((take_slice(x, axis, cut, length), take_slice(x, axis, 0, cut)), axis)
+
+
+def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
+    """`length` elements along an axis from `start`.
+
+    >>> import mycel as ms
+    >>> ms.ops.narrow(ms.Tensor([1, 2, 3, 4]), 0, 1, 2).tolist()
+    [2, 3]
+    """
+    x = operand("narrow", input)
+    where = axis_of("narrow", axis, x.ndim)
+    first = start + x.shape[where] if start < 0 else start
+    return take_slice(x, where, first, first + length)
+
+
+def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
+    """`size[i]` elements from `begin[i]` along every axis i; a size of -1 means up to the end.
+
+    >>> import mycel as ms
+    >>> ms.ops.slice(ms.Tensor([[1, 2, 3], [4, 5, 6]]), (0, 1), (2, -1)).tolist()
+    [[2, 3], [5, 6]]
+    """
+    x = operand("slice", input_x)
+    starts, sizes = shape_of("slice", begin), shape_of("slice", size)
+    if len(starts) != x.ndim or len(sizes) != x.ndim:
+        raise ShapeError(f"slice: begin {starts} and size {sizes} need one entry for each of the {x.ndim} axes")
+    stops = tuple(d if isinstance(n, int) and n == -1 else a + n for a, n, d in zip(starts, sizes, x.shape))
+    return run(S.SLICE, x, starts=starts, stops=stops, steps=(1,) * x.ndim)
+
+
+def tensor_slice(input: Any, begin: Any, size: Any) -> Tensor:
+    """The same as `slice`.
+
+    >>> import mycel as ms
+    >>> ms.ops.tensor_slice(ms.Tensor([1, 2, 3]), (1,), (2,)).tolist()
+    [2, 3]
+    """
+    return slice(input, begin, size)
+
+
+def strided_slice(
+    input_x: Any, begin: Any, end: Any, strides: Any, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0,
+    new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+) -> Tensor:  # fmt: skip
+    """``input_x[begin[0]:end[0]:strides[0], ...]``. Bit i of a mask changes entry i.
+
+    begin_mask and end_mask leave a bound out, ellipsis_mask makes "...", new_axis_mask a new axis, shrink_axis_mask an index that
+    drops the axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.strided_slice(ms.ops.arange(6), (1,), (6,), (2,)).tolist()
+    [1, 3, 5]
+    """
+    from mycel import indexing
+
+    first, last, steps = (shape_of("strided_slice", v) for v in (begin, end, strides))
+    if not len(first) == len(last) == len(steps):
+        raise ShapeError(f"strided_slice: begin {first}, end {last} and strides {steps} must be equally long")
+    entries: list[Any] = []
+    for i, (a, b, s) in enumerate(zip(first, last, steps)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            entries.append(Ellipsis)
+        elif new_axis_mask & bit:
+            entries.append(None)
+        elif shrink_axis_mask & bit:
+            entries.append(a)
+        else:
+            entries.append(builtins.slice(None if begin_mask & bit else a, None if end_mask & bit else b, s))
+    return indexing.get(operand("strided_slice", input_x), tuple(entries))
+
+
+_PAD_MODES = ("constant", "reflect", "replicate", "circular")
+
+
+def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
+    """Elements added around the last axes: `padding` is (low, high) of the last axis, then of the one before, and so on.
+
+    `mode` "constant" adds `value` (0), "reflect" mirrors without the edge, "replicate" repeats the edge, "circular" goes around.
+    Negative amounts cut off. ValueError for other modes and amounts that do not fit.
+
+    >>> import mycel as ms
+    >>> ms.ops.pad(ms.Tensor([1, 2, 3]), (1, 2), mode="reflect").tolist()
+    [2, 1, 2, 3, 2, 1]
+    """
+    x = operand("pad", input_x)
+    amounts = shape_of("pad", padding)
+    one_of("pad", "mode", mode, _PAD_MODES)
+    if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
+        raise ShapeError(f"pad: padding {amounts} must be pairs for at most the {x.ndim} axes of {x._type}")
+    if mode != "constant" and value is not None:
+        raise ValueError(f"pad: a value goes with mode 'constant', not {mode!r}")
+    pairs = [(amounts[i], amounts[i + 1]) for i in builtins.range(0, len(amounts), 2)]
+    axes = [x.ndim - 1 - i for i in builtins.range(len(pairs))]
+    if mode == "constant":
+        low, high = [0] * x.ndim, [0] * x.ndim
+        for axis, (a, b) in zip(axes, pairs):
+            low[axis], high[axis] = a, b
+        if builtins.all(isinstance(v, int) and v == 0 for v in (*low, *high)):
+            return x
+        fill = operand("pad", 0 if value is None else value, x.dtype)
+        return run(S.PAD, x, fill, low=tuple(low), high=tuple(high), interior=(0,) * x.ndim)
+    for axis, (a, b) in zip(axes, pairs):
+        x = _padded(x, axis, a, b, mode)
+    return x
+
+
+def _padded(x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
+    if low < 0 or high < 0:
+        x = take_slice(x, axis, builtins.max(-low, 0), x.shape[axis] - builtins.max(-high, 0))
+        low, high = builtins.max(low, 0), builtins.max(high, 0)
+    length = operator.index(x.shape[axis])
+    limit = {"reflect": length - 1, "circular": length}.get(mode)
+    if limit is not None and builtins.max(low, high) > limit:
+        raise ShapeError(f"pad: {builtins.max(low, high)} elements by mode {mode!r} do not come out of an axis of size {length}")
+    if mode == "replicate":
+        before, after = take_slice(x, axis, 0, 1), take_slice(x, axis, length - 1, length)
+        sizes = lambda n: (*x.shape[:axis], n, *x.shape[axis + 1 :])  # noqa: E731
+        parts = [broadcast(before, sizes(low)), x, broadcast(after, sizes(high))]
+    elif mode == "circular":
+        parts = [take_slice(x, axis, length - low, length), x, take_slice(x, axis, 0, high)]
+    else:
+        parts = [flip(take_slice(x, axis, 1, low + 1), axis), x, flip(take_slice(x, axis, length - 1 - high, length - 1), axis)]
+    kept = [p for p in parts if not (isinstance(p.shape[axis], int) and p.shape[axis] == 0)]
+    return concat(kept, axis)
+
+
+def _triangle(name: str, input: Any, diagonal: int, upper: bool) -> Tensor:
+    x = operand(name, input)
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: takes tensors of at least 2 dimensions, not {x._type}")
+    rows, columns = (iota(x.shape[-2:], i, D.int32) for i in (0, 1))
+    if diagonal:
+        rows = rows + diagonal
+    return select(run(E.ge if upper else E.le, columns, rows), x, constant_like(0, x))
+
+
+def tril(input: Any, diagonal: int = 0) -> Tensor:
+    """The elements of matrices on and below a diagonal (0 the main one, above it positive); zeros elsewhere.
+
+    >>> import mycel as ms
+    >>> ms.ops.tril(ms.ops.ones((2, 2), ms.int32)).tolist()
+    [[1, 0], [1, 1]]
+    """
+    return _triangle("tril", input, diagonal, False)
+
+
+def triu(input: Any, diagonal: int = 0) -> Tensor:
+    """The elements of matrices on and above a diagonal (0 the main one, above it positive); zeros elsewhere.
+
+    >>> import mycel as ms
+    >>> ms.ops.triu(ms.ops.ones((2, 2), ms.int32)).tolist()
+    [[1, 1], [0, 1]]
+    """
+    return _triangle("triu", input, diagonal, True)
+
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices, over the axes `dim1` and `dim2` of the result, with the last axis of `input` on a diagonal and zeros elsewhere.
+
+    >>> import mycel as ms
+    >>> ms.ops.diag_embed(ms.Tensor([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
+    x = operand("diag_embed", input)
+    if x.ndim < 1:
+        raise ShapeError("diag_embed: takes tensors of at least 1 dimension")
+    count = x.shape[-1]
+    above, below = builtins.max(offset, 0), builtins.max(-offset, 0)
+    side = count + above + below
+    # Columns hold the values, moved right by the offset; rows choose them.
+    line = pad(x, (above, below))
+    square = (side, side)
+    here = run(E.eq, iota(square, 1, D.int32), iota(square, 0, D.int32) + offset)
+    result = select(here, reshaped(line, (*x.shape[:-1], 1, side)), constant_like(0, x))
+    a, b = axis_of("diag_embed", dim1, result.ndim), axis_of("diag_embed", dim2, result.ndim)
+    if a == b:
+        raise ShapeError(f"diag_embed: dim1 {dim1} and dim2 {dim2} are the same axis")
+    return moveaxis(result, (-2, -1), (a, b))
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A diagonal of the matrices over the axes `dim1` and `dim2`, as a new last axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.diagonal(ms.Tensor([[1, 2], [3, 4]])).tolist()
+    [1, 4]
+    """
+    x = operand("diagonal", input)
+    a, b = axis_of("diagonal", dim1, x.ndim), axis_of("diagonal", dim2, x.ndim)
+    if a == b:
+        raise ShapeError(f"diagonal: dim1 {dim1} and dim2 {dim2} are the same axis")
+    x = moveaxis(x, (a, b), (-2, -1))
+    rows, columns = x.shape[-2] + builtins.min(offset, 0), x.shape[-1] - builtins.max(offset, 0)
+    count = builtins.max(builtins.min(rows, columns), 0)
+    first = (builtins.max(-offset, 0), builtins.max(offset, 0))
+    if count == 0:
+        return reshaped(take_slice(take_slice(x, x.ndim - 1, 0, 0), x.ndim - 2, 0, 0), (*x.shape[:-2], 0))
+    for axis, start in zip((x.ndim - 2, x.ndim - 1), first):
+        x = take_slice(x, axis, start, start + count)
+    here = run(E.eq, iota((count, count), 0, D.int32), iota((count, count), 1, D.int32))
+    picked = select(here, x, constant_like(0, x))
+    if x.dtype is D.bool_:
+        return run(R.reduce_any, picked, axes=(x.ndim - 2,), keepdims=False)
+    return run(R.reduce_sum, picked, axes=(x.ndim - 2,), keepdims=False)
+
+
+def diag(input: Any) -> Tensor:
+    """A tensor of twice the dimensions with the elements of `input` on its diagonal: for a vector, a matrix.
+
+    >>> import mycel as ms
+    >>> ms.ops.diag(ms.Tensor([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
+    x = operand("diag", input)
+    return reshaped(diag_embed(flat(x)), (*x.shape, *x.shape))
+
+
+def block_diag(*inputs: Any) -> Tensor:
+    """Matrices along the diagonal of one matrix, zeros elsewhere; vectors count as rows.
+
+    >>> import mycel as ms
+    >>> ms.ops.block_diag(ms.Tensor([[1]]), ms.Tensor([[2, 3]])).tolist()
+    [[1, 0, 0], [0, 2, 3]]
+    """
+    blocks = [operand("block_diag", v) for v in inputs]
+    for v in blocks:
+        if v.ndim > 2:
+            raise ShapeError(f"block_diag: takes tensors of at most 2 dimensions, not {v._type}")
+    blocks = [reshaped(v, (1,) * (2 - v.ndim) + v.shape) for v in blocks]
+    total, start, rows = builtins.sum(v.shape[1] for v in blocks), 0, []
+    for v in blocks:
+        rows.append(pad(v, (start, total - start - v.shape[1])))
+        start += v.shape[1]
+    return concat(rows, 0)
+
+
+def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Vectors spread over a grid: the i-th result varies along axis i, with the first two axes exchanged by `indexing` "xy".
+
+    >>> import mycel as ms
+    >>> [g.tolist() for g in ms.ops.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3, 4]))]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
+    one_of("meshgrid", "indexing", indexing, ("xy", "ij"))
+    if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
+        inputs = tuple(inputs[0])
+    lines = [flat(operand("meshgrid", v)) for v in inputs]
+    order = list(builtins.range(len(lines)))
+    if indexing == "xy" and len(lines) > 1:
+        order[:2] = [1, 0]
+    sizes = tuple(lines[i].size for i in order)
+    grids = []
+    for i, v in enumerate(lines):
+        own = tuple(v.size if order[k] == i else 1 for k in builtins.range(len(lines)))
+        grids.append(broadcast(reshaped(v, own), sizes))
+    return tuple(grids)
+
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
+    """(..., C * r * r, H, W) as (..., C, H * r, W * r). Shi et al., 2016. ValueError where the channels do not divide.
+
+    >>> import mycel as ms
+    >>> ms.ops.pixel_shuffle(ms.ops.ones((1, 8, 2, 3)), 2).shape
+    (1, 2, 4, 6)
+    """
+    x, r = operand("pixel_shuffle", input), upscale_factor
+    if x.ndim < 3 or r < 1 or (isinstance(x.shape[-3], int) and x.shape[-3] % (r * r)):
+        raise ShapeError(f"pixel_shuffle: {x._type} needs (..., C * {r} * {r}, H, W)")
+    lead, c, h, w = x.shape[:-3], x.shape[-3] // (r * r), x.shape[-2], x.shape[-1]
+    n = len(lead)
+    x = reshaped(x, (*lead, c, r, r, h, w))
+    x = permuted(x, (*builtins.range(n + 1), n + 3, n + 1, n + 4, n + 2))
+    return reshaped(x, (*lead, c, h * r, w * r))
+
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
+    """The inverse of `pixel_shuffle`: (..., C, H * r, W * r) as (..., C * r * r, H, W).
+
+    >>> import mycel as ms
+    >>> ms.ops.pixel_unshuffle(ms.ops.ones((1, 2, 4, 6)), 2).shape
+    (1, 8, 2, 3)
+    """
+    x, r = operand("pixel_unshuffle", input), downscale_factor
+    if x.ndim < 3 or r < 1 or builtins.any(isinstance(d, int) and d % r for d in x.shape[-2:]):
+        raise ShapeError(f"pixel_unshuffle: {x._type} needs (..., C, H * {r}, W * {r})")
+    lead, c, h, w = x.shape[:-3], x.shape[-3], x.shape[-2] // r, x.shape[-1] // r
+    n = len(lead)
+    x = reshaped(x, (*lead, c, h, r, w, r))
+    x = permuted(x, (*builtins.range(n + 1), n + 2, n + 4, n + 1, n + 3))
+    return reshaped(x, (*lead, c * r * r, h, w))
+
+
+def channel_shuffle(x: Any, groups: int) -> Tensor:
+    """The channels of (N, C, ...) in `groups` rows, read by columns. Zhang et al., 2018.
+
+    >>> import mycel as ms
+    >>> ms.ops.channel_shuffle(ms.ops.arange(4).reshape((1, 4, 1, 1)), 2).flatten().tolist()
+    [0, 2, 1, 3]
+    """
+    value = operand("channel_shuffle", x)
+    if value.ndim < 3 or groups < 1 or (isinstance(value.shape[1], int) and value.shape[1] % groups):
+        raise ShapeError(f"channel_shuffle: the channels of {value._type} do not divide into {groups} groups")
+    n, c, rest = value.shape[0], value.shape[1], value.shape[2:]
+    parts = permuted(reshaped(value, (n, groups, c // groups, product(rest))), (0, 2, 1, 3))
+    return reshaped(parts, value.shape)
+
+

@@ -1,0 +1,540 @@
+"""Functions that move elements without computing: shapes, the order of axes, joins and splits.
+
+All work on types alone, with symbolic sizes where the result allows it, and are differentiable as movements.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import Any, Union
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ir.dims import product
+from mycel.ops._operands import (
+    all_axes, axis_of, broadcast, certainly, flat, operand, permuted, reshaped, run, shape_of, take_slice,
+)  # fmt: skip
+from mycel.prims import shape as S
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "cat", "chunk", "column_stack", "concat", "dsplit",
+    "dstack", "expand", "expand_as", "expand_dims", "flatten", "hsplit", "hstack", "moveaxis", "movedim", "permute", "ravel",
+    "reshape", "row_stack", "split", "squeeze", "stack", "swapaxes", "swapdims", "t", "tensor_split", "transpose", "unbind",
+    "unsqueeze", "unstack", "view_as", "vsplit", "vstack",
+]  # fmt: skip
+
+
+def reshape(input: Any, shape: Any) -> Tensor:
+    """The same elements in row-major order under another shape; one size may be -1 and is then worked out.
+
+    ValueError where the number of elements does not fit.
+
+    >>> import mycel as ms
+    >>> ms.ops.reshape(ms.ops.arange(6), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    x = operand("reshape", input)
+    wanted = shape_of("reshape", shape)
+    free = [i for i, d in enumerate(wanted) if isinstance(d, int) and d == -1]
+    if len(free) > 1 or builtins.any(isinstance(d, int) and d < -1 for d in wanted):
+        raise ShapeError(f"reshape: the shape {wanted} may hold one -1 and no other negative size")
+    if free:
+        known = product(d for i, d in enumerate(wanted) if i != free[0])
+        total = product(x.shape)
+        if isinstance(known, int) and known == 0:
+            raise ShapeError(f"reshape: -1 in {wanted} is ambiguous beside a size of 0")
+        if isinstance(total, int) and isinstance(known, int) and total % known:
+            raise ShapeError(f"reshape: {x._type} has {total} elements, which do not divide into {wanted}")
+        wanted = tuple(total // known if i == free[0] else d for i, d in enumerate(wanted))
+    return reshaped(x, wanted)
+
+
+def view_as(input: Any, other: Tensor) -> Tensor:
+    """`input` under the shape of `other`.
+
+    >>> import mycel as ms
+    >>> ms.ops.view_as(ms.ops.arange(4), ms.ops.ones((2, 2))).shape
+    (2, 2)
+    """
+    return reshape(input, other.shape)
+
+
+def ravel(input: Any) -> Tensor:
+    """All elements along one axis, in row-major order.
+
+    >>> import mycel as ms
+    >>> ms.ops.ravel(ms.Tensor([[1, 2], [3, 4]])).tolist()
+    [1, 2, 3, 4]
+    """
+    return flat(operand("ravel", input))
+
+
+def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
+    """The axes from `start_dim` to `end_dim` joined into one; `order` "F" reverses the axes first.
+
+    Tensors of fewer than two dimensions become one axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.flatten(ms.ops.ones((2, 3, 4))).shape
+    (2, 12)
+    """
+    x = operand("flatten", input)
+    if order not in ("C", "F"):
+        raise ValueError(f"flatten: order must be 'C' or 'F', not {order!r}")
+    if order == "F":
+        x = permuted(x, tuple(reversed(builtins.range(x.ndim))))
+    if x.ndim < 2:
+        return flat(x)
+    first, last = axis_of("flatten", start_dim, x.ndim), axis_of("flatten", end_dim, x.ndim)
+    if first > last:
+        raise ShapeError(f"flatten: start_dim {start_dim} lies behind end_dim {end_dim} for {x.ndim} dimensions")
+    return reshaped(x, (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+
+def transpose(input: Any, dims: Any) -> Tensor:
+    """The axes in another order: axis i of the result is axis dims[i] of `input`. ValueError unless `dims` is a permutation.
+
+    >>> import mycel as ms
+    >>> ms.ops.transpose(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return permute(input, dims)
+
+
+def permute(input: Any, axis: Any) -> Tensor:
+    """The axes in another order: axis i of the result is axis axis[i] of `input`. ValueError unless `axis` is a permutation.
+
+    >>> import mycel as ms
+    >>> ms.ops.permute(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    x = operand("transpose", input)
+    order = shape_of("transpose", axis)
+    if len(order) != x.ndim or sorted(d % x.ndim if x.ndim else 0 for d in order if -x.ndim <= d < x.ndim) != list(builtins.range(x.ndim)):
+        raise ShapeError(f"transpose: {order} is not a permutation of the {x.ndim} axes of {x._type}")
+    return permuted(x, tuple(d % x.ndim for d in order))
+
+
+def t(input: Any) -> Tensor:
+    """A matrix transposed; vectors and scalars as they are. ValueError for more than two dimensions.
+
+    >>> import mycel as ms
+    >>> ms.ops.t(ms.ops.ones((2, 3))).shape
+    (3, 2)
+    """
+    x = operand("t", input)
+    if x.ndim > 2:
+        raise ShapeError(f"t: takes tensors of at most 2 dimensions, not {x._type}; use swapaxes")
+    return permuted(x, (1, 0)) if x.ndim == 2 else x
+
+
+def adjoint(x: Any) -> Tensor:
+    """The last two axes exchanged, and complex numbers conjugated.
+
+    >>> import mycel as ms
+    >>> ms.ops.adjoint(ms.ops.ones((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    value = operand("adjoint", x)
+    if value.dtype.is_complex:
+        raise TypeError("adjoint: complex tensors are not supported; real ones are")
+    return swapaxes(value, -1, -2)
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
+    """Two axes exchanged.
+
+    >>> import mycel as ms
+    >>> ms.ops.swapaxes(ms.ops.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    x = operand("swapaxes", input)
+    a, b = axis_of("swapaxes", axis0, x.ndim), axis_of("swapaxes", axis1, x.ndim)
+    order = list(builtins.range(x.ndim))
+    order[a], order[b] = b, a
+    return permuted(x, tuple(order))
+
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
+    """The same as `swapaxes`.
+
+    >>> import mycel as ms
+    >>> ms.ops.swapdims(ms.ops.ones((2, 3)), 0, 1).shape
+    (3, 2)
+    """
+    return swapaxes(input, dim0, dim1)
+
+
+def _numbers(value: Any) -> list[int]:
+    return [operator.index(v) for v in value] if isinstance(value, (tuple, list)) else [operator.index(value)]
+
+
+def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
+    """Axes moved to new places; the others keep their order. ValueError where the two lists differ in length or repeat an axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.moveaxis(ms.ops.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    value = operand("moveaxis", x)
+    old = [axis_of("moveaxis", a, value.ndim) for a in _numbers(source)]
+    new = [axis_of("moveaxis", a, value.ndim) for a in _numbers(destination)]
+    if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
+        raise ShapeError(f"moveaxis: source {source} and destination {destination} must be equally many distinct axes")
+    order = [i for i in builtins.range(value.ndim) if i not in old]
+    for to, at in sorted(zip(new, old)):
+        order.insert(to, at)
+    return permuted(value, tuple(order))
+
+
+def movedim(x: Any, source: Any, destination: Any) -> Tensor:
+    """The same as `moveaxis`.
+
+    >>> import mycel as ms
+    >>> ms.ops.movedim(ms.ops.ones((2, 3)), 0, 1).shape
+    (3, 2)
+    """
+    return moveaxis(x, source, destination)
+
+
+def expand_dims(input_x: Any, axis: int) -> Tensor:
+    """A new axis of size 1 at `axis`.
+
+    >>> import mycel as ms
+    >>> ms.ops.expand_dims(ms.ops.ones((2, 3)), -1).shape
+    (2, 3, 1)
+    """
+    x = operand("expand_dims", input_x)
+    place = axis_of("expand_dims", axis, x.ndim + 1)
+    return reshaped(x, (*x.shape[:place], 1, *x.shape[place:]))
+
+
+def unsqueeze(input: Any, dim: int) -> Tensor:
+    """A new axis of size 1 at `dim`.
+
+    >>> import mycel as ms
+    >>> ms.ops.unsqueeze(ms.ops.ones((2, 3)), 0).shape
+    (1, 2, 3)
+    """
+    return expand_dims(input, dim)
+
+
+def squeeze(input: Any, axis: Any = None) -> Tensor:
+    """Without the axes of size 1 that `axis` names (None: all of them). ValueError where one named has another size.
+
+    >>> import mycel as ms
+    >>> ms.ops.squeeze(ms.ops.ones((1, 2, 1))).shape
+    (2,)
+    """
+    x = operand("squeeze", input)
+    if axis is None or axis == ():
+        return reshaped(x, tuple(d for d in x.shape if not (isinstance(d, int) and d == 1)))
+    axes = all_axes("squeeze", axis, x.ndim)
+    for a in axes:
+        if certainly(lambda a=a: x.shape[a] != 1):
+            raise ShapeError(f"squeeze: axis {a} of {x._type} has size {x.shape[a]}, not 1")
+    return reshaped(x, tuple(d for i, d in enumerate(x.shape) if i not in axes))
+
+
+def broadcast_to(input: Any, shape: Any) -> Tensor:
+    """Axes of size 1 repeated, and axes added in front, to `shape`, where -1 keeps a size. ValueError where it does not fit.
+
+    >>> import mycel as ms
+    >>> ms.ops.broadcast_to(ms.Tensor([1, 2]), (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    x = operand("broadcast_to", input)
+    wanted = list(shape_of("broadcast_to", shape))
+    for i, d in enumerate(wanted):
+        if isinstance(d, int) and d == -1:
+            own = i - (len(wanted) - x.ndim)
+            if own < 0:
+                raise ShapeError(f"broadcast_to: -1 in {tuple(wanted)} stands for an axis that {x._type} does not have")
+            wanted[i] = x.shape[own]
+    return broadcast(x, tuple(wanted))
+
+
+def expand(input_x: Any, size: Any) -> Tensor:
+    """The same as `broadcast_to`.
+
+    >>> import mycel as ms
+    >>> ms.ops.expand(ms.Tensor([[1], [2]]), (2, 2)).tolist()
+    [[1, 1], [2, 2]]
+    """
+    return broadcast_to(input_x, size)
+
+
+def expand_as(input: Any, other: Tensor) -> Tensor:
+    """`input` broadcast to the shape of `other`.
+
+    >>> import mycel as ms
+    >>> ms.ops.expand_as(ms.Tensor([1, 2]), ms.ops.ones((3, 2))).shape
+    (3, 2)
+    """
+    return broadcast(operand("expand_as", input), other.shape)
+
+
+def _members(name: str, tensors: Any) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        return unstack(tensors)  # type: ignore[return-value]
+    if not isinstance(tensors, (tuple, list)) or not tensors:
+        raise ValueError(f"{name}: takes a sequence of at least one tensor")
+    found = [operand(name, v) for v in tensors]
+    kind = found[0].dtype
+    for v in found[1:]:
+        kind = D.promote(kind, v.dtype)
+    return [cast(v, kind) for v in found]
+
+
+def _joined(values: Sequence[Tensor], axis: int) -> Tensor:
+    return values[0] if len(values) == 1 else run(S.CONCAT, *values, axis=axis)
+
+
+def concat(tensors: Any, axis: int = 0) -> Tensor:
+    """Tensors joined along an existing axis, in their common type. ValueError where other sizes differ.
+
+    >>> import mycel as ms
+    >>> ms.ops.concat((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
+    [1, 2, 3]
+    """
+    values = _members("concat", tensors)
+    return _joined(values, axis_of("concat", axis, values[0].ndim))
+
+
+def cat(tensors: Any, axis: int = 0) -> Tensor:
+    """The same as `concat`.
+
+    >>> import mycel as ms
+    >>> ms.ops.cat((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
+    [1, 2, 3]
+    """
+    return concat(tensors, axis)
+
+
+def stack(tensors: Any, axis: int = 0) -> Tensor:
+    """Tensors of one shape side by side along a new axis, in their common type.
+
+    >>> import mycel as ms
+    >>> ms.ops.stack((ms.Tensor([1, 2]), ms.Tensor([3, 4])), 1).tolist()
+    [[1, 3], [2, 4]]
+    """
+    values = _members("stack", tensors)
+    for v in values[1:]:
+        if v.shape != values[0].shape:
+            raise ShapeError(f"stack: the shapes {values[0].shape} and {v.shape} differ; all must be the same")
+    place = axis_of("stack", axis, values[0].ndim + 1)
+    shape = (*values[0].shape[:place], 1, *values[0].shape[place:])
+    return _joined([reshaped(v, shape) for v in values], place)
+
+
+def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
+    if isinstance(tensors, Tensor):
+        tensors = unstack(tensors)
+    values = [raise_to(operand(name, v)) for v in tensors]
+    return concat(values, axis if values and values[0].ndim > axis else 0)
+
+
+def hstack(tensors: Any) -> Tensor:
+    """Tensors joined along axis 1; vectors along axis 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.hstack((ms.Tensor([1, 2]), ms.Tensor([3]))).tolist()
+    [1, 2, 3]
+    """
+    return _stacker("hstack", tensors, atleast_1d, 1)
+
+
+def vstack(inputs: Any) -> Tensor:
+    """Tensors joined along axis 0; vectors count as rows.
+
+    >>> import mycel as ms
+    >>> ms.ops.vstack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return _stacker("vstack", inputs, atleast_2d, 0)
+
+
+def row_stack(tensors: Any) -> Tensor:
+    """The same as `vstack`.
+
+    >>> import mycel as ms
+    >>> ms.ops.row_stack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).shape
+    (2, 2)
+    """
+    return vstack(tensors)
+
+
+def dstack(tensors: Any) -> Tensor:
+    """Tensors joined along axis 2; vectors and matrices gain axes first.
+
+    >>> import mycel as ms
+    >>> ms.ops.dstack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    return _stacker("dstack", tensors, atleast_3d, 2)
+
+
+def column_stack(tensors: Any) -> Tensor:
+    """Vectors as the columns of a matrix; matrices joined along axis 1.
+
+    >>> import mycel as ms
+    >>> ms.ops.column_stack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
+    [[1, 3], [2, 4]]
+    """
+    return _stacker("column_stack", tensors, lambda v: reshaped(v, (v.size, 1)) if v.ndim < 2 else v, 1)
+
+
+def _at_least(name: str, inputs: Any, shape_to: Any) -> Any:
+    if isinstance(inputs, (tuple, list)):
+        return tuple(_at_least(name, v, shape_to) for v in inputs)
+    x = operand(name, inputs)
+    return reshaped(x, shape_to(x.shape))
+
+
+def atleast_1d(inputs: Any) -> Any:
+    """A tensor, or each of a sequence, with at least one dimension.
+
+    >>> import mycel as ms
+    >>> ms.ops.atleast_1d(ms.Tensor(3)).shape
+    (1,)
+    """
+    return _at_least("atleast_1d", inputs, lambda s: s or (1,))
+
+
+def atleast_2d(inputs: Any) -> Any:
+    """A tensor, or each of a sequence, with at least two dimensions, new ones in front.
+
+    >>> import mycel as ms
+    >>> ms.ops.atleast_2d(ms.Tensor([1, 2])).shape
+    (1, 2)
+    """
+    return _at_least("atleast_2d", inputs, lambda s: (1,) * (2 - len(s)) + s)
+
+
+def atleast_3d(inputs: Any) -> Any:
+    """A tensor, or each of a sequence, with at least three dimensions: vectors become (1, N, 1), matrices (M, N, 1).
+
+    >>> import mycel as ms
+    >>> ms.ops.atleast_3d(ms.Tensor([1, 2])).shape
+    (1, 2, 1)
+    """
+    return _at_least("atleast_3d", inputs, lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s))
+
+
+def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """The parts of a tensor along an axis, each without it.
+
+    >>> import mycel as ms
+    >>> [p.tolist() for p in ms.ops.unstack(ms.Tensor([[1, 2], [3, 4]]), 1)]
+    [[1, 3], [2, 4]]
+    """
+    x = operand("unstack", input_x)
+    where = axis_of("unstack", axis, x.ndim)
+    shape = x.shape[:where] + x.shape[where + 1 :]
+    return tuple(reshaped(take_slice(x, where, i, i + 1), shape) for i in builtins.range(x.shape[where]))
+
+
+def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """The same as `unstack`.
+
+    >>> import mycel as ms
+    >>> [p.tolist() for p in ms.ops.unbind(ms.Tensor([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
+    return unstack(input, dim)
+
+
+def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
+    """Parts of one size along an axis (the last may be smaller), or of the sizes listed, which must add up.
+
+    >>> import mycel as ms
+    >>> [p.tolist() for p in ms.ops.split(ms.ops.arange(5), 2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    x = operand("split", tensor)
+    where = axis_of("split", axis, x.ndim)
+    length = x.shape[where]
+    if isinstance(split_size_or_sections, (tuple, list)):
+        sizes = list(split_size_or_sections)
+        if builtins.sum(sizes) != length or builtins.any(certainly(lambda d=d: d < 0) for d in sizes):
+            raise ShapeError(f"split: the sizes {sizes} do not add up to {length}, the size of axis {axis}")
+    else:
+        size = operator.index(split_size_or_sections)
+        if size < 1:
+            raise ValueError(f"split: the size of a part must be at least 1, not {size}")
+        sizes = [builtins.min(size, length - i) for i in builtins.range(0, length, size)] or [0]
+    return _cut(x, where, sizes)
+
+
+def _cut(x: Tensor, axis: int, sizes: Sequence[Any]) -> tuple[Tensor, ...]:
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(take_slice(x, axis, start, start + size))
+        start = start + size
+    return tuple(parts)
+
+
+def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
+    """So many parts along an axis, the first of them one longer where it does not divide; or cuts at the positions listed.
+
+    >>> import mycel as ms
+    >>> [p.tolist() for p in ms.ops.tensor_split(ms.ops.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    x = operand("tensor_split", input)
+    where = axis_of("tensor_split", axis, x.ndim)
+    length = operator.index(x.shape[where])
+    if isinstance(indices_or_sections, int):
+        count = indices_or_sections
+        if count < 1:
+            raise ValueError(f"tensor_split: the number of parts must be at least 1, not {count}")
+        return _cut(x, where, [length // count + (i < length % count) for i in builtins.range(count)])
+    cuts = [builtins.min(builtins.max(c + length if c < 0 else c, 0), length) for c in indices_or_sections]
+    return tuple(take_slice(x, where, a, builtins.max(a, b)) for a, b in zip([0, *cuts], [*cuts, length]))
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` along axis 1; along axis 0 for vectors.
+
+    >>> import mycel as ms
+    >>> [p.tolist() for p in ms.ops.hsplit(ms.Tensor([[1, 2]]), 2)]
+    [[[1]], [[2]]]
+    """
+    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` along axis 0.
+
+    >>> import mycel as ms
+    >>> [p.tolist() for p in ms.ops.vsplit(ms.Tensor([[1], [2]]), 2)]
+    [[[1]], [[2]]]
+    """
+    return tensor_split(input, indices_or_sections, 0)
+
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` along axis 2.
+
+    >>> import mycel as ms
+    >>> len(ms.ops.dsplit(ms.ops.ones((1, 1, 4)), 2))
+    2
+    """
+    return tensor_split(input, indices_or_sections, 2)
+
+
+def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts along an axis, all of one size but the last.
+
+    >>> import mycel as ms
+    >>> [p.tolist() for p in ms.ops.chunk(ms.ops.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    x = operand("chunk", input)
+    if chunks < 1:
+        raise ValueError(f"chunk: the number of parts must be at least 1, not {chunks}")
+    length = x.shape[axis_of("chunk", axis, x.ndim)]
+    return split(x, builtins.max(-(-length // chunks), 1), axis)
