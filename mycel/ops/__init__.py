@@ -9,3 +9,5 @@ from mycel.ops.activation import *  # noqa: F403
 from mycel.ops.reduction import *  # noqa: F403
 from mycel.ops.array import *  # noqa: F403
 from mycel.ops.arrange import *  # noqa: F403
+from mycel.ops.convolution import *  # noqa: F403
+from mycel.ops.pooling import *  # noqa: F403

@@ -1,0 +1,255 @@
+"""Convolution and transposed convolution in one to three dimensions. Everything comes down to the `conv` primitives.
+
+Images are (N, C, *spatial), weights (C_out, C_in / groups, *kernel). `pad_mode` "valid" adds nothing; "same" adds zeros so that there are
+ceil(size / stride) positions, the odd one behind; "pad" adds `padding` on both sides of each axis.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel.errors import ShapeError
+from mycel.ir.dims import DimLike, maximum
+from mycel.ops._operands import one_of, operand, operands, reshaped, run
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.conv import conv, conv_grad_input
+from mycel.tensor import Tensor
+
+__all__ = ["bias_add", "conv1d", "conv2d", "conv3d", "conv3d_transpose", "conv_transpose2d", "fold", "unfold"]
+
+Pairs = tuple[tuple[DimLike, DimLike], ...]
+
+
+def per_axis(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...]:
+    """One int for each spatial axis, from one for all or a sequence (whose leading batch and channel entries must be 1)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,) * rank
+    if not isinstance(value, (tuple, list)) or not all(isinstance(v, int) for v in value):
+        raise TypeError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r}")
+    if len(value) == rank + 2 and tuple(value[:2]) == (1, 1):
+        value = value[2:]
+    if len(value) != rank:
+        raise ValueError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r}")
+    return tuple(value)
+
+
+def same_padding(spatial: tuple[DimLike, ...], window: tuple[DimLike, ...], strides: tuple[int, ...], dilation: tuple[int, ...]) -> Pairs:
+    """What "same" adds: enough for ceil(size / stride) positions, the odd one behind."""
+    pairs = []
+    for d, k, s, step in zip(spatial, window, strides, dilation):
+        span = (k - 1) * step + 1
+        total = maximum((-(-d // s) - 1) * s + span - d, 0) if s != 1 else span - 1
+        pairs.append((total // 2, total - total // 2))
+    return tuple(pairs)
+
+
+def paddings(
+    name: str, pad_mode: str, padding: Any, spatial: tuple[DimLike, ...], window: tuple[DimLike, ...], strides: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Pairs:  # fmt: skip
+    """The zeros before and behind each spatial axis. `padding` has one int, one for each axis, or (low, high) for each."""
+    one_of(name, "pad_mode", pad_mode.lower() if isinstance(pad_mode, str) else pad_mode, ("valid", "same", "pad"))
+    mode, rank = pad_mode.lower(), len(spatial)
+    if mode == "pad":
+        if isinstance(padding, (tuple, list)) and len(padding) == 2 * rank and rank > 1:
+            given = per_axis(name, "padding", tuple(padding), 2 * rank)
+            pairs = tuple((given[2 * i], given[2 * i + 1]) for i in range(rank))
+        else:
+            pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
+        if any(p < 0 for pair in pairs for p in pair):
+            raise ValueError(f"{name}: padding must not be negative, got {padding}")
+        return pairs
+    if padding not in (0, None) and any(v for v in (padding if isinstance(padding, (tuple, list)) else (padding,))):
+        raise ValueError(f"{name}: padding {padding} goes with pad_mode 'pad', not {mode!r}")
+    return same_padding(spatial, window, strides, dilation) if mode == "same" else ((0, 0),) * rank
+
+
+def convolution(
+    name: str, rank: int, input: Any, weight: Any, bias: Any, stride: Any, pad_mode: str, padding: Any, dilation: Any, groups: int
+) -> Tensor:
+    """The convolution of `rank` spatial dimensions behind `conv1d` to `conv3d`."""
+    x, w = operands(name, input, weight)
+    if w.ndim != rank + 2 or x.ndim not in (rank + 1, rank + 2):
+        raise ShapeError(f"{name}: the input must have {rank + 2} dimensions (N, C, *spatial) and the weight (O, C / groups, *kernel), "
+                         f"not {x._type} and {w._type}")  # fmt: skip
+    single = x.ndim == rank + 1
+    x = reshaped(x, (1, *x.shape)) if single else x
+    strides, steps = per_axis(name, "stride", stride, rank), per_axis(name, "dilation", dilation, rank)
+    pairs = paddings(name, pad_mode, padding, x.shape[2:], w.shape[2:], strides, steps)
+    out = run(conv, x, w, strides=strides, padding=pairs, dilation=steps, groups=groups)
+    if bias is not None:
+        out = bias_add(out, bias)
+    return reshaped(out, out.shape[1:]) if single else out
+
+
+def conv1d(
+    input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Cross-correlation of (N, C, L) with (O, C / groups, K), plus a bias of O elements. ValueError where shapes do not fit.
+
+    >>> import mycel as ms
+    >>> ms.ops.conv1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), ms.Tensor([[[1.0, 1.0]]])).tolist()
+    [[[3.0, 5.0]]]
+    """
+    return convolution("conv1d", 1, input, weight, bias, stride, pad_mode, padding, dilation, groups)
+
+
+def conv2d(
+    input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Cross-correlation of (N, C, H, W) with (O, C / groups, KH, KW), plus a bias of O elements. ValueError where shapes do not fit.
+
+    >>> import mycel as ms
+    >>> ms.ops.conv2d(ms.ops.ones((1, 3, 5, 5)), ms.ops.ones((2, 3, 3, 3)), pad_mode="same").shape
+    (1, 2, 5, 5)
+    """
+    return convolution("conv2d", 2, input, weight, bias, stride, pad_mode, padding, dilation, groups)
+
+
+def conv3d(
+    input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Cross-correlation of (N, C, D, H, W) with (O, C / groups, KD, KH, KW), plus a bias of O elements.
+
+    >>> import mycel as ms
+    >>> ms.ops.conv3d(ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((2, 1, 2, 2, 2))).shape
+    (1, 2, 2, 2, 2)
+    """
+    return convolution("conv3d", 3, input, weight, bias, stride, pad_mode, padding, dilation, groups)
+
+
+def transposed(
+    name: str, input: Any, weight: Any, bias: Any, strides: tuple[int, ...], pairs: Pairs, output_padding: tuple[int, ...],
+    dilation: tuple[int, ...], groups: int,
+) -> Tensor:  # fmt: skip
+    """The transpose of a convolution in its input. The weight is (C_in, C_out / groups, *kernel)."""
+    x, w = operands(name, input, weight)
+    if w.ndim != x.ndim:
+        raise ShapeError(f"{name}: the input {x._type} and the weight {w._type} must have the same number of dimensions")
+    if any(extra >= max(s, step) for extra, s, step in zip(output_padding, strides, dilation)):
+        raise ValueError(f"{name}: output_padding {output_padding} must be smaller than stride {strides} or dilation {dilation}")
+    sizes = []
+    for d, k, s, step, (lo, hi), extra in zip(x.shape[2:], w.shape[2:], strides, dilation, pairs, output_padding):
+        sizes.append((d - 1) * s - lo - hi + (k - 1) * step + 1 + extra)
+    shape = (x.shape[0], w.shape[1] * groups, *sizes)
+    out = run(conv_grad_input, x, w, input_shape=shape, strides=strides, padding=pairs, dilation=dilation, groups=groups)
+    return out if bias is None else bias_add(out, bias)
+
+
+def conv_transpose2d(
+    input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:  # fmt: skip
+    """The transpose of `conv2d`: (N, C_in, H, W) with a weight (C_in, C_out / groups, KH, KW) spread over the larger image.
+
+    >>> import mycel as ms
+    >>> ms.ops.conv_transpose2d(ms.ops.ones((1, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2)), stride=2).shape
+    (1, 3, 4, 4)
+    """
+    name = "conv_transpose2d"
+    pairs = tuple((p, p) for p in per_axis(name, "padding", padding, 2))
+    strides, steps = per_axis(name, "stride", stride, 2), per_axis(name, "dilation", dilation, 2)
+    return transposed(name, input, weight, bias, strides, pairs, per_axis(name, "output_padding", output_padding, 2), steps, groups)
+
+
+def conv3d_transpose(
+    inputs: Any, weight: Any, pad_mode: str = "valid", padding: Any = 0, stride: Any = 1, dilation: Any = 1, group: int = 1,
+    output_padding: Any = 0,
+) -> Tensor:  # fmt: skip
+    """The transpose of `conv3d`: (N, C_in, D, H, W) with a weight (C_in, C_out / group, KD, KH, KW).
+
+    >>> import mycel as ms
+    >>> ms.ops.conv3d_transpose(ms.ops.ones((1, 2, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2, 2))).shape
+    (1, 3, 3, 3, 3)
+    """
+    name = "conv3d_transpose"
+    strides, steps = per_axis(name, "stride", stride, 3), per_axis(name, "dilation", dilation, 3)
+    kernel = weight.shape[2:]
+    if pad_mode == "same":
+        grown = tuple(d * s for d, s in zip(inputs.shape[2:], strides))
+        pairs = same_padding(grown, kernel, strides, steps)
+    else:
+        pairs = paddings(name, pad_mode, padding, inputs.shape[2:], kernel, strides, steps)
+    return transposed(name, inputs, weight, None, strides, pairs, per_axis(name, "output_padding", output_padding, 3), steps, group)
+
+
+def bias_add(input_x: Any, bias: Any) -> Tensor:
+    """A vector added along axis 1, the channels. ValueError where the sizes differ.
+
+    >>> import mycel as ms
+    >>> ms.ops.bias_add(ms.ops.zeros((1, 2)), ms.Tensor([1.0, 2.0])).tolist()
+    [[1.0, 2.0]]
+    """
+    x, b = operands("bias_add", input_x, bias)
+    if x.ndim < 2 or b.ndim != 1 or b.shape[0] != x.shape[1]:
+        raise ShapeError(f"bias_add: a bias {b._type} does not fit the channels (axis 1) of {x._type}")
+    return run(E.add, x, reshaped(b, (b.shape[0], *(1,) * (x.ndim - 2))))
+
+
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The windows of (N, C, H, W) as columns: (N, C * KH * KW, positions).
+
+    >>> import mycel as ms
+    >>> ms.ops.unfold(ms.ops.ones((1, 2, 3, 3)), 2).shape
+    (1, 8, 4)
+    """
+    x = operand("unfold", input)
+    if x.ndim != 4:
+        raise ShapeError(f"unfold: the input must be (N, C, H, W), not {x._type}")
+    kernel, steps = per_axis("unfold", "kernel_size", kernel_size, 2), per_axis("unfold", "dilation", dilation, 2)
+    pads, strides = per_axis("unfold", "padding", padding, 2), per_axis("unfold", "stride", stride, 2)
+    n, c = x.shape[:2]
+    sizes = _positions("unfold", x.shape[2:], kernel, steps, pads, strides)
+    x = run(S.PAD, x, operand("unfold", 0, x.dtype), low=(0, 0, *pads), high=(0, 0, *pads), interior=(0, 0, 0, 0))
+    columns = []
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            starts = (0, 0, i * steps[0], j * steps[1])
+            stops = (n, c, *(a + (m - 1) * s + 1 for a, m, s in zip(starts[2:], sizes, strides)))
+            part = run(S.SLICE, x, starts=starts, stops=stops, steps=(1, 1, *strides))
+            columns.append(reshaped(part, (n, c, 1, sizes[0] * sizes[1])))
+    joined = run(S.CONCAT, *columns, axis=2) if len(columns) > 1 else columns[0]
+    return reshaped(joined, (n, c * len(columns), sizes[0] * sizes[1]))
+
+
+def _positions(name: str, spatial: Any, kernel: Any, dilation: Any, padding: Any, strides: Any) -> tuple[Any, ...]:
+    sizes = tuple((d + 2 * p - (k - 1) * e - 1) // s + 1 for d, k, e, p, s in zip(spatial, kernel, dilation, padding, strides))
+    if any(isinstance(m, int) and m < 1 for m in sizes):
+        raise ShapeError(f"{name}: a window of {kernel} with dilation {dilation} does not fit in {tuple(spatial)} with padding {padding}")
+    return sizes
+
+
+def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The transpose of `unfold`: columns (N, C * KH * KW, positions) added up into (N, C, H, W) of `output_size`.
+
+    >>> import mycel as ms
+    >>> ms.ops.fold(ms.ops.ones((1, 8, 4)), (3, 3), 2).shape
+    (1, 2, 3, 3)
+    """
+    x = operand("fold", input)
+    output_size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
+    shape, kernel = per_axis("fold", "output_size", output_size, 2), per_axis("fold", "kernel_size", kernel_size, 2)
+    steps, pads = per_axis("fold", "dilation", dilation, 2), per_axis("fold", "padding", padding, 2)
+    strides = per_axis("fold", "stride", stride, 2)
+    sizes = _positions("fold", shape, kernel, steps, pads, strides)
+    places = kernel[0] * kernel[1]
+    if x.ndim != 3 or x.shape[2] != sizes[0] * sizes[1] or (isinstance(x.shape[1], int) and x.shape[1] % places):
+        raise ShapeError(f"fold: the input must be (N, C * {places}, {sizes[0] * sizes[1]}), not {x._type}")
+    n, c = x.shape[0], x.shape[1] // places
+    x = reshaped(x, (n, c, places, *sizes))
+    total: Optional[Tensor] = None
+    for place in range(places):
+        i, j = divmod(place, kernel[1])
+        starts = (i * steps[0] - pads[0], j * steps[1] - pads[1])
+        high = tuple(d - (a + (m - 1) * s + 1) for d, a, m, s in zip(shape, starts, sizes, strides))
+        part = run(S.SLICE, x, starts=(0, 0, place, 0, 0), stops=(n, c, place + 1, *sizes), steps=(1,) * 5)
+        part = reshaped(part, (n, c, *sizes))
+        gaps = (0, 0, *(s - 1 for s in strides))
+        part = run(S.PAD, part, operand("fold", 0, x.dtype), low=(0, 0, *starts), high=(0, 0, *high), interior=gaps)
+        total = part if total is None else run(E.add, total, part)
+    assert total is not None
+    return total

@@ -1,0 +1,361 @@
+"""Pooling: extremes and means over windows that slide over (N, C, *spatial), or over windows that adapt to a given output size.
+
+With `ceil_mode` a last window that starts inside the input (or the padding in front of it) may hang over the end. The extra places count as nothing:
+they never win a maximum and do not enter the count of a mean. Adaptive pooling cuts an axis of size d into n windows from
+floor(i d / n) to ceil((i + 1) d / n), which are equal where n divides d.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional, Union
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ir.dims import DimLike
+from mycel.ops._operands import certainly, constant_like, floating, iota, operand, reshaped, run, take_slice
+from mycel.ops.convolution import Pairs, per_axis
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.prims import shape as S
+from mycel.prims import window as W
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d",
+]  # fmt: skip
+
+MaybePair = Union[Tensor, tuple[Tensor, Tensor]]
+
+
+def batched(name: str, x: Tensor, rank: int) -> tuple[Tensor, bool]:
+    """The input with a batch axis, and whether it came without one."""
+    if x.ndim == rank + 2:
+        return x, False
+    if x.ndim == rank + 1:
+        return reshaped(x, (1, *x.shape)), True
+    raise ShapeError(f"{name}: the input must be (N, C, *spatial) with {rank} spatial dimensions, not {x._type}")
+
+
+def unbatched(x: Tensor, single: bool) -> Tensor:
+    return reshaped(x, x.shape[1:]) if single else x
+
+
+def with_ceil(spatial: tuple[DimLike, ...], window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, ceil_mode: bool) -> Pairs:
+    """The padding with what the last window hangs over."""
+    if not ceil_mode:
+        return pairs
+    result = []
+    for d, k, s, (lo, hi) in zip(spatial, window, strides, pairs):
+        room = d + lo + hi - k
+        count = -(-room // s) + 1
+        # A window must start inside the input or the padding before it.
+        if certainly(lambda count=count, s=s, d=d, lo=lo: (count - 1) * s >= d + lo):
+            count = count - 1
+        result.append((lo, hi + ((count - 1) * s - room)))
+    return tuple(result)
+
+
+def _checked(name: str, window: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, ...]) -> None:
+    if any(k < 1 for k in window) or any(s < 1 for s in strides):
+        raise ValueError(f"{name}: kernel_size {window} and stride {strides} must be at least 1")
+    if any(p < 0 or 2 * p > k for p, k in zip(pads, window)):
+        raise ValueError(f"{name}: padding {pads} must lie between 0 and half the kernel_size {window}")
+
+
+def max_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
+    """The largest element of each window."""
+    return run(W.window_max, x, window=window, strides=strides, padding=pairs)
+
+
+def max_positions(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
+    """The int64 position of each window's largest element in the flattened spatial axes."""
+    place = run(W.window_argmax, x, window=window, strides=strides, padding=pairs)
+    flat: Optional[Tensor] = None
+    for i, (k, s, (lo, _)) in enumerate(zip(window, strides, pairs)):
+        inner = math.prod(window[i + 1 :])
+        within = place // inner % k if i else place // inner
+        at = within + iota(place.shape, 2 + i, D.int32) * s - constant_like(lo, place)
+        flat = at if flat is None else flat * constant_like(x.shape[2 + i], place) + at
+    assert flat is not None
+    return cast(flat, D.int64)
+
+
+def _dilated_max(name: str, x: Tensor, window: Any, strides: Any, pairs: Pairs, dilation: Any) -> Tensor:
+    low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
+    lowest = operand(name, W.lowest(x.dtype), x.dtype)
+    x = run(S.PAD, x, lowest, low=low, high=high, interior=(0,) * x.ndim)
+    out = W.window_output(name, x.shape[2:], window, strides, ((0, 0),) * len(window), dilation)
+    best: Optional[Tensor] = None
+    for place in range(math.prod(window)):
+        starts = []
+        for i, k in enumerate(window):
+            starts.append(place // math.prod(window[i + 1 :]) % k * dilation[i])
+        stops = tuple(a + (n - 1) * s + 1 for a, n, s in zip(starts, out, strides))
+        part = run(S.SLICE, x, starts=(0, 0, *starts), stops=(*x.shape[:2], *stops), steps=(1, 1, *strides))
+        best = part if best is None else run(E.maximum, best, part)
+    assert best is not None
+    return best
+
+
+def _max_pool(
+    name: str, rank: int, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, positions: bool
+) -> MaybePair:
+    value, single = batched(name, operand(name, x), rank)
+    window = per_axis(name, "kernel_size", kernel_size, rank)
+    strides = window if stride is None else per_axis(name, "stride", stride, rank)
+    pads, steps = per_axis(name, "padding", padding, rank), per_axis(name, "dilation", dilation, rank)
+    _checked(name, window, strides, pads)
+    spans = tuple((k - 1) * e + 1 for k, e in zip(window, steps))
+    pairs = with_ceil(value.shape[2:], spans, strides, tuple((p, p) for p in pads), ceil_mode)
+    if any(e != 1 for e in steps):
+        if positions:
+            raise NotImplementedError(f"{name}: return_indices is supported for dilation 1, not {steps}")
+        return unbatched(_dilated_max(name, value, window, strides, pairs, steps), single)
+    best = unbatched(max_windows(value, window, strides, pairs), single)
+    return (best, unbatched(max_positions(value, window, strides, pairs), single)) if positions else best
+
+
+def max_pool2d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False
+) -> MaybePair:
+    """The largest element of each window over (N, C, H, W); with `return_indices` also its int64 position in H * W.
+
+    The stride is the window unless given. ValueError for padding of more than half the window.
+
+    >>> import mycel as ms
+    >>> ms.ops.max_pool2d(ms.ops.ones((1, 1, 4, 4)), 2).shape
+    (1, 1, 2, 2)
+    """
+    return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
+) -> MaybePair:
+    """The largest element of each window over (N, C, D, H, W); with `return_indices` also its int64 position in D * H * W.
+
+    >>> import mycel as ms
+    >>> ms.ops.max_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2).shape
+    (1, 1, 2, 2, 2)
+    """
+    return _max_pool("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def mean_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, counted: Pairs, divisor: Any = None) -> Tensor:
+    """The mean of each window. `counted` is the part of the padding that enters the count."""
+    total = run(W.window_sum, x, window=window, strides=strides, padding=pairs)
+    whole = math.prod(window)
+    if divisor:
+        return total / divisor  # type: ignore[no-any-return]
+    if counted == pairs:
+        return run(E.div, total, constant_like(whole, total))
+    from mycel.ops.creation import ones
+
+    inside = ones((1, 1, *(d + a + b for d, (a, b) in zip(x.shape[2:], counted))), x.dtype)
+    rest = tuple((lo - a, hi - b) for (lo, hi), (a, b) in zip(pairs, counted))
+    return run(E.div, total, run(W.window_sum, inside, window=window, strides=strides, padding=rest))
+
+
+def _avg_pool(
+    name: str, rank: int, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any
+) -> Tensor:
+    value, single = batched(name, floating(name, x), rank)
+    window, strides = per_axis(name, "kernel_size", kernel_size, rank), per_axis(name, "stride", stride, rank)
+    if rank > 1 and isinstance(padding, (tuple, list)) and len(padding) == 2 * rank:
+        pairs: Pairs = tuple((padding[2 * i], padding[2 * i + 1]) for i in range(rank))
+    else:
+        pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
+    _checked(name, window, strides, tuple(max(p) for p in pairs))  # type: ignore[type-var]
+    full = with_ceil(value.shape[2:], window, strides, pairs, ceil_mode)
+    return unbatched(mean_windows(value, window, strides, full, pairs if count_include_pad else ((0, 0),) * rank, divisor), single)
+
+
+def avg_pool1d(
+    input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
+) -> Tensor:
+    """The mean of each window over (N, C, L). Padding counts as zeros unless `count_include_pad` is off.
+
+    >>> import mycel as ms
+    >>> ms.ops.avg_pool1d(ms.Tensor([[[1.0, 3.0, 5.0]]]), 2).tolist()
+    [[[2.0, 4.0]]]
+    """
+    return _avg_pool("avg_pool1d", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    divisor_override: int = 0,
+) -> Tensor:  # fmt: skip
+    """The mean of each window over (N, C, H, W). Padding counts as zeros unless `count_include_pad` is off.
+
+    A `divisor_override` other than 0 divides the sum instead of the count.
+
+    >>> import mycel as ms
+    >>> ms.ops.avg_pool2d(ms.ops.ones((1, 1, 4, 4)), 2, 2).shape
+    (1, 1, 2, 2)
+    """
+    return _avg_pool("avg_pool2d", 2, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(
+    input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    divisor_override: int = 0,
+) -> Tensor:  # fmt: skip
+    """The mean of each window over (N, C, D, H, W), as `avg_pool2d`.
+
+    >>> import mycel as ms
+    >>> ms.ops.avg_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2, 2).shape
+    (1, 1, 2, 2, 2)
+    """
+    return _avg_pool("avg_pool3d", 3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+    value, single = batched(name, floating(name, x), rank)
+    window = per_axis(name, "kernel_size", kernel_size, rank)
+    strides = window if stride is None else per_axis(name, "stride", stride, rank)
+    pairs = with_ceil(value.shape[2:], window, strides, ((0, 0),) * rank, ceil_mode)
+    total = run(W.window_sum, value**norm_type, window=window, strides=strides, padding=pairs)
+    return unbatched(total ** (1.0 / norm_type), single)  # type: ignore[operator]
+
+
+def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, L), where p is `norm_type`.
+
+    >>> import mycel as ms
+    >>> ms.ops.lp_pool1d(ms.Tensor([[[3.0, 4.0]]]), 2, 2).tolist()
+    [[[5.0]]]
+    """
+    return _lp_pool("lp_pool1d", 1, x, float(norm_type), kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`.
+
+    >>> import mycel as ms
+    >>> ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 2, 2).tolist()
+    [[[[2.0]]]]
+    """
+    return _lp_pool("lp_pool2d", 2, x, float(norm_type), kernel_size, stride, ceil_mode)
+
+
+def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...]) -> tuple[Any, ...]:
+    rank = len(spatial)
+    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
+    if len(sizes) != rank:
+        raise ValueError(f"{name}: output_size must be an int or {rank} of them, not {value!r}")
+    sizes = tuple(d if n is None else n for n, d in zip(sizes, spatial))
+    if any(isinstance(n, int) and n < 1 for n in sizes):
+        raise ValueError(f"{name}: output_size must be at least 1, not {value!r}")
+    return sizes
+
+
+def _even(spatial: Any, sizes: Any) -> bool:
+    return all(isinstance(d % n, int) and d % n == 0 for d, n in zip(spatial, sizes))
+
+
+def _adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor:
+    x, single = batched(name, floating(name, input), rank)
+    spatial = x.shape[2:]
+    sizes = _output_size(name, output_size, spatial)
+    if all(isinstance(n, int) and n == 1 for n in sizes):
+        from mycel.ops.reduction import mean
+
+        return unbatched(mean(x, tuple(range(2, 2 + rank)), True), single)
+    if _even(spatial, sizes):
+        window = tuple(d // n for d, n in zip(spatial, sizes))
+        return unbatched(mean_windows(x, window, window, ((0, 0),) * rank, ((0, 0),) * rank), single)
+    for axis, n in enumerate(sizes, start=2):
+        parts = [_stretch_mean(x, axis, i, n) for i in range(n)]
+        x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
+    return unbatched(x, single)
+
+
+def _stretch(x: Tensor, axis: int, i: int, n: int) -> Tensor:
+    d = x.shape[axis]
+    return take_slice(x, axis, i * d // n, -(-(i + 1) * d // n))
+
+
+def _stretch_mean(x: Tensor, axis: int, i: int, n: int) -> Tensor:
+    part = _stretch(x, axis, i, n)
+    total = run(R.reduce_sum, part, axes=(axis,), keepdims=True)
+    return run(E.div, total, constant_like(part.shape[axis], total))
+
+
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """(N, C, L) pooled by means to length `output_size`.
+
+    >>> import mycel as ms
+    >>> ms.ops.adaptive_avg_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
+    [[[1.5, 2.5]]]
+    """
+    return _adaptive_mean("adaptive_avg_pool1d", 1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
+    """(N, C, H, W) pooled by means to `output_size`, where None keeps an axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.adaptive_avg_pool2d(ms.ops.ones((1, 2, 5, 7)), (2, None)).shape
+    (1, 2, 2, 7)
+    """
+    return _adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
+    """(N, C, D, H, W) pooled by means to `output_size`, where None keeps an axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.adaptive_avg_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 1).shape
+    (1, 2, 1, 1, 1)
+    """
+    return _adaptive_mean("adaptive_avg_pool3d", 3, input, output_size)
+
+
+def _adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: bool) -> MaybePair:
+    x, single = batched(name, operand(name, input), rank)
+    spatial = x.shape[2:]
+    sizes = _output_size(name, output_size, spatial)
+    none = ((0, 0),) * rank
+    if _even(spatial, sizes):
+        window = tuple(d // n for d, n in zip(spatial, sizes))
+        best = unbatched(max_windows(x, window, window, none), single)
+        return (best, unbatched(max_positions(x, window, window, none), single)) if positions else best
+    if positions:
+        raise NotImplementedError(f"{name}: return_indices needs output sizes {sizes} that divide the input's {spatial}")
+    for axis, n in enumerate(sizes, start=2):
+        parts = [run(R.reduce_max, _stretch(x, axis, i, n), axes=(axis,), keepdims=True) for i in range(n)]
+        x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
+    return unbatched(x, single)
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
+    """(N, C, L) pooled by maxima to length `output_size`.
+
+    >>> import mycel as ms
+    >>> ms.ops.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
+    [[[2.0, 3.0]]]
+    """
+    return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, False)  # type: ignore[return-value]
+
+
+def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
+    """(N, C, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also positions in H * W.
+
+    >>> import mycel as ms
+    >>> ms.ops.adaptive_max_pool2d(ms.ops.ones((1, 2, 4, 4)), 2).shape
+    (1, 2, 2, 2)
+    """
+    return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
+    """(N, C, D, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also positions in D * H * W.
+
+    >>> import mycel as ms
+    >>> ms.ops.adaptive_max_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 2).shape
+    (1, 2, 2, 2, 2)
+    """
+    return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
