@@ -258,6 +258,20 @@ def async_ckpt_thread_status() -> bool:
     return _background.busy()
 
 
+def finish_async_saves() -> None:
+    """Wait until every asynchronous save is written; raises RuntimeError if one failed."""
+    _background.wait()
+    _background.raise_failure()
+
+
+def after_async_saves(work: Callable[[], None]) -> None:
+    """Run `work` once the asynchronous saves so far are written: now if there are none, else in their thread."""
+    if _background.busy():
+        _background.submit(work)
+    else:
+        work()
+
+
 class _Background:
     """The thread that writes asynchronous saves, started with the first of them."""
 

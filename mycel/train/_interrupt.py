@@ -1,0 +1,45 @@
+"""Ctrl-C during training: stop between steps, not within one."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any, Optional
+
+from mycel.log import logger
+
+__all__ = ["DeferredInterrupt"]
+
+
+class DeferredInterrupt:
+    """Within this context the first Ctrl-C is only noted, in `requested`; the second raises KeyboardInterrupt at once.
+
+    Where Ctrl-C does not raise KeyboardInterrupt anyway (another handler, another thread) nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._former: Any = None
+
+    def __enter__(self) -> DeferredInterrupt:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._former = signal.signal(signal.SIGINT, self._receive)
+        return self
+
+    def _receive(self, number: int, frame: Optional[FrameType]) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+        logger.warning("Ctrl-C: training stops after this step; press it again to stop at once")
+
+    def check(self) -> None:
+        """Raise the KeyboardInterrupt that was noted."""
+        if self.requested:
+            raise KeyboardInterrupt
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._former is not None:
+            signal.signal(signal.SIGINT, self._former)
+            self._former = None

@@ -1,0 +1,14 @@
+"""Callbacks: what runs between the steps and epochs of training and evaluation."""
+
+from mycel.train.callback.base import Callback as Callback
+from mycel.train.callback.base import RunContext as RunContext
+from mycel.train.callback.checkpoint import CheckpointConfig as CheckpointConfig
+from mycel.train.callback.checkpoint import ModelCheckpoint as ModelCheckpoint
+from mycel.train.callback.control import EarlyStopping as EarlyStopping
+from mycel.train.callback.control import LearningRateScheduler as LearningRateScheduler
+from mycel.train.callback.control import ReduceLROnPlateau as ReduceLROnPlateau
+from mycel.train.callback.monitor import History as History
+from mycel.train.callback.monitor import LambdaCallback as LambdaCallback
+from mycel.train.callback.monitor import LossMonitor as LossMonitor
+from mycel.train.callback.monitor import TimeMonitor as TimeMonitor
+from mycel.train.callback.request_exit import OnRequestExit as OnRequestExit

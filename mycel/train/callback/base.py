@@ -1,0 +1,215 @@
+"""Callbacks: what runs between the steps and epochs of training and evaluation.
+
+A `Model` calls the hooks in this order, each with one `RunContext` for the whole run::
+
+    on_train_begin
+        on_train_epoch_begin
+            on_train_step_begin, on_train_step_end        for every batch
+            on_eval_begin ... on_eval_end                 in Model.fit, where the epoch is validated
+        on_train_epoch_end
+    on_train_end
+
+and likewise with ``on_eval`` for an evaluation. A callback is also a context manager around the whole run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.tensor import Tensor
+
+__all__ = ["Callback", "CallbackList", "CallbackParameters", "RunContext", "step_loss"]
+
+HOOKS = tuple(
+    f"on_{run}_{moment}"
+    for run in ("train", "eval")
+    for moment in ("begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end")
+)
+
+
+class CallbackParameters(dict[str, Any]):
+    """What callbacks may know about the run, as items and as attributes; AttributeError names what is there."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"there is no {name!r} at this point of the run; there are: {', '.join(sorted(self))}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+class RunContext:
+    """The state of a run, shared by all callbacks; any of them can ask the run to stop.
+
+    >>> context = RunContext({"epoch_num": 2})
+    >>> context.original_args()["epoch_num"], context.get_stop_requested()
+    (2, False)
+    """
+
+    def __init__(self, original_args: dict[str, Any]) -> None:
+        if not isinstance(original_args, dict):
+            raise TypeError(f"RunContext: original_args must be a dict, not {type(original_args).__name__}")
+        self._original_args = original_args
+        self._stop_requested = False
+
+    def original_args(self) -> Any:
+        """The parameters of the run: a dict, in a Model's run with its items as attributes (``cur_step_num``, ``net_outputs``, ...)."""
+        return self._original_args
+
+    def request_stop(self) -> None:
+        """Ask the run to stop after this step, or after this epoch's end."""
+        self._stop_requested = True
+
+    def get_stop_requested(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._stop_requested
+
+
+class Callback:
+    """Base of callbacks: subclasses override the hooks they want.
+
+    The older hooks without ``on_train`` or ``on_eval`` are called for both, by the newer ones.
+
+    >>> class Count(Callback):
+    ...     steps = 0
+    ...     def on_train_step_end(self, run_context):
+    ...         self.steps += 1
+    >>> Count().on_train_step_end(RunContext({}))
+    """
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> Optional[bool]:
+        return None
+
+    def begin(self, run_context: RunContext) -> None:
+        """Before the first epoch."""
+
+    def epoch_begin(self, run_context: RunContext) -> None:
+        """Before an epoch."""
+
+    def epoch_end(self, run_context: RunContext) -> None:
+        """After an epoch."""
+
+    def step_begin(self, run_context: RunContext) -> None:
+        """Before a step."""
+
+    def step_end(self, run_context: RunContext) -> None:
+        """After a step."""
+
+    def end(self, run_context: RunContext) -> None:
+        """After the last epoch."""
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Before training."""
+        self.begin(run_context)
+
+    def on_train_epoch_begin(self, run_context: RunContext) -> None:
+        """Before an epoch of training."""
+        self.epoch_begin(run_context)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """After an epoch of training (and its validation)."""
+        self.epoch_end(run_context)
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        """Before a training step; its batch is known as ``train_dataset_element``."""
+        self.step_begin(run_context)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """After a training step; its loss is known as ``net_outputs``."""
+        self.step_end(run_context)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """After training."""
+        self.end(run_context)
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """Before an evaluation."""
+        self.begin(run_context)
+
+    def on_eval_epoch_begin(self, run_context: RunContext) -> None:
+        """Before the pass over the data of an evaluation."""
+        self.epoch_begin(run_context)
+
+    def on_eval_epoch_end(self, run_context: RunContext) -> None:
+        """After the pass over the data of an evaluation."""
+        self.epoch_end(run_context)
+
+    def on_eval_step_begin(self, run_context: RunContext) -> None:
+        """Before a batch of an evaluation."""
+        self.step_begin(run_context)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """After a batch of an evaluation."""
+        self.step_end(run_context)
+
+    def on_eval_end(self, run_context: RunContext) -> None:
+        """After an evaluation; its results are known as ``metrics``."""
+        self.end(run_context)
+
+
+class CallbackList(Callback):
+    """Several callbacks called in order, entered and left together. Raises TypeError for what is no callback."""
+
+    def __init__(self, callbacks: Any) -> None:
+        if callbacks is None:
+            callbacks = []
+        elif isinstance(callbacks, Callback):
+            callbacks = [callbacks]
+        if not isinstance(callbacks, Iterable):
+            raise TypeError(f"callbacks must be a Callback or a list of them, not {type(callbacks).__name__}")
+        self.callbacks: list[Callback] = list(callbacks)
+        for callback in self.callbacks:
+            if not isinstance(callback, Callback):
+                raise TypeError(f"callbacks must be Callback objects, not {callback!r}")
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> CallbackList:
+        with contextlib.ExitStack() as stack:
+            for callback in self.callbacks:
+                stack.enter_context(callback)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> Optional[bool]:
+        return self._stack.__exit__(kind, error, trace)
+
+    def call(self, hook: str, run_context: RunContext) -> None:
+        """Call one hook of every callback."""
+        for callback in self.callbacks:
+            getattr(callback, hook)(run_context)
+
+
+def _forward(hook: str) -> Any:
+    def method(self: CallbackList, run_context: RunContext) -> None:
+        self.call(hook, run_context)
+
+    method.__name__ = hook
+    return method
+
+
+for _hook in HOOKS:
+    setattr(CallbackList, _hook, _forward(_hook))
+
+
+def step_loss(outputs: Any) -> Any:
+    """The loss among a step's outputs: the first of several, a float where it is a number or a tensor (its mean)."""
+    while isinstance(outputs, (tuple, list)) and outputs:
+        outputs = outputs[0]
+    if isinstance(outputs, Tensor):
+        outputs = outputs.asnumpy()
+    if isinstance(outputs, (int, float, np.number, np.ndarray)):
+        return float(np.mean(outputs))
+    return outputs

@@ -1,0 +1,279 @@
+"""Saving checkpoints while training.
+
+Files are called ``prefix-epoch_step.ckpt``, with the step counted within the epoch. When a run begins and the directory holds files of that
+prefix already, the run takes ``prefix_1`` (``prefix_2``, ...), so it never overwrites or removes what an earlier run left.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Optional
+
+from mycel.errors import Unsupported
+from mycel.log import logger
+from mycel.nn.cell import Cell
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+from mycel.train.callback.base import Callback, RunContext
+from mycel.train.serialization import after_async_saves, finish_async_saves, save_checkpoint
+
+__all__ = ["CheckpointConfig", "ModelCheckpoint"]
+
+_COUNTERS = ("epoch_num", "step_num")
+
+
+class CheckpointConfig:
+    """When `ModelCheckpoint` saves, what, and how many files it keeps.
+
+    It saves every `save_checkpoint_steps` steps or, where that is 0 or None, every `save_checkpoint_seconds`. It keeps the newest
+    `keep_checkpoint_max` files or, where that is 0 or None, one for every `keep_checkpoint_per_n_minutes` and the newest.
+    `saved_network` is saved in place of the training network. `append_info` lists what is added: "epoch_num", "step_num", and dicts of
+    numbers, strings, tensors and generators, whose values are read at each save. `exception_save` saves a ``_breakpoint`` when training
+    fails. `format`, `async_save` and `crc_check` are those of `save_checkpoint`. Raises ValueError or TypeError.
+
+    >>> CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3).keep_checkpoint_max
+    3
+    """
+
+    def __init__(
+        self,
+        save_checkpoint_steps: Optional[int] = 1,
+        save_checkpoint_seconds: Optional[int] = 0,
+        keep_checkpoint_max: Optional[int] = 5,
+        keep_checkpoint_per_n_minutes: Optional[int] = 0,
+        integrated_save: bool = True,
+        async_save: Any = False,
+        saved_network: Optional[Cell] = None,
+        append_info: Optional[list[Any]] = None,
+        enc_key: Optional[bytes] = None,
+        enc_mode: Any = "AES-GCM",
+        exception_save: bool = False,
+        crc_check: bool = False,
+        remove_redundancy: bool = False,
+        format: str = "ckpt",
+        **kwargs: Any,
+    ) -> None:
+        counts = {
+            "save_checkpoint_steps": save_checkpoint_steps,
+            "save_checkpoint_seconds": save_checkpoint_seconds,
+            "keep_checkpoint_max": keep_checkpoint_max,
+            "keep_checkpoint_per_n_minutes": keep_checkpoint_per_n_minutes,
+        }
+        for name, value in counts.items():
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+                raise ValueError(f"CheckpointConfig: {name} must be an integer from 0 on, not {value!r}")
+        if not any(counts.values()):
+            raise ValueError(f"CheckpointConfig: {', '.join(counts)} cannot all be 0 or None")
+        if saved_network is not None and not isinstance(saved_network, Cell):
+            raise TypeError(f"CheckpointConfig: saved_network must be a Cell, not {type(saved_network).__name__}")
+        if enc_key is not None or remove_redundancy:
+            raise Unsupported("CheckpointConfig: enc_key and remove_redundancy are not supported; leave them out")
+        for name in set(kwargs) - {"incremental"}:
+            raise TypeError(f"CheckpointConfig: unknown argument {name!r}")
+        if kwargs.get("incremental"):
+            raise Unsupported("CheckpointConfig: incremental saving is not supported; leave it out")
+        for name, flag in (
+            ("integrated_save", integrated_save),
+            ("exception_save", exception_save),
+            ("crc_check", crc_check),
+        ):
+            if not isinstance(flag, bool):
+                raise TypeError(f"CheckpointConfig: {name} must be a bool, not {type(flag).__name__}")
+        if format not in ("ckpt", "safetensors"):
+            raise ValueError(f"CheckpointConfig: format must be 'ckpt' or 'safetensors', not {format!r}")
+        self.save_checkpoint_steps = save_checkpoint_steps or None
+        self.save_checkpoint_seconds = None if save_checkpoint_steps else save_checkpoint_seconds or None
+        self.keep_checkpoint_max = keep_checkpoint_max or None
+        self.keep_checkpoint_per_n_minutes = None if keep_checkpoint_max else keep_checkpoint_per_n_minutes or None
+        self.integrated_save = integrated_save
+        self.async_save = async_save
+        self.saved_network = saved_network
+        self.exception_save = exception_save
+        self.crc_check = crc_check
+        self.format = format
+        self._append_info = _checked_info(append_info)
+
+    @property
+    def append_dict(self) -> dict[str, Any]:
+        """What `append_info` adds, with "epoch_num" and "step_num" as None until a save fills them in."""
+        added: dict[str, Any] = {}
+        for item in self._append_info:
+            added.update({item: None} if isinstance(item, str) else item)
+        return added
+
+    def get_checkpoint_policy(self) -> dict[str, Any]:
+        """When to save and what to keep, as a dict."""
+        names = (
+            "save_checkpoint_steps",
+            "save_checkpoint_seconds",
+            "keep_checkpoint_max",
+            "keep_checkpoint_per_n_minutes",
+        )
+        return {name: getattr(self, name) for name in (*names, "saved_network")}
+
+
+def _checked_info(info: Any) -> list[Any]:
+    if info is None:
+        return []
+    if not isinstance(info, list):
+        raise TypeError(f"CheckpointConfig: append_info must be a list, not {type(info).__name__}")
+    for item in info:
+        if isinstance(item, dict):
+            for name, value in item.items():
+                fits = isinstance(value, (int, float, str, Tensor, Parameter)) or hasattr(value, "get_state")
+                if not isinstance(name, str) or not fits:
+                    raise TypeError(
+                        f"CheckpointConfig: append_info has {name!r}: {value!r}; dicts take names to int, float, bool, str, "
+                        "Tensor, Parameter or Generator"
+                    )
+        elif item not in _COUNTERS:
+            raise ValueError(
+                f"CheckpointConfig: append_info takes {', '.join(map(repr, _COUNTERS))} and dicts, not {item!r}"
+            )
+    return info
+
+
+class ModelCheckpoint(Callback):
+    """Save the training network, with its optimizer's state, while training, as a `CheckpointConfig` says.
+
+    Files are ``directory/prefix-epoch_step.ckpt``; `prefix` and `directory` may be functions of the run's parameters. The last
+    step is always saved, also when training was stopped by Ctrl-C. Raises ValueError or TypeError for other arguments.
+    """
+
+    def __init__(self, prefix: Any = "CKP", directory: Any = None, config: Optional[CheckpointConfig] = None) -> None:
+        super().__init__()
+        if not callable(prefix) and (not isinstance(prefix, str) or not prefix or "/" in prefix):
+            raise ValueError(
+                f"ModelCheckpoint: prefix must be a name without '/' or a function that gives one, not {prefix!r}"
+            )
+        if directory is not None and not callable(directory) and not isinstance(directory, (str, os.PathLike)):
+            raise ValueError(
+                f"ModelCheckpoint: directory must be a path or a function that gives one, not {directory!r}"
+            )
+        if config is not None and not isinstance(config, CheckpointConfig):
+            raise TypeError(f"ModelCheckpoint: config must be a CheckpointConfig, not {type(config).__name__}")
+        self._given_prefix: str | Callable[[Any], str] = prefix
+        self._given_directory = directory
+        self._config = config or CheckpointConfig()
+        self._latest = ""
+        self._params: Any = None
+        self._reset("CKP", ".")
+
+    def _reset(self, prefix: str, directory: str) -> None:
+        self._prefix = prefix
+        self._directory = directory
+        self._saved_step: Optional[int] = None
+        self._begin_step = 0
+        self._saved_at = self._kept_at = time.monotonic()
+        self._files: list[str] = []
+
+    @property
+    def latest_ckpt_file_name(self) -> str:
+        """The path of the newest checkpoint, empty before the first."""
+        return self._latest
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Make the directory and find a prefix that is not used in it."""
+        params = run_context.original_args()
+        prefix = self._given_prefix(params) if callable(self._given_prefix) else self._given_prefix
+        given = self._given_directory(params) if callable(self._given_directory) else self._given_directory
+        directory = os.path.realpath(given if given is not None else os.getcwd())
+        os.makedirs(directory, exist_ok=True)
+        self._reset(_unused_prefix(prefix, directory, self._config.format), directory)
+        self._begin_step = params.get("cur_step_num", 0)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Save if it is time to."""
+        params, config = run_context.original_args(), self._config
+        if config.save_checkpoint_steps:
+            last = self._begin_step if self._saved_step is None else self._saved_step
+            due = params.cur_step_num - last >= config.save_checkpoint_steps
+        else:
+            due = bool(config.save_checkpoint_seconds) and (
+                time.monotonic() - self._saved_at >= float(config.save_checkpoint_seconds or 0)
+            )
+        if due:
+            self._save(params)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Save the last step if it is not saved yet."""
+        params = run_context.original_args()
+        if params.get("step_running"):
+            logger.warning("ModelCheckpoint: the last step was interrupted halfway and is not saved; the newest is %s",
+                           self._latest or "none")  # fmt: skip
+        elif params.get("cur_step_num", 0) > self._begin_step and self._saved_step != params.cur_step_num:
+            self._save(params)
+        finish_async_saves()
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> Optional[bool]:
+        params = self._params
+        if isinstance(error, Exception) and self._config.exception_save and params and not params.get("step_running"):
+            self._save(params, "_breakpoint")
+        return None
+
+    def on_train_epoch_begin(self, run_context: RunContext) -> None:
+        """Know the run, for saving when it fails."""
+        self._params = run_context.original_args()
+
+    def _save(self, params: Any, ending: str = "") -> None:
+        config = self._config
+        step = (params.cur_step_num - 1) % params.batch_num + 1
+        path = os.path.join(self._directory, f"{self._prefix}-{params.cur_epoch_num}_{step}{ending}.{config.format}")
+        added = config.append_dict
+        for name, value in zip(_COUNTERS, (params.cur_epoch_num, params.cur_step_num)):
+            if name in added:
+                added[name] = value
+        save_checkpoint(
+            config.saved_network or params.train_network,
+            path,
+            config.integrated_save,
+            config.async_save,
+            added,
+            crc_check=config.crc_check,
+            format=config.format,
+        )
+        self._saved_step, self._saved_at = params.cur_step_num, time.monotonic()
+        self._latest = params["latest_ckpt_file"] = path
+        params["last_save_ckpt_step"] = params.cur_step_num
+        if not ending:
+            self._keep(path)
+
+    def _keep(self, path: str) -> None:
+        """Remove files beyond those to keep; a file goes only after its successor is whole."""
+        config = self._config
+        self._files.append(path)
+        if config.keep_checkpoint_max:
+            surplus = self._files[: -config.keep_checkpoint_max]
+        elif config.keep_checkpoint_per_n_minutes:
+            # The last file in the list is the newest and not yet one of those that stay.
+            surplus = self._files[-2:-1] if len(self._files) > 2 else []
+            if time.monotonic() - self._kept_at >= 60 * config.keep_checkpoint_per_n_minutes:
+                self._kept_at, surplus = time.monotonic(), []
+        else:
+            surplus = self._files[:-1]
+        for old in surplus:
+            self._files.remove(old)
+        if surplus:
+            after_async_saves(lambda: _remove(surplus, path))
+
+
+def _remove(old_files: list[str], successor: str) -> None:
+    if not os.path.exists(successor):
+        return
+    for old in old_files:
+        try:
+            os.remove(old)
+        except OSError as error:
+            logger.warning("ModelCheckpoint: the old checkpoint %s cannot be removed: %s", old, error.strerror)
+
+
+def _unused_prefix(prefix: str, directory: str, format: str) -> str:
+    pattern = re.compile(rf"{re.escape(prefix)}(?:_(\d+))?-\d+_\d+(?:_breakpoint)?\.{format}")
+    used = [match for match in map(pattern.fullmatch, os.listdir(directory)) if match]
+    return f"{prefix}_{max(int(match[1] or 0) for match in used) + 1}" if used else prefix

@@ -1,0 +1,239 @@
+"""Callbacks that steer training by what they watch: early stopping and learning rates.
+
+A watched quantity is ``loss`` (the last step's loss of the epoch), ``eval_loss`` (the metric "loss" of the epoch's validation in
+Model.fit) or the name of any metric of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.log import logger
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+from mycel.train.callback.base import Callback, RunContext, step_loss
+
+__all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"]
+
+
+class _Watcher(Callback):
+    """Compares a watched quantity with the best so far, after every epoch."""
+
+    def __init__(self, monitor: str, min_delta: float, patience: int, verbose: bool, mode: str) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if not isinstance(monitor, str):
+            raise TypeError(f"{name}: monitor must be a string, not {type(monitor).__name__}")
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"{name}: mode must be 'auto', 'min' or 'max', not {mode!r}")
+        if not isinstance(patience, int) or isinstance(patience, bool) or patience < 0:
+            raise ValueError(f"{name}: patience must be an integer from 0 on, not {patience!r}")
+        if not isinstance(min_delta, (int, float)):
+            raise TypeError(f"{name}: min_delta must be a number, not {type(min_delta).__name__}")
+        if not isinstance(verbose, bool):
+            raise TypeError(f"{name}: verbose must be a bool, not {type(verbose).__name__}")
+        self.monitor = monitor
+        self.min_delta = abs(min_delta)
+        self.patience = patience
+        self.verbose = verbose
+        self.mode = mode if mode != "auto" else "max" if "acc" in monitor else "min"
+        self._warned = False
+        self._restart()
+
+    def _restart(self) -> None:
+        self.wait = 0
+        self.best = math.inf if self.mode == "min" else -math.inf
+
+    def _improves(self, current: float, reference: float) -> bool:
+        return current < reference - self.min_delta if self.mode == "min" else current > reference + self.min_delta
+
+    def _watched(self, run_context: RunContext) -> Optional[float]:
+        params = run_context.original_args()
+        values = {"loss": step_loss(params.get("net_outputs"))}
+        results = params.get("eval_results") or {}
+        if "loss" in results:
+            values["eval_loss"] = results["loss"]
+        values.update({name: value for name, value in results.items() if name != "loss"})
+        value = values.get(self.monitor)
+        if value is None:
+            if not self._warned and (results or params.get("mode") != "fit"):
+                self._warned = True
+                logger.warning("%s: there is no %r to watch; there are: %s", type(self).__name__, self.monitor,
+                               ", ".join(values))  # fmt: skip
+            return None
+        return float(np.mean(value))
+
+
+class EarlyStopping(_Watcher):
+    """Stop training when the watched quantity has not improved by more than `min_delta` for `patience` epochs.
+
+    `mode` "min" or "max" says what is better ("auto": "max" for names with "acc"). With `baseline`, only values better than it count.
+    `restore_best_weights` puts back the parameters of the best epoch at the end. `verbose` prints the stop.
+    """
+
+    def __init__(
+        self,
+        monitor: str = "eval_loss",
+        min_delta: float = 0,
+        patience: int = 0,
+        verbose: bool = False,
+        mode: str = "auto",
+        baseline: Optional[float] = None,
+        restore_best_weights: bool = False,
+    ) -> None:
+        super().__init__(monitor, min_delta, patience, verbose, mode)
+        if baseline is not None and not isinstance(baseline, (int, float)):
+            raise TypeError(f"EarlyStopping: baseline must be a number, not {type(baseline).__name__}")
+        if not isinstance(restore_best_weights, bool):
+            raise TypeError(
+                f"EarlyStopping: restore_best_weights must be a bool, not {type(restore_best_weights).__name__}"
+            )
+        self.baseline = baseline
+        self.restore_best_weights = restore_best_weights
+        self.stopped_epoch = 0
+        self._best_weights: dict[Parameter, Any] = {}
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Start anew."""
+        self._restart()
+        self.stopped_epoch = 0
+        self._best_weights = {}
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Compare, and ask to stop if patience has run out."""
+        current = self._watched(run_context)
+        if current is None:
+            return
+        params = run_context.original_args()
+        self.wait += 1
+        if self._improves(current, self.best):
+            self.best = current
+            if self.restore_best_weights:
+                self._best_weights = {p: np.array(p.asnumpy()) for p in params.train_network.get_parameters()}
+            if self.baseline is None or self._improves(current, self.baseline):
+                self.wait = 0
+        if self.wait >= max(self.patience, 1):
+            self.stopped_epoch = params.cur_epoch_num
+            run_context.request_stop()
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Put back the best parameters, if that was asked for, and tell."""
+        if self._best_weights:
+            if self.verbose:
+                print("Restoring model weights from the end of the best epoch.", flush=True)
+            for parameter, value in self._best_weights.items():
+                parameter.set_data(Tensor.from_numpy(value))
+            self._best_weights = {}
+        if self.stopped_epoch and self.verbose:
+            print(f"Epoch {self.stopped_epoch:05d}: early stopping", flush=True)
+
+
+class ReduceLROnPlateau(_Watcher):
+    """Multiply the learning rate by `factor` when the watched quantity has not improved by `min_delta` for `patience` epochs.
+
+    After a reduction, `cooldown` epochs pass before waiting starts again; the rate never falls below `min_lr`. The optimizer must
+    have one constant learning rate; ValueError otherwise.
+    """
+
+    def __init__(
+        self,
+        monitor: str = "eval_loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: bool = False,
+        mode: str = "auto",
+        min_delta: float = 0.0001,
+        cooldown: int = 0,
+        min_lr: float = 0,
+    ) -> None:
+        super().__init__(monitor, min_delta, patience, verbose, mode)
+        if not isinstance(factor, (int, float)) or not 0 < factor < 1:
+            raise ValueError(f"ReduceLROnPlateau: factor must lie between 0 and 1, not {factor!r}")
+        if not isinstance(cooldown, int) or cooldown < 0 or not isinstance(min_lr, (int, float)) or min_lr < 0:
+            raise ValueError(
+                f"ReduceLROnPlateau: cooldown and min_lr must not be negative, not {cooldown!r} and {min_lr!r}"
+            )
+        self.factor = factor
+        self.cooldown = cooldown
+        self.min_lr = min_lr
+        self.cooldown_counter = 0
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Start anew."""
+        self._restart()
+        self.cooldown_counter = 0
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Compare, and reduce the rate if patience has run out."""
+        current = self._watched(run_context)
+        if current is None:
+            return
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.wait = 0
+        if self._improves(current, self.best):
+            self.best = current
+            self.wait = 0
+        elif self.cooldown_counter == 0:
+            self.wait += 1
+            if self.wait >= self.patience:
+                self._reduce(run_context)
+
+    def _reduce(self, run_context: RunContext) -> None:
+        rate = _rate(run_context, "ReduceLROnPlateau")
+        old = _decimal(rate)
+        if old <= self.min_lr:
+            return
+        _set_rate(rate, max(old * self.factor, self.min_lr))
+        self.cooldown_counter = self.cooldown
+        self.wait = 0
+        if self.verbose:
+            epoch = run_context.original_args().cur_epoch_num
+            print(f"Epoch {epoch:05d}: ReduceLROnPlateau reducing learning rate to {_decimal(rate)}.", flush=True)
+
+
+class LearningRateScheduler(Callback):
+    """Set the learning rate after every step to ``learning_rate_function(rate, step)``, with the step counted from 1.
+
+    The optimizer must have one constant learning rate; ValueError otherwise.
+    """
+
+    def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:
+        super().__init__()
+        if not callable(learning_rate_function):
+            raise TypeError(f"LearningRateScheduler takes a function of (rate, step), not {learning_rate_function!r}")
+        self.learning_rate_function = learning_rate_function
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Set the rate of the next step."""
+        rate = _rate(run_context, "LearningRateScheduler")
+        old = _decimal(rate)
+        new = self.learning_rate_function(old, run_context.original_args().cur_step_num)
+        if not isinstance(new, (int, float, np.number)):
+            raise TypeError(f"LearningRateScheduler: the function must give a number, not {type(new).__name__}")
+        if new != old:
+            _set_rate(rate, float(new))
+
+
+def _rate(run_context: RunContext, name: str) -> Parameter:
+    params = run_context.original_args()
+    optimizer = params.get("optimizer") or getattr(params.train_network, "optimizer", None)
+    if optimizer is None:
+        raise ValueError(f"{name}: the model has no optimizer whose learning rate could be set")
+    rate = getattr(optimizer, "learning_rate", None)
+    if not isinstance(rate, Parameter) or rate.shape != ():
+        raise ValueError(f"{name}: the optimizer must have one constant learning rate, not a schedule or groups")
+    return rate
+
+
+def _decimal(rate: Parameter) -> float:
+    # The shortest decimal number that is this float32, so that 0.01 reads as 0.01.
+    return float(str(rate.asnumpy()[()]))
+
+
+def _set_rate(rate: Parameter, value: float) -> None:
+    rate.set_data(Tensor(value, rate.dtype))

@@ -1,0 +1,167 @@
+"""Callbacks that show and keep what happens: losses, times, histories, and plain functions as hooks."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.tensor import Tensor
+from mycel.train.callback.base import HOOKS, Callback, RunContext, step_loss
+
+__all__ = ["History", "LambdaCallback", "LossMonitor", "TimeMonitor"]
+
+Hook = Optional[Callable[[RunContext], Any]]
+
+
+class LossMonitor(Callback):
+    """Print the loss every `per_print_times` steps (0: never), and in Model.fit the metrics of each validation.
+
+    A loss that is not finite ends the training with ValueError. Raises ValueError for a negative `per_print_times`.
+    """
+
+    def __init__(self, per_print_times: int = 1) -> None:
+        super().__init__()
+        if not isinstance(per_print_times, int) or isinstance(per_print_times, bool) or per_print_times < 0:
+            raise ValueError(f"LossMonitor: per_print_times must be an integer from 0 on, not {per_print_times!r}")
+        self._per_print_times = per_print_times
+        self._last_print_time = 0
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Start counting."""
+        self._last_print_time = run_context.original_args().get("cur_step_num", 0)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Print the loss if it is its turn."""
+        params = run_context.original_args()
+        loss = step_loss(params.get("net_outputs"))
+        step = (params.cur_step_num - 1) % params.batch_num + 1
+        where = f"epoch: {params.cur_epoch_num} step: {step}"
+        if isinstance(loss, float) and not math.isfinite(loss):
+            raise ValueError(
+                f"LossMonitor: {where}, loss is {loss}; training stops because it cannot recover from that"
+            )
+        if self._per_print_times and params.cur_step_num - self._last_print_time >= self._per_print_times:
+            self._last_print_time = params.cur_step_num
+            print(f"{where}, loss is {loss}", flush=True)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Print the metrics if this epoch was validated."""
+        params = run_context.original_args()
+        if params.get("eval_results"):
+            print(f"Eval result: epoch {params.cur_epoch_num}, metrics: {params.eval_results}", flush=True)
+
+
+class TimeMonitor(Callback):
+    """Print the milliseconds of each epoch and of its mean step, with `data_time` also those spent waiting for a batch.
+
+    `data_size` is the number of steps of an epoch where the run does not tell.
+    """
+
+    def __init__(self, data_size: Optional[int] = None, data_time: bool = False) -> None:
+        super().__init__()
+        if data_size is not None and (not isinstance(data_size, int) or data_size < 1):
+            raise ValueError(f"TimeMonitor: data_size must be a positive integer, not {data_size!r}")
+        if not isinstance(data_time, bool):
+            raise TypeError(f"TimeMonitor: data_time must be a bool, not {type(data_time).__name__}")
+        self.data_size = data_size
+        self.data_time = data_time
+        self.epoch_time = time.perf_counter()
+        self._waiting_since = self.epoch_time
+        self._waited = 0.0
+
+    def on_train_epoch_begin(self, run_context: RunContext) -> None:
+        """Start the epoch's clock."""
+        self.epoch_time = self._waiting_since = time.perf_counter()
+        self._waited = 0.0
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        """The batch is here."""
+        self._waited += time.perf_counter() - self._waiting_since
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """From here on the next batch is waited for."""
+        self._waiting_since = time.perf_counter()
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Print the times."""
+        milliseconds = (time.perf_counter() - self.epoch_time) * 1000
+        steps = run_context.original_args().get("batch_num") or self.data_size
+        if not steps:
+            raise ValueError("TimeMonitor: the run does not tell the number of steps of an epoch; give it as data_size")
+        text = f"Train epoch time: {milliseconds:5.3f} ms, per step time: {milliseconds / steps:5.3f} ms"
+        if self.data_time:
+            text += f" (data time: {self._waited * 1000 / steps:5.3f} ms)"
+        print(text, flush=True)
+
+
+class History(Callback):
+    """Keep the output of each epoch's last step as ``history["net_output"]``, each metric of validations, and the epochs' numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: dict[str, list[Any]] = {}
+        self.epoch: dict[str, list[int]] = {"epoch": []}
+
+    def begin(self, run_context: RunContext) -> None:
+        """Start with no epochs; the history goes on."""
+        self.epoch = {"epoch": []}
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """A validation begins no new history."""
+
+    def epoch_end(self, run_context: RunContext) -> None:
+        """Keep this epoch."""
+        params = run_context.original_args()
+        self.epoch["epoch"].append(params.get("cur_epoch_num", 1))
+        self.history.setdefault("net_output", []).append(_plain(params.get("net_outputs")))
+        for name, value in (params.get("eval_results") or {}).items():
+            self.history.setdefault(name, []).append(value)
+
+    def on_eval_epoch_end(self, run_context: RunContext) -> None:
+        """The results come with the training epoch's end."""
+
+
+def _plain(outputs: Any) -> Any:
+    if isinstance(outputs, (tuple, list)):
+        return [_plain(output) for output in outputs]
+    return np.array(outputs.asnumpy())[()] if isinstance(outputs, Tensor) else outputs
+
+
+class LambdaCallback(Callback):
+    """A callback made of functions, each called with the run context at its hook.
+
+    >>> callback = LambdaCallback(on_train_begin=lambda run_context: print("begins"))
+    >>> callback.on_train_begin(RunContext({}))
+    begins
+    """
+
+    def __init__(
+        self,
+        on_train_epoch_begin: Hook = None,
+        on_train_epoch_end: Hook = None,
+        on_train_step_begin: Hook = None,
+        on_train_step_end: Hook = None,
+        on_train_begin: Hook = None,
+        on_train_end: Hook = None,
+        on_eval_epoch_begin: Hook = None,
+        on_eval_epoch_end: Hook = None,
+        on_eval_step_begin: Hook = None,
+        on_eval_step_end: Hook = None,
+        on_eval_begin: Hook = None,
+        on_eval_end: Hook = None,
+    ) -> None:
+        super().__init__()
+        given = locals()
+        for hook in HOOKS:
+            function = given[hook]
+            if function is not None and not callable(function):
+                raise TypeError(f"LambdaCallback: {hook} must be a function of the run context, not {function!r}")
+            setattr(self, hook, function or _nothing)
+
+
+def _nothing(run_context: RunContext) -> None:
+    return None

@@ -1,0 +1,97 @@
+"""Stopping training from outside: by a signal or by a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from types import FrameType
+from typing import Any, Optional
+
+from mycel.log import logger
+from mycel.train.callback.base import Callback, RunContext
+from mycel.train.serialization import save_checkpoint
+
+__all__ = ["OnRequestExit"]
+
+
+class OnRequestExit(Callback):
+    """Stop training after the step during which the process receives the signal `sig`, and save the network.
+
+    `config_file`, a JSON file, stops it too, once it holds ``{"GracefulShutdown": 1}``; it is looked at after every step. The checkpoint
+    is `directory`/`file_name`_train.ckpt with `save_ckpt`. MindIR files (`save_mindir`) are not written by this version, which logs so.
+    The signal's former handler is back after training. Raises ValueError or TypeError for other arguments.
+    """
+
+    def __init__(
+        self,
+        save_ckpt: bool = True,
+        save_mindir: bool = True,
+        file_name: str = "Net",
+        directory: str = "./",
+        config_file: Optional[str] = None,
+        sig: int = signal.SIGTERM,
+    ) -> None:
+        super().__init__()
+        for name, flag in (("save_ckpt", save_ckpt), ("save_mindir", save_mindir)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"OnRequestExit: {name} must be a bool, not {type(flag).__name__}")
+        if not isinstance(file_name, str) or not file_name or "/" in file_name:
+            raise ValueError(f"OnRequestExit: file_name must be a name without '/', not {file_name!r}")
+        if sig in (signal.SIGINT, getattr(signal, "SIGKILL", None)) or sig not in signal.valid_signals():
+            raise ValueError(f"OnRequestExit: sig must be a signal that can be handled, and not SIGINT, not {sig!r}")
+        self.save_ckpt = save_ckpt
+        self.save_mindir = save_mindir
+        self.file_name = file_name
+        self.directory = directory
+        self.config_file = config_file
+        self.sig = sig
+        self._former: Any = None
+        self._requested = False
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Listen to the signal (only Python's main thread can)."""
+        self._requested = False
+        self._former = signal.signal(self.sig, self._receive)
+
+    def _receive(self, number: int, frame: Optional[FrameType]) -> None:
+        self._requested = True
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Ask the run to stop if it was requested."""
+        if self._requested or self._file_says_so():
+            self._requested = True
+            run_context.request_stop()
+
+    def _file_says_so(self) -> bool:
+        if self.config_file is None or not os.path.isfile(self.config_file):
+            return False
+        with open(self.config_file, encoding="utf-8") as file:
+            try:
+                return bool(json.load(file).get("GracefulShutdown"))
+            except (ValueError, AttributeError) as error:
+                logger.warning("OnRequestExit: %s is not a JSON object: %s", self.config_file, error)
+                return False
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Save if the run was stopped from outside."""
+        self._restore()
+        if not self._requested:
+            return
+        if self.save_ckpt:
+            os.makedirs(self.directory, exist_ok=True)
+            path = os.path.join(self.directory, f"{self.file_name}_train.ckpt")
+            save_checkpoint(run_context.original_args().train_network, path)
+            logger.warning("OnRequestExit: training was stopped on request; the network is in %s", path)
+        if self.save_mindir:
+            logger.warning(
+                "OnRequestExit: MindIR files are not supported; only a checkpoint is saved (save_mindir=False)"
+            )
+
+    def __exit__(self, *exception: Any) -> None:
+        self._restore()
+
+    def _restore(self) -> None:
+        if self._former is not None:
+            signal.signal(self.sig, self._former)
+            self._former = None

@@ -1,0 +1,464 @@
+"""Model: training, evaluating and predicting with a network, a loss function, an optimizer and metrics.
+
+One training step is one call of `train_network`, a Cell that computes the loss, differentiates it and updates the parameters; in
+GRAPH_MODE it is compiled as one program. Between the steps, callbacks run (`mycel.train.callback`). Sinking the data has no device to sink
+to on a CPU, where batches are handed over without a copy; `sink_size` still sets the length of an epoch.
+
+A step is the unit that is either done or not: Ctrl-C takes effect between steps. The epoch's and the training's end hooks run then, so
+that checkpoints are saved, and then KeyboardInterrupt is raised. A second Ctrl-C stops at once; a step that it cuts is not saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import nn
+from mycel.errors import Unsupported
+from mycel.log import logger
+from mycel.nn.cell import Cell
+from mycel.nn.optim import Optimizer
+from mycel.tensor import Tensor
+from mycel.train._batches import Epochs, OneBatch, check_dataset
+from mycel.train._interrupt import DeferredInterrupt
+from mycel.train.callback.base import CallbackList, CallbackParameters, RunContext
+from mycel.train.metrics import Loss, get_metrics
+
+__all__ = ["Model"]
+
+_OPTIONS = ("loss_scale_manager", "keep_batchnorm_fp32", "boost_config_dict", "acc_level")
+_LEVELS = ("O0", "O1", "O2", "O3", "auto")
+
+
+class _FunctionLoss(Cell):
+    """A loss given as a plain function of (prediction, label)."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def construct(self, *arguments: Any) -> Any:
+        """The loss."""
+        return self.function(*arguments)
+
+
+class Model:
+    """A network with what trains and judges it.
+
+    `network` gives predictions, and `loss_fn(prediction, label)` the loss; without a `loss_fn`, `network` gives the loss itself, and
+    without an `optimizer` too it is the whole training step. `metrics` is a set of names (`mycel.train.names()`) or a dict of metrics.
+    `eval_network` replaces the network in evaluations; of its outputs, `eval_indexes` tells which are loss, prediction and label. `amp_level`
+    is a level of mixed precision, from "O0" (none). Raises TypeError or ValueError for arguments that do not fit.
+
+    >>> import numpy as np, mycel as ms
+    >>> from mycel.train import Model
+    >>> net = ms.nn.Dense(2, 1, weight_init="ones")
+    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.1), metrics={"mse"})
+    >>> data = ms.dataset.NumpySlicesDataset((np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> model.eval(data)
+    {'mse': 1.0}
+    >>> model.train(20, data)
+    >>> model.eval(data)["mse"] < 0.01
+    True
+    """
+
+    def __init__(
+        self,
+        network: Cell,
+        loss_fn: Any = None,
+        optimizer: Optional[Cell] = None,
+        metrics: Any = None,
+        eval_network: Optional[Cell] = None,
+        eval_indexes: Optional[list[int]] = None,
+        amp_level: str = "O0",
+        boost_level: str = "O0",
+        **kwargs: Any,
+    ) -> None:
+        if isinstance(loss_fn, Optimizer) and not isinstance(optimizer, Optimizer):
+            logger.warning("Model: loss_fn and optimizer were given in each other's place and are exchanged")
+            loss_fn, optimizer = optimizer, loss_fn
+        _check_kind("network", network, Cell)
+        if loss_fn is not None and not isinstance(loss_fn, Cell):
+            if not callable(loss_fn):
+                raise TypeError(f"Model: loss_fn must be a Cell or a function, not {type(loss_fn).__name__}")
+            loss_fn = _FunctionLoss(loss_fn)
+        if optimizer is not None:
+            _check_kind("optimizer", optimizer, Optimizer)
+        if eval_network is not None:
+            _check_kind("eval_network", eval_network, Cell)
+        if amp_level not in _LEVELS:
+            raise ValueError(f"Model: amp_level must be one of {', '.join(_LEVELS)}, not {amp_level!r}")
+        for name in kwargs:
+            if name not in _OPTIONS:
+                raise ValueError(f"Model: unknown argument {name!r}; further arguments are {', '.join(_OPTIONS)}")
+        if boost_level != "O0" or kwargs.get("acc_level", "O0") != "O0" or kwargs.get("boost_config_dict"):
+            raise Unsupported(f"Model: boost_level {boost_level!r} is not supported; leave it at 'O0'")
+        self._network = network
+        self._loss_fn = loss_fn
+        self._optimizer = optimizer
+        self._metrics = get_metrics(metrics)
+        self._amp_level = amp_level
+        self._loss_scale_manager = kwargs.get("loss_scale_manager")
+        self._keep_batchnorm = kwargs.get("keep_batchnorm_fp32")
+        self._eval_indexes = _checked_indexes(eval_indexes)
+        self._eval_network = eval_network
+        self._train_network = self._build_train_network()
+        if eval_network is None and self._metrics and loss_fn is not None:
+            self._eval_network = nn.WithEvalCell(network, loss_fn, amp_level in ("O2", "O3", "auto"))
+            self._eval_indexes = [0, 1, 2]
+
+    def _build_train_network(self) -> Cell:
+        if self._amp_level != "O0" or self._loss_scale_manager is not None:
+            from mycel import amp
+
+            if self._optimizer is None:
+                raise ValueError("Model: amp_level and loss_scale_manager want an optimizer")
+            options = {"loss_scale_manager": self._loss_scale_manager, "keep_batchnorm_fp32": self._keep_batchnorm}
+            given = {name: value for name, value in options.items() if value is not None}
+            made: Cell = amp.build_train_network(
+                self._network, self._optimizer, self._loss_fn, level=self._amp_level, **given
+            )
+            return made
+        network = self._network if self._loss_fn is None else nn.WithLossCell(self._network, self._loss_fn)
+        return network if self._optimizer is None else nn.TrainOneStepCell(network, self._optimizer)
+
+    @property
+    def train_network(self) -> Cell:
+        """The Cell of a training step: batch in, loss out."""
+        return self._train_network
+
+    @property
+    def eval_network(self) -> Optional[Cell]:
+        """The Cell of an evaluation: batch in, loss, prediction and label out; None without metrics."""
+        return self._eval_network
+
+    @property
+    def predict_network(self) -> Cell:
+        """The Cell of a prediction: the network."""
+        return self._network
+
+    # Training.
+
+    def train(
+        self,
+        epoch: Any,
+        train_dataset: Any = None,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+        dataset: Any = None,
+    ) -> None:
+        """Train until `epoch` epochs are done, from `initial_epoch` on.
+
+        `train_dataset` gives batches of (data, label) where the model has a loss function, else whatever the network takes; `dataset` is
+        another name for it. With `dataset_sink_mode`, `sink_size` batches are an epoch (-1: the whole dataset). A dataset with
+        `set_init_step` goes on within its epoch. `train(data, label)` with two tensors is one step on them.
+
+        Raises TypeError or ValueError for arguments that do not fit, KeyboardInterrupt after Ctrl-C, with all end hooks run.
+        """
+        if train_dataset is None:
+            train_dataset = dataset
+        elif dataset is not None:
+            raise TypeError("Model.train: give train_dataset or dataset, which mean the same, not both")
+        if isinstance(epoch, Tensor) and isinstance(train_dataset, Tensor):
+            epoch, train_dataset = 1, OneBatch(epoch, train_dataset)
+        self._run_training(
+            "train",
+            epoch,
+            train_dataset,
+            callbacks,
+            dataset_sink_mode,
+            sink_size,
+            initial_epoch,
+            lambda *_: None,
+        )
+
+    def fit(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        valid_dataset: Any = None,
+        valid_frequency: Any = 1,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        valid_dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+    ) -> None:
+        """Train like `train`, and evaluate on `valid_dataset` after every `valid_frequency` epochs, or after the epochs it lists.
+
+        Raises what `train` raises, and ValueError for validation without metrics.
+        """
+        if valid_dataset is not None:
+            check_dataset(valid_dataset, "Model.fit", "valid_dataset")
+            self._need_metrics("Model.fit")
+        if isinstance(valid_frequency, int) and not isinstance(valid_frequency, bool):
+            wanted: Callable[[int], bool] = lambda done: done % valid_frequency == 0
+            fits = valid_frequency > 0
+        else:
+            fits = isinstance(valid_frequency, (list, tuple, set)) and all(isinstance(e, int) for e in valid_frequency)
+            wanted = lambda done: done in valid_frequency
+        if not fits:
+            raise ValueError(
+                f"Model.fit: valid_frequency must be a positive integer or a list of epochs, not {valid_frequency!r}"
+            )
+
+        def validate(params: CallbackParameters, callback_list: CallbackList, interrupt: DeferredInterrupt) -> None:
+            params["eval_results"] = {}
+            if valid_dataset is not None and wanted(params.cur_epoch_num):
+                known = {"cur_epoch_num": params.cur_epoch_num, "epoch_num": params.epoch_num}
+                params["eval_results"] = self._evaluate(
+                    valid_dataset, callback_list, valid_dataset_sink_mode, known, interrupt
+                )
+                self._train_network.set_train(True)
+
+        self._run_training(
+            "fit", epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, validate
+        )
+
+    def _run_training(
+        self,
+        name: str,
+        epoch: int,
+        dataset: Any,
+        callbacks: Any,
+        sink: bool,
+        sink_size: int,
+        initial_epoch: int,
+        validate: Callable[[CallbackParameters, CallbackList, DeferredInterrupt], None],
+    ) -> None:
+        function = f"Model.{name}"
+        _check_counts(function, epoch, initial_epoch, sink, sink_size)
+        check_dataset(dataset, function, "train_dataset")
+        if self._optimizer is None and self._loss_fn is not None:
+            raise ValueError(f"{function}: the model has no optimizer, so nothing would be trained; give it one")
+        size = int(dataset.get_dataset_size())
+        if size < 1:
+            raise ValueError(
+                f"{function}: train_dataset has no batches; is the batch larger than the data (drop_remainder)?"
+            )
+        sink_size = sink_size if sink else -1
+        steps = size if sink_size == -1 else sink_size
+        first_step = int(dataset.get_init_step()) if hasattr(dataset, "get_init_step") else 0
+        first_epoch = initial_epoch + first_step // steps
+        callback_list = CallbackList(callbacks)
+        params = CallbackParameters(
+            train_network=self._train_network,
+            network=self._network,
+            loss_fn=self._loss_fn,
+            optimizer=self._optimizer,
+            loss_scale_mananger=self._loss_scale_manager,
+            mode=name,
+            epoch_num=epoch,
+            batch_num=steps,
+            parallel_mode="stand_alone",
+            device_number=1,
+            train_dataset=dataset,
+            train_dataset_element=None,
+            dataset_sink_mode=sink,
+            list_callback=callback_list.callbacks,
+            initial_step=first_step,
+            cur_step_num=first_step,
+            last_save_ckpt_step=None,
+            latest_ckpt_file=None,
+            step_running=False,
+        )
+        context = RunContext(params)
+        self._train_network.set_train(True)
+        epochs = Epochs(dataset, sink_size)
+        try:
+            with DeferredInterrupt() as interrupt, callback_list:
+                callback_list.on_train_begin(context)
+                try:
+                    for done in range(first_epoch, epoch):
+                        params["cur_epoch_num"] = done + 1
+                        callback_list.on_train_epoch_begin(context)
+                        self._train_epoch(epochs, params, callback_list, context, interrupt)
+                        if not interrupt.requested:
+                            validate(params, callback_list, interrupt)
+                        callback_list.on_train_epoch_end(context)
+                        if context.get_stop_requested() or interrupt.requested:
+                            break
+                except KeyboardInterrupt:
+                    context.request_stop()
+                    callback_list.on_train_end(context)
+                    raise
+                callback_list.on_train_end(context)
+                interrupt.check()
+        finally:
+            epochs.close()
+
+    def _train_epoch(
+        self,
+        epochs: Epochs,
+        params: CallbackParameters,
+        callback_list: CallbackList,
+        context: RunContext,
+        interrupt: DeferredInterrupt,
+    ) -> None:
+        for batch in epochs.epoch():
+            _check_columns("train_dataset", batch, self._loss_fn)
+            params["train_dataset_element"] = batch
+            params["cur_step_num"] += 1
+            callback_list.on_train_step_begin(context)
+            params["step_running"] = True
+            params["net_outputs"] = self._train_network(*batch)
+            params["step_running"] = False
+            callback_list.on_train_step_end(context)
+            if context.get_stop_requested() or interrupt.requested:
+                break
+
+    # Evaluating and predicting.
+
+    def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
+        """The metrics over a dataset, by name, with the network in evaluation mode.
+
+        Raises ValueError if the model has no metrics, or nothing to compute them from.
+        """
+        check_dataset(valid_dataset, "Model.eval", "valid_dataset")
+        self._need_metrics("Model.eval")
+        callback_list = CallbackList(callbacks)
+        with callback_list:
+            return self._evaluate(valid_dataset, callback_list, dataset_sink_mode, {})
+
+    def _need_metrics(self, function: str) -> None:
+        if not self._metrics:
+            raise ValueError(f"{function}: the model has no metrics; give some, as Model(..., metrics={{'accuracy'}})")
+        if self._eval_network is None:
+            raise ValueError(f"{function}: metrics want a loss_fn, or an eval_network whose outputs they take")
+
+    def _evaluate(
+        self,
+        dataset: Any,
+        callback_list: CallbackList,
+        sink: bool,
+        known: dict[str, Any],
+        interrupt: Optional[DeferredInterrupt] = None,
+    ) -> dict[str, Any]:
+        network = self._eval_network
+        assert network is not None
+        params = CallbackParameters(
+            eval_network=network,
+            network=self._network,
+            mode="eval",
+            batch_num=int(dataset.get_dataset_size()),
+            valid_dataset=dataset,
+            dataset_sink_mode=sink,
+            list_callback=callback_list.callbacks,
+            cur_step_num=0,
+            **known,
+        )
+        context = RunContext(params)
+        for metric in self._metrics.values():
+            metric.clear()
+        network.set_train(False)
+        callback_list.on_eval_begin(context)
+        callback_list.on_eval_epoch_begin(context)
+        epochs = Epochs(dataset)
+        try:
+            for batch in epochs.epoch():
+                _check_columns("valid_dataset", batch, self._loss_fn if self._eval_indexes == [0, 1, 2] else None)
+                params["cur_step_num"] += 1
+                callback_list.on_eval_step_begin(context)
+                outputs = params["net_outputs"] = network(*batch)
+                callback_list.on_eval_step_end(context)
+                self._update_metrics(outputs)
+                if interrupt is not None:
+                    interrupt.check()
+                if context.get_stop_requested():
+                    break
+        finally:
+            epochs.close()
+        callback_list.on_eval_epoch_end(context)
+        results = {name: metric.eval() for name, metric in self._metrics.items()}
+        params["metrics"] = results
+        callback_list.on_eval_end(context)
+        return results
+
+    def _update_metrics(self, outputs: Any) -> None:
+        outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
+        if self._eval_indexes is None:
+            for metric in self._metrics.values():
+                metric.update(*outputs)
+            return
+        if len(outputs) <= max(self._eval_indexes):
+            raise ValueError(
+                f"Model.eval: eval_indexes {self._eval_indexes} choose from {len(outputs)} outputs of eval_network"
+            )
+        loss, prediction, label = (outputs[index] for index in self._eval_indexes)
+        for metric in self._metrics.values():
+            if isinstance(metric, Loss):
+                metric.update(loss)
+            else:
+                metric.update(prediction, label)
+
+    def predict(self, *predict_data: Any, backend: Optional[str] = None, config: Any = None) -> Any:
+        """The network's output for a batch, in evaluation mode. Raises ValueError for a `backend` other than None."""
+        if backend not in (None, "ge"):
+            raise ValueError(f"Model.predict: backend {backend!r} is not available; leave it out")
+        self._network.set_train(False)
+        return self._network(*predict_data)
+
+    def build(
+        self,
+        train_dataset: Any = None,
+        valid_dataset: Any = None,
+        sink_size: int = -1,
+        epoch: int = 1,
+        sink_mode: bool = True,
+    ) -> None:
+        """Compile the training and evaluation networks for the types of the datasets' first batches, without running them."""
+        for dataset, argument, network, mode in (
+            (train_dataset, "train_dataset", self._train_network, True),
+            (valid_dataset, "valid_dataset", self._eval_network, False),
+        ):
+            if dataset is None:
+                continue
+            check_dataset(dataset, "Model.build", argument)
+            if network is None:
+                self._need_metrics("Model.build")
+                return
+            network.set_train(mode)
+            epochs = Epochs(dataset)
+            try:
+                network.compile(*next(epochs.epoch()))
+            finally:
+                epochs.close()
+
+
+def _check_kind(name: str, value: Any, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"Model: {name} must be a {kind.__name__}, not {type(value).__name__}")
+
+
+def _checked_indexes(indexes: Any) -> Optional[list[int]]:
+    if indexes is None:
+        return None
+    if not isinstance(indexes, list) or len(indexes) != 3 or not all(isinstance(i, int) and i >= 0 for i in indexes):
+        raise ValueError(f"Model: eval_indexes must be three positions, of loss, prediction and label, not {indexes!r}")
+    return indexes
+
+
+def _check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink_size: Any) -> None:
+    for name, value, least in (("epoch", epoch, 1), ("initial_epoch", initial_epoch, 0)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{function}: {name} must be an integer, not {type(value).__name__}")
+        if value < least:
+            raise ValueError(f"{function}: {name} must be at least {least}, not {value}")
+    if initial_epoch >= epoch:
+        raise ValueError(
+            f"{function}: epoch, where training ends, must be greater than initial_epoch; {epoch} is not > {initial_epoch}"
+        )
+    if not isinstance(sink, bool):
+        raise TypeError(f"{function}: dataset_sink_mode must be a bool, not {type(sink).__name__}")
+    if not isinstance(sink_size, int) or sink_size == 0 or sink_size < -1:
+        raise ValueError(f"{function}: sink_size must be -1 or positive, not {sink_size!r}")
+
+
+def _check_columns(argument: str, batch: tuple[Any, ...], loss_fn: Optional[Cell]) -> None:
+    if loss_fn is not None and len(batch) != 2:
+        raise ValueError(
+            f"Model: {argument} gives {len(batch)} columns, and a model with a loss_fn takes two, data and label; choose them with "
+            "dataset.project([...]), or give a network that computes its loss and leave loss_fn out"
+        )
