@@ -142,6 +142,11 @@ def _digamma(v: float) -> float:
     return result + math.log(v) - 0.5 / v - tail
 
 
+def _sigmoid(x: Any) -> Any:
+    tail = np.exp(-np.abs(x))
+    return np.where(x < 0, tail, 1) / (1 + tail)
+
+
 def _erfinv(v: float) -> float:
     if abs(v) >= 1 or math.isnan(v):
         return math.copysign(math.inf, v) if abs(v) == 1 else math.nan
@@ -149,7 +154,8 @@ def _erfinv(v: float) -> float:
     a = 2 / (math.pi * 0.147) - w / 2
     x = math.copysign(math.sqrt(max(math.sqrt(a * a + w / 0.147) - a, 0.0)), v)
     for _ in range(4):
-        error = math.erf(x) - v if abs(v) < 0.9 else math.copysign(1 - abs(v) - math.erfc(abs(x)), v)
+        # Near 1 the difference of the complements keeps its digits.
+        error = math.erf(x) - v if abs(v) < 0.9 else math.copysign(1, v) * (1 - abs(v) - math.erfc(abs(x)))
         step = error * math.sqrt(math.pi) / 2 * math.exp(x * x)
         x -= step / (1 + x * step)
     return x
@@ -230,7 +236,7 @@ erfc: Primitive = unary(
 )
 erfinv: Primitive = unary(
     "erfinv", _vectorized(_erfinv), lambda ct, out, x: mul(ct, mul(exp(mul(out, out)), math.sqrt(math.pi) / 2)),
-    domain=(-0.9, 0.9), doc="Inverse of erf.",
+    domain=(-0.99, 0.99), doc="Inverse of erf.",
 )  # fmt: skip
 lgamma: Primitive = unary(
     "lgamma", _vectorized(_lgamma), lambda ct, out, x: mul(ct, digamma(x)), domain=(0.2, 4), doc="log|gamma(x)|."
@@ -243,7 +249,7 @@ digamma: Primitive = unary(
     doc="Derivative of lgamma.",
 )
 sigmoid: Primitive = unary(
-    "sigmoid", lambda x: 0.5 * (1 + np.tanh(0.5 * x)), lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
+    "sigmoid", _sigmoid, lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
     doc="1 / (1 + e**-x), without overflow.",
 )  # fmt: skip
 floor: Primitive = unary("floor", np.floor, None, doc="Largest integer not above x; derivative 0.")
@@ -279,8 +285,7 @@ def _pow_vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Opt
         return None, None
     dx = mul(ct, mul(y, pow_(x, sub(y, 1.0))))
     if y.is_constant:
-        zero = bool(np.all(y.value == 0))
-        return (mul(ct, 0.0) if zero else dx), None
+        return (select(eq(y, 0.0), 0.0, dx) if np.any(y.value == 0) else dx), None
     safe = select(gt(x, 0.0), x, 1.0)
     return select(eq(y, 0.0), 0.0, dx), select(gt(x, 0.0), mul(ct, mul(out, log(safe))), 0.0)
 

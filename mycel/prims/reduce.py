@@ -17,7 +17,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, need_kind, normalize_axis, register
+from mycel.prims.base import Primitive, Sample, need_kind, register
 
 Axes = tuple[int, ...]
 
@@ -122,7 +122,8 @@ reduce_all: Primitive = _define("reduce_all", np.all, None, lambda ct, out, x, *
 
 def _define_arg(name: str, function: Any, doc: str) -> Primitive:
     def infer(x: TensorType, *, axis: int) -> TensorType:
-        normalize_axis(axis, x.rank)
+        if not 0 <= axis < x.rank:
+            raise ShapeError(f"{name}: axis {axis} is not an axis of {x}")
         if x.shape[axis] == 0:
             raise ShapeError(f"{name} over axis {axis} of {x}: there is nothing to choose from")
         return tensor_type(x.shape[:axis] + x.shape[axis + 1 :], int32)
