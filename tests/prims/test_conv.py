@@ -127,7 +127,9 @@ def test_type_errors() -> None:
 
 
 def test_cotangents_must_fit() -> None:
-    with pytest.raises(ShapeError, match=r"conv_grad_input: the cotangent is float32\[1, 1, 4\], but the convolution gives"):
+    with pytest.raises(
+        ShapeError, match=r"conv_grad_input: the cotangent is float32\[1, 1, 4\], but the convolution gives"
+    ):
         conv_grad_input.infer(t(1, 1, 4), t(1, 1, 3), input_shape=(1, 1, 5), **geometry(1))
     with pytest.raises(ShapeError, match="conv_grad_weight: the cotangent is float16"):
         conv_grad_weight.infer(t(1, 1, 5), t(1, 1, 3, dtype=float16), weight_shape=(1, 1, 3), **geometry(1))

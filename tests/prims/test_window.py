@@ -116,7 +116,9 @@ def test_symbolic_sizes() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ShapeError, match=r"window_max: padding \(2, 0\) of spatial axis 0 must be smaller than the window, 2"):
+    with pytest.raises(
+        ShapeError, match=r"window_max: padding \(2, 0\) of spatial axis 0 must be smaller than the window, 2"
+    ):
         window_max.infer(t(1, 1, 4), window=(2,), strides=(1,), padding=((2, 0),))
     with pytest.raises(ShapeError, match=r"window_sum: the input must be \(N, C, \*spatial\), not of shape \[3, 4\]"):
         window_sum.infer(t(3, 4), window=(), strides=(), padding=())
@@ -126,5 +128,7 @@ def test_errors() -> None:
         window_sum.infer(t(1, 1, 4), window=(2, 2), strides=(1,), padding=((0, 0),))
     with pytest.raises(TypeError, match="window_gather: the index must be int32, as window_argmax gives it, not int64"):
         window_gather.infer(t(1, 1, 4), t(1, 1, 5, dtype=int64), **LINE)
-    with pytest.raises(ShapeError, match=r"window_scatter: the index is int32\[1, 1, 4\], but the windows are \[1, 1, 5\]"):
+    with pytest.raises(
+        ShapeError, match=r"window_scatter: the index is int32\[1, 1, 4\], but the windows are \[1, 1, 5\]"
+    ):
         window_scatter.infer(t(1, 1, 5), t(1, 1, 4, dtype=int32), input_shape=(1, 1, 4), **LINE)
