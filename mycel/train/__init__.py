@@ -13,6 +13,8 @@ from mycel.train.callback import ReduceLROnPlateau as ReduceLROnPlateau
 from mycel.train.callback import RunContext as RunContext
 from mycel.train.callback import TimeMonitor as TimeMonitor
 from mycel.train.checkpoint_format import CheckpointError as CheckpointError
+from mycel.train.convert import ckpt_to_safetensors as ckpt_to_safetensors
+from mycel.train.convert import safetensors_to_ckpt as safetensors_to_ckpt
 from mycel.train.metrics import F1 as F1
 from mycel.train.metrics import MAE as MAE
 from mycel.train.metrics import MSE as MSE

@@ -1,0 +1,103 @@
+"""Converting checkpoints between MindSpore's format and safetensors."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from mycel.train.checkpoint_format import (
+    CheckpointError,
+    Entry,
+    read_ckpt,
+    read_safetensors,
+    write_ckpt,
+    write_safetensors,
+)
+
+__all__ = ["ckpt_to_safetensors", "safetensors_to_ckpt"]
+
+_FORMATS = {"ckpt": (read_ckpt, write_ckpt), "safetensors": (read_safetensors, write_safetensors)}
+
+
+def ckpt_to_safetensors(
+    file_path: Any,
+    save_path: Any = None,
+    name_map: Optional[Mapping[str, str]] = None,
+    file_name_regex: Optional[str] = None,
+    processes_num: int = 1,
+) -> None:
+    """Convert a .ckpt file, or all in a folder and its subfolders, to safetensors files of the same names.
+
+    They go into the folder `save_path` (default: beside their sources), subfolders kept. `name_map` renames entries;
+    `file_name_regex` chooses files of a folder by a match at the beginning of their names. Files are converted one after the other
+    whatever `processes_num` says. Raises ValueError for paths that do not fit, entries that safetensors cannot hold, and names that clash.
+
+    >>> import mycel as ms, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.ckpt"
+    >>> ms.save_checkpoint({"w": ms.Parameter(1.0)}, path)
+    >>> ckpt_to_safetensors(path, name_map={"w": "weight"})
+    >>> ms.load_checkpoint(path.with_suffix(".safetensors"), format="safetensors")
+    {'weight': Parameter (name=weight, shape=(), dtype=Float32, requires_grad=True)}
+    """
+    _convert("ckpt", "safetensors", file_path, save_path, name_map, file_name_regex, processes_num)
+
+
+def safetensors_to_ckpt(
+    file_path: Any,
+    save_path: Any = None,
+    name_map: Optional[Mapping[str, str]] = None,
+    file_name_regex: Optional[str] = None,
+    processes_num: int = 1,
+) -> None:
+    """Convert a .safetensors file, or all in a folder, to .ckpt files; see `ckpt_to_safetensors`."""
+    _convert("safetensors", "ckpt", file_path, save_path, name_map, file_name_regex, processes_num)
+
+
+def _convert(
+    source: str,
+    target: str,
+    file_path: Any,
+    save_path: Any,
+    name_map: Optional[Mapping[str, str]],
+    file_name_regex: Optional[str],
+    processes_num: int,
+) -> None:
+    function = f"{source}_to_{target}"
+    if not isinstance(processes_num, int) or processes_num < 1:
+        raise ValueError(f"{function}: processes_num must be a positive integer, not {processes_num!r}")
+    given = os.fspath(file_path)
+    folder = given if os.path.isdir(given) else os.path.dirname(given) or "."
+    if save_path is not None and os.path.isfile(save_path):
+        raise ValueError(f"{function}: save_path must be a folder, and {os.fspath(save_path)!r} is a file")
+    for path in _files(given, source, file_name_regex, function):
+        entries = _renamed(_FORMATS[source][0](path), name_map or {}, path)
+        place = os.path.relpath(path, folder).removesuffix(source) + target
+        destination = os.path.join(folder if save_path is None else os.fspath(save_path), place)
+        os.makedirs(os.path.dirname(destination), exist_ok=True)
+        _FORMATS[target][1](destination, entries)
+
+
+def _files(given: str, suffix: str, regex: Optional[str], function: str) -> list[str]:
+    if os.path.isfile(given) and given.endswith("." + suffix):
+        return [given]
+    found = [
+        os.path.join(root, name)
+        for root, _, names in os.walk(given)
+        for name in sorted(names)
+        if name.endswith("." + suffix) and (regex is None or re.match(regex, name))
+    ]
+    if not found:
+        raise ValueError(f"{function}: {given!r} is neither a .{suffix} file nor a folder with files to convert")
+    return found
+
+
+def _renamed(entries: Mapping[str, Entry], names: Mapping[str, str], path: str) -> dict[str, Entry]:
+    renamed: dict[str, Entry] = {}
+    for name, entry in entries.items():
+        new = names.get(name, name)
+        if new in renamed:
+            raise CheckpointError(f"{path}: name_map gives two entries the name {new!r}")
+        renamed[new] = entry
+    return renamed
