@@ -11,3 +11,5 @@ from mycel.ops.array import *  # noqa: F403
 from mycel.ops.arrange import *  # noqa: F403
 from mycel.ops.convolution import *  # noqa: F403
 from mycel.ops.pooling import *  # noqa: F403
+from mycel.ops.normalization import *  # noqa: F403
+from mycel.ops.loss import *  # noqa: F403

@@ -1,0 +1,452 @@
+"""Loss functions, in forms that neither overflow nor give NaN derivatives.
+
+Classes lie along axis 1 of (N, C, ...), or along the only axis. Where a class index chooses an element it is compared with the position along the
+class axis, so that the choice and its derivative (softmax less one-hot) fuse with the rest and no one-hot tensor is kept. Every
+loss ends in `reduced`: "none" as it is, "sum", or "mean" over elements or over the weight of those that count.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops._operands import (
+    axis_of, broadcast, constant_like, flat, floating, iota, one_of, operand, operands, reshaped, run, select, whole,
+)  # fmt: skip
+from mycel.ops.activation import _softplus, log_softmax
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "cross_entropy",
+    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "smooth_l1_loss", "soft_margin_loss",
+    "triplet_margin_loss",
+]  # fmt: skip
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _sum(x: Tensor, axes: tuple[int, ...], keep: bool = False) -> Tensor:
+    return run(R.reduce_sum, x, axes=axes, keepdims=keep)
+
+
+def _everything(x: Tensor) -> tuple[int, ...]:
+    return tuple(builtins.range(x.ndim))
+
+
+def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
+    """The loss of each element, their sum, or their mean."""
+    one_of(name, "reduction", reduction, _REDUCTIONS)
+    if reduction == "none":
+        return loss
+    total = _sum(loss, _everything(loss))
+    return total if reduction == "sum" else run(E.div, total, constant_like(whole(loss, _everything(loss)), total))
+
+
+def _both(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    a, b = operands(name, x, y)
+    return (a, b) if a.dtype.is_floating else (cast(a, D.float32), cast(b, D.float32))
+
+
+def _class_axis(name: str, x: Tensor) -> int:
+    if x.ndim < 1:
+        raise ShapeError(f"{name}: the input must be (C,) or (N, C, ...), not of shape {x.shape}")
+    return 0 if x.ndim == 1 else 1
+
+
+def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
+    """Class weights shaped to broadcast along the class axis."""
+    w = operand(name, weight)
+    if w.ndim != 1 or w.shape[0] != x.shape[axis]:
+        raise ShapeError(f"{name}: weight must have one element for each of the {x.shape[axis]} classes, not shape {w.shape}")
+    return cast(reshaped(w, (w.shape[0], *(1,) * (x.ndim - 1 - axis))), x.dtype)
+
+
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+) -> Tensor:
+    """The cross-entropy of softmax(input) along the class axis with `target`: class indices, or probabilities of the input's shape.
+
+    `weight` scales each class; examples whose index is `ignore_index` count nothing. "mean" divides by the total weight for indices
+    and by the number of examples for probabilities. `label_smoothing` mixes the target with the uniform distribution.
+    ValueError where shapes do not fit; TypeError for targets of another kind.
+
+    >>> import mycel as ms
+    >>> ms.ops.cross_entropy(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1])).item()
+    0.6931471824645996
+    """
+    one_of("cross_entropy", "reduction", reduction, _REDUCTIONS)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(f"cross_entropy: label_smoothing must lie in [0, 1], not {label_smoothing}")
+    x, y = floating("cross_entropy", input), operand("cross_entropy", target)
+    axis = _class_axis("cross_entropy", x)
+    if y.dtype.is_floating:
+        if y.shape != x.shape:
+            raise ShapeError(f"cross_entropy: target probabilities must have the input's shape {x.shape}, not {y.shape}; "
+                             "class indices are integers")  # fmt: skip
+        return _probability_entropy(x, cast(y, x.dtype), weight, axis, reduction, label_smoothing)
+    return _chosen(log_softmax(x, axis), y, weight, ignore_index, reduction, label_smoothing, axis, "cross_entropy")
+
+
+def _probability_entropy(x: Tensor, y: Tensor, weight: Any, axis: int, reduction: str, smoothing: float) -> Tensor:
+    if smoothing:
+        classes = x.shape[axis]
+        y = y * (1.0 - smoothing) + (smoothing / classes if isinstance(classes, int) else smoothing / constant_like(classes, x))
+    terms = run(E.mul, log_softmax(x, axis), y)
+    if weight is not None:
+        terms = run(E.mul, terms, _weights("cross_entropy", weight, x, axis))
+    loss = run(E.neg, _sum(terms, (axis,)))
+    return reduced("cross_entropy", loss, reduction)
+
+
+def nll_loss(
+    inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+) -> Tensor:
+    """The negative log-probability of the target class, where `inputs` holds log-probabilities along the class axis.
+
+    The parameters are those of `cross_entropy` with class indices.
+
+    >>> import mycel as ms
+    >>> ms.ops.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
+    2.0
+    """
+    one_of("nll_loss", "reduction", reduction, _REDUCTIONS)
+    x, y = floating("nll_loss", inputs), operand("nll_loss", target)
+    return _chosen(x, y, weight, ignore_index, reduction, label_smoothing, _class_axis("nll_loss", x), "nll_loss")
+
+
+def _chosen(
+    logs: Tensor, index: Tensor, weight: Any, ignore_index: int, reduction: str, smoothing: float, axis: int, name: str
+) -> Tensor:
+    """The weighted mean of the log-probabilities that the indices choose, negated."""
+    if not index.dtype.is_integer:
+        raise TypeError(f"{name}: the target must hold class indices (integers), not {index.dtype.name}")
+    shape = logs.shape[:axis] + logs.shape[axis + 1 :]
+    if index.shape != shape:
+        raise ShapeError(f"{name}: the target's shape {index.shape} does not fit the input {logs.shape}; expected {shape}")
+    index = cast(index, D.int32)
+    spread = reshaped(index, (*shape[:axis], 1, *shape[axis:]))
+    line = iota((logs.shape[axis], *(1,) * (logs.ndim - 1 - axis)), 0, D.int32)
+    hit = run(E.eq, spread, line)
+    counted = run(E.ne, index, constant_like(ignore_index, index))
+    weights = None if weight is None else _weights(name, weight, logs, axis)
+    scaled = logs if weights is None else run(E.mul, logs, weights)
+    loss = run(E.neg, _sum(select(hit, scaled, 0.0), (axis,)))
+    share = cast(counted, logs.dtype)
+    if weights is not None:
+        share = run(E.mul, share, _sum(select(hit, broadcast(weights, logs.shape), 0.0), (axis,)))
+    if smoothing:
+        classes = logs.shape[axis]
+        even = run(E.neg, _sum(scaled, (axis,)))
+        even = even * (smoothing / classes) if isinstance(classes, int) else even * smoothing / constant_like(classes, even)
+        loss = loss * (1.0 - smoothing) + even
+    loss = select(counted, loss, 0.0)
+    if reduction != "mean":
+        return reduced(name, loss, reduction)
+    return run(E.div, _sum(loss, _everything(loss)), _sum(share, _everything(share)))
+
+
+def _elementwise(name: str, input: Any, target: Any, reduction: str, compute: Any) -> Tensor:
+    x, y = _both(name, input, target)
+    return reduced(name, compute(run(E.sub, x, y)), reduction)
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """The squared difference of each pair of elements.
+
+    >>> import mycel as ms
+    >>> ms.ops.mse_loss(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 4.0])).item()
+    2.0
+    """
+    return _elementwise("mse_loss", input, target, reduction, lambda d: run(E.mul, d, d))
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """The absolute difference of each pair of elements.
+
+    >>> import mycel as ms
+    >>> ms.ops.l1_loss(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 4.0])).item()
+    1.0
+    """
+    return _elementwise("l1_loss", input, target, reduction, lambda d: run(E.abs_, d))
+
+
+def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Tensor:
+    """With the absolute difference d: d**2 / (2 beta) where d < beta, else d - beta / 2. Girshick, 2015.
+
+    >>> import mycel as ms
+    >>> ms.ops.smooth_l1_loss(ms.Tensor([0.0, 0.0]), ms.Tensor([1.0, 3.0])).tolist()
+    [0.5, 2.5]
+    """
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+    if beta == 0:
+        return l1_loss(input, target, reduction)
+
+    def compute(d: Tensor) -> Tensor:
+        size = run(E.abs_, d)
+        return select(run(E.lt, size, constant_like(beta, size)), d * d * (0.5 / beta), size - 0.5 * beta)
+
+    return _elementwise("smooth_l1_loss", input, target, reduction, compute)
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """With the absolute difference d: d**2 / 2 where d <= delta, else delta * (d - delta / 2). Huber, 1964.
+
+    >>> import mycel as ms
+    >>> ms.ops.huber_loss(ms.Tensor([0.0]), ms.Tensor([3.0])).item()
+    2.5
+    """
+    if delta <= 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
+
+    def compute(d: Tensor) -> Tensor:
+        size = run(E.abs_, d)
+        return select(run(E.le, size, constant_like(delta, size)), d * d * 0.5, (size - 0.5 * delta) * delta)
+
+    return _elementwise("huber_loss", input, target, reduction, compute)
+
+
+def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y; logarithms count as at least -100.
+
+    `weight` broadcasts and scales each element. ValueError where shapes differ.
+
+    >>> import mycel as ms
+    >>> ms.ops.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item()
+    0.6931471824645996
+    """
+    p, y = _both("binary_cross_entropy", logits, labels)
+    if p.shape != y.shape:
+        raise ShapeError(f"binary_cross_entropy: the shapes {p.shape} and {y.shape} differ")
+    loss = run(E.neg, run(E.add, run(E.mul, y, _log_from(p)), run(E.mul, 1.0 - y, _log_from(1.0 - p))))
+    if weight is not None:
+        loss = run(E.mul, loss, operand("binary_cross_entropy", weight, loss.dtype))
+    return reduced("binary_cross_entropy", loss, reduction)
+
+
+def _log_from(p: Tensor) -> Tensor:
+    """log(p), but at least -100, without a derivative there."""
+    tiny = run(E.lt, p, constant_like(1e-44 if p.dtype in (D.float32, D.float64, D.bfloat16) else 1e-7, p))
+    return run(E.maximum, run(E.log, select(tiny, 1.0, p)) + select(tiny, -100.0, 0.0), constant_like(-100.0, p))
+
+
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean") -> Tensor:
+    """`binary_cross_entropy` of sigmoid(input), computed from the logits without overflow.
+
+    `weight` scales each element and `pos_weight` its positive part; both broadcast. ValueError where shapes differ.
+
+    >>> import mycel as ms
+    >>> ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
+    0.6931471824645996
+    """
+    x, y = _both("binary_cross_entropy_with_logits", input, target)
+    if x.shape != y.shape:
+        raise ShapeError(f"binary_cross_entropy_with_logits: the shapes {x.shape} and {y.shape} differ")
+    # -log sigmoid(x) = softplus(-x) and -log(1 - sigmoid(x)) = x + softplus(-x).
+    soft = _softplus(run(E.neg, x))
+    if pos_weight is not None:
+        soft = soft * ((operand("binary_cross_entropy_with_logits", pos_weight, x.dtype) - 1.0) * y + 1.0)
+    loss = run(E.add, run(E.mul, 1.0 - y, x), soft)
+    if weight is not None:
+        loss = run(E.mul, loss, operand("binary_cross_entropy_with_logits", weight, loss.dtype))
+    return reduced("binary_cross_entropy_with_logits", loss, reduction)
+
+
+def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
+    """``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y; 0 where y is 0.
+
+    `reduction` may also be "batchmean": the sum over the size of axis 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.kl_div(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
+    0.0
+    """
+    one_of("kl_div", "reduction", reduction, (*_REDUCTIONS, "batchmean"))
+    x, y = _both("kl_div", logits, labels)
+    positive = run(E.gt, y, constant_like(0.0, y))
+    loss = select(positive, run(E.mul, y, run(E.sub, run(E.log, select(positive, y, 1.0)), x)), 0.0)
+    if reduction == "batchmean":
+        total = _sum(loss, _everything(loss))
+        return run(E.div, total, constant_like(loss.shape[0] if loss.ndim else 1, total))
+    return reduced("kl_div", loss, reduction)
+
+
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+    """``max(0, -y (a - b) + margin)`` for y in {1, -1}: 1 where a should rank higher.
+
+    >>> import mycel as ms
+    >>> ms.ops.margin_ranking_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
+    2.0
+    """
+    a, b = _both("margin_ranking_loss", input1, input2)
+    y = operand("margin_ranking_loss", target, a.dtype)
+    return reduced("margin_ranking_loss", _hinge(margin - y * (a - b)), reduction)
+
+
+def _hinge(x: Tensor) -> Tensor:
+    return select(run(E.le, x, constant_like(0.0, x)), 0.0, x)
+
+
+def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """x where the target is 1, ``max(0, margin - x)`` where it is -1.
+
+    >>> import mycel as ms
+    >>> ms.ops.hinge_embedding_loss(ms.Tensor([2.0, 0.25]), ms.Tensor([1.0, -1.0]), reduction="none").tolist()
+    [2.0, 0.75]
+    """
+    x = floating("hinge_embedding_loss", inputs)
+    y = operand("hinge_embedding_loss", targets, x.dtype)
+    return reduced("hinge_embedding_loss", select(y == 1.0, x, _hinge(margin - x)), reduction)
+
+
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """log(1 + exp(-y x)) for y in {1, -1}.
+
+    >>> import mycel as ms
+    >>> ms.ops.soft_margin_loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
+    0.6931471824645996
+    """
+    x, y = _both("soft_margin_loss", input, target)
+    return reduced("soft_margin_loss", _softplus(run(E.neg, run(E.mul, x, y))), reduction)
+
+
+def gaussian_nll_loss(x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+    """``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps), plus log(2 pi) / 2 where `full`. Nix and Weigend, 1994.
+
+    >>> import mycel as ms
+    >>> ms.ops.gaussian_nll_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
+    2.0
+    """
+    import math
+
+    a, b = _both("gaussian_nll_loss", x, target)
+    v = operand("gaussian_nll_loss", var, a.dtype)
+    v = select(run(E.lt, v, constant_like(eps, v)), eps, v)
+    d = a - b
+    loss = (run(E.log, v) + d * d / v) * 0.5
+    return reduced("gaussian_nll_loss", loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along an axis; the product of their norms counts as at least `eps`.
+
+    >>> import mycel as ms
+    >>> ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
+    [1.0]
+    """
+    a, b = _both("cosine_similarity", x1, x2)
+    product = run(E.mul, a, b)
+    axes = (axis_of("cosine_similarity", dim, product.ndim),)
+    a, b = broadcast(a, product.shape), broadcast(b, product.shape)
+    squares = _sum(a * a, axes) * _sum(b * b, axes)
+    least = constant_like(eps * eps, squares)
+    return _sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares))  # type: ignore[no-any-return]
+
+
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1, of vectors along the last axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.cosine_embedding_loss(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]]), ms.Tensor([-1])).item()
+    1.0
+    """
+    cosine = cosine_similarity(input1, input2, -1)
+    y = operand("cosine_embedding_loss", target, cosine.dtype)
+    return reduced("cosine_embedding_loss", select(y == 1.0, 1.0 - cosine, _hinge(cosine - margin)), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm over the last axis. Schroff et al., 2015.
+
+    With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts.
+
+    >>> import mycel as ms
+    >>> ms.ops.triplet_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]]), ms.Tensor([[4.0]]), eps=0.0).item()
+    0.0
+    """
+    from mycel.ops.reduction import vector_norm
+
+    a, b = _both("triplet_margin_loss", anchor, positive)
+    c = operand("triplet_margin_loss", negative, a.dtype)
+    near, far = vector_norm(a - b + eps, p, -1), vector_norm(a - c + eps, p, -1)
+    if swap:
+        far = run(E.minimum, far, vector_norm(b - c + eps, p, -1))
+    return reduced("triplet_margin_loss", _hinge(near - far + margin), reduction)
+
+
+def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """The mean over the other classes of ``max(0, margin - x[target] + x[i]) ** p``, scaled by the target's weight.
+
+    >>> import mycel as ms
+    >>> ms.ops.multi_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])).item()
+    0.75
+    """
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: p must be 1 or 2, not {p}")
+    x, y = floating("multi_margin_loss", input), operand("multi_margin_loss", target, D.int32)
+    single = x.ndim == 1
+    x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1,))) if single else (x, y)
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise ShapeError(f"multi_margin_loss: the input must be (N, C) and the target (N,), not {x.shape} and {y.shape}")
+    hit = run(E.eq, reshaped(y, (x.shape[0], 1)), iota((x.shape[1],), 0, D.int32))
+    own = _sum(select(hit, x, 0.0), (1,), True)
+    gaps = _hinge(margin - own + x)
+    gaps = gaps if p == 1 else gaps * gaps
+    if weight is not None:
+        w = _weights("multi_margin_loss", weight, x, 1)
+        gaps = gaps * _sum(select(hit, broadcast(w, x.shape), 0.0), (1,), True)
+    total = _sum(select(hit, 0.0, gaps), (1,))
+    loss = run(E.div, total, constant_like(x.shape[1], total))
+    return reduced("multi_margin_loss", flat(loss) if not single or reduction != "none" else reshaped(loss, ()), reduction)
+
+
+def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """The sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``, over the number of classes.
+
+    A row of `target` lists class indices and ends at the first -1.
+
+    >>> import mycel as ms
+    >>> ms.ops.multilabel_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([[0, -1]])).item()
+    0.75
+    """
+    x, y = floating("multilabel_margin_loss", input), operand("multilabel_margin_loss", target, D.int32)
+    if x.shape != y.shape or x.ndim not in (1, 2):
+        raise ShapeError(f"multilabel_margin_loss: input and target must both be (C,) or (N, C), not {x.shape} and {y.shape}")
+    single = x.ndim == 1
+    x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1, *y.shape))) if single else (x, y)
+    from mycel.prims.ordered import cummin
+
+    n, c = x.shape
+    # A place counts while no -1 came before it.
+    valid = run(E.ge, run(cummin, y, axis=1, reverse=False), constant_like(0, y))
+    hit = run(E.logical_and, run(E.eq, reshaped(y, (n, c, 1)), iota((c,), 0, D.int32)), reshaped(valid, (n, c, 1)))
+    own = _sum(select(hit, reshaped(x, (n, 1, c)), 0.0), (2,), True)
+    member = run(R.reduce_any, hit, axes=(1,), keepdims=True)
+    gaps = _hinge(1.0 - own + reshaped(x, (n, 1, c)))
+    counted = run(E.logical_and, reshaped(valid, (n, c, 1)), run(E.logical_not, member))
+    total = _sum(select(counted, gaps, 0.0), (1, 2))
+    loss = run(E.div, total, constant_like(c, total))
+    return reduced("multilabel_margin_loss", reshaped(loss, ()) if single else loss, reduction)
+
+
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """The mean over classes (the last axis) of `binary_cross_entropy_with_logits`, scaled by class with `weight`.
+
+    >>> import mycel as ms
+    >>> ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]])).item()
+    0.6931471824645996
+    """
+    x, y = _both("multilabel_soft_margin_loss", input, target)
+    loss = run(E.add, run(E.mul, 1.0 - y, x), _softplus(run(E.neg, x)))
+    if weight is not None:
+        loss = loss * operand("multilabel_soft_margin_loss", weight, loss.dtype)
+    total = _sum(loss, (loss.ndim - 1,))
+    return reduced("multilabel_soft_margin_loss", run(E.div, total, constant_like(loss.shape[-1], total)), reduction)

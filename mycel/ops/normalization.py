@@ -1,0 +1,250 @@
+"""Normalisation: subtract a mean, divide by a spread, scale and shift. 16-bit floats are computed in float32 and rounded once.
+
+All use the biased variance for normalising. `batch_norm` in training also moves the running mean and the running (unbiased) variance in
+place by ``running = (1 - momentum) * running + momentum * batch``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, Optional
+
+from mycel.errors import ShapeError
+from mycel.ir.dims import product
+from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, wide, whole
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast
+
+__all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "layer_norm", "lrn", "rms_norm"]
+
+
+def _moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """The deviations from the mean, and the biased variance with its axes kept."""
+    count = constant_like(whole(x, axes), x)
+    centre = run(E.div, run(R.reduce_sum, x, axes=axes, keepdims=True), count)
+    deviation = run(E.sub, x, centre)
+    spread = run(E.div, run(R.reduce_sum, run(E.mul, deviation, deviation), axes=axes, keepdims=True), count)
+    return deviation, spread
+
+
+def _standardized(deviation: Tensor, spread: Tensor, eps: float) -> Tensor:
+    return run(E.mul, deviation, run(E.rsqrt, spread + eps))
+
+
+def _channel(name: str, parameter: str, value: Any, x: Tensor) -> Tensor:
+    """A vector of one value for each channel, shaped to broadcast over axis 1."""
+    v = operand(name, value)
+    if v.ndim != 1 or v.shape[0] != x.shape[1]:
+        raise ShapeError(f"{name}: {parameter} must have one element for each of the {x.shape[1]} channels, not shape {v.shape}")
+    return cast(reshaped(v, (v.shape[0], *(1,) * (x.ndim - 2))), x.dtype)
+
+
+def _affine(name: str, x: Tensor, weight: Any, bias: Any) -> Tensor:
+    if weight is not None:
+        x = run(E.mul, x, _channel(name, "weight", weight, x))
+    return x if bias is None else run(E.add, x, _channel(name, "bias", bias, x))
+
+
+def batch_norm(
+    input_x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool = False, momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Each channel (axis 1) of (N, C, ...) normalised, scaled by `weight` and shifted by `bias`. Ioffe and Szegedy, 2015.
+
+    In training by its own mean and variance, and `running_mean` and `running_var` move towards them in place; else by the running
+    ones. Either of `weight` and `bias` may be None, and in training the running ones too. ValueError where sizes differ.
+
+    >>> import mycel as ms
+    >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
+    >>> ms.ops.batch_norm(ms.Tensor([[1.0], [3.0]]), zero, one, one, zero, training=True, eps=0.0).tolist()
+    [[-1.0], [1.0]]
+    """
+    x = floating("batch_norm", input_x)
+    if x.ndim < 2:
+        raise ShapeError(f"batch_norm: the input must be (N, C, ...), not {x._type}")
+    full = wide(x)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError("batch_norm: running_mean and running_var are needed where training is off")
+        centre, spread = _channel("batch_norm", "running_mean", running_mean, full), _channel("batch_norm", "running_var", running_var, full)
+        return cast(_affine("batch_norm", _standardized(run(E.sub, full, centre), spread, eps), weight, bias), x.dtype)
+    axes = (0, *builtins.range(2, x.ndim))
+    count = whole(full, axes)
+    deviation, spread = _moments(full, axes)
+    # The result comes before the writes, which may reach a tensor that is also the weight or bias.
+    result = cast(_affine("batch_norm", _standardized(deviation, spread, eps), weight, bias), x.dtype)
+    if running_mean is not None:
+        batch_mean = reshaped(run(R.reduce_sum, full, axes=axes, keepdims=False), (x.shape[1],)) / count
+        _move(running_mean, batch_mean, momentum)
+    if running_var is not None:
+        unbiased = count / builtins.max(count - 1, 1) if isinstance(count, int) else constant_like(count, full) / constant_like(count - 1, full)
+        _move(running_var, reshaped(spread, (x.shape[1],)) * unbiased, momentum)
+    return result
+
+
+def _move(running: Tensor, batch: Tensor, momentum: float) -> None:
+    batch = run(E.stop_gradient, batch)
+    running._replace(cast(wide(running) * (1 - momentum) + batch * momentum, running.dtype))
+
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """The last axes, of shape `normalized_shape`, normalised, scaled by `weight` and shifted by `bias` of that shape. Ba et al., 2016.
+
+    ValueError where the last axes have another shape.
+
+    >>> import mycel as ms
+    >>> ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """
+    x = floating("layer_norm", input)
+    shape = shape_of("layer_norm", normalized_shape)
+    if not shape or x.shape[x.ndim - len(shape) :] != shape or len(shape) > x.ndim:
+        raise ShapeError(f"layer_norm: the last axes of {x._type} do not have the shape {shape}")
+    full = wide(x)
+    result = _standardized(*_moments(full, tuple(builtins.range(x.ndim - len(shape), x.ndim))), eps)
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is None:
+            continue
+        v = operand("layer_norm", value)
+        if v.shape != shape:
+            raise ShapeError(f"layer_norm: {name} must have the shape {shape}, not {v.shape}")
+        result = run(E.mul if name == "weight" else E.add, result, cast(v, full.dtype))
+    return cast(result, x.dtype)
+
+
+def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
+    """The last axes, of the shape of `gamma`, divided by their root mean square and scaled by it. Zhang and Sennrich, 2019.
+
+    Returns the result and the reciprocal of the root mean square.
+
+    >>> import mycel as ms
+    >>> ms.ops.rms_norm(ms.Tensor([[3.0, 3.0]]), ms.Tensor([1.0, 1.0]), 0.0)[0].tolist()
+    [[1.0, 1.0]]
+    """
+    value, scale = floating("rms_norm", x), operand("rms_norm", gamma)
+    if scale.ndim < 1 or value.shape[value.ndim - scale.ndim :] != scale.shape:
+        raise ShapeError(f"rms_norm: the last axes of {value._type} do not have gamma's shape {scale.shape}")
+    full = wide(value)
+    axes = tuple(builtins.range(value.ndim - scale.ndim, value.ndim))
+    total = run(R.reduce_sum, run(E.mul, full, full), axes=axes, keepdims=True)
+    inverse = run(E.rsqrt, run(E.div, total, constant_like(whole(full, axes), full)) + epsilon)
+    return cast(run(E.mul, run(E.mul, full, inverse), cast(scale, full.dtype)), value.dtype), inverse
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """The channels of (N, C, ...) normalised in `num_groups` groups for each example, scaled and shifted by channel. Wu and He, 2018.
+
+    ValueError where the channels do not divide.
+
+    >>> import mycel as ms
+    >>> ms.ops.group_norm(ms.Tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """
+    x = floating("group_norm", input)
+    if x.ndim < 2 or num_groups < 1 or (isinstance(x.shape[1], int) and x.shape[1] % num_groups):
+        raise ShapeError(f"group_norm: the channels (axis 1) of {x._type} do not divide into {num_groups} groups")
+    full = wide(x)
+    grouped = reshaped(full, (x.shape[0], num_groups, product(x.shape[1:]) // num_groups))
+    result = reshaped(_standardized(*_moments(grouped, (2,)), eps), x.shape)
+    return cast(_affine("group_norm", result, weight, bias), x.dtype)
+
+
+def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Each channel of each example of (N, C, ...) normalised on its own, scaled and shifted by channel. Ulyanov et al., 2016.
+
+    >>> import mycel as ms
+    >>> ms.ops.normalization.instance_norm(ms.Tensor([[[1.0, 3.0]]]), eps=0.0).tolist()
+    [[[-1.0, 1.0]]]
+    """
+    x = floating("instance_norm", input)
+    if x.ndim < 3:
+        raise ShapeError(f"instance_norm: the input must be (N, C, *spatial), not {x._type}")
+    result = _standardized(*_moments(wide(x), tuple(builtins.range(2, x.ndim))), eps)
+    return cast(_affine("instance_norm", result, weight, bias), x.dtype)
+
+
+def lrn(
+    x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, norm_region: str = "ACROSS_CHANNELS"
+) -> Tensor:
+    """Each element over ``(bias + alpha * sum of squares of the channels within depth_radius) ** beta``. Krizhevsky et al., 2012.
+
+    >>> import mycel as ms
+    >>> ms.ops.lrn(ms.ops.ones((1, 1, 1, 1)), bias=3.0).item()
+    0.5
+    """
+    value = floating("lrn", x)
+    if norm_region != "ACROSS_CHANNELS":
+        raise ValueError(f"lrn: norm_region must be 'ACROSS_CHANNELS', not {norm_region!r}")
+    if value.ndim != 4:
+        raise ShapeError(f"lrn: the input must be (N, C, H, W), not {value._type}")
+    from mycel.prims.window import window_sum
+
+    n, c = value.shape[:2]
+    squares = reshaped(run(E.mul, value, value), (n, 1, c, product(value.shape[2:])))
+    total = run(window_sum, squares, window=(2 * depth_radius + 1, 1), strides=(1, 1), padding=((depth_radius, depth_radius), (0, 0)))
+    return value / (reshaped(total, value.shape) * alpha + bias) ** beta  # type: ignore[no-any-return]
+
+
+def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
+    """The elements over the square root of the sum of squares along `axis`, which counts as at least `epsilon`.
+
+    >>> import mycel as ms
+    >>> ms.ops.normalization.l2_normalize(ms.Tensor([[0.0, 2.0]]), 1).tolist()
+    [[0.0, 1.0]]
+    """
+    value = floating("l2_normalize", x)
+    total = run(R.reduce_sum, run(E.mul, value, value), axes=all_axes("l2_normalize", axis, value.ndim), keepdims=True)
+    return run(E.mul, value, run(E.rsqrt, run(E.maximum, total, constant_like(epsilon, total))))
+
+
+def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+    """A tensor, or a sequence of them, scaled so that the norm of all elements together is at most `max_norm`.
+
+    With `error_if_nonfinite` RuntimeError where the norm is not finite, which needs its value.
+
+    >>> import mycel as ms
+    >>> [round(v, 4) for v in ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).tolist()]
+    [0.6, 0.8]
+    """
+    from mycel.ops.reduction import vector_norm
+
+    tensors = [operand("clip_by_norm", v) for v in x] if isinstance(x, (tuple, list)) else [operand("clip_by_norm", x)]
+    if not tensors:
+        raise ValueError("clip_by_norm: takes at least one tensor")
+    norms = [reshaped(vector_norm(v, norm_type), (1,)) for v in tensors]
+    from mycel.ops.array import concat
+
+    total = vector_norm(concat(norms, 0), norm_type)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise RuntimeError(f"clip_by_norm: the norm of order {norm_type} is {total.item()}, which cannot be clipped")
+    scale = max_norm / (total + 1e-6)
+    scale = select(scale < 1.0, scale, 1.0)
+    clipped = [v * cast(scale, v.dtype) for v in tensors]
+    return type(x)(clipped) if isinstance(x, (tuple, list)) else clipped[0]
+
+
+def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Optional[Any] = None) -> tuple[Tensor, ...]:
+    """Tensors scaled by ``clip_norm / max(norm, clip_norm)``, where norm is the 2-norm of all their elements. Pascanu et al., 2013.
+
+    ValueError for `use_norm`, which must be None.
+
+    >>> import mycel as ms
+    >>> ms.ops.clip_by_global_norm((ms.Tensor([3.0]), ms.Tensor([4.0])), 5.0)[1].tolist()
+    [4.0]
+    """
+    if use_norm is not None:
+        raise ValueError("clip_by_global_norm: use_norm is not supported; leave it None")
+    tensors = [operand("clip_by_global_norm", v) for v in x]
+    if not tensors:
+        raise ValueError("clip_by_global_norm: takes at least one tensor")
+    total: Optional[Tensor] = None
+    for v in tensors:
+        full = wide(v)
+        squares = run(R.reduce_sum, run(E.mul, full, full), axes=tuple(builtins.range(v.ndim)), keepdims=False)
+        total = squares if total is None else total + squares
+    assert total is not None
+    norm = run(E.sqrt, total)
+    scale = clip_norm / run(E.maximum, norm, operand("clip_by_global_norm", clip_norm, norm.dtype))
+    return tuple(v * cast(scale, v.dtype) for v in tensors)
