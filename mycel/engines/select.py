@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from mycel.engines import buffers
 from mycel.ir.graph import Graph, input_node
 from mycel.prims.base import Primitive, outputs_of
 
@@ -22,15 +21,8 @@ def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict
 def compile_graph(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Callable[..., Any]:
     """A function from buffers to a buffer (or a tuple of them) that runs a graph.
 
-    `aliases` says which outputs may be written into which inputs' memory.
+    `aliases` says which outputs are written into which inputs' memory.
     """
-    from mycel.engines.reference.evaluate import evaluate
+    from mycel.engines.native.engine import compile_native
 
-    types = graph.input_types
-
-    def run(*values: Any) -> Any:
-        arrays = [buffers.to_array(v, t) for v, t in zip(values, types)]  # type: ignore[arg-type]
-        results = [buffers.from_array(r) for r in evaluate(graph, arrays)]
-        return results[0] if len(results) == 1 else tuple(results)
-
-    return run
+    return compile_native(graph, aliases).entry

@@ -121,12 +121,16 @@ class Loop:
 
 @dataclass(eq=False)
 class Reduce:
-    """Join `value` over the reducing loops: kind sum, prod, max, min, any, all, argmax or argmin (of the index `position`)."""
+    """Join `value` over the reducing loops: kind sum, prod, max, min, any, all, argmax or argmin.
+
+    The last two give the index `position` of the first extreme among the iterations where `valid` holds.
+    """
 
     kind: str
     value: Expr
     result: Expr = None  # type: ignore[assignment]
     position: Optional[Affine] = None
+    valid: Optional[Expr] = None
 
 
 @dataclass(eq=False)
@@ -147,7 +151,6 @@ class Nest:
     reduces: list[Reduce] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
     name: str = "kernel"
-    order: tuple[int, ...] = ()
     scalar: bool = False
 
 

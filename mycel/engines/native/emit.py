@@ -287,36 +287,14 @@ def _math(name: str) -> Rule:
         element = "f64" if kind.endswith("double") or kind.endswith("double>") else "f32"
         lanes = e.lanes if kind.startswith("<") else 1
         e.math.add((name, element, lanes))
-        return e.call(kind, f'"{vector_math.symbol(name, element, lanes)}"' if False else vector_math.symbol(name, element, lanes),
-                      *[f"{kind} {v}" for v in a])  # fmt: skip
+        return e.call(kind, vector_math.symbol(name, element, lanes), *[f"{kind} {v}" for v in a])
 
     return rule
 
 
 def _integer_power(e: Emitter, kind: str, dtype: DType, a: list[str]) -> str:
-    # Square and multiply, one step for each bit that an exponent below the type's width can have.
+    # Square and multiply over every bit of the exponent; negative exponents leave only 1 and -1.
     x, n = a
-    one, zero = _number(e, kind, dtype, 1), _number(e, kind, dtype, 0)
-    result, base, left = one, x, n
-    for _ in range(min(dtype.bits, 32).bit_length() + (1 if dtype.bits > 8 else 0)):
-        odd = e.put(f"icmp ne {kind} {e.put(f'and {kind} {left}, {one}')}, {zero}")
-        result = choose(e, kind, odd, e.put(f"mul {kind} {result}, {base}"), result)
-        base = e.put(f"mul {kind} {base}, {base}")
-        left = e.put(f"lshr {kind} {left}, {one}")
-    # A longer exponent leaves only the bases whose powers repeat: 0, 1, -1, and even ones, which wrap to 0.
-    big = e.put(f"icmp ne {kind} {left}, {zero}")
-    even_power = e.put(f"icmp eq {kind} {e.put(f'and {kind} {n}, {one}')}, {zero}")
-    ones = e.put(f"icmp eq {kind} {x}, {one}")
-    repeat = choose(e, kind, ones, one, zero)
-    if dtype.kind == "i":
-        minus = _number(e, kind, dtype, -1)
-        repeat = choose(e, kind, e.put(f"icmp eq {kind} {x}, {minus}"), choose(e, kind, even_power, one, minus), repeat)
-        negative = e.put(f"icmp slt {kind} {n}, {zero}")
-        return choose(e, kind, negative, repeat, _long_power(e, kind, dtype, result, big, x, n))
-    return _long_power(e, kind, dtype, result, big, x, n)
-
-
-def _long_power(e: Emitter, kind: str, dtype: DType, short: str, big: str, x: str, n: str) -> str:
     one, zero = _number(e, kind, dtype, 1), _number(e, kind, dtype, 0)
     result, base, left = one, x, n
     for _ in range(dtype.bits):
@@ -324,7 +302,13 @@ def _long_power(e: Emitter, kind: str, dtype: DType, short: str, big: str, x: st
         result = choose(e, kind, odd, e.put(f"mul {kind} {result}, {base}"), result)
         base = e.put(f"mul {kind} {base}, {base}")
         left = e.put(f"lshr {kind} {left}, {one}")
-    return result
+    if dtype.kind == "u":
+        return result
+    minus = _number(e, kind, dtype, -1)
+    even = e.put(f"icmp eq {kind} {e.put(f'and {kind} {n}, {one}')}, {zero}")
+    repeat = choose(e, kind, e.put(f"icmp eq {kind} {x}, {minus}"), choose(e, kind, even, one, minus), zero)
+    repeat = choose(e, kind, e.put(f"icmp eq {kind} {x}, {one}"), one, repeat)
+    return choose(e, kind, e.put(f"icmp slt {kind} {n}, {zero}"), repeat, result)
 
 
 def _pow(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:

@@ -1,0 +1,57 @@
+"""Opening the primitives that the native engine has no code for, and inlining calls."""
+
+from __future__ import annotations
+
+
+from mycel.engines.native import emit
+from mycel.engines.native.lower import is_dense
+from mycel.engines.native.rules import FULL_RULES, GROUP_RULES, VIEWS
+from mycel.engines.native.special import SPECIAL
+from mycel.ir.graph import Graph, Node, at, toposort
+from mycel.prims.base import GET_ITEM
+
+__all__ = ["expand", "is_claimed"]
+
+_OTHERS = frozenset({"constant", "iota", "get_item", "cast"})
+
+
+def is_claimed(node: Node) -> bool:
+    """Whether the native engine has code for a node."""
+    name = node.prim.name  # type: ignore[union-attr]
+    if name in ("conv", "conv_grad_input", "conv_grad_weight"):
+        return bool(is_dense(node)) or (name == "conv" and node.params["groups"] == 1 and bool(node.type.size))
+    return name in _OTHERS or name in VIEWS or name in FULL_RULES or name in GROUP_RULES or name in SPECIAL or emit.is_supported(name)
+
+
+def expand(graph: Graph) -> Graph:
+    """The graph with every unclaimed primitive that has a definition in simpler ones replaced by it."""
+    image: dict[Node, Node] = {}
+    outs: dict[Node, tuple[Node, ...]] = {}
+    for node in toposort((*graph.inputs, *graph.outputs)):
+        if node.prim is None:
+            image[node] = node
+            continue
+        inputs = tuple(image[i] if not isinstance(i.type, tuple) or i in image else i for i in node.inputs)
+        if node.prim is GET_ITEM and node.inputs[0] in outs:
+            image[node] = outs[node.inputs[0]][node.params["index"]]
+            continue
+        if not is_claimed(node) and node.prim.expand is not None:
+            opened = _open(node, inputs)
+            if isinstance(node.type, tuple):
+                outs[node] = opened
+                image[node] = node
+            else:
+                image[node] = opened[0]
+            continue
+        same = all(a is b for a, b in zip(inputs, node.inputs))
+        image[node] = node if same else Node(node.prim, inputs, node.params, node.type, node.where)
+    return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)
+
+
+def _open(node: Node, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    with at(node.where):
+        result = node.prim.expand(*inputs, **node.params)  # type: ignore[union-attr,misc]
+    results = result if isinstance(result, tuple) else (result,)
+    return expand(Graph(inputs, results)).outputs
+
+

@@ -1,0 +1,148 @@
+"""Putting a nest's loops in order: which runs in vector lanes, which outside, and which are one.
+
+Loops follow the strides of a reference value, the largest stride outermost. Two neighbours of one kind become one loop when
+every position in the nest moves along them as along one longer loop. The last loop is the vector loop: the one of the smallest stride, unless it is
+reducing and short while a parallel one is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mycel.kernel.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
+
+__all__ = ["arrange"]
+
+SHORT = 8
+
+
+def arrange(nest: Nest, like: Sequence[int]) -> Nest:
+    """The nest with its loops ordered by the strides `like`, merged, and those of one iteration gone."""
+    order = sorted(range(len(nest.loops)), key=lambda k: (-like[k] if like[k] else -(1 << 60), k))
+    order = [k for k in order if nest.loops[k].extent != 1]
+    parallel = [k for k in order if nest.loops[k].kind == "p"]
+    inner = [k for k in order if nest.loops[k].kind != "p"]
+    free = [k for k in inner if nest.loops[k].kind == "r" and not nest.loops[k].unroll]
+    vector = None
+    if free and (not parallel or order.index(free[-1]) > order.index(parallel[-1])):
+        vector = free[-1]
+        if parallel and nest.loops[vector].extent < SHORT <= nest.loops[parallel[-1]].extent:
+            vector = None
+    if vector is None and parallel:
+        vector = parallel[-1]
+    scalar = nest.scalar
+    loops: list[Loop] = []
+    mapping: dict[int, int] = {}
+    positions = list(_positions(nest))
+
+    def place(sequence: list[int]) -> None:
+        last = None
+        for k in sequence:
+            loop = nest.loops[k]
+            if last is not None and not loop.unroll and not nest.loops[last].unroll and _as_one(positions, last, k, loop.extent):
+                merged = loops[mapping[last]]
+                loops[mapping[last]] = Loop(merged.extent * loop.extent, merged.kind)
+                mapping[k] = mapping[last]
+                dropped.add(last)
+            else:
+                mapping[k] = len(loops)
+                loops.append(Loop(loop.extent, loop.kind, loop.unroll))
+            last = k
+
+    dropped: set[int] = set()
+    if vector is not None and nest.loops[vector].kind == "p":
+        place([k for k in inner])
+        count = len(loops)
+        place(parallel)
+        ordered = list(range(count, len(loops) - 1)) + list(range(count)) + [len(loops) - 1]
+    else:
+        place(parallel)
+        place([k for k in inner if k != vector] + ([vector] if vector is not None else []))
+        ordered = list(range(len(loops)))
+        if vector is None and loops:
+            scalar = True
+    if not loops:
+        loops, ordered = [Loop(1, "p")], [0]
+    renumber = {old: new for new, old in enumerate(ordered)}
+    final = {k: renumber[m] for k, m in mapping.items() if k not in dropped}
+
+    def move(place: Affine) -> Affine:
+        return Affine(tuple(sorted((final[k], c) for k, c in place.terms if k in final)), place.const)
+
+    made = rewritten(nest, move)
+    made.loops = [loops[k] for k in ordered]
+    made.scalar = scalar
+    return made
+
+
+def _as_one(positions: Sequence[Affine], outer: int, inner: int, extent: int) -> bool:
+    return all(p.coefficient(outer) == p.coefficient(inner) * extent for p in positions)
+
+
+def _positions(nest: Nest) -> Iterator[Affine]:
+    seen: set[int] = set()
+    stack = [r.value for r in nest.reduces] + [s.value for s in nest.stores]
+    for r in nest.reduces:
+        if r.position is not None:
+            yield r.position
+        if r.valid is not None:
+            stack.append(r.valid)
+    for s in nest.stores:
+        yield s.target.offset
+        yield from (g for g, _ in s.target.guards)
+        stack.extend(x for x, _, _ in s.target.dynamic)
+    while stack:
+        x = stack.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        stack.extend(x.args)
+        if x.kind == "load":
+            yield x.data[0].offset
+            yield from (g for g, _ in x.data[0].guards)
+        elif x.kind == "index":
+            yield x.data
+        elif x.kind == "guard":
+            yield from (g for g, _ in x.data)
+
+
+def rewritten(nest: Nest, move: Callable[[Affine], Affine]) -> Nest:
+    """A copy of a nest with every position exchanged."""
+    builder = Builder()
+    image: dict[int, Expr] = {}
+    reduces: dict[int, Reduce] = {}
+
+    def access(a: Access) -> Access:
+        return Access(
+            a.buffer, move(a.offset), tuple((move(g), n) for g, n in a.guards), tuple((walk(x), s, n) for x, s, n in a.dynamic)
+        )
+
+    def reduce(r: Reduce) -> Reduce:
+        if id(r) not in reduces:
+            position = None if r.position is None else move(r.position)
+            made = builder.reduce(r.kind, walk(r.value), r.result.dtype, position)
+            made.valid = None if r.valid is None else walk(r.valid)
+            reduces[id(r)] = made
+        return reduces[id(r)]
+
+    def walk(x: Expr) -> Expr:
+        found = image.get(id(x))
+        if found is not None:
+            return found
+        if x.kind == "load":
+            made = builder.load(access(x.data[0]), x.data[1])
+        elif x.kind == "index":
+            made = builder.index(move(x.data), x.dtype)
+        elif x.kind == "guard":
+            made = builder.guard(((move(g), n) for g, n in x.data), x.dtype)
+        elif x.kind == "reduced":
+            made = reduce(x.data).result
+        elif x.kind == "const":
+            made = builder.const(x.data[0], x.dtype)
+        else:
+            made = builder.op(x.data, x.dtype, *[walk(a) for a in x.args])
+        image[id(x)] = made
+        return made
+
+    stores = [Store(access(s.target), walk(s.value), s.full, s.mode) for s in nest.stores]
+    return Nest(nest.loops, [reduce(r) for r in nest.reduces], stores, nest.name, nest.scalar)

@@ -1,0 +1,577 @@
+"""From a graph to steps: which nodes become kernels together, which calls go to the dense library, where values lie.
+
+1. Nodes that have no code here are opened through `expand`; what cannot be opened runs in the reference engine as a host step.
+2. Views (transpose, slice, broadcast, ...) cost nothing: a value is a `View`, strides over a buffer.
+3. Fusion. A group is one nest over a domain of positions, some axes of which reduce. Its members are "full" (a value for each
+   position) or "row" (one for each position of the other axes); a node joins the group of a producer when it can be computed at the very
+   position where the producer's value is, and when joining makes no cycle among groups. Only values that something outside needs are stored.
+4. Groups and calls are ordered; each buffer lives from its first to its last step, which is what the arena is planned by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.engines.native import dense, emit
+from mycel.engines.native.rules import FULL_RULES, GROUP_RULES, Domain, has_full_rule, is_view, through_view, view_position
+from mycel.engines.native.special import SPECIAL
+from mycel.engines.native.values import View, contiguous_strides, row_major
+from mycel.ir.graph import Graph, Node
+from mycel.ir.types import TensorType
+from mycel.kernel.nest import ZERO, Affine, Buffer, Builder, Expr, Loop, Nest, Reduce, Store, affine
+from mycel.prims.base import GET_ITEM
+
+__all__ = ["Lowered", "Step", "lower"]
+
+
+@dataclass
+class Step:
+    """One thing to run: kind is kernel, dense, host, copy, fill, cond or while."""
+
+    kind: str
+    reads: list[Buffer]
+    writes: list[Buffer]
+    data: Any
+    node: Optional[Node] = None
+
+
+@dataclass
+class Lowered:
+    """The steps of a graph and where its inputs and outputs lie."""
+
+    steps: list[Step]
+    inputs: list[Buffer]
+    outputs: list[View]
+    constants: dict[int, tuple[Buffer, np.ndarray[Any, Any]]] = field(default_factory=dict)
+    fallbacks: list[tuple[Node, str]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Unit:
+    """A group of fused nodes, or a single node that is run on its own."""
+
+    number: int
+    domain: Optional[Domain] = None
+    members: dict[Node, tuple[Affine, ...]] = field(default_factory=dict)
+    node: Optional[Node] = None
+    before: int = 0
+    key: Any = None
+
+
+def lower(graph: Graph) -> Lowered:
+    """The steps that compute a graph whose types are all static."""
+    return _Lowering(graph).run()
+
+
+def is_dense(node: Node) -> bool:
+    """Whether a node goes to the dense library."""
+    name = node.prim.name  # type: ignore[union-attr]
+    if name not in ("matmul", "conv", "conv_grad_input", "conv_grad_weight") or not dense.available():
+        return False
+    return node.type.dtype in (D.float32, D.bfloat16, D.float16) and all(i.type.size for i in node.inputs) and node.type.size
+
+
+class _Lowering:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.views: dict[Node, View] = {}
+        self.units: list[Unit] = []
+        self.unit_of: dict[Node, Unit] = {}
+        self.stored: set[Node] = set()
+        self.result = Lowered([], [], [])
+        self.siblings: dict[Any, Unit] = {}
+
+    # Fusion.
+
+    def run(self) -> Lowered:
+        graph = self.graph
+        for node in graph.inputs:
+            buffer = Buffer(node.type.dtype, int(node.type.size), "input") if isinstance(node.type, TensorType) else Buffer(D.bool_, 1, "token")
+            self.result.inputs.append(buffer)
+            if isinstance(node.type, TensorType):
+                self.views[node] = row_major(buffer, node.type.shape)
+        for node in graph.nodes:
+            self.place(node)
+        for out in graph.outputs:
+            self.need(out)
+        for unit in self.ordered():
+            self.emit(unit)
+        for out in graph.outputs:
+            self.result.outputs.append(self.contiguous(self.view(out)))
+        return self.result
+
+    def root(self, node: Node) -> Node:
+        """The node whose value `node` is a view of."""
+        while is_view(node):
+            node = node.inputs[0]
+        return node
+
+    def need(self, node: Node) -> None:
+        """Ask for the value of a node in memory."""
+        self.stored.add(self.root(node))
+
+    def place(self, node: Node) -> None:
+        """Put a node into a group or a unit of its own."""
+        name = node.prim.name  # type: ignore[union-attr]
+        if is_view(node) or name in ("constant", "iota") or node.prim is GET_ITEM:
+            return
+        if node.type.size == 0 if isinstance(node.type, TensorType) else False:
+            return
+        empty = any(isinstance(i.type, TensorType) and i.type.size == 0 for i in node.inputs)
+        if not empty and not is_dense(node) and (has_full_rule(node) or name in GROUP_RULES or emit.is_supported(name) or name == "cast"):
+            self.join(node)
+            return
+        unit = Unit(len(self.units), node=node)
+        self.units.append(unit)
+        self.unit_of[node] = unit
+        for i in node.inputs:
+            self.need(i)
+            self.depend(unit, self.root(i))
+
+    def depend(self, unit: Unit, root: Node) -> None:
+        other = self.unit_of.get(root.inputs[0] if root.prim is GET_ITEM else root)
+        if other is not None and other is not unit:
+            unit.before |= other.before | (1 << other.number)
+            for u in self.units:
+                if u.before >> unit.number & 1:
+                    u.before |= unit.before
+
+    def join(self, node: Node) -> None:
+        name = node.prim.name  # type: ignore[union-attr]
+        rule = GROUP_RULES.get(name)
+        if rule is not None:
+            domain = rule(node)
+            key = (domain.shape, domain.axes, self.root(node.inputs[0]), domain.kind)
+            candidates = [self.siblings.get(key)] if key in self.siblings else []
+            if domain.kind == "reduce":
+                candidates += self.producer_units(node)
+            for unit in candidates:
+                if unit is not None and self.try_reduce(unit, node, domain):
+                    self.siblings[key] = unit
+                    return
+            unit = self.new_group(domain)
+            self.siblings[key] = unit
+            self.add(unit, node, domain.row_position())
+            return
+        for unit in self.producer_units(node):
+            position = unit.domain.position_of(node.type.shape) if unit.domain is not None else None
+            for p in position or ():
+                if self.fits(unit, node, p):
+                    self.add(unit, node, p)
+                    return
+        domain = Domain(tuple(node.type.shape), None, "map")
+        unit = self.new_group(domain)
+        self.add(unit, node, domain.full_position())
+
+    def producer_units(self, node: Node) -> list[Unit]:
+        """The groups of the node's inputs, latest first."""
+        found = {u.number: u for i in node.inputs if (u := self.unit_of.get(self.root(i))) is not None and u.domain is not None}
+        return [found[k] for k in sorted(found, reverse=True)]
+
+    def new_group(self, domain: Domain) -> Unit:
+        unit = Unit(len(self.units), domain=domain)
+        self.units.append(unit)
+        return unit
+
+    def try_reduce(self, unit: Unit, node: Node, domain: Domain) -> bool:
+        mine = unit.domain
+        if mine is None or mine.shape != domain.shape or mine.axes not in (None, domain.axes):
+            return False
+        if mine.kind == "window" and domain.kind != "window":
+            return False
+        if any(not self.acyclic(unit, i) for i in node.inputs):
+            return False
+        if domain.kind == "reduce" and not self.inputs_meet(unit, node, [domain.full_position()] * len(node.inputs)):
+            return False
+        mine.axes = domain.axes
+        self.add(unit, node, domain.row_position())
+        return True
+
+    def fits(self, unit: Unit, node: Node, position: tuple[Affine, ...]) -> bool:
+        """Whether a node can be computed in a group at this position."""
+        if any(not self.acyclic(unit, i) for i in node.inputs):
+            return False
+        name = node.prim.name  # type: ignore[union-attr]
+        if name in FULL_RULES:
+            return all(self.unit_of.get(self.root(i)) is not unit for i in node.inputs)
+        return self.inputs_meet(unit, node, [broadcast_position(i, position) for i in node.inputs])
+
+    def inputs_meet(self, unit: Unit, node: Node, positions: Sequence[tuple[Affine, ...]]) -> bool:
+        """Whether every input in the group is wanted just where the group has it."""
+        for i, p in zip(node.inputs, positions):
+            root = self.root(i)
+            if self.unit_of.get(root) is unit:
+                at = resolve(i, p)
+                if at is None or not same_place(root, at, unit.members[root]):
+                    return False
+        return True
+
+    def acyclic(self, unit: Unit, node: Node) -> bool:
+        root = self.root(node)
+        other = self.unit_of.get(root.inputs[0] if root.prim is GET_ITEM else root)
+        return other is None or other is unit or not other.before >> unit.number & 1
+
+    def add(self, unit: Unit, node: Node, position: tuple[Affine, ...]) -> None:
+        unit.members[node] = position
+        self.unit_of[node] = unit
+        for i in node.inputs:
+            root = self.root(i)
+            if self.unit_of.get(root) is not unit:
+                self.stored.add(root)
+                self.depend(unit, root)
+
+    def ordered(self) -> list[Unit]:
+        """Units such that each comes after what it needs."""
+        order: list[Unit] = []
+        done = 0
+        pending = list(self.units)
+        while pending:
+            rest = []
+            for unit in pending:
+                if unit.before & ~done == 0:
+                    order.append(unit)
+                    done |= 1 << unit.number
+                else:
+                    rest.append(unit)
+            if len(rest) == len(pending):
+                raise AssertionError("groups depend on each other in a cycle")
+            pending = rest
+        return order
+
+    # Values in memory.
+
+    def view(self, node: Node) -> View:
+        """Where a node's value lies; it must have been computed."""
+        found = self.views.get(node)
+        if found is not None:
+            return found
+        name = node.prim.name  # type: ignore[union-attr]
+        if name == "constant":
+            array = np.array(node.value, order="C")
+            buffer = Buffer(node.type.dtype, array.size, "constant")
+            self.result.constants[id(buffer)] = (buffer, array)
+            made = row_major(buffer, node.type.shape)
+        elif name == "iota" or (isinstance(node.type, TensorType) and node.type.size == 0):
+            made = self.computed(node)
+        elif name == "reshape":
+            made = self.reshaped(self.view(node.inputs[0]), node.type.shape)
+        elif is_view(node):
+            made = through_view(node, self.view(node.inputs[0]))
+        else:
+            raise AssertionError(f"{node} has no place in memory")
+        self.views[node] = made
+        return made
+
+    def reshaped(self, view: View, shape: tuple[int, ...]) -> View:
+        strides = regroup(view, shape)
+        if strides is None:
+            view = self.contiguous(view)
+            strides = contiguous_strides(shape)
+        return View(view.buffer, shape, strides, view.offset)
+
+    def contiguous(self, view: View) -> View:
+        """The value in row-major order, copied if it lies otherwise."""
+        if view.is_row_major():
+            return view
+        return self.copy(view)
+
+    def copy(self, view: View) -> View:
+        target = row_major(Buffer(view.buffer.dtype, math.prod(view.shape), "copy"), view.shape)
+        b = Builder()
+        position = tuple(affine(k) for k in range(len(view.shape)))
+        value = b.load(view.access(position))
+        nest = Nest([Loop(d, "p") for d in view.shape], [], [Store(target.access(position), value, True)], "copy")
+        self.kernel(nest, target.strides)
+        return target
+
+    def computed(self, node: Node) -> View:
+        """An index sequence, or a tensor of nothing, in memory."""
+        target = row_major(Buffer(node.type.dtype, max(int(node.type.size), 1), "iota"), node.type.shape)
+        if node.type.size:
+            b = Builder()
+            position = tuple(affine(k) for k in range(len(node.type.shape)))
+            value = b.index(position[node.params["axis"]], node.type.dtype)
+            nest = Nest([Loop(d, "p") for d in node.type.shape], [], [Store(target.access(position), value, True)], "iota")
+            self.kernel(nest, target.strides)
+        return target
+
+    # Steps.
+
+    def emit(self, unit: Unit) -> None:
+        if unit.domain is not None:
+            self.emit_group(unit)
+            return
+        node = unit.node
+        assert node is not None
+        name = node.prim.name  # type: ignore[union-attr]
+        if is_dense(node):
+            from mycel.engines.native.dense_steps import dense_step
+
+            dense_step(self, node)
+        elif name in SPECIAL:
+            SPECIAL[name](self, node)
+        else:
+            self.host(node, "no native code")
+
+    def host(self, node: Node, why: str) -> None:
+        """Run a node in the reference engine."""
+        self.result.fallbacks.append((node, why))
+        reads = [self.contiguous(self.view(i)) for i in node.inputs]
+        types = node.type if isinstance(node.type, tuple) else (node.type,)
+        writes = [row_major(Buffer(t.dtype, max(int(t.size), 1), "host"), t.shape) for t in types]
+        self.step("host", [v.buffer for v in reads], [v.buffer for v in writes], (node, reads, writes), node)
+        self.bind(node, writes)
+
+    def bind(self, node: Node, values: Sequence[View]) -> None:
+        """Say where a node's outputs lie."""
+        if not isinstance(node.type, tuple):
+            self.views[node] = values[0]
+            return
+        for user in self.graph.nodes:
+            if user.prim is GET_ITEM and user.inputs[0] is node:
+                self.views[user] = values[user.params["index"]]
+
+    def step(self, kind: str, reads: Sequence[Buffer], writes: Sequence[Buffer], data: Any, node: Optional[Node] = None) -> None:
+        self.result.steps.append(Step(kind, list(reads), list(writes), data, node))
+
+    def kernel(self, nest: Nest, like: Sequence[int], node: Optional[Node] = None) -> None:
+        """Order and merge a nest's loops and add it as a step."""
+        from mycel.engines.native.loops import arrange
+
+        arranged = arrange(nest, like)
+        reads, writes = buffers_of(arranged)
+        self.step("kernel", reads, writes, arranged, node)
+
+    def emit_group(self, unit: Unit) -> None:
+        domain = unit.domain
+        assert domain is not None
+        group = _Group(self, unit, domain)
+        stores = []
+        strides_like = group.reference_strides()
+        targets: dict[Node, View] = {}
+        for node, position in unit.members.items():
+            if node not in self.stored:
+                continue
+            full = group.is_full(node)
+            target = self.new_value(node, position, strides_like)
+            targets[node] = target
+            value = group.member(node)
+            stores.append(Store(target.access(position), value, full or not domain.axes))
+        if not stores:
+            return
+        loops = domain.loops()
+        nest = Nest(loops, [r for r in group.reduces.values()], stores, next(iter(unit.members)).prim.name)  # type: ignore[union-attr]
+        nest.reduces = reachable_reduces(nest)
+        self.kernel(nest, strides_like, next(reversed(unit.members)))
+        self.views.update(targets)
+
+    def new_value(self, node: Node, position: tuple[Affine, ...], like: Sequence[int]) -> View:
+        """A buffer for a node, its axes ordered in memory as the loops they run along."""
+        shape = node.type.shape
+        buffer = Buffer(node.type.dtype, int(node.type.size), node.prim.name)  # type: ignore[union-attr]
+        if len(shape) < 2 or not like:
+            return row_major(buffer, shape)
+        weight = []
+        for axis, p in enumerate(position):
+            loop = p.terms[0][0] if p.terms else None
+            weight.append((-(like[loop] if loop is not None and like[loop] else 0), axis))
+        if any(like[p.terms[0][0]] == 0 for p in position if p.terms):
+            return row_major(buffer, shape)
+        axes = [axis for _, axis in sorted(weight)]
+        strides = [0] * len(shape)
+        step = 1
+        for axis in reversed(axes):
+            strides[axis] = step
+            step *= shape[axis]
+        return View(buffer, tuple(shape), tuple(strides), 0)
+
+
+class _Group:
+    """The expressions of one fused group."""
+
+    def __init__(self, lowering: _Lowering, unit: Unit, domain: Domain) -> None:
+        self.lowering, self.unit, self.domain = lowering, unit, domain
+        self.builder = Builder()
+        self.values: dict[Node, Expr] = {}
+        self.memo: dict[tuple[Node, tuple[Affine, ...]], Expr] = {}
+        self.reduces: dict[Node, Reduce] = {}
+
+    def is_full(self, node: Node) -> bool:
+        """Whether a member has a value at every position, the reducing axes included."""
+        axes = self.domain.axes or ()
+        sized = {a for a in axes if self.domain.shape[a] != 1}
+        used = {k for p in self.unit.members[node] for k, _ in p.terms}
+        return bool(sized) and sized <= used and node not in self.reduces
+
+    def reference_strides(self) -> tuple[int, ...]:
+        """The strides, by loop, of the largest value that the group reads: what loop order and layouts follow."""
+        best: Optional[tuple[int, ...]] = None
+        score = (-1, -1)
+        rank = len(self.domain.shape)
+        for node in self.unit.members:
+            positions = self.input_positions(node)
+            for i, p in zip(node.inputs, positions):
+                if p is None or self.lowering.root(i) in self.unit.members or self.lowering.root(i).prim and self.lowering.root(i).prim.name in ("constant", "iota"):  # type: ignore[union-attr]
+                    continue
+                view = self.lowering.view(i)
+                offset = view.access(p).offset
+                strides = tuple(abs(offset.coefficient(k)) for k in range(rank))
+                covered = math.prod(d for d, s in zip(self.domain.shape, strides) if s)
+                candidate = (covered, 0 if view.is_row_major() else 1)
+                if candidate > score:
+                    best, score = strides, candidate
+        if best is None or any(s == 0 and d > 1 and (not self.domain.axes or k not in self.domain.axes) for k, (s, d) in enumerate(zip(best, self.domain.shape))):
+            return contiguous_strides(self.domain.shape)
+        return best
+
+    def input_positions(self, node: Node) -> list[Optional[tuple[Affine, ...]]]:
+        name = node.prim.name  # type: ignore[union-attr]
+        if name in GROUP_RULES:
+            return self.domain.input_positions(node)
+        if name in FULL_RULES:
+            return [None] * len(node.inputs)
+        return [broadcast_position(i, self.unit.members[node]) for i in node.inputs]
+
+    def member(self, node: Node) -> Expr:
+        """The expression of a member at its own position."""
+        found = self.values.get(node)
+        if found is None:
+            found = self.values[node] = self.compute(node, self.unit.members[node])
+        return found
+
+    def at(self, node: Node, position: tuple[Affine, ...]) -> Expr:
+        """The value of any node at a position."""
+        while is_view(node) and node not in self.lowering.views:
+            moved = resolve_once(node, position)
+            if moved is None:
+                break
+            node, position = node.inputs[0], moved
+        if node in self.unit.members:
+            return self.member(node)
+        name = node.prim.name if node.prim is not None else ""
+        if name == "constant" and node.value.size == 1:
+            return self.builder.const(node.value.reshape(()).item() if node.dtype.name not in ("bfloat16", "float16") else float(node.value.reshape(())), node.dtype)
+        if name == "iota":
+            return self.builder.index(position[node.params["axis"]], node.dtype)
+        return self.builder.load(self.lowering.view(node).access(position))
+
+    def compute(self, node: Node, position: tuple[Affine, ...]) -> Expr:
+        name = node.prim.name  # type: ignore[union-attr]
+        if name in GROUP_RULES:
+            reduce = self.domain.reduce(self, node)
+            self.reduces[node] = reduce
+            if reduce.result.dtype is not node.dtype:
+                return self.builder.op("cast", node.dtype, reduce.result)
+            return reduce.result
+        if name in FULL_RULES:
+            return FULL_RULES[name](self, node, position)
+        args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
+        return self.builder.op(name, node.dtype, *args)
+
+
+def broadcast_position(node: Node, position: tuple[Affine, ...]) -> tuple[Affine, ...]:
+    """Where an operand is read when the result is at `position`."""
+    shape = node.type.shape
+    behind = position[len(position) - len(shape) :]
+    return tuple(ZERO if d == 1 else p for d, p in zip(shape, behind))
+
+
+def resolve_once(node: Node, position: tuple[Affine, ...]) -> Optional[tuple[Affine, ...]]:
+    """Where the input of a view is read; None where the view has to lie in memory."""
+    return view_position(node, position)
+
+
+def resolve(node: Node, position: tuple[Affine, ...]) -> Optional[tuple[Affine, ...]]:
+    """Where the root of a chain of views is read."""
+    at: Optional[tuple[Affine, ...]] = position
+    while is_view(node):
+        at = resolve_once(node, at)  # type: ignore[arg-type]
+        if at is None:
+            return None
+        node = node.inputs[0]
+    return at
+
+
+def same_place(node: Node, a: tuple[Affine, ...], b: tuple[Affine, ...]) -> bool:
+    return all(p == q or d == 1 for p, q, d in zip(a, b, node.type.shape))
+
+
+def regroup(view: View, shape: tuple[int, ...]) -> Optional[tuple[int, ...]]:
+    """Strides for the same memory under another shape; None where there are none."""
+    old = [(d, s) for d, s in zip(view.shape, view.strides) if d != 1]
+    result: list[int] = []
+    # Walk both shapes from the back, splitting or joining runs that are contiguous.
+    runs: list[list[int]] = []
+    for d, s in reversed(old):
+        if runs and s == runs[-1][0] * runs[-1][1]:
+            runs[-1][0] *= d
+        else:
+            runs.append([d, s])
+    position = 0
+    remaining, step = (runs[0] if runs else (1, 1))
+    for d in reversed(shape):
+        if d == 1:
+            result.append(step)
+            continue
+        while remaining == 1:
+            position += 1
+            if position >= len(runs):
+                return None
+            remaining, step = runs[position]
+        if remaining % d:
+            return None
+        result.append(step)
+        remaining //= d
+        step *= d
+    return tuple(reversed(result))
+
+
+def buffers_of(nest: Nest) -> tuple[list[Buffer], list[Buffer]]:
+    """What a nest reads and what it writes."""
+    reads: dict[int, Buffer] = {}
+    seen: set[int] = set()
+
+    def visit(x: Expr) -> None:
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+        if x.kind == "load":
+            reads[id(x.data[0].buffer)] = x.data[0].buffer
+        for a in x.args:
+            visit(a)
+
+    for r in nest.reduces:
+        visit(r.value)
+    for s in nest.stores:
+        visit(s.value)
+        for x, _, _ in s.target.dynamic:
+            visit(x)
+        if s.mode == "add":
+            reads[id(s.target.buffer)] = s.target.buffer
+    return list(reads.values()), list({id(s.target.buffer): s.target.buffer for s in nest.stores}.values())
+
+
+def reachable_reduces(nest: Nest) -> list[Reduce]:
+    """The reductions that the stores use, each after those that it uses."""
+    order: list[Reduce] = []
+    seen: set[int] = set()
+
+    def visit(x: Expr) -> None:
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+        for a in x.args:
+            visit(a)
+        if x.kind == "reduced":
+            order.append(x.data)
+
+    for s in nest.stores:
+        visit(s.value)
+    return order
+

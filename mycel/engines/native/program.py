@@ -1,0 +1,277 @@
+"""Programs: a lowered graph as a table that the native runtime runs.
+
+Every step's arguments are words in one block of memory. Words that hold addresses of inputs, outputs or the arena are filled in at each run
+(`relocations`); the rest is fixed. A program keeps all that its words point to alive: kernels, dense plans, constants, callbacks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.engines.native import dense, jit, memory
+from mycel.engines.native.codegen import NAME, Kernel, generate
+from mycel.engines.native.lower import Lowered, Step, lower
+from mycel.engines.native.runtime import runtime
+from mycel.engines.native.values import View, row_major
+from mycel.ir.graph import Graph
+from mycel.ir.types import TensorType, tensor_type
+from mycel.kernel.nest import Buffer, Nest
+
+__all__ = ["Program", "build"]
+
+_kernels: dict[str, int] = {}
+_lock = threading.Lock()
+HEAVY_BYTES = 1 << 18
+HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
+    """The program of an optimized graph of static types."""
+    return Program(graph, lower(graph), dict(aliases or {}))
+
+
+def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
+    """The entry points of kernels, compiled together where they are new."""
+    with _lock:
+        missing = list(dict.fromkeys(k.text for k in kernels if k.text not in _kernels))
+        if missing:
+            host = jit.machine()
+            for text, code in zip(missing, jit.compile_objects(missing)):
+                _kernels[text] = host.link(code, [NAME], {})[0]
+        return [_kernels[k.text] for k in kernels]
+
+
+class Program:
+    """A compiled graph; `entry(*buffers)` runs it."""
+
+    def __init__(self, graph: Graph, lowered: Lowered, aliases: dict[int, int]) -> None:
+        self.graph, self.lowered = graph, lowered
+        self.errors: list[BaseException] = []
+        self._alive: list[Any] = []
+        self.outputs = graph.output_types
+        steps = lowered.steps
+        self.final_places(steps, aliases)
+        self.place_arena(steps)
+        kernels = [generate(s.data) for s in steps if s.kind == "kernel"]
+        addresses = iter(zip(kernels, kernel_addresses(kernels)))
+        self.words: list[int] = []
+        self.relocations: list[tuple[int, int, int]] = []
+        table: list[tuple[int, int, int, int]] = []
+        for step in steps:
+            for start, function, extent, grain in self.encode(step, addresses):
+                table.append((function, start, extent, grain))
+        self.finish(table, aliases)
+        self.kernels = kernels
+
+    # Places.
+
+    def final_places(self, steps: list[Step], aliases: dict[int, int]) -> None:
+        """Give outputs their memory: the buffer that they are computed in where that is theirs alone, else a copy at the end."""
+        inputs = self.lowered.inputs
+        for i, buffer in enumerate(inputs):
+            buffer.place = ("input", i)
+        for buffer, _ in self.lowered.constants.values():
+            buffer.place = ("constant", 0)
+        plain: list[Step] = []
+        last: list[Step] = []
+        for j, view in enumerate(self.lowered.outputs):
+            buffer = view.buffer
+            direct = buffer.place is None and view.offset == 0 and buffer.size == max(int(np.prod(view.shape)), 1)
+            if direct and j in aliases and not self.may_write(steps, buffer, inputs[aliases[j]]):
+                direct = False
+            if direct:
+                buffer.place = ("output", j)
+                continue
+            target = Buffer(buffer.dtype, buffer.size, "output")
+            target.place = ("output", j)
+            step = Step("copy", [buffer], [target], (row_major(target, view.shape), view))
+            (last if j in aliases else plain).append(step)
+        steps.extend(plain + last)
+
+    def may_write(self, steps: list[Step], output: Buffer, source: Buffer) -> bool:
+        """Whether an output may be written over an input: no step reads the input after, and none but element by element at once."""
+        writers = [k for k, s in enumerate(steps) if any(b is output for b in s.writes)]
+        if not writers:
+            return False
+        for k, s in enumerate(steps):
+            if any(b is source for b in s.reads) and (k > writers[0] or (k == writers[0] and not _elementwise(s, output, source))):
+                return False
+        return all(view.buffer is not source for view in self.lowered.outputs)
+
+    def place_arena(self, steps: list[Step]) -> None:
+        """Lay out the buffers that live only inside a run."""
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        known: dict[int, Buffer] = {}
+        for k, step in enumerate(steps):
+            for buffer in (*step.reads, *step.writes):
+                if buffer.place is None:
+                    known[id(buffer)] = buffer
+                    first.setdefault(id(buffer), k)
+                    last[id(buffer)] = k
+        offsets, self.arena_bytes = memory.plan([(known[i], first[i], last[i]) for i in known])
+        for i, buffer in known.items():
+            buffer.place = ("arena", offsets[i])
+
+    # Words.
+
+    def pointer(self, buffer: Buffer, offset: int = 0) -> None:
+        """Append a word that will hold an address inside a buffer."""
+        kind, where = buffer.place
+        inputs = len(self.lowered.inputs)
+        if kind == "constant":
+            _, array = self.lowered.constants[id(buffer)]
+            self._alive.append(array)
+            self.words.append(array.__array_interface__["data"][0] + offset)
+            return
+        base = {"input": where, "output": inputs + where, "arena": inputs + len(self.outputs)}[kind]
+        self.relocations.append((len(self.words), base, offset + (where if kind == "arena" else 0)))
+        self.words.append(0)
+
+    def encode(self, step: Step, kernels: Any) -> list[tuple[int, int, int, int]]:
+        """Append a step's words; for each native step, where they start, its function, extent and grain."""
+        start = len(self.words)
+        if step.kind == "kernel":
+            kernel, address = next(kernels)
+            for kind, value in kernel.words:
+                if kind == "pointer":
+                    self.pointer(value)
+                else:
+                    self.words.append(value)
+            return [(start, address, kernel.extent, kernel.grain)]
+        if step.kind == "copy":
+            target, source = step.data
+            size = source.buffer.dtype.itemsize
+            self.pointer(target.buffer)
+            self.pointer(source.buffer, source.offset * size)
+            self.words.append(int(np.prod(source.shape)) * size)
+            return [(start, runtime().address["mycel_copy"], 1, 0)]
+        if step.kind == "dense":
+            return self.encode_dense(step)
+        return [(start, self.encode_host(step), 1, 0)]
+
+    def encode_dense(self, step: Step) -> list[tuple[int, int, int, int]]:
+        plan, views = step.data
+        self._alive.append(plan)
+        symbols = dense.symbols()
+        encoded = []
+        for call in plan.calls:
+            encoded.append((len(self.words), runtime().address["mycel_dense"], 1, 0))
+            self.words += [
+                symbols["dnnl_primitive_execute"], symbols["dnnl_memory_set_data_handle"], call.primitive, dense.stream(),
+                len(call.memories), call.exec_args,
+            ]  # fmt: skip
+            for handle, name in zip(call.memories, call.buffers):
+                view: View = views[name]
+                self.words.append(handle)
+                self.pointer(view.buffer, view.offset * view.buffer.dtype.itemsize)
+        return encoded
+
+    def encode_host(self, step: Step) -> int:
+        node, reads, writes = step.data
+        for view in (*reads, *writes):
+            self.pointer(view.buffer, view.offset * view.buffer.dtype.itemsize)
+        types = [tensor_type(tuple(v.shape), v.buffer.dtype) for v in (*reads, *writes)]
+
+        def call(words: int, begin: int, end: int) -> None:
+            try:
+                self.run_host(node, words, types, len(reads))
+            except BaseException as error:  # noqa: BLE001 - it crosses native code and is raised by the entry
+                self.errors.append(error)
+
+        callback = HOST(call)
+        self._alive.append(callback)
+        return ctypes.cast(callback, ctypes.c_void_p).value or 0
+
+    def run_host(self, node: Any, words: int, types: Sequence[TensorType], count: int) -> None:
+        """Run one node in the reference engine over memory."""
+        from mycel.engines.reference.evaluate import apply
+
+        if self.errors:
+            return
+        addresses = (ctypes.c_int64 * len(types)).from_address(words)
+        arrays = [_array_at(a, t) for a, t in zip(addresses, types)]
+        results = apply(node.prim, arrays[:count], dict(node.params))
+        for target, value in zip(arrays[count:], results if isinstance(results, tuple) else (results,)):
+            if target.size:
+                target[...] = value
+
+    # The table.
+
+    def finish(self, table: list[tuple[int, int, int, int]], aliases: dict[int, int]) -> None:
+        words = (ctypes.c_int64 * max(len(self.words), 1))(*self.words)
+        base = ctypes.addressof(words)
+        steps = (ctypes.c_int64 * max(4 * len(table), 1))()
+        for k, (function, start, extent, grain) in enumerate(table):
+            steps[4 * k : 4 * k + 4] = [_signed(function), base + 8 * start, extent, grain]
+        relocations = (ctypes.c_int64 * max(3 * len(self.relocations), 1))()
+        for k, (word, number, offset) in enumerate(self.relocations):
+            relocations[3 * k : 3 * k + 3] = [base + 8 * word, number, offset]
+        count = len(self.outputs)
+        sizes = (ctypes.c_int64 * max(count, 1))(*[max(int(t.nbytes), 1) for t in self.outputs])  # type: ignore[union-attr]
+        alias = (ctypes.c_int64 * max(count, 1))(*[aliases.get(j, -1) for j in range(count)])
+        mutex = (ctypes.c_int64 * 16)()
+        moved = sum(s.writes[0].size * s.writes[0].dtype.itemsize for s in self.lowered.steps)
+        heavy = moved > HEAVY_BYTES or any(s.kind == "host" for s in self.lowered.steps)
+        program = (ctypes.c_int64 * 11)(
+            len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
+            ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy), ctypes.addressof(mutex),
+        )  # fmt: skip
+        self._alive += [words, steps, relocations, sizes, alias, mutex, program]
+        run = runtime().entry(ctypes.addressof(program))
+        self.entry: Callable[..., Any] = run
+        if any(s.kind == "host" for s in self.lowered.steps):
+            self.entry = self.checked(run)
+        _keep[id(run)] = self
+
+    def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """The entry, raising what a host step raised."""
+
+        def call(*buffers: Any) -> Any:
+            result = run(*buffers)
+            if self.errors:
+                error = self.errors[0]
+                self.errors.clear()
+                raise error
+            return result
+
+        return call
+
+
+_keep: dict[int, Program] = {}
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _array_at(address: int, type: TensorType) -> np.ndarray[Any, Any]:
+    count = int(type.size)  # type: ignore[arg-type]
+    raw = (ctypes.c_uint8 * max(count * type.dtype.itemsize, 1)).from_address(address)
+    return np.frombuffer(raw, dtype=np.uint8, count=count * type.dtype.itemsize).view(type.dtype.numpy).reshape(type.shape)  # type: ignore[arg-type]
+
+
+def _elementwise(step: Step, output: Buffer, source: Buffer) -> bool:
+    """Whether a kernel reads `source` only where it is about to write `output`."""
+    nest = step.data
+    if step.kind != "kernel" or not isinstance(nest, Nest) or any(loop.kind != "p" for loop in nest.loops):
+        return False
+    target = [s.target for s in nest.stores if s.target.buffer is output]
+    if len(target) != 1 or target[0].dynamic:
+        return False
+    seen: set[int] = set()
+    stack = [s.value for s in nest.stores]
+    while stack:
+        x = stack.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        stack.extend(x.args)
+        if x.kind == "load" and x.data[0].buffer is source and (x.data[0].offset != target[0].offset or x.data[0].dynamic):
+            return False
+    return True

@@ -1,0 +1,191 @@
+"""Nodes that become several kernels: joining, spreading out, and writing at positions that are data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel.engines.native.values import View, contiguous_strides, row_major
+from mycel.ir.graph import Node
+from mycel.kernel.nest import ZERO, Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
+
+__all__ = ["SPECIAL"]
+
+
+def _positions(shape: Any) -> tuple[Affine, ...]:
+    return tuple(affine(k) if d != 1 else ZERO for k, d in enumerate(shape))
+
+
+def _target(node: Node, name: str) -> View:
+    return row_major(Buffer(node.type.dtype, int(node.type.size), name), node.type.shape)
+
+
+def _fill(lowering: Any, target: View, value: Callable[[Builder], Expr]) -> None:
+    b = Builder()
+    store = Store(target.access(_positions(target.shape)), value(b), True)
+    lowering.kernel(Nest([Loop(d, "p") for d in target.shape], [], [store], "fill"), target.strides)
+
+
+def _copy(lowering: Any, source: View, target: View, offset: int = 0) -> None:
+    b = Builder()
+    at = _positions(source.shape)
+    place = target.access(at)
+    store = Store(Access(place.buffer, place.offset.shift(offset)), b.load(source.access(at)), True)
+    lowering.kernel(Nest([Loop(d, "p") for d in source.shape], [], [store], "copy"), target.strides)
+
+
+def _concat(lowering: Any, node: Node) -> None:
+    target = _target(node, "concat")
+    axis, start = node.params["axis"], 0
+    for x in node.inputs:
+        if x.type.size:
+            _copy(lowering, lowering.view(x), target, start * target.strides[axis])
+        start += x.type.shape[axis]
+    lowering.bind(node, [target])
+
+
+def _scalar(lowering: Any, value: Node) -> Callable[[Builder], Expr]:
+    root = lowering.root(value)
+    if root.is_constant and root.value.size == 1:
+        number = root.value.reshape(())
+        return lambda b: b.const(float(number) if root.dtype.is_floating else number.item(), root.dtype)
+    view = lowering.view(value)
+    return lambda b: b.load(view.access(()))
+
+
+def _pad(lowering: Any, node: Node) -> None:
+    """A pad with gaps: the value everywhere, then the elements at their places."""
+    x, value = node.inputs
+    p = node.params
+    target = _target(node, "pad")
+    _fill(lowering, target, _scalar(lowering, value))
+    b = Builder()
+    inside = _positions(x.type.shape)
+    outside = tuple(q.scale(m + 1).shift(low) for q, m, low in zip(inside, p["interior"], p["low"]))
+    guards = tuple((q, d) for q, d, low, high in zip(outside, target.shape, p["low"], p["high"]) if low < 0 or high < 0)
+    place = Access(target.buffer, target.access(outside).offset, guards)
+    store = Store(place, b.load(lowering.view(x).access(inside)), True)
+    lowering.kernel(Nest([Loop(d, "p") for d in x.type.shape], [], [store], "pad"), contiguous_strides(x.type.shape))
+    lowering.bind(node, [target])
+
+
+def _scatter(
+    lowering: Any, node: Node, target: View, updates: Node, indices: list[tuple[Expr, int, int]], fixed: tuple[Affine, ...],
+    sequential: set[int], mode: str, b: Builder, value: Optional[Expr] = None,
+) -> None:  # fmt: skip
+    shape = updates.type.shape
+    place = Access(target.buffer, target.access(fixed).offset, (), tuple(indices))
+    value = value if value is not None else b.load(lowering.view(updates).access(_positions(shape)))
+    loops = [Loop(d, "s" if k in sequential else "p") for k, d in enumerate(shape)]
+    lowering.kernel(Nest(loops, [], [Store(place, value, True, mode)], node.prim.name), contiguous_strides(shape))  # type: ignore[union-attr]
+    lowering.bind(node, [target])
+
+
+def _take_add(lowering: Any, node: Node) -> None:
+    ct, indices = node.inputs
+    axis, rank = node.params["axis"], indices.type.rank
+    target = _target(node, "take_add")
+    _fill(lowering, target, lambda b: b.const(0, node.dtype))
+    b = Builder()
+    at = _positions(ct.type.shape)
+    index = b.load(lowering.view(indices).access(at[axis : axis + rank]))
+    fixed = (*at[:axis], ZERO, *at[axis + rank :])
+    where = [(index, target.strides[axis], target.shape[axis])]
+    _scatter(lowering, node, target, ct, where, fixed, set(range(axis, axis + rank)), "add", b)
+
+
+def _put_along(lowering: Any, node: Node) -> None:
+    x, indices, updates = node.inputs
+    axis, mode = node.params["axis"], node.params["mode"]
+    if mode not in ("set", "add"):
+        lowering.host(node, f"put_along with mode {mode!r}")
+        return
+    target = _target(node, "put_along")
+    _copy(lowering, lowering.view(x), target)
+    b = Builder()
+    at = _positions(updates.type.shape)
+    index = b.load(lowering.view(indices).access(at))
+    fixed = tuple(ZERO if k == axis else p for k, p in enumerate(at))
+    _scatter(lowering, node, target, updates, [(index, target.strides[axis], target.shape[axis])], fixed, {axis}, mode, b)
+
+
+def _scatter_nd(lowering: Any, node: Node) -> None:
+    x, indices, updates = node.inputs
+    mode = node.params["mode"]
+    if mode not in ("set", "add"):
+        lowering.host(node, f"scatter_nd with mode {mode!r}")
+        return
+    target = _target(node, "scatter_nd")
+    _copy(lowering, lowering.view(x), target)
+    b = Builder()
+    lead, depth = indices.type.rank - 1, indices.type.shape[-1]
+    at = _positions(updates.type.shape)
+    view = lowering.view(indices)
+    where = [
+        (b.load(view.access((*at[:lead], Affine((), j)))), target.strides[j], target.shape[j]) for j in range(depth)
+    ]
+    fixed = (*([ZERO] * depth), *at[lead:])
+    _scatter(lowering, node, target, updates, where, fixed, set(range(lead)), mode, b)
+
+
+def _window_scatter(lowering: Any, node: Node) -> None:
+    """Each value to the place of its window that the index names; windows that do not overlap write each place once."""
+    ct, index = node.inputs
+    p = node.params
+    window, strides, padding = p["window"], p["strides"], p["padding"]
+    rank = len(window)
+    apart = all(s >= k for s, k in zip(strides, window))
+    view, marks = lowering.view(ct), lowering.view(index)
+    like = (*view.strides, *([1] * rank))
+    strides_out = _like(view, node.type.shape)
+    target = View(Buffer(node.type.dtype, int(node.type.size), "window_scatter"), tuple(node.type.shape), strides_out)
+    covered = apart and all(
+        s == k and low == 0 and n * s == d
+        for s, k, (low, _), n, d in zip(strides, window, padding, ct.type.shape[2:], node.type.shape[2:])
+    )
+    if not covered:
+        _fill(lowering, target, lambda b: b.const(0, node.dtype))
+    b = Builder()
+    full = [affine(k) for k in range(2 + 2 * rank)]
+    outer = tuple(full[: 2 + rank])
+    spatial = tuple(
+        full[2 + i].scale(s) + full[2 + rank + i].shift(-low) for i, (s, (low, _)) in enumerate(zip(strides, padding))
+    )
+    at = (full[0], full[1], *spatial)
+    number, step = ZERO, 1
+    for i in reversed(range(rank)):
+        number = number + full[2 + rank + i].scale(step)
+        step *= window[i]
+    chosen = b.op("eq", D.bool_, b.load(marks.access(outer)), b.index(number, index.dtype))
+    value = b.op("select", node.dtype, chosen, b.load(view.access(outer)), b.const(0, node.dtype))
+    guards = tuple((q, d) for q, d, (low, high) in zip(spatial, node.type.shape[2:], padding) if low > 0 or high > 0)
+    store = Store(Access(target.buffer, target.access(at).offset, guards), value, True, "set" if apart else "add")
+    kinds = ["p", "p", *["p" if apart else "s"] * rank]
+    loops = [Loop(d, k) for d, k in zip(ct.type.shape, kinds)]
+    small = math.prod(window) <= 32
+    loops += [Loop(d, "s", small) for d in window]
+    lowering.kernel(Nest(loops, [], [store], "window_scatter"), like)
+    lowering.bind(node, [target])
+
+
+def _like(view: View, shape: Any) -> tuple[int, ...]:
+    """Strides for a shape in the order of another view's axes."""
+    axes = sorted(range(len(shape)), key=lambda k: (-abs(view.strides[k]), k))
+    strides = [0] * len(shape)
+    step = 1
+    for axis in reversed(axes):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+SPECIAL: dict[str, Callable[[Any, Node], None]] = {
+    "concat": _concat,
+    "pad": _pad,
+    "take_add": _take_add,
+    "put_along": _put_along,
+    "scatter_nd": _scatter_nd,
+    "window_scatter": _window_scatter,
+}
