@@ -346,6 +346,9 @@ def cast(e: Emitter, wide: bool, value: str, source: DType, target: DType) -> st
         return e.put(f"{'fcmp une' if source.kind == 'f' else 'icmp ne'} {shape(old)} {value}, {zero}")
     if source.kind == "f" and target.kind == "f":
         if target in (D.float16, D.bfloat16) and source is not target:
+            # By way of float32: the conversion from double is a library call on most machines.
+            if old == "double":
+                value, old = e.put(f"fptrunc {shape(old)} {value} to {shape('float')}"), "float"
             small = memory_type(target)
             narrow = e.put(f"fptrunc {shape(old)} {value} to {shape(small)}")
             return e.put(f"fpext {shape(small)} {narrow} to {shape('float')}")

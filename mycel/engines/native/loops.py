@@ -69,7 +69,7 @@ def arrange(nest: Nest, like: Sequence[int]) -> Nest:
     def move(place: Affine) -> Affine:
         return Affine(tuple(sorted((final[k], c) for k, c in place.terms if k in final)), place.const)
 
-    made = rewritten(nest, move)
+    made = rewritten(nest, move, any(loop.kind == "r" for loop in loops))
     made.loops = [loops[k] for k in ordered]
     made.scalar = scalar
     return made
@@ -106,8 +106,8 @@ def _positions(nest: Nest) -> Iterator[Affine]:
             yield from (g for g, _ in x.data)
 
 
-def rewritten(nest: Nest, move: Callable[[Affine], Affine]) -> Nest:
-    """A copy of a nest with every position exchanged."""
+def rewritten(nest: Nest, move: Callable[[Affine], Affine], reducing: bool) -> Nest:
+    """A copy of a nest with every position exchanged; where nothing reduces, a reduction is its one value."""
     builder = Builder()
     image: dict[int, Expr] = {}
     reduces: dict[int, Reduce] = {}
@@ -135,6 +135,8 @@ def rewritten(nest: Nest, move: Callable[[Affine], Affine]) -> Nest:
             made = builder.index(move(x.data), x.dtype)
         elif x.kind == "guard":
             made = builder.guard(((move(g), n) for g, n in x.data), x.dtype)
+        elif x.kind == "reduced" and not reducing:
+            made = walk(x.data.value) if x.data.position is None else builder.index(move(x.data.position), x.dtype)
         elif x.kind == "reduced":
             made = reduce(x.data).result
         elif x.kind == "const":
@@ -145,4 +147,4 @@ def rewritten(nest: Nest, move: Callable[[Affine], Affine]) -> Nest:
         return made
 
     stores = [Store(access(s.target), walk(s.value), s.full, s.mode) for s in nest.stores]
-    return Nest(nest.loops, [reduce(r) for r in nest.reduces], stores, nest.name, nest.scalar)
+    return Nest(nest.loops, [reduce(r) for r in nest.reduces] if reducing else [], stores, nest.name, nest.scalar)

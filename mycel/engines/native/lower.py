@@ -183,13 +183,13 @@ class _Lowering:
         mine = unit.domain
         if mine is None or mine.shape != domain.shape or mine.axes not in (None, domain.axes):
             return False
-        if mine.kind == "window" and domain.kind != "window":
+        if mine.kind != domain.kind and (mine.kind, domain.kind) != ("map", "reduce"):
             return False
         if any(not self.acyclic(unit, i) for i in node.inputs):
             return False
         if domain.kind == "reduce" and not self.inputs_meet(unit, node, [domain.full_position()] * len(node.inputs)):
             return False
-        mine.axes = domain.axes
+        mine.axes, mine.kind = domain.axes, domain.kind
         self.add(unit, node, domain.row_position())
         return True
 
