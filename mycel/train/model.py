@@ -205,12 +205,10 @@ class Model:
             )
 
         def validate(params: CallbackParameters, callback_list: CallbackList, interrupt: DeferredInterrupt) -> None:
-            params["eval_results"] = {}
+            params["eval_results"] = params["metrics"] = None
             if valid_dataset is not None and wanted(params.cur_epoch_num):
-                known = {"cur_epoch_num": params.cur_epoch_num, "epoch_num": params.epoch_num}
-                params["eval_results"] = self._evaluate(
-                    valid_dataset, callback_list, valid_dataset_sink_mode, known, interrupt
-                )
+                known = self._evaluate(valid_dataset, callback_list, valid_dataset_sink_mode, params, interrupt)
+                params["eval_results"], params["metrics"] = known["eval_results"], known["metrics"]
                 self._train_network.set_train(True)
 
         self._run_training(
@@ -249,7 +247,8 @@ class Model:
             loss_fn=self._loss_fn,
             optimizer=self._optimizer,
             loss_scale_mananger=self._loss_scale_manager,
-            mode=name,
+            mode="train",
+            validates=name == "fit",
             epoch_num=epoch,
             batch_num=steps,
             parallel_mode="stand_alone",
@@ -320,7 +319,8 @@ class Model:
         self._need_metrics("Model.eval")
         callback_list = CallbackList(callbacks)
         with callback_list:
-            return self._evaluate(valid_dataset, callback_list, dataset_sink_mode, {})
+            results: dict[str, Any] = self._evaluate(valid_dataset, callback_list, dataset_sink_mode, {})["metrics"]
+            return results
 
     def _need_metrics(self, function: str) -> None:
         if not self._metrics:
@@ -335,10 +335,12 @@ class Model:
         sink: bool,
         known: dict[str, Any],
         interrupt: Optional[DeferredInterrupt] = None,
-    ) -> dict[str, Any]:
+    ) -> CallbackParameters:
+        """Evaluate and give what the callbacks know at the end; a validation knows all that its training does (`known`)."""
         network = self._eval_network
         assert network is not None
-        params = CallbackParameters(
+        params = CallbackParameters(known)
+        params.update(
             eval_network=network,
             network=self._network,
             mode="eval",
@@ -347,11 +349,11 @@ class Model:
             dataset_sink_mode=sink,
             list_callback=callback_list.callbacks,
             cur_step_num=0,
-            **known,
         )
         context = RunContext(params)
         for metric in self._metrics.values():
             metric.clear()
+        mean_loss = Loss()
         network.set_train(False)
         callback_list.on_eval_begin(context)
         callback_list.on_eval_epoch_begin(context)
@@ -363,7 +365,7 @@ class Model:
                 callback_list.on_eval_step_begin(context)
                 outputs = params["net_outputs"] = network(*batch)
                 callback_list.on_eval_step_end(context)
-                self._update_metrics(outputs)
+                self._update_metrics(outputs, mean_loss)
                 if interrupt is not None:
                     interrupt.check()
                 if context.get_stop_requested():
@@ -371,12 +373,14 @@ class Model:
         finally:
             epochs.close()
         callback_list.on_eval_epoch_end(context)
-        results = {name: metric.eval() for name, metric in self._metrics.items()}
-        params["metrics"] = results
+        params["metrics"] = {name: metric.eval() for name, metric in self._metrics.items()}
+        params["eval_results"] = dict(params["metrics"])
+        if self._eval_indexes is not None:
+            params["eval_results"]["eval_loss"] = mean_loss.eval()
         callback_list.on_eval_end(context)
-        return results
+        return params
 
-    def _update_metrics(self, outputs: Any) -> None:
+    def _update_metrics(self, outputs: Any, mean_loss: Loss) -> None:
         outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
         if self._eval_indexes is None:
             for metric in self._metrics.values():
@@ -387,6 +391,7 @@ class Model:
                 f"Model.eval: eval_indexes {self._eval_indexes} choose from {len(outputs)} outputs of eval_network"
             )
         loss, prediction, label = (outputs[index] for index in self._eval_indexes)
+        mean_loss.update(loss)
         for metric in self._metrics.values():
             if isinstance(metric, Loss):
                 metric.update(loss)

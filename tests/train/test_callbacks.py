@@ -38,7 +38,7 @@ def context(**known):
 
 def epochs(callback, values, name="eval_loss", **known):
     """Run the epoch ends of `callback` over values of what it watches; gives the epoch at which it asked to stop, or None."""
-    run = context(mode="fit", **known)
+    run = context(validates=True, **known)
     callback.on_train_begin(run)
     params = run.original_args()
     for epoch, value in enumerate(values, 1):
@@ -46,7 +46,7 @@ def epochs(callback, values, name="eval_loss", **known):
         if name == "loss":
             params["net_outputs"] = Tensor(np.float32(value))
         else:
-            params["eval_results"] = {name.removeprefix("eval_"): value}
+            params["eval_results"] = {name: value}
         callback.on_train_epoch_end(run)
         if run.get_stop_requested():
             return epoch
@@ -111,6 +111,17 @@ def test_time_monitor_prints_each_epoch(capsys):
         TimeMonitor(data_time=1)
     with pytest.raises(ValueError, match="give it as data_size"):
         TimeMonitor().on_train_epoch_end(context())
+
+
+def test_monitors_show_evaluations_too(capsys):
+    step = Step()
+    model = Model(step, eval_network=Judge(step), eval_indexes=[0, 1, 2], metrics={"mse"})
+    model.eval(Batches(), [LossMonitor(2), TimeMonitor()])
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"epoch: 1 step: 2, loss is \d+\.\d+", lines[0]) and lines[1].startswith("Eval epoch time: ")
+    model.fit(1, Batches(), Batches(), callbacks=[LossMonitor(3), TimeMonitor()])
+    shown = [line.split(" ", 2)[:2] for line in capsys.readouterr().out.splitlines()]
+    assert shown == [["epoch:", "1"], ["Eval", "epoch"], ["Eval", "result:"], ["Train", "epoch"]] and len(lines) == 2
 
 
 def test_history_keeps_outputs_and_metrics_of_each_epoch():
@@ -278,11 +289,11 @@ def test_early_stopping(arguments, values, stopped):
 
 def test_early_stopping_puts_back_the_best_weights(capsys):
     network, callback = constant(), EarlyStopping(patience=2, restore_best_weights=True, verbose=True)
-    run = context(mode="fit", train_network=network)
+    run = context(validates=True, train_network=network)
     callback.on_train_begin(run)
     for epoch, loss in enumerate([3.0, 1.0, 2.0, 2.0], 1):
         network.w.set_data(Tensor([float(epoch)]))
-        run.original_args().update(cur_epoch_num=epoch, eval_results={"loss": loss})
+        run.original_args().update(cur_epoch_num=epoch, eval_results={"eval_loss": loss})
         callback.on_train_epoch_end(run)
     callback.on_train_end(run)
     assert run.get_stop_requested() and network.w.asnumpy().tolist() == [2.0]
@@ -360,7 +371,7 @@ def test_a_signal_stops_training_and_saves(tmp_path):
     leave = OnRequestExit(save_mindir=False, directory=str(tmp_path), file_name="run")
     Model(step).train(3, Batches(), [LambdaCallback(on_train_step_begin=send), leave])
     assert len(seen) == 2 and signal.getsignal(signal.SIGTERM) is former
-    assert load_checkpoint(tmp_path / "run_train.ckpt")["w"].asnumpy().tolist() == step.w.asnumpy().tolist()
+    assert load_checkpoint(tmp_path / "rank_0" / "run_train.ckpt")["w"].asnumpy().tolist() == step.w.asnumpy().tolist()
 
 
 def test_a_file_stops_training(tmp_path):

@@ -213,8 +213,11 @@ class ModelCheckpoint(Callback):
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> Optional[bool]:
         params = self._params
-        if isinstance(error, Exception) and self._config.exception_save and params and not params.get("step_running"):
+        if isinstance(error, Exception) and self._config.exception_save and params:
+            if params.get("step_running"):
+                logger.warning("ModelCheckpoint: the step that failed may be half in the breakpoint that is saved")
             self._save(params, "_breakpoint")
+            finish_async_saves()
         return None
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:

@@ -1,7 +1,7 @@
 """Callbacks that steer training by what they watch: early stopping and learning rates.
 
-A watched quantity is ``loss`` (the last step's loss of the epoch), ``eval_loss`` (the metric "loss" of the epoch's validation in
-Model.fit) or the name of any metric of it.
+A watched quantity is ``loss`` (the last step's loss of the epoch), ``eval_loss`` (the mean loss of the epoch's validation in
+Model.fit) or the name of a metric of it.
 """
 
 from __future__ import annotations
@@ -55,12 +55,10 @@ class _Watcher(Callback):
         params = run_context.original_args()
         values = {"loss": step_loss(params.get("net_outputs"))}
         results = params.get("eval_results") or {}
-        if "loss" in results:
-            values["eval_loss"] = results["loss"]
         values.update({name: value for name, value in results.items() if name != "loss"})
         value = values.get(self.monitor)
         if value is None:
-            if not self._warned and (results or params.get("mode") != "fit"):
+            if not self._warned and (results or not params.get("validates")):
                 self._warned = True
                 logger.warning("%s: there is no %r to watch; there are: %s", type(self).__name__, self.monitor,
                                ", ".join(values))  # fmt: skip

@@ -36,10 +36,13 @@ class LossMonitor(Callback):
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Print the loss if it is its turn."""
+        self._show(run_context)
+
+    def _show(self, run_context: RunContext) -> None:
         params = run_context.original_args()
         loss = step_loss(params.get("net_outputs"))
         step = (params.cur_step_num - 1) % params.batch_num + 1
-        where = f"epoch: {params.cur_epoch_num} step: {step}"
+        where = f"epoch: {params.get('cur_epoch_num', 1)} step: {step}"
         if isinstance(loss, float) and not math.isfinite(loss):
             raise ValueError(
                 f"LossMonitor: {where}, loss is {loss}; training stops because it cannot recover from that"
@@ -52,7 +55,17 @@ class LossMonitor(Callback):
         """Print the metrics if this epoch was validated."""
         params = run_context.original_args()
         if params.get("eval_results"):
-            print(f"Eval result: epoch {params.cur_epoch_num}, metrics: {params.eval_results}", flush=True)
+            print(f"Eval result: epoch {params.cur_epoch_num}, metrics: {params.metrics}", flush=True)
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """Start counting, in an evaluation of its own; a validation within a training is not shown step by step."""
+        if "train_network" not in run_context.original_args():
+            self._last_print_time = 0
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Print the loss if it is its turn, in an evaluation of its own."""
+        if "train_network" not in run_context.original_args():
+            self._show(run_context)
 
 
 class TimeMonitor(Callback):
@@ -69,33 +82,64 @@ class TimeMonitor(Callback):
             raise TypeError(f"TimeMonitor: data_time must be a bool, not {type(data_time).__name__}")
         self.data_size = data_size
         self.data_time = data_time
-        self.epoch_time = time.perf_counter()
-        self._waiting_since = self.epoch_time
-        self._waited = 0.0
+        self._epoch = _Clock()
+        self._validation = _Clock()
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
         """Start the epoch's clock."""
-        self.epoch_time = self._waiting_since = time.perf_counter()
-        self._waited = 0.0
+        self._epoch = _Clock()
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
         """The batch is here."""
-        self._waited += time.perf_counter() - self._waiting_since
+        self._epoch.arrived()
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """From here on the next batch is waited for."""
-        self._waiting_since = time.perf_counter()
+        self._epoch.waits()
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Print the times."""
-        milliseconds = (time.perf_counter() - self.epoch_time) * 1000
+        """Print the times of an epoch of training."""
+        self._show("Train", self._epoch, run_context)
+
+    def on_eval_epoch_begin(self, run_context: RunContext) -> None:
+        """Start the evaluation's clock."""
+        self._validation = _Clock()
+
+    def on_eval_step_begin(self, run_context: RunContext) -> None:
+        """The batch is here."""
+        self._validation.arrived()
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """From here on the next batch is waited for."""
+        self._validation.waits()
+
+    def on_eval_epoch_end(self, run_context: RunContext) -> None:
+        """Print the times of an evaluation."""
+        self._show("Eval", self._validation, run_context)
+
+    def _show(self, run: str, clock: _Clock, run_context: RunContext) -> None:
+        milliseconds = (time.perf_counter() - clock.begun) * 1000
         steps = run_context.original_args().get("batch_num") or self.data_size
         if not steps:
             raise ValueError("TimeMonitor: the run does not tell the number of steps of an epoch; give it as data_size")
-        text = f"Train epoch time: {milliseconds:5.3f} ms, per step time: {milliseconds / steps:5.3f} ms"
+        text = f"{run} epoch time: {milliseconds:5.3f} ms, per step time: {milliseconds / steps:5.3f} ms"
         if self.data_time:
-            text += f" (data time: {self._waited * 1000 / steps:5.3f} ms)"
+            text += f" (data time: {clock.waited * 1000 / steps:5.3f} ms)"
         print(text, flush=True)
+
+
+class _Clock:
+    """Seconds since the beginning, and of those the ones spent waiting for batches."""
+
+    def __init__(self) -> None:
+        self.begun = self._since = time.perf_counter()
+        self.waited = 0.0
+
+    def arrived(self) -> None:
+        self.waited += time.perf_counter() - self._since
+
+    def waits(self) -> None:
+        self._since = time.perf_counter()
 
 
 class History(Callback):
@@ -118,7 +162,7 @@ class History(Callback):
         params = run_context.original_args()
         self.epoch["epoch"].append(params.get("cur_epoch_num", 1))
         self.history.setdefault("net_output", []).append(_plain(params.get("net_outputs")))
-        for name, value in (params.get("eval_results") or {}).items():
+        for name, value in (params.get("metrics") or {}).items():
             self.history.setdefault(name, []).append(value)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:

@@ -19,7 +19,7 @@ class OnRequestExit(Callback):
     """Stop training after the step during which the process receives the signal `sig`, and save the network.
 
     `config_file`, a JSON file, stops it too, once it holds ``{"GracefulShutdown": 1}``; it is looked at after every step. The checkpoint
-    is `directory`/`file_name`_train.ckpt with `save_ckpt`. MindIR files (`save_mindir`) are not written by this version, which logs so.
+    is `directory`/rank_0/`file_name`_train.ckpt with `save_ckpt`. MindIR files (`save_mindir`) are not written by this version, which logs so.
     The signal's former handler is back after training. Raises ValueError or TypeError for other arguments.
     """
 
@@ -79,8 +79,9 @@ class OnRequestExit(Callback):
         if not self._requested:
             return
         if self.save_ckpt:
-            os.makedirs(self.directory, exist_ok=True)
-            path = os.path.join(self.directory, f"{self.file_name}_train.ckpt")
+            folder = os.path.join(self.directory, "rank_0")
+            os.makedirs(folder, exist_ok=True)
+            path = os.path.join(folder, f"{self.file_name}_train.ckpt")
             save_checkpoint(run_context.original_args().train_network, path)
             logger.warning("OnRequestExit: training was stopped on request; the network is in %s", path)
         if self.save_mindir:
