@@ -215,6 +215,12 @@ def test_loading_straight_into_a_network(tmp_path):
     assert target.bias.asnumpy().tolist() == [4, 4, 4]
 
 
+def test_empty_tensors_come_back(tmp_path):
+    save_checkpoint({"e": Tensor(np.zeros((0, 3), np.int16)), "one": Tensor(np.zeros(0))}, tmp_path / "e.ckpt")
+    loaded = load_checkpoint(tmp_path / "e.ckpt")
+    assert loaded["e"].shape == (0, 3) and loaded["e"].dtype is D.int16 and loaded["one"].asnumpy().shape == (0,)
+
+
 def test_names_that_do_not_fit_are_reported():
     net = Linear()
     given = {"weight": parameter(np.zeros((3, 2), np.float32)), "moments.bias": parameter([1.0]), "note": "text"}

@@ -93,13 +93,13 @@ class EarlyStopping(_Watcher):
         self.baseline = baseline
         self.restore_best_weights = restore_best_weights
         self.stopped_epoch = 0
-        self._best_weights: dict[Parameter, Any] = {}
+        self._best_weights: list[tuple[Parameter, Any]] = []
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Start anew."""
         self._restart()
         self.stopped_epoch = 0
-        self._best_weights = {}
+        self._best_weights = []
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Compare, and ask to stop if patience has run out."""
@@ -111,7 +111,7 @@ class EarlyStopping(_Watcher):
         if self._improves(current, self.best):
             self.best = current
             if self.restore_best_weights:
-                self._best_weights = {p: np.array(p.asnumpy()) for p in params.train_network.get_parameters()}
+                self._best_weights = [(p, np.array(p.asnumpy())) for p in params.train_network.get_parameters()]
             if self.baseline is None or self._improves(current, self.baseline):
                 self.wait = 0
         if self.wait >= max(self.patience, 1):
@@ -123,9 +123,9 @@ class EarlyStopping(_Watcher):
         if self._best_weights:
             if self.verbose:
                 print("Restoring model weights from the end of the best epoch.", flush=True)
-            for parameter, value in self._best_weights.items():
+            for parameter, value in self._best_weights:
                 parameter.set_data(Tensor.from_numpy(value))
-            self._best_weights = {}
+            self._best_weights = []
         if self.stopped_epoch and self.verbose:
             print(f"Epoch {self.stopped_epoch:05d}: early stopping", flush=True)
 
