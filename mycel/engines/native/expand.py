@@ -7,7 +7,7 @@ from mycel.engines.native import emit
 from mycel.engines.native.lower import is_dense
 from mycel.engines.native.rules import FULL_RULES, GROUP_RULES, VIEWS
 from mycel.engines.native.special import SPECIAL
-from mycel.ir.graph import Graph, Node, at, toposort
+from mycel.ir.graph import Graph, Node, at, substitute, toposort
 from mycel.prims.base import GET_ITEM
 
 __all__ = ["expand", "is_claimed"]
@@ -43,8 +43,20 @@ def expand(graph: Graph) -> Graph:
             else:
                 image[node] = opened[0]
             continue
-        same = all(a is b for a, b in zip(inputs, node.inputs))
-        image[node] = node if same else Node(node.prim, inputs, node.params, node.type, node.where)
+        if node.prim.name == "call":
+            inner = expand(node.params["graph"])
+            opened = tuple(substitute(inner.outputs, dict(zip(inner.inputs, inputs))))
+            if isinstance(node.type, tuple):
+                outs[node] = opened
+                image[node] = node
+            else:
+                image[node] = opened[0]
+            continue
+        params = node.params
+        if any(isinstance(v, Graph) for v in params.values()):
+            params = {k: expand(v) if isinstance(v, Graph) else v for k, v in params.items()}
+        same = params is node.params and all(a is b for a, b in zip(inputs, node.inputs))
+        image[node] = node if same else Node(node.prim, inputs, params, node.type, node.where)
     return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)
 
 

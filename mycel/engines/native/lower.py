@@ -86,12 +86,20 @@ class _Lowering:
         self.stored: set[Node] = set()
         self.result = Lowered([], [], [])
         self.siblings: dict[Any, Unit] = {}
+        self.bound: Optional[list[View]] = None
+        self.items: dict[Node, list[Node]] = {}
+        for user in graph.nodes:
+            if user.prim is GET_ITEM:
+                self.items.setdefault(user.inputs[0], []).append(user)
 
     # Fusion.
 
     def run(self) -> Lowered:
         graph = self.graph
-        for node in graph.inputs:
+        for k, node in enumerate(graph.inputs):
+            if self.bound is not None:
+                self.views[node] = self.bound[k]
+                continue
             buffer = Buffer(node.type.dtype, int(node.type.size), "input") if isinstance(node.type, TensorType) else Buffer(D.bool_, 1, "token")
             self.result.inputs.append(buffer)
             if isinstance(node.type, TensorType):
@@ -103,7 +111,8 @@ class _Lowering:
         for unit in self.ordered():
             self.emit(unit)
         for out in graph.outputs:
-            self.result.outputs.append(self.contiguous(self.view(out)))
+            view = self.view(out)
+            self.result.outputs.append(view if self.bound is not None else self.contiguous(view))
         return self.result
 
     def root(self, node: Node) -> Node:
@@ -333,9 +342,8 @@ class _Lowering:
         if not isinstance(node.type, tuple):
             self.views[node] = values[0]
             return
-        for user in self.graph.nodes:
-            if user.prim is GET_ITEM and user.inputs[0] is node:
-                self.views[user] = values[user.params["index"]]
+        for user in self.items.get(node, ()):
+            self.views[user] = values[user.params["index"]]
 
     def step(self, kind: str, reads: Sequence[Buffer], writes: Sequence[Buffer], data: Any, node: Optional[Node] = None) -> None:
         self.result.steps.append(Step(kind, list(reads), list(writes), data, node))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 import numpy as np
 
 from mycel.engines.native import dense, jit, memory
 from mycel.engines.native.codegen import NAME, Kernel, generate
+from mycel.engines.native.control_steps import Nested
 from mycel.engines.native.lower import Lowered, Step, lower
 from mycel.engines.native.runtime import runtime
 from mycel.engines.native.values import View, row_major
@@ -27,6 +28,7 @@ __all__ = ["Program", "build"]
 _kernels: dict[str, int] = {}
 _lock = threading.Lock()
 HEAVY_BYTES = 1 << 18
+Table = list[tuple[int, int, int, int]]
 HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -57,16 +59,14 @@ class Program:
         steps = lowered.steps
         self.final_places(steps, aliases)
         self.place_arena(steps)
-        kernels = [generate(s.data) for s in steps if s.kind == "kernel"]
-        addresses = iter(zip(kernels, kernel_addresses(kernels)))
+        self.all_steps = list(_flat(steps))
+        self.kernels = [generate(s.data) for s in self.all_steps if s.kind == "kernel"]
+        addresses = {id(s): a for s, a in zip((s for s in self.all_steps if s.kind == "kernel"), zip(self.kernels, kernel_addresses(self.kernels)))}
         self.words: list[int] = []
         self.relocations: list[tuple[int, int, int]] = []
-        table: list[tuple[int, int, int, int]] = []
-        for step in steps:
-            for start, function, extent, grain in self.encode(step, addresses):
-                table.append((function, start, extent, grain))
+        self.tables: list[tuple[int, Table]] = []
+        table = [entry for step in steps for entry in self.encode(step, addresses)]
         self.finish(table, aliases)
-        self.kernels = kernels
 
     # Places.
 
@@ -104,16 +104,41 @@ class Program:
         return all(view.buffer is not source for view in self.lowered.outputs)
 
     def place_arena(self, steps: list[Step]) -> None:
-        """Lay out the buffers that live only inside a run."""
+        """Lay out the buffers that live only inside a run.
+
+        Steps are numbered through those inside control flow. What a loop's inside reads from outside lives until the loop ends.
+        """
         first: dict[int, int] = {}
         last: dict[int, int] = {}
         known: dict[int, Buffer] = {}
-        for k, step in enumerate(steps):
-            for buffer in (*step.reads, *step.writes):
-                if buffer.place is None:
-                    known[id(buffer)] = buffer
-                    first.setdefault(id(buffer), k)
-                    last[id(buffer)] = k
+        clock = 0
+
+        def walk(sequence: list[Step]) -> None:
+            nonlocal clock
+            for step in sequence:
+                clock += 1
+                start = clock
+                if isinstance(step.data, Nested):
+                    for buffer in step.writes:
+                        note(buffer, start)
+                    note(step.data.predicate.buffer, start)
+                    walk(step.data.first)
+                    note(step.data.predicate.buffer, clock)
+                    walk(step.data.second)
+                    clock += 1
+                    for buffer in (*step.reads, *step.writes):
+                        if buffer.place is None and (step.data.loops and first.get(id(buffer), clock) <= start):
+                            last[id(buffer)] = clock
+                for buffer in (*step.reads, *step.writes) if not isinstance(step.data, Nested) else step.reads:
+                    note(buffer, clock)
+
+        def note(buffer: Buffer, time: int) -> None:
+            if buffer.place is None:
+                known[id(buffer)] = buffer
+                first.setdefault(id(buffer), time)
+                last[id(buffer)] = max(last.get(id(buffer), time), time)
+
+        walk(steps)
         offsets, self.arena_bytes = memory.plan([(known[i], first[i], last[i]) for i in known])
         for i, buffer in known.items():
             buffer.place = ("arena", offsets[i])
@@ -133,11 +158,11 @@ class Program:
         self.relocations.append((len(self.words), base, offset + (where if kind == "arena" else 0)))
         self.words.append(0)
 
-    def encode(self, step: Step, kernels: Any) -> list[tuple[int, int, int, int]]:
+    def encode(self, step: Step, kernels: dict[int, Any]) -> Table:
         """Append a step's words; for each native step, where they start, its function, extent and grain."""
         start = len(self.words)
         if step.kind == "kernel":
-            kernel, address = next(kernels)
+            kernel, address = kernels[id(step)]
             for kind, value in kernel.words:
                 if kind == "pointer":
                     self.pointer(value)
@@ -153,9 +178,21 @@ class Program:
             return [(start, runtime().address["mycel_copy"], 1, 0)]
         if step.kind == "dense":
             return self.encode_dense(step)
+        if isinstance(step.data, Nested):
+            return self.encode_nested(step, step.data, kernels)
         return [(start, self.encode_host(step), 1, 0)]
 
-    def encode_dense(self, step: Step) -> list[tuple[int, int, int, int]]:
+    def encode_nested(self, step: Step, nested: Nested, kernels: dict[int, Any]) -> Table:
+        tables = [[entry for s in part for entry in self.encode(s, kernels)] for part in (nested.first, nested.second)]
+        start = len(self.words)
+        predicate = nested.predicate
+        self.pointer(predicate.buffer, predicate.offset * predicate.buffer.dtype.itemsize)
+        for table in tables:
+            self.tables.append((len(self.words), table))
+            self.words += [0, len(table)]
+        return [(start, runtime().address[f"mycel_{step.kind}"], 1, 0)]
+
+    def encode_dense(self, step: Step) -> Table:
         plan, views = step.data
         self._alive.append(plan)
         symbols = dense.symbols()
@@ -203,12 +240,14 @@ class Program:
 
     # The table.
 
-    def finish(self, table: list[tuple[int, int, int, int]], aliases: dict[int, int]) -> None:
+    def finish(self, table: Table, aliases: dict[int, int]) -> None:
         words = (ctypes.c_int64 * max(len(self.words), 1))(*self.words)
         base = ctypes.addressof(words)
-        steps = (ctypes.c_int64 * max(4 * len(table), 1))()
-        for k, (function, start, extent, grain) in enumerate(table):
-            steps[4 * k : 4 * k + 4] = [_signed(function), base + 8 * start, extent, grain]
+        steps = _table(table, base)
+        for word, inner in self.tables:
+            made = _table(inner, base)
+            self._alive.append(made)
+            words[word] = ctypes.addressof(made)
         relocations = (ctypes.c_int64 * max(3 * len(self.relocations), 1))()
         for k, (word, number, offset) in enumerate(self.relocations):
             relocations[3 * k : 3 * k + 3] = [base + 8 * word, number, offset]
@@ -216,8 +255,9 @@ class Program:
         sizes = (ctypes.c_int64 * max(count, 1))(*[max(int(t.nbytes), 1) for t in self.outputs])  # type: ignore[union-attr]
         alias = (ctypes.c_int64 * max(count, 1))(*[aliases.get(j, -1) for j in range(count)])
         mutex = (ctypes.c_int64 * 16)()
-        moved = sum(s.writes[0].size * s.writes[0].dtype.itemsize for s in self.lowered.steps)
-        heavy = moved > HEAVY_BYTES or any(s.kind == "host" for s in self.lowered.steps)
+        moved = sum(s.writes[0].size * s.writes[0].dtype.itemsize for s in self.all_steps)
+        hosted = any(s.kind == "host" for s in self.all_steps)
+        heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
         program = (ctypes.c_int64 * 11)(
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy), ctypes.addressof(mutex),
@@ -225,7 +265,7 @@ class Program:
         self._alive += [words, steps, relocations, sizes, alias, mutex, program]
         run = runtime().entry(ctypes.addressof(program))
         self.entry: Callable[..., Any] = run
-        if any(s.kind == "host" for s in self.lowered.steps):
+        if hosted:
             self.entry = self.checked(run)
         _keep[id(run)] = self
 
@@ -244,6 +284,23 @@ class Program:
 
 
 _keep: dict[int, Program] = {}
+
+
+def _table(entries: Table, base: int) -> Any:
+    """Steps as the runtime reads them."""
+    steps = (ctypes.c_int64 * max(4 * len(entries), 1))()
+    for k, (start, function, extent, grain) in enumerate(entries):
+        steps[4 * k : 4 * k + 4] = [_signed(function), base + 8 * start, extent, grain]
+    return steps
+
+
+def _flat(steps: Sequence[Step]) -> Iterator[Step]:
+    """Every step, those inside control flow included."""
+    for step in steps:
+        yield step
+        if isinstance(step.data, Nested):
+            yield from _flat(step.data.first)
+            yield from _flat(step.data.second)
 
 
 def _signed(value: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import dtype as D
+from mycel.engines.native.control_steps import cond_step, while_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
 from mycel.ir.graph import Node
 from mycel.kernel.nest import ZERO, Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
@@ -188,4 +189,6 @@ SPECIAL: dict[str, Callable[[Any, Node], None]] = {
     "put_along": _put_along,
     "scatter_nd": _scatter_nd,
     "window_scatter": _window_scatter,
+    "cond": cond_step,
+    "while_loop": while_step,
 }
