@@ -8,8 +8,10 @@ import pytest
 
 from mycel.errors import Unsupported
 from mycel.nn.cell import Cell
+from mycel.nn.optim import Momentum
 from mycel.tensor import Tensor
 from mycel.train import Callback, CheckpointConfig, LambdaCallback, LossMonitor, Model, ModelCheckpoint, load_checkpoint
+from mycel.train import model as model_module
 from mycel.train.callback.base import HOOKS
 from tests.train.support import Batches, Judge, Step, X, Y, losses
 
@@ -283,7 +285,64 @@ def test_train_refuses_what_cannot_work(arguments, error, text):
         Model(Step()).train(*arguments)
 
 
-def test_train_refuses_two_datasets_and_a_model_without_an_optimizer():
+class _Wrapper(Cell):
+    """Stands for a Cell of nn that wraps others, and keeps what it was given."""
+
+    def __init__(self, *given):
+        super().__init__(auto_prefix=False)
+        self.given = given
+
+    def construct(self, *batch):
+        return Tensor(0.0)
+
+
+@pytest.fixture
+def wrappers(monkeypatch):
+    kinds = {name: type(name, (_Wrapper,), {}) for name in ("WithLossCell", "WithEvalCell", "TrainOneStepCell")}
+    for name, kind in kinds.items():
+        monkeypatch.setattr(model_module.nn, name, kind, raising=False)
+    return kinds
+
+
+def test_the_networks_that_are_built(wrappers):
+    network, loss = Step(), Cell()
+    optimizer = Momentum(network.trainable_params(), 0.1, 0.9)
+    for model in (Model(network, loss, optimizer, {"mse"}), Model(network, optimizer, loss, {"mse"})):
+        assert isinstance(model.train_network, wrappers["TrainOneStepCell"])
+        with_loss, given = model.train_network.given
+        assert isinstance(with_loss, wrappers["WithLossCell"]) and given is optimizer
+        assert with_loss.given == (network, loss)
+        assert isinstance(model.eval_network, wrappers["WithEvalCell"]) and model.eval_network.given == (
+            network,
+            loss,
+            False,
+        )
+        assert model.predict_network is network
+    own_loss = Model(network, optimizer=optimizer)
+    assert own_loss.train_network.given == (network, optimizer) and own_loss.eval_network is None
+    assert Model(network).train_network is network
+
+
+def test_a_function_serves_as_a_loss(wrappers):
+    model = Model(Step(), lambda prediction, label: (prediction, label))
+    assert model.train_network.given[1](1, 2) == (1, 2)
+
+
+def test_a_loss_without_an_optimizer_does_not_train(wrappers):
+    with pytest.raises(ValueError, match="the model has no optimizer, so nothing would be trained"):
+        Model(Step(), Cell()).train(1, Batches())
+
+
+def test_a_loss_takes_data_and_label(wrappers):
+    network = Step()
+    model = Model(network, Cell(), Momentum(network.trainable_params(), 0.1, 0.9))
+    with pytest.raises(
+        ValueError, match="train_dataset gives 3 columns, and a model with a loss_fn takes two, data and label"
+    ):
+        model.train(1, Batches((X, Y, Y)))
+
+
+def test_train_refuses_two_datasets():
     with pytest.raises(TypeError, match="give train_dataset or dataset"):
         Model(Step()).train(1, Batches(), dataset=Batches())
 
