@@ -13,3 +13,4 @@ from mycel.ops.convolution import *  # noqa: F403
 from mycel.ops.pooling import *  # noqa: F403
 from mycel.ops.normalization import *  # noqa: F403
 from mycel.ops.loss import *  # noqa: F403
+from mycel.ops.random import *  # noqa: F403

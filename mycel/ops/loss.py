@@ -13,7 +13,7 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops._operands import (
-    axis_of, broadcast, constant_like, flat, floating, iota, one_of, operand, operands, reshaped, run, select, whole,
+    axis_of, broadcast, constant_like, flat, floating, iota, one_of, operand, operands, reshaped, run, select, whole, wide,
 )  # fmt: skip
 from mycel.ops.activation import _softplus, log_softmax
 from mycel.prims import elementwise as E
@@ -212,7 +212,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 
 
 def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
-    """``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y; logarithms count as at least -100.
+    """``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with 1e-12 added inside the logarithms.
 
     `weight` broadcasts and scales each element. ValueError where shapes differ.
 
@@ -230,9 +230,8 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
 
 
 def _log_from(p: Tensor) -> Tensor:
-    """log(p), but at least -100, without a derivative there."""
-    tiny = run(E.lt, p, constant_like(1e-44 if p.dtype in (D.float32, D.float64, D.bfloat16) else 1e-7, p))
-    return run(E.maximum, run(E.log, select(tiny, 1.0, p)) + select(tiny, -100.0, 0.0), constant_like(-100.0, p))
+    """log(p + 1e-12): finite at 0, with a derivative there that leads away."""
+    return cast(run(E.log, wide(p) + 1e-12), p.dtype)
 
 
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean") -> Tensor:

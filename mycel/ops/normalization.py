@@ -155,7 +155,8 @@ def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float =
     """Each channel of each example of (N, C, ...) normalised on its own, scaled and shifted by channel. Ulyanov et al., 2016.
 
     >>> import mycel as ms
-    >>> ms.ops.normalization.instance_norm(ms.Tensor([[[1.0, 3.0]]]), eps=0.0).tolist()
+    >>> from mycel.ops.normalization import instance_norm
+    >>> instance_norm(ms.Tensor([[[1.0, 3.0]]]), eps=0.0).tolist()
     [[[-1.0, 1.0]]]
     """
     x = floating("instance_norm", input)
@@ -191,7 +192,8 @@ def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
     """The elements over the square root of the sum of squares along `axis`, which counts as at least `epsilon`.
 
     >>> import mycel as ms
-    >>> ms.ops.normalization.l2_normalize(ms.Tensor([[0.0, 2.0]]), 1).tolist()
+    >>> from mycel.ops.normalization import l2_normalize
+    >>> l2_normalize(ms.Tensor([[0.0, 2.0]]), 1).tolist()
     [[0.0, 1.0]]
     """
     value = floating("l2_normalize", x)

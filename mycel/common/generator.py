@@ -1,0 +1,178 @@
+"""Random number generators: a state that operations read and advance.
+
+The state is uint64[2], a key (the seed) and a counter, as the primitives of `mycel.prims.random` take it. It is a parameter, so that drawing works in the
+same way eagerly and in compiled code, where reading and advancing it become an input and an output of the graph.
+Element i of a draw depends only on key and counter + i, so a draw of n elements advances the counter by n.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.ir.dims import Dim, DimLike
+from mycel.parameter import Parameter
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.random import seed_state
+from mycel.tensor import Tensor, as_tensor
+
+__all__ = ["Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "seeded_generator", "set_rng_state"]
+
+_lock = threading.RLock()
+
+
+class Generator:
+    """A source of random numbers with its own seed and position; it begins with seed 0.
+
+    >>> import mycel as ms
+    >>> from mycel.common.generator import Generator
+    >>> Generator().manual_seed(7).initial_seed()
+    7
+    """
+
+    def __init__(self) -> None:
+        self._state = Parameter(Tensor.from_numpy(seed_state(0)), name="generator_state", requires_grad=False)
+        self._seed = 0
+
+    @property
+    def state(self) -> Parameter:
+        """The state itself, uint64[2], which operations read and replace."""
+        return self._state
+
+    def take(self, count: DimLike) -> Tensor:
+        """The state for a draw of `count` elements; the generator goes on behind them."""
+        with _lock:
+            # A copy, because the state's own memory is about to be replaced.
+            now: Tensor = eager.apply(E.identity, self._state)
+            self._state._replace(eager.apply(E.add, now, _step(count)))
+        return now
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin again with a seed (taken modulo 2**64); the generator itself. TypeError for what is no int."""
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+            raise TypeError(f"manual_seed: the seed must be an int, not {type(seed).__name__}")
+        self._seed = int(seed)
+        self._state._replace(Tensor.from_numpy(seed_state(int(seed))))
+        return self
+
+    def seed(self) -> int:
+        """Begin again with a seed from the operating system; that seed."""
+        fresh = secrets.randbits(32)
+        self.manual_seed(fresh)
+        return fresh
+
+    def initial_seed(self) -> int:
+        """The seed that the generator began with."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """The state as 16 bytes (uint8): the seed and the counter."""
+        return Tensor(self._state.asnumpy().view(np.uint8))
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state that `get_state` gave; ValueError for anything but 16 bytes."""
+        array = np.ascontiguousarray(state.asnumpy() if isinstance(state, Tensor) else state)
+        if array.dtype != np.uint8 or array.shape != (16,):
+            raise ValueError(f"set_state: the state must be 16 bytes (uint8), not {array.dtype} of shape {array.shape}")
+        words = array.view(np.uint64).copy()
+        self._seed = int(words[0])
+        self._state._replace(Tensor.from_numpy(words))
+
+
+_steps: dict[int, Tensor] = {}
+
+
+def _step(count: DimLike) -> Tensor:
+    """What is added to a state: nothing to the key, the number of elements to the counter."""
+    if isinstance(count, Dim):
+        parts = [eager.apply(S.RESHAPE, as_tensor(v, D.uint64), shape=(1,)) for v in (Tensor(0, D.uint64), count)]
+        return eager.apply(S.CONCAT, *parts, axis=0)  # type: ignore[no-any-return]
+    found = _steps.get(count)
+    if found is None:
+        found = Tensor.from_numpy(np.array([0, count], np.uint64))
+        if len(_steps) < 4096:
+            _steps[count] = found
+    return found
+
+
+default_generator = Generator()
+_seeded: dict[int, Generator] = {}
+
+
+def seeded_generator(seed: Optional[int]) -> Generator:
+    """The generator of operations that name a seed of their own; the default one for None.
+
+    Operations that name the same seed go on in one sequence, which `set_seed` begins again.
+    """
+    if seed is None:
+        return default_generator
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"an operation's seed must be a non-negative int or None, not {seed!r}")
+    with _lock:
+        found = _seeded.get(int(seed))
+        if found is None:
+            found = _seeded[int(seed)] = Generator().manual_seed(int(seed))
+    return found
+
+
+def restart(seed: int) -> None:
+    """Begin all sequences again: what `set_seed` does here."""
+    default_generator.manual_seed(seed)
+    for number, generator in _seeded.items():
+        generator.manual_seed(number)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Begin the default generator again with a seed; the generator.
+
+    >>> from mycel.common import generator
+    >>> generator.manual_seed(3).initial_seed()
+    3
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Begin the default generator again with a seed from the operating system; that seed.
+
+    >>> from mycel.common import generator
+    >>> generator.seed() == generator.initial_seed()
+    True
+    """
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed that the default generator began with.
+
+    >>> from mycel.common import generator
+    >>> _ = generator.manual_seed(3)
+    >>> generator.initial_seed()
+    3
+    """
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator as 16 bytes.
+
+    >>> from mycel.common import generator
+    >>> generator.get_rng_state().shape
+    (16,)
+    """
+    return default_generator.get_state()
+
+
+def set_rng_state(state: Union[Tensor, np.ndarray[Any, Any]]) -> None:
+    """Let the default generator go on from a state that `get_rng_state` gave.
+
+    >>> from mycel.common import generator
+    >>> generator.set_rng_state(generator.get_rng_state())
+    """
+    default_generator.set_state(state)

@@ -1,0 +1,65 @@
+"""The global seed, which random operations, initializers and NumPy's global generator share.
+
+Without a seed initializers draw from the operating system. With one, array k that is initialized after `set_seed(s)` takes a generator made of (s, k).
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from typing import Optional
+
+import numpy as np
+
+from mycel.common import generator
+
+__all__ = ["get_seed", "initializer_rng", "set_seed"]
+
+_lock = threading.Lock()
+_seed: Optional[int] = None
+_drawn: Iterator[int] = itertools.count()
+
+
+def set_seed(seed: int) -> None:
+    """Set the seed of random operations, initializers and NumPy's global generator, and begin all sequences again.
+
+    TypeError for what is no int and ValueError outside [0, 2**32).
+
+    >>> import mycel as ms
+    >>> from mycel.common.seed import set_seed
+    >>> set_seed(1)
+    """
+    global _seed, _drawn
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise TypeError(f"set_seed: the seed must be an int, not {type(seed).__name__}")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"set_seed: the seed must lie in [0, 2**32), not {seed}")
+    with _lock:
+        _seed, _drawn = int(seed), itertools.count()
+    np.random.seed(int(seed))
+    generator.restart(int(seed))
+
+
+def get_seed() -> Optional[int]:
+    """The seed that `set_seed` set, or None.
+
+    >>> from mycel.common.seed import get_seed, set_seed
+    >>> set_seed(5)
+    >>> get_seed()
+    5
+    """
+    return _seed
+
+
+def initializer_rng() -> np.random.Generator:
+    """A NumPy generator for the next array to initialize.
+
+    >>> from mycel.common.seed import initializer_rng
+    >>> initializer_rng().random() < 1.0
+    True
+    """
+    with _lock:
+        if _seed is None:
+            return np.random.Generator(np.random.PCG64())
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([_seed, next(_drawn)])))

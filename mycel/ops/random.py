@@ -1,0 +1,411 @@
+"""Random numbers. Every function draws from a generator's state and advances it, eagerly and in compiled code alike.
+
+Without `seed` the default generator (`mycel.common.generator`) is used; functions that name the same seed go on in one sequence. Shapes may be
+symbolic. Gradients flow through means, bounds and rates by ordinary arithmetic, and through `dropout` and the like as through a
+fixed mask.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel.common.generator import Generator, seeded_generator
+from mycel.dtype import DType
+from mycel.errors import ShapeError
+from mycel.ir.dims import DimLike, product
+from mycel.ops._compose import compose
+from mycel.ops._operands import (
+    axis_of, check_sizes, constant_like, floating, operand, run, select, shape_of, size_of, take_slice, wide,
+)  # fmt: skip
+from mycel.ops.activation import softmax
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import ordered as O
+from mycel.prims import random as P
+from mycel.prims import reduce as R
+from mycel.prims.base import broadcast_shapes
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "bernoulli", "dropout", "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "laplace", "multinomial", "normal", "rand", "rand_like",
+    "randint", "randint_like", "randn", "randn_like", "random_categorical", "randperm", "rrelu", "shuffle", "standard_laplace",
+    "standard_normal", "uniform",
+]  # fmt: skip
+
+Shape = tuple[Any, ...]
+
+
+def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Tensor:
+    """One element of a distribution of `mycel.prims.random` at each place of `shape`."""
+    return compose(function, generator.take(product(shape)), shape=shape, **params)
+
+
+def _permutation(state: Any, *, shape: Shape) -> Any:
+    return P.permutation(state, shape[0])
+
+
+def _shape(name: str, size: Any) -> Shape:
+    return check_sizes(name, shape_of(name, size))
+
+
+def _size_arguments(name: str, size: tuple[Any, ...]) -> Shape:
+    return _shape(name, size[0] if len(size) == 1 and isinstance(size[0], (tuple, list, Tensor)) else size)
+
+
+def _float(name: str, dtype: Any, default: DType = D.float32) -> DType:
+    kind = default if dtype is None else D.from_any(dtype)
+    if not kind.is_floating:
+        raise TypeError(f"{name}: dtype must be floating, not {kind.name}")
+    return kind
+
+
+def rand(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
+    """Numbers spread evenly over [0, 1), of shape `size` and floating type `dtype` (float32).
+
+    >>> import mycel as ms
+    >>> ms.ops.rand(2, 3).shape
+    (2, 3)
+    """
+    return draw(P.uniform, _size_arguments("rand", size), seeded_generator(seed), dtype=_float("rand", dtype))
+
+
+def randn(*size: Any, dtype: Any = None, seed: Optional[int] = None) -> Tensor:
+    """Numbers of the standard normal distribution, of shape `size` and floating type `dtype` (float32).
+
+    >>> import mycel as ms
+    >>> ms.ops.randn(2, 3).shape
+    (2, 3)
+    """
+    return draw(P.normal, _size_arguments("randn", size), seeded_generator(seed), dtype=_float("randn", dtype))
+
+
+def rand_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
+    """`rand` of the shape and, unless `dtype` is given, the type of `input`.
+
+    >>> import mycel as ms
+    >>> ms.ops.rand_like(ms.ops.ones((2, 3))).shape
+    (2, 3)
+    """
+    x = operand("rand_like", input)
+    return draw(P.uniform, x.shape, seeded_generator(seed), dtype=_float("rand_like", dtype, x.dtype))
+
+
+def randn_like(input: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
+    """`randn` of the shape and, unless `dtype` is given, the type of `input`.
+
+    >>> import mycel as ms
+    >>> ms.ops.randn_like(ms.ops.ones((2, 3))).shape
+    (2, 3)
+    """
+    x = operand("randn_like", input)
+    return draw(P.normal, x.shape, seeded_generator(seed), dtype=_float("randn_like", dtype, x.dtype))
+
+
+def _bound(name: str, value: Any) -> int:
+    value = value.item() if isinstance(value, Tensor) else value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}: bounds must be ints, not {type(value).__name__}")
+    return value
+
+
+def randint(low: int, high: int, size: Any, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
+    """Integers spread evenly over low .. high - 1, of shape `size` and integer type `dtype` (int64). ValueError unless low < high.
+
+    >>> import mycel as ms
+    >>> ms.ops.randint(0, 5, (2, 3)).shape
+    (2, 3)
+    """
+    kind = D.int64 if dtype is None else D.from_any(dtype)
+    bounds = {"low": _bound("randint", low), "high": _bound("randint", high)}
+    return draw(P.randint, _shape("randint", size), seeded_generator(seed), dtype=kind, **bounds)
+
+
+def randint_like(input: Any, low: int, high: int, seed: Optional[int] = None, *, dtype: Any = None) -> Tensor:
+    """`randint` of the shape and, unless `dtype` is given, the type of `input`. TypeError for a type that is not integer.
+
+    >>> import mycel as ms
+    >>> ms.ops.randint_like(ms.Tensor([1, 2]), 0, 5).shape
+    (2,)
+    """
+    x = operand("randint_like", input)
+    return randint(low, high, x.shape, seed, dtype=x.dtype if dtype is None else dtype)
+
+
+def standard_normal(shape: Any, seed: Optional[int] = None) -> Tensor:
+    """float32 numbers of the standard normal distribution.
+
+    >>> import mycel as ms
+    >>> ms.ops.standard_normal((2, 3)).shape
+    (2, 3)
+    """
+    return draw(P.normal, _shape("standard_normal", shape), seeded_generator(seed), dtype=D.float32)
+
+
+def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Tensor:
+    """Numbers of normal distributions with the means and standard deviations given, which broadcast against `shape`.
+
+    >>> import mycel as ms
+    >>> ms.ops.normal((3, 2), 0.0, ms.Tensor([1.0, 2.0])).shape
+    (3, 2)
+    """
+    centre, spread = floating("normal", mean), floating("normal", stddev)
+    kind = D.promote(centre.dtype, spread.dtype)
+    full = broadcast_shapes(_shape("normal", shape), centre.shape, spread.shape)
+    drawn = draw(P.normal, full, seeded_generator(seed), dtype=kind)
+    return drawn * cast(spread, kind) + cast(centre, kind)  # type: ignore[no-any-return]
+
+
+def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dtype: Any = D.float32) -> Tensor:
+    """Numbers spread evenly over [minval, maxval); the bounds broadcast against `shape`. `dtype` is floating, int32 or int64.
+
+    >>> import mycel as ms
+    >>> ms.ops.uniform((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
+    (2, 3)
+    """
+    kind = D.from_any(dtype)
+    generator = seeded_generator(seed)
+    low, high = operand("uniform", minval), operand("uniform", maxval)
+    full = broadcast_shapes(_shape("uniform", shape), low.shape, high.shape)
+    if kind.is_floating:
+        low, high = cast(low, kind), cast(high, kind)
+        return draw(P.uniform, full, generator, dtype=kind) * (high - low) + low  # type: ignore[no-any-return]
+    if kind not in (D.int32, D.int64):
+        raise TypeError(f"uniform: dtype must be floating, int32 or int64, not {kind.name}")
+    low, high = cast(low, D.int64), cast(high, D.int64)
+    unit = draw(P.uniform, full, generator, dtype=D.float64)
+    step = cast(run(E.floor, unit * cast(high - low, D.float64)), D.int64)
+    return cast(step + low, kind)
+
+
+def standard_laplace(shape: Any, seed: Optional[int] = None) -> Tensor:
+    """float32 numbers of the Laplace distribution with mean 0 and scale 1.
+
+    >>> import mycel as ms
+    >>> ms.ops.standard_laplace((2, 3)).shape
+    (2, 3)
+    """
+    return _laplace(_shape("standard_laplace", shape), D.float32, seed)
+
+
+def _laplace(shape: Shape, kind: DType, seed: Optional[int]) -> Tensor:
+    # A sign and an exponential number: log of 1 - u, which is never 0.
+    u = draw(P.uniform, shape, seeded_generator(seed), dtype=D.float64) * 2.0 - 1.0
+    return cast(run(E.neg, run(E.sign, u) * run(E.log1p, -run(E.abs_, u) * (1 - 2.0**-53))), kind)
+
+
+def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Optional[int] = None) -> Tensor:
+    """Numbers of Laplace distributions with the means and scales given, which broadcast against `shape`.
+
+    >>> import mycel as ms
+    >>> ms.ops.laplace((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
+    (2, 3)
+    """
+    centre, spread = floating("laplace", mean), floating("laplace", lambda_param)
+    kind = D.promote(centre.dtype, spread.dtype)
+    full = broadcast_shapes(_shape("laplace", shape), centre.shape, spread.shape)
+    return _laplace(full, kind, seed) * cast(spread, kind) + cast(centre, kind)  # type: ignore[no-any-return]
+
+
+def chance(name: str, p: Any) -> float:
+    """A probability; ValueError outside [0, 1]."""
+    if isinstance(p, bool) or not isinstance(p, (int, float)):
+        raise TypeError(f"{name}: p must be a float, not {type(p).__name__}")
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{name}: p must lie in [0, 1], not {p}")
+    return float(p)
+
+
+def bernoulli(input: Any, p: Any = 0.5, seed: Optional[int] = None) -> Tensor:
+    """1 with probability `p` (a number, or a tensor that broadcasts to the shape of `input`) and else 0, in the type of `input`.
+
+    >>> import mycel as ms
+    >>> ms.ops.bernoulli(ms.ops.zeros((2, 3)), 1.0).tolist()
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    x = operand("bernoulli", input)
+    if isinstance(p, Tensor):
+        rate = wide(floating("bernoulli", p))
+        return cast(run(E.lt, draw(P.uniform, x.shape, seeded_generator(seed), dtype=rate.dtype), rate), x.dtype)
+    hit = draw(P.bernoulli, x.shape, seeded_generator(seed), probability=chance("bernoulli", p))
+    return cast(hit, x.dtype)
+
+
+def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Tensor:
+    """The numbers 0 .. n - 1 in random order; from the default generator while `seed` and `offset` are 0.
+
+    >>> import mycel as ms
+    >>> sorted(ms.ops.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    count = size_of("randperm", n.item() if isinstance(n, Tensor) else n)
+    generator = seeded_generator(None if seed == 0 and offset == 0 else seed + offset)
+    return cast(draw(_permutation, check_sizes("randperm", (count,)), generator), D.from_any(dtype))
+
+
+def shuffle(x: Any, seed: Optional[int] = None) -> Tensor:
+    """The parts along axis 0 in random order.
+
+    >>> import mycel as ms
+    >>> sorted(ms.ops.shuffle(ms.ops.arange(4)).tolist())
+    [0, 1, 2, 3]
+    """
+    value = operand("shuffle", x)
+    if value.ndim == 0:
+        return value
+    return run(I.take, value, draw(_permutation, (value.shape[0],), seeded_generator(seed)), axis=0)
+
+
+def _categories(weights: Tensor, count: DimLike, seed: Optional[int]) -> Tensor:
+    """`count` int32 positions for each row of weights that need not sum to 1."""
+    running = run(O.cumsum, weights, axis=weights.ndim - 1, reverse=False)
+    total = take_slice(running, running.ndim - 1, running.shape[-1] - 1, running.shape[-1])
+    point = draw(P.uniform, (*weights.shape[:-1], count), seeded_generator(seed), dtype=weights.dtype) * total
+    found = run(O.search_sorted, running, point, side="right")
+    # Rounding of point may reach the total itself: the last position with a weight is the answer then.
+    last = weights.shape[-1] - 1
+    return run(E.minimum, found, constant_like(last, found))
+
+
+def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
+    """int32 positions along the last axis, drawn with the probabilities of its (non-negative, not normalised) weights.
+
+    `input` is (C,) or (N, C). Without `replacement` no position comes twice. ValueError for more samples than positions then.
+
+    >>> import mycel as ms
+    >>> ms.ops.multinomial(ms.Tensor([0.0, 1.0, 0.0]), 2).tolist()
+    [1, 1]
+    """
+    weights = wide(floating("multinomial", input))
+    if weights.ndim not in (1, 2):
+        raise ShapeError(f"multinomial: the weights must be (C,) or (N, C), not {weights._type}")
+    if num_samples < 1:
+        raise ValueError(f"multinomial: num_samples must be at least 1, not {num_samples}")
+    if replacement:
+        return _categories(weights, num_samples, seed)
+    classes = weights.shape[-1]
+    if isinstance(classes, int) and num_samples > classes:
+        raise ValueError(f"multinomial: {num_samples} samples without replacement need as many positions, not {classes}")
+    # The smallest of exponential numbers divided by their weights: Efraimidis and Spirakis, 2006.
+    unit = draw(P.uniform, weights.shape, seeded_generator(seed), dtype=weights.dtype)
+    score = -run(E.log1p, -unit) / weights
+    order: Tensor = run(O.sort, score, axis=weights.ndim - 1, descending=False)[1]
+    return take_slice(order, order.ndim - 1, 0, num_samples)
+
+
+def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any = D.int64) -> Tensor:
+    """Positions along the last axis of (N, C), drawn with the probabilities softmax(logits).
+
+    >>> import mycel as ms
+    >>> ms.ops.random_categorical(ms.Tensor([[0.0, 100.0]]), 2).tolist()
+    [[1, 1]]
+    """
+    x = wide(floating("random_categorical", logits))
+    if x.ndim != 2:
+        raise ShapeError(f"random_categorical: the logits must be (N, C), not {x._type}")
+    return cast(_categories(softmax(x), num_sample, seed or None), D.from_any(dtype))
+
+
+def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: Optional[int]) -> Tensor:
+    rate = chance(name, p)
+    if rate == 0.0:
+        return x
+    if rate == 1.0:
+        return x * 0.0  # type: ignore[no-any-return]
+    kept = draw(P.bernoulli, mask_shape, seeded_generator(seed), probability=1.0 - rate)
+    return select(kept, x * (1.0 / (1.0 - rate)), 0.0)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, seed: Optional[int] = None) -> Tensor:
+    """In training each element becomes 0 with probability `p` and else grows by 1 / (1 - p). Srivastava et al., 2014.
+
+    ValueError for p outside [0, 1].
+
+    >>> import mycel as ms
+    >>> ms.ops.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
+    [1.0, 2.0]
+    """
+    x = floating("dropout", input)
+    rate = chance("dropout", p)
+    return _drop("dropout", x, rate, x.shape, seed) if training else x
+
+
+def _channel_dropout(name: str, input: Any, p: float, training: bool, ranks: tuple[int, ...]) -> Tensor:
+    x = floating(name, input)
+    rate = chance(name, p)
+    if x.ndim not in ranks:
+        raise ShapeError(f"{name}: the input must have {' or '.join(map(str, ranks))} dimensions, not {x._type}")
+    if not training:
+        return x
+    lead = x.ndim - builtins.max(ranks) + 2
+    return _drop(name, x, rate, (*x.shape[:lead], *(1,) * (x.ndim - lead)), None)
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
+    """`dropout` of whole channels of (N, C, L) or (C, L).
+
+    >>> import mycel as ms
+    >>> ms.ops.dropout1d(ms.ops.ones((1, 2, 3)), training=False).shape
+    (1, 2, 3)
+    """
+    return _channel_dropout("dropout1d", input, p, training, (2, 3))
+
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
+    """`dropout` of whole channels of (N, C, H, W) or (C, H, W).
+
+    >>> import mycel as ms
+    >>> ms.ops.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
+    (1, 2, 3, 3)
+    """
+    return _channel_dropout("dropout2d", input, p, training, (3, 4))
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
+    """`dropout` of whole channels of (N, C, D, H, W) or (C, D, H, W).
+
+    >>> import mycel as ms
+    >>> ms.ops.dropout3d(ms.ops.ones((1, 2, 3, 3, 3)), training=False).shape
+    (1, 2, 3, 3, 3)
+    """
+    return _channel_dropout("dropout3d", input, p, training, (4, 5))
+
+
+def rrelu(input: Any, lower: float = 0.125, upper: float = 1 / 3) -> Tensor:
+    """x where it is positive, else a * x with a spread evenly over [lower, upper) for each element. Xu et al., 2015.
+
+    >>> import mycel as ms
+    >>> ms.ops.rrelu(ms.Tensor([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    if not 0.0 <= lower <= upper <= 1.0:
+        raise ValueError(f"rrelu: lower {lower} and upper {upper} must satisfy 0 <= lower <= upper <= 1")
+    x = floating("rrelu", input)
+    slope = rand(*x.shape, dtype=x.dtype) * (upper - lower) + lower
+    return select(run(E.le, x, constant_like(0.0, x)), x * slope, x)
+
+
+def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+    """softmax((logits + g) / tau) with Gumbel noise g; with `hard` one-hot at the largest, with the derivative of the soft one.
+
+    Jang et al., 2017. ValueError unless tau is positive.
+
+    >>> import mycel as ms
+    >>> ms.ops.sum(ms.ops.gumbel_softmax(ms.ops.zeros((2, 3)), hard=True), -1).tolist()
+    [1.0, 1.0]
+    """
+    if tau <= 0:
+        raise ValueError(f"gumbel_softmax: tau must be positive, got {tau}")
+    x = floating("gumbel_softmax", logits)
+    axis = axis_of("gumbel_softmax", dim, x.ndim)
+    unit = draw(P.uniform, x.shape, seeded_generator(None), dtype=D.float32)
+    exponential = -run(E.log1p, -unit)
+    noise = cast(-run(E.log, run(E.maximum, exponential, constant_like(1e-30, exponential))), x.dtype)
+    soft = softmax((x + noise) / tau, axis)
+    if not hard:
+        return soft
+    from mycel.ops.creation import one_hot
+
+    best = cast(one_hot(run(R.argmax, soft, axis=axis), x.shape[axis], axis=axis), x.dtype)
+    return best + soft - run(E.stop_gradient, soft)  # type: ignore[no-any-return]
