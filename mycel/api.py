@@ -13,8 +13,9 @@ from typing import Any, Iterator, Optional, Union
 
 from mycel import config, eager
 from mycel.parameter import Parameter
+from mycel.prims.shape import BROADCAST_TO
 from mycel.record import Recorder
-from mycel.tensor import Tensor, as_tensor
+from mycel.tensor import Tensor, as_tensor, scalar
 from mycel.tree import flatten, unflatten
 
 __all__ = ["get_grad", "grad", "stop_gradient", "value_and_grad"]
@@ -36,19 +37,15 @@ def _recording() -> Iterator[Any]:
     recorder = Recorder()
     recorder.depth = 1
     with eager.use_context(recorder):
-        yield recorder
+        try:
+            yield recorder
+        finally:
+            recorder.finish()
 
 
-def _ones_like(t: Tensor) -> Tensor:
-    from mycel.ops import ones_like
-
-    return ones_like(t)  # type: ignore[no-any-return]
-
-
-def _zeros_like(t: Tensor) -> Tensor:
-    from mycel.ops import zeros_like
-
-    return zeros_like(t)  # type: ignore[no-any-return]
+def _filled_like(t: Tensor, value: float) -> Tensor:
+    number = scalar(value, t.dtype)
+    return number if not t.shape else eager.apply(BROADCAST_TO, number, shape=t.shape)  # type: ignore[no-any-return]
 
 
 def _tensor_argument(value: Any, position: int) -> Tensor:
@@ -130,8 +127,8 @@ class _Gradient:
         roots = [r for r in roots if isinstance(r, Tensor) and r.dtype.is_differentiable]
         wrt = [context.node_of(t) for marked, _ in inputs for t in marked] + list(weight_nodes)
         likes = [t for marked, _ in inputs for t in marked] + list(weights)
-        grads = context.pullback(roots, [_ones_like(r) for r in roots], wrt) if roots else [None] * len(wrt)
-        return [_zeros_like(like) if g is None else g for g, like in zip(grads, likes)]
+        grads = context.pullback(roots, [_filled_like(r, 1) for r in roots], wrt) if roots else [None] * len(wrt)
+        return [_filled_like(like, 0) if g is None else g for g, like in zip(grads, likes)]
 
     def _arrange(self, grads: list[Tensor], inputs: Any, weights: Sequence[Parameter], one_weight: bool) -> Any:
         by_position = []

@@ -64,6 +64,7 @@ def use_context(context: Optional[Context]) -> Iterator[None]:
 
 Entry = tuple[Callable[..., Any], Any]
 _entries: dict[Any, Entry] = {}
+_pairs: dict[Primitive, dict[tuple[TensorType, TensorType], Entry]] = {}
 _make_tensor: Callable[[TensorType, Any], Tensor]
 
 
@@ -74,6 +75,8 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
     entry = _entries.get(key)
     if entry is None:
         entry = _entries[key] = _build(primitive, types, params)
+        if not params and len(types) == 2 and type(entry[1]) is TensorType:
+            pair_table(primitive)[types] = entry  # type: ignore[index]
     run, result = entry
     for t in inputs:
         if t._buf is None:
@@ -82,6 +85,11 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
     if type(result) is tuple:
         return tuple([_make_tensor(t, v) for t, v in zip(result, values)])
     return _make_tensor(result, values)
+
+
+def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entry]:
+    """The kernels of a binary primitive by its operands' types: what operators look in first."""
+    return _pairs.setdefault(primitive, {})
 
 
 def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Entry:

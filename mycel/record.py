@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Optional
 
 from mycel import eager
-from mycel.ir.graph import Graph, Node, input_node, toposort
+from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.prims.base import GET_ITEM, Primitive, freeze
 from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor, make
@@ -24,71 +24,95 @@ __all__ = ["Recorder", "current_recorder"]
 _backward: dict[Any, tuple[Any, tuple[int, ...], tuple[Optional[int], ...]]] = {}
 
 
+class Recorded(Node):
+    """A node with the value that it computed, on the recording `tape`."""
+
+    __slots__ = ("buffer", "tape")
+
+    def __init__(self, prim: Optional[Primitive], inputs: tuple[Node, ...], params: Any, type: Any, buffer: Any, tape: Any) -> None:
+        self.prim = prim
+        self.inputs = inputs
+        self.params = params
+        self.type = type
+        self.where = None
+        self.buffer = buffer
+        self.tape = tape
+
+
 class Recorder(eager.Context):
-    """The tape of one recording; `depth` counts the gradients that are being taken on it."""
+    """One recording; `depth` counts the gradients that are being taken on it.
+
+    Nodes are kept alive by the tensors and nodes that need them, so what is not needed is freed while recording.
+    """
 
     def __init__(self) -> None:
-        self.values: dict[Node, Any] = {}
         self.depth = 0
+        self.written: list[Tensor] = []
+
+    def holds(self, node: Any) -> bool:
+        """Whether a node has its value on this recording."""
+        return type(node) is Recorded and node.tape is self
 
     def node_of(self, t: Tensor) -> Optional[Node]:
-        """The node that computes `t` on this tape, if it depends on a marked input."""
+        """The node that computes `t` on this recording, if it depends on a marked input."""
         node = t._node
-        return node if node is not None and node in self.values else None
+        return node if type(node) is Recorded and node.tape is self else None
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         result = eager.execute(primitive, inputs, params)
-        values = self.values
-        tracked = False
         for t in inputs:
-            if t._node is not None and t._node in values:
-                tracked = True
+            node = t._node
+            if type(node) is Recorded and node.tape is self:
                 break
-        if not tracked:
+        else:
             return result
         nodes = []
         for t in inputs:
             node = t._node
-            if node is None or node not in values:
-                node = Node(None, (), _LEAF, t._type)
-                values[node] = t._buf
+            if type(node) is not Recorded or node.tape is not self:
+                node = Recorded(None, (), _LEAF, t._type, t._buf, self)
             nodes.append(node)
         if type(result) is tuple:
-            whole = Node(primitive, tuple(nodes), params, tuple([r._type for r in result]))
+            whole = Recorded(primitive, tuple(nodes), params, tuple([r._type for r in result]), None, self)
             for i, r in enumerate(result):
-                r._node = Node(GET_ITEM, (whole,), {"index": i}, r._type)
-                values[r._node] = r._buf
+                r._node = Recorded(GET_ITEM, (whole,), {"index": i}, r._type, r._buf, self)
         else:
-            node = Node(primitive, tuple(nodes), params, result._type)
-            result._node = node
-            values[node] = result._buf
+            result._node = Recorded(primitive, tuple(nodes), params, result._type, result._buf, self)
         return result
 
     def write(self, target: Tensor, new: Tensor) -> None:
         target._buf = new._buf
-        if not hasattr(target, "requires_grad"):
-            target._node = new._node
+        target._node = self.node_of(new)
+        self.written.append(target)
+
+    def finish(self) -> None:
+        """Let go of what written tensors hold of the recording."""
+        for t in self.written:
+            t._node = None
+        self.written.clear()
+
+    def _marked(self, t: Tensor) -> Recorded:
+        before = self.node_of(t)
+        if before is None:
+            return Recorded(None, (), _LEAF, t._type, t._buf, self)
+        return Recorded(identity, (before,), {}, t._type, t._buf, self)
 
     def mark(self, t: Tensor) -> Tensor:
         """A new tensor with the value of `t` whose gradient can be asked for."""
-        before = self.node_of(t)
         if t._buf is None:
             t._need_value("differentiation")
         made = make(t._type, t._buf)
-        made._node = Node(None, (), _LEAF, t._type) if before is None else Node(identity, (before,), {}, t._type)
-        self.values[made._node] = t._buf
+        made._node = self._marked(t)
         return made
 
     @contextmanager
     def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
         """Mark parameters in place for a block; their nodes."""
         before = [w._node for w in weights]
-        nodes = []
+        nodes: list[Node] = []
         for w in weights:
-            node = Node(None, (), _LEAF, w._type) if self.node_of(w) is None else Node(identity, (self.node_of(w),), {}, w._type)  # type: ignore[arg-type]
-            self.values[node] = w._buf
-            w._node = node
-            nodes.append(node)
+            w._node = self._marked(w)
+            nodes.append(w._node)
         try:
             yield nodes
         finally:
@@ -121,11 +145,11 @@ class Recorder(eager.Context):
 
     def _replay(self, root: Node, known: dict[Node, Any]) -> Tensor:
         """Run the nodes of a gradient as recorded operations."""
-        for node in toposort([root], stop=set(self.values) | set(known)):
+        for node in toposort([root], stop=_Valued(self, known)):
             if node in known:
                 continue
-            if node in self.values:
-                value = make(node.type, self.values[node])
+            if self.holds(node) and node.buffer is not None:  # type: ignore[attr-defined]
+                value = make(node.type, node.buffer)  # type: ignore[attr-defined]
                 value._node = node
                 known[node] = value
             elif node.prim is GET_ITEM:
@@ -146,7 +170,7 @@ class Recorder(eager.Context):
         if found is None:
             found = _backward[key] = self._build(order, roots, wrt)
         run, used, results = found
-        arguments = [self.values[order[i]] for i in used]
+        arguments = [order[i].buffer for i in used]  # type: ignore[attr-defined]
         buffers = run(*arguments, *[c._buf for c in cotangents]) if run is not None else ()
         if run is not None and sum(r is not None for r in results) == 1 and not isinstance(buffers, tuple):
             buffers = (buffers,)
@@ -158,11 +182,9 @@ class Recorder(eager.Context):
         seeds = [input_node(r.type, "cotangent") for r in roots]
         grads = vjp(roots, seeds, wrt)
         wanted = [g for g in grads if g is not None]
-        available = {n for n in order if n in self.values}
-        reached = toposort(wanted, stop=available)
-        used = [i for i, n in enumerate(order) if n in available and n in set(reached)]
-        from mycel.ir.graph import substitute
-
+        available = {n for n in order if self.holds(n) and n.buffer is not None}  # type: ignore[attr-defined]
+        reached = set(toposort(wanted, stop=available))
+        used = [i for i, n in enumerate(order) if n in available and n in reached]
         stand_in = {order[i]: input_node(order[i].type, "residual") for i in used}
         outputs = substitute(wanted, stand_in)
         numbers: list[Optional[int]] = []
@@ -175,6 +197,16 @@ class Recorder(eager.Context):
 
 
 _LEAF = {"name": "leaf"}
+
+
+class _Valued:
+    """The nodes behind which a replay need not look: those with a value."""
+
+    def __init__(self, recorder: Recorder, known: dict[Node, Any]) -> None:
+        self._recorder, self._known = recorder, known
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._known or (self._recorder.holds(node) and node.buffer is not None)  # type: ignore[attr-defined]
 
 
 def current_recorder() -> Optional[Recorder]:

@@ -485,8 +485,23 @@ def _operand(value: Any) -> Optional[Tensor]:
     return None
 
 
-def _install(name: str, primitive: Primitive, prepare: Optional[Callable[..., Any]] = None, in_place: bool = False) -> None:
+def _install(name: str, primitive: Primitive, prepare: Optional[Callable[..., Any]] = None) -> None:
+    table = eager.pair_table(primitive)
+
     def forward(self: Any, other: Any) -> Any:
+        if not eager.active:
+            try:
+                run, result = table[self._type, other._type]
+                made = _new(Tensor)
+                made._buf = run(self._buf, other._buf)
+                made._type = result
+                made._node = None
+                return made
+            except (KeyError, AttributeError, ValueError):
+                return general(self, other)
+        return general(self, other)
+
+    def general(self: Any, other: Any) -> Any:
         operands = pair(self, other)
         if operands is None:
             return NotImplemented

@@ -9,7 +9,7 @@ outputs reach ends in its inputs or in constants. Effects are ordered by token v
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -86,7 +86,7 @@ class Node:
         self.inputs = inputs
         self.params = params
         self.type = type
-        self.where = _position.where if where is None else where
+        self.where = where or _position.where
 
     @property
     def shape(self) -> Any:
@@ -178,7 +178,7 @@ class Graph:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"
 
 
-def toposort(outputs: Iterable[Node], stop: Optional[set[Node]] = None) -> list[Node]:
+def toposort(outputs: Iterable[Node], stop: Optional[Container[Node]] = None) -> list[Node]:
     """Every node that `outputs` reach, inputs before users, without entering what lies behind the nodes of `stop`."""
     order: list[Node] = []
     done: set[int] = set()
