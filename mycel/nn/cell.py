@@ -70,6 +70,7 @@ class Cell:
         own["_buffers"] = OrderedDict()
         own["_auto_prefix"] = auto_prefix
         own["_param_prefix"] = ""
+        own["_name_prefix"] = ""
         own["_flags"] = dict(flags or {})
         own["training"] = False
         own["requires_grad"] = False
@@ -100,7 +101,7 @@ class Cell:
         elif isinstance(value, Cell):
             self._forget(name)
             if own["_auto_prefix"]:
-                value.update_parameters_name(name + ".", recurse=True)
+                value.update_parameters_name(f"{own['_name_prefix']}{name}.", recurse=True)
             own["_cells"][name] = value
             own[name] = value
         elif isinstance(value, ParameterTuple):
@@ -202,21 +203,21 @@ class Cell:
                 yield from cell.cells_and_names(seen, f"{name_prefix}.{name}" if name_prefix else name)
 
     def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """Parameters with their names, each once; with `expand` those of inner cells too."""
+        """Parameters with the paths of attributes that lead to them, each once; with `expand` those of inner cells too."""
         seen: set[int] = set()
         for path, cell in self.cells_and_names(name_prefix=name_prefix) if expand else [(name_prefix, self)]:
             for name, parameter in cell._own_parameters():
                 if id(parameter) not in seen:
                     seen.add(id(parameter))
-                    given = parameter.name
-                    yield given if given and given != "Parameter" else (f"{path}.{name}" if path else name), parameter
+                    yield (f"{path}.{name}" if path else name), parameter
 
     def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        yield from self._params.items()
+        own = self._params
         for name, value in self.__dict__.items():
             if type(value) is ParameterTuple:
-                for i, parameter in enumerate(value):
-                    yield f"{name}.{i}", parameter
+                yield from ((parameter.name, parameter) for parameter in value)
+            elif name in own:
+                yield name, value
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
         """All parameters."""
@@ -249,15 +250,14 @@ class Cell:
                     yield (f"{path}.{name}" if path else name), buffer
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Put `prefix` in front of every parameter's name."""
+        """Name every parameter by `prefix` and the path of attributes that leads to it."""
         if prefix and not isinstance(prefix, str):
             raise TypeError("update_parameters_name: the prefix must be a string")
-        seen: set[int] = set()
-        for _, cell in self.cells_and_names() if recurse else [("", self)]:
-            for _, parameter in cell._own_parameters():
-                if id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    parameter.name = prefix + parameter.name
+        for path, cell in self.cells_and_names() if recurse else [("", self)]:
+            cell.__dict__["_name_prefix"] = f"{prefix}{path}." if path else prefix
+        for path, parameter in list(self.parameters_and_names(expand=recurse)):
+            parameter.name = prefix + path
+            parameter.__dict__["has_name"] = True
 
     @property
     def param_prefix(self) -> str:

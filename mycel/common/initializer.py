@@ -1,0 +1,500 @@
+"""Initializers: how the first values of parameters are drawn.
+
+An initializer fills a NumPy array in place. Random ones take a fresh generator from `mycel.common.seed` for each array, so that the values
+are a function of the global seed and of how many arrays were drawn before, whatever their sizes. For a weight of shape
+(out, in, *kernel) the fans are ``fan_in = in * prod(kernel)`` and ``fan_out = out * prod(kernel)``.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.common.seed import get_seed, initializer_rng
+from mycel.ir.dims import Dim
+from mycel.tensor import Tensor
+
+__all__ = [
+    "Constant",
+    "Dirac",
+    "HeNormal",
+    "HeUniform",
+    "Identity",
+    "Initializer",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Sparse",
+    "Tensor",
+    "TruncatedNormal",
+    "Uniform",
+    "VarianceScaling",
+    "XavierNormal",
+    "XavierUniform",
+    "Zero",
+    "get_seed",
+    "initializer",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+class Initializer:
+    """Base of initializers; a subclass defines ``_initialize(arr)``, which fills a NumPy array in place.
+
+    >>> import numpy as np
+    >>> from mycel.common.initializer import Constant
+    >>> a = np.zeros(2); Constant(3.0)(a); a
+    array([3., 3.])
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+
+    @property
+    def init_kwargs(self) -> dict[str, Any]:
+        """The arguments that the initializer was made with."""
+        return dict(self._kwargs)
+
+    def _initialize(self, arr: Array) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not define _initialize(arr)")
+
+    def __call__(self, arr: Array) -> None:
+        self._initialize(arr)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._kwargs.items())})"
+
+
+_ALIASES: dict[str, type[Initializer]] = {}
+
+
+def _alias(*names: str) -> Any:
+    def enter(kind: type[Initializer]) -> type[Initializer]:
+        for name in (kind.__name__.lower(), *names):
+            _ALIASES[name] = kind
+        return kind
+
+    return enter
+
+
+def _fans(name: str, shape: Sequence[int]) -> tuple[int, int]:
+    if len(shape) < 2:
+        raise ValueError(f"{name}: fan_in and fan_out need a shape of at least 2 dimensions, not {tuple(shape)}")
+    kernel = math.prod(shape[2:])
+    return shape[1] * kernel, shape[0] * kernel
+
+
+_GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
+
+
+def _gain(name: str, nonlinearity: str, slope: float) -> float:
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2 / (1 + slope * slope))
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"{name}: nonlinearity must be one of 'leaky_relu', {', '.join(map(repr, _GAINS))}, not {nonlinearity!r}")
+    return _GAINS[nonlinearity]
+
+
+def _precision(arr: Array) -> Any:
+    return np.float64 if arr.dtype == np.float64 else np.float32
+
+
+def _fill_normal(arr: Array, mean: float, sigma: float) -> None:
+    values = initializer_rng().standard_normal(arr.shape, dtype=_precision(arr))
+    values *= sigma
+    values += mean
+    arr[...] = values
+
+
+def _fill_uniform(arr: Array, bound: float) -> None:
+    values = initializer_rng().random(arr.shape, dtype=_precision(arr))
+    values *= 2 * bound
+    values -= bound
+    arr[...] = values
+
+
+def _truncated(rng: np.random.Generator, count: int, low: float, high: float) -> Array:
+    """Standard normal variates within [low, high], by rejection (Robert, "Simulation of truncated normal variables", 1995)."""
+    if high < 0:
+        return -_truncated(rng, count, -high, -low)
+    likely = 0.5 * (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2)))
+    nearest = max(low, 0.0)
+    found: list[Array] = []
+    missing = count
+    while missing:
+        size = max(2 * missing, 16)
+        if likely > 0.25:
+            draws = rng.standard_normal(size)
+            keep = (draws >= low) & (draws <= high)
+        elif nearest > 0 and (high - low) * nearest > 1:
+            draws = low + rng.exponential(1 / low, size)
+            keep = (rng.random(size) <= np.exp(-0.5 * (draws - low) ** 2)) & (draws <= high)
+        else:
+            draws = rng.uniform(low, high, size)
+            keep = rng.random(size) <= np.exp(0.5 * (nearest * nearest - draws * draws))
+        part = draws[keep][:missing]
+        found.append(part)
+        missing -= len(part)
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+@_alias("zeros")
+class Zero(Initializer):
+    """All zeros.
+
+    >>> from mycel.common.initializer import Zero, initializer
+    >>> initializer(Zero(), [2]).init_data().asnumpy()
+    array([0., 0.], dtype=float32)
+    """
+
+    def _initialize(self, arr: Array) -> None:
+        arr[...] = 0
+
+
+@_alias("ones")
+class One(Initializer):
+    """All ones.
+
+    >>> from mycel.common.initializer import One, initializer
+    >>> initializer(One(), [2]).init_data().asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+
+    def _initialize(self, arr: Array) -> None:
+        arr[...] = 1
+
+
+class Constant(Initializer):
+    """One number, or an array that broadcasts to the shape.
+
+    >>> from mycel.common.initializer import Constant, initializer
+    >>> initializer(Constant(3), [2]).init_data().asnumpy()
+    array([3., 3.], dtype=float32)
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value=value)
+        self.value = value
+
+    def _initialize(self, arr: Array) -> None:
+        arr[...] = self.value
+
+
+@_alias()
+class Normal(Initializer):
+    """Normal variates of standard deviation `sigma` around `mean`.
+
+    >>> from mycel.common.initializer import Normal, initializer
+    >>> initializer(Normal(0.5, 10.0), [4, 3]).shape
+    (4, 3)
+    """
+
+    def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
+        super().__init__(sigma=sigma, mean=mean)
+        self.sigma, self.mean = sigma, mean
+
+    def _initialize(self, arr: Array) -> None:
+        _fill_normal(arr, self.mean, self.sigma)
+
+
+@_alias()
+class TruncatedNormal(Initializer):
+    """Normal variates of standard deviation `sigma` around `mean`, redrawn until they lie within [`a`, `b`].
+
+    `a` and `b` are values, not multiples of `sigma`. Raises ValueError where the interval is empty or `sigma` is not positive.
+
+    >>> from mycel.common.initializer import TruncatedNormal, initializer
+    >>> bool((abs(initializer(TruncatedNormal(1.0, a=-0.5, b=0.5), [100]).init_data().asnumpy()) <= 0.5).all())
+    True
+    """
+
+    def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:
+        super().__init__(sigma=sigma, mean=mean, a=a, b=b)
+        if not a < b:
+            raise ValueError(f"TruncatedNormal: a must be below b, but a is {a} and b is {b}")
+        if not sigma > 0:
+            raise ValueError(f"TruncatedNormal: sigma must be positive, not {sigma}")
+        self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
+
+    def _initialize(self, arr: Array) -> None:
+        low, high = (self.a - self.mean) / self.sigma, (self.b - self.mean) / self.sigma
+        values = _truncated(initializer_rng(), arr.size, low, high) * self.sigma + self.mean
+        arr[...] = np.clip(values, self.a, self.b).reshape(arr.shape)
+
+
+@_alias()
+class Uniform(Initializer):
+    """Uniform variates in [-`scale`, `scale`).
+
+    >>> from mycel.common.initializer import Uniform, initializer
+    >>> bool((abs(initializer(Uniform(0.5), [100]).init_data().asnumpy()) <= 0.5).all())
+    True
+    """
+
+    def __init__(self, scale: float = 0.07) -> None:
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _initialize(self, arr: Array) -> None:
+        _fill_uniform(arr, self.scale)
+
+
+@_alias("xavier_uniform")
+class XavierUniform(Initializer):
+    """Uniform within ``gain * sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio, 2010).
+
+    >>> from mycel.common.initializer import XavierUniform, initializer
+    >>> bool((abs(initializer(XavierUniform(), [3, 3]).init_data().asnumpy()) <= 1).all())
+    True
+    """
+
+    def __init__(self, gain: float = 1) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: Array) -> None:
+        fan_in, fan_out = _fans("XavierUniform", arr.shape)
+        _fill_uniform(arr, self.gain * math.sqrt(6 / (fan_in + fan_out)))
+
+
+@_alias("xavier_normal")
+class XavierNormal(Initializer):
+    """Normal of standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio, 2010).
+
+    >>> from mycel.common.initializer import XavierNormal, initializer
+    >>> initializer(XavierNormal(), [3, 3]).shape
+    (3, 3)
+    """
+
+    def __init__(self, gain: float = 1) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: Array) -> None:
+        fan_in, fan_out = _fans("XavierNormal", arr.shape)
+        _fill_normal(arr, 0.0, self.gain * math.sqrt(2 / (fan_in + fan_out)))
+
+
+class _He(Initializer):
+    def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
+        super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
+        if mode not in ("fan_in", "fan_out"):
+            raise ValueError(f"{type(self).__name__}: mode must be 'fan_in' or 'fan_out', not {mode!r}")
+        self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
+        self._gain = _gain(type(self).__name__, nonlinearity, negative_slope)
+
+    def _deviation(self, shape: Sequence[int]) -> float:
+        fan_in, fan_out = _fans(type(self).__name__, shape)
+        return self._gain / math.sqrt(fan_in if self.mode == "fan_in" else fan_out)
+
+
+@_alias("he_uniform")
+class HeUniform(_He):
+    """Uniform within ``gain * sqrt(3 / fan)`` (He et al., "Delving deep into rectifiers", 2015).
+
+    `mode` chooses the fan; the gain is that of `nonlinearity`: 1, 5/3 for 'tanh', sqrt(2) for 'relu', sqrt(2 / (1 + slope**2)) for 'leaky_relu'.
+
+    >>> from mycel.common.initializer import HeUniform, initializer
+    >>> bool((abs(initializer(HeUniform(), [3, 6]).init_data().asnumpy()) <= 1).all())
+    True
+    """
+
+    def _initialize(self, arr: Array) -> None:
+        _fill_uniform(arr, math.sqrt(3) * self._deviation(arr.shape))
+
+
+@_alias("he_normal")
+class HeNormal(_He):
+    """Normal of standard deviation ``gain / sqrt(fan)`` (He et al., 2015); the arguments are those of `HeUniform`.
+
+    >>> from mycel.common.initializer import HeNormal, initializer
+    >>> initializer(HeNormal(mode="fan_out"), [3, 6]).shape
+    (3, 6)
+    """
+
+    def _initialize(self, arr: Array) -> None:
+        _fill_normal(arr, 0.0, self._deviation(arr.shape))
+
+
+@_alias()
+class Orthogonal(Initializer):
+    """A (semi-)orthogonal matrix times `gain`, over the first dimension and all others (Saxe et al., 2013).
+
+    >>> from mycel.common.initializer import Orthogonal, initializer
+    >>> q = initializer(Orthogonal(), [3, 3]).init_data().asnumpy()
+    >>> bool(abs(q @ q.T - np.eye(3)).max() < 1e-6)
+    True
+    """
+
+    def __init__(self, gain: float = 1.0) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: Array) -> None:
+        if arr.ndim < 2:
+            raise ValueError(f"Orthogonal: a shape of at least 2 dimensions is needed, not {arr.shape}")
+        rows, columns = arr.shape[0], arr.size // arr.shape[0]
+        q, r = np.linalg.qr(initializer_rng().standard_normal((max(rows, columns), min(rows, columns))))
+        q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
+        arr[...] = (self.gain * (q if rows >= columns else q.T)).reshape(arr.shape)
+
+
+@_alias()
+class Identity(Initializer):
+    """Ones on the diagonal of a matrix, zeros elsewhere; ValueError for other than 2 dimensions.
+
+    >>> from mycel.common.initializer import Identity, initializer
+    >>> initializer(Identity(), [2, 2]).init_data().asnumpy()
+    array([[1., 0.], [0., 1.]], dtype=float32)
+    """
+
+    def _initialize(self, arr: Array) -> None:
+        if arr.ndim != 2:
+            raise ValueError(f"Identity: the shape must have 2 dimensions, not {arr.shape}")
+        arr[...] = np.eye(*arr.shape)
+
+
+@_alias()
+class Dirac(Initializer):
+    """A convolution weight (out, in / groups, *kernel) that passes channels through unchanged, for 3 to 5 dimensions.
+
+    Raises ValueError for other ranks and where `groups` does not divide the first dimension.
+
+    >>> from mycel.common.initializer import Dirac, initializer
+    >>> initializer(Dirac(), [1, 1, 3]).init_data().asnumpy()
+    array([[[0., 1., 0.]]], dtype=float32)
+    """
+
+    def __init__(self, groups: int = 1) -> None:
+        super().__init__(groups=groups)
+        if groups < 1:
+            raise ValueError(f"Dirac: groups must be at least 1, not {groups}")
+        self.groups = groups
+
+    def _initialize(self, arr: Array) -> None:
+        if not 3 <= arr.ndim <= 5:
+            raise ValueError(f"Dirac: the shape must have 3, 4 or 5 dimensions, not {arr.shape}")
+        if arr.shape[0] % self.groups:
+            raise ValueError(f"Dirac: the first dimension of {arr.shape} is not divisible by {self.groups} groups")
+        arr[...] = 0
+        outputs = arr.shape[0] // self.groups
+        centre = tuple(k // 2 for k in arr.shape[2:])
+        for group in range(self.groups):
+            for i in range(min(outputs, arr.shape[1])):
+                arr[(group * outputs + i, i, *centre)] = 1
+
+
+@_alias()
+class Sparse(Initializer):
+    """A matrix whose columns have a share `sparsity` of zeros and normal variates of deviation `sigma` elsewhere (Martens, 2010).
+
+    >>> from mycel.common.initializer import Sparse, initializer
+    >>> (initializer(Sparse(0.5), [4, 3]).init_data().asnumpy() == 0).sum(axis=0)
+    array([2, 2, 2])
+    """
+
+    def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
+        super().__init__(sparsity=sparsity, sigma=sigma)
+        if not 0 <= sparsity <= 1:
+            raise ValueError(f"Sparse: sparsity must be in [0, 1], not {sparsity}")
+        self.sparsity, self.sigma = sparsity, sigma
+
+    def _initialize(self, arr: Array) -> None:
+        if arr.ndim != 2:
+            raise ValueError(f"Sparse: the shape must have 2 dimensions, not {arr.shape}")
+        rows, columns = arr.shape
+        rng = initializer_rng()
+        values = self.sigma * rng.standard_normal(arr.shape)
+        zeros = math.ceil(self.sparsity * rows)
+        for column in range(columns):
+            values[rng.permutation(rows)[:zeros], column] = 0
+        arr[...] = values
+
+
+# The standard deviation of a standard normal variate that is kept within two of its deviations.
+_TRUNCATED_DEVIATION = 0.87962566103423978
+
+
+@_alias()
+class VarianceScaling(Initializer):
+    """Values of variance ``scale / fan``, where `mode` names the fan: 'fan_in', 'fan_out' or 'fan_avg'.
+
+    `distribution` is 'uniform', 'untruncated_normal', or 'truncated_normal', which keeps within two deviations. Raises ValueError for other names.
+
+    >>> from mycel.common.initializer import VarianceScaling, initializer
+    >>> initializer(VarianceScaling(2.0, "fan_out", "untruncated_normal"), [3, 6]).shape
+    (3, 6)
+    """
+
+    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal") -> None:
+        super().__init__(scale=scale, mode=mode, distribution=distribution)
+        if not scale > 0:
+            raise ValueError(f"VarianceScaling: scale must be positive, not {scale}")
+        if mode not in ("fan_in", "fan_out", "fan_avg"):
+            raise ValueError(f"VarianceScaling: mode must be 'fan_in', 'fan_out' or 'fan_avg', not {mode!r}")
+        if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
+            raise ValueError(
+                "VarianceScaling: distribution must be 'uniform', 'truncated_normal' or 'untruncated_normal', "
+                f"not {distribution!r}"
+            )
+        self.scale, self.mode, self.distribution = scale, mode, distribution
+
+    def _initialize(self, arr: Array) -> None:
+        fan_in, fan_out = _fans("VarianceScaling", arr.shape)
+        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
+        deviation = math.sqrt(self.scale / fan)
+        if self.distribution == "uniform":
+            _fill_uniform(arr, math.sqrt(3) * deviation)
+        elif self.distribution == "untruncated_normal":
+            _fill_normal(arr, 0.0, deviation)
+        else:
+            values = _truncated(initializer_rng(), arr.size, -2.0, 2.0)
+            arr[...] = (values * (deviation / _TRUNCATED_DEVIATION)).reshape(arr.shape)
+
+
+InitLike = Union[Tensor, str, float, Initializer]
+
+
+def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Tensor:
+    """A tensor of `shape` and `dtype` whose values `init` will draw when they are first needed.
+
+    `init` is an `Initializer`, the name of one ('normal', 'zeros', 'ones', 'xavier_uniform', 'he_normal', ...), or a number; a tensor of the
+    right shape is returned as it is. Raises ValueError for an unknown name and for sizes that are not positive, and TypeError for other kinds.
+
+    >>> from mycel.common.initializer import initializer
+    >>> initializer("ones", [2, 2]).init_data().asnumpy()
+    array([[1., 1.], [1., 1.]], dtype=float32)
+    """
+    if isinstance(init, Tensor):
+        wanted = None if shape is None else _checked_shape(shape)
+        if wanted is not None and init.shape != wanted:
+            raise ValueError(f"initializer: the tensor given has shape {init.shape}, not {wanted}")
+        return init
+    if isinstance(init, str):
+        kind = _ALIASES.get(init.lower())
+        if kind is None:
+            raise ValueError(f"initializer: {init!r} is not an initializer; use one of {', '.join(sorted(_ALIASES))}")
+        made = kind()
+    elif isinstance(init, numbers.Number):
+        made = Constant(init)
+    elif isinstance(init, Initializer):
+        made = init
+    else:
+        raise TypeError(f"initializer: init must be a Tensor, a number, a name or an Initializer, not {type(init).__name__}")
+    return Tensor(shape=_checked_shape(() if shape is None else shape), dtype=dtype, init=made)
+
+
+def _checked_shape(shape: Any) -> tuple[Any, ...]:
+    sizes: Optional[tuple[Any, ...]] = (shape,) if isinstance(shape, (int, np.integer, Dim)) else tuple(shape)
+    for size in sizes or ():
+        if isinstance(size, Dim):
+            continue
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size <= 0:
+            raise ValueError(f"initializer: shape must hold positive integers, not {tuple(sizes or ())}")
+    return tuple(int(s) if isinstance(s, np.integer) else s for s in sizes or ())

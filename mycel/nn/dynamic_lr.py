@@ -1,0 +1,158 @@
+"""Learning rates as lists, one number a step, constant within an epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mycel.nn import checks
+
+__all__ = [
+    "cosine_decay_lr",
+    "exponential_decay_lr",
+    "inverse_decay_lr",
+    "natural_exp_decay_lr",
+    "piecewise_constant_lr",
+    "polynomial_decay_lr",
+    "warmup_lr",
+]
+
+
+def _by_epoch(name: str, total_step: Any, step_per_epoch: Any, period_name: str, period: Any, rate: Callable[[int], float]) -> list[float]:
+    checks.integer(name, "total_step", total_step, 1)
+    checks.integer(name, "step_per_epoch", step_per_epoch, 1)
+    checks.integer(name, period_name, period, 1)
+    return [rate(step // step_per_epoch) for step in range(total_step)]
+
+
+def _check_decay(name: str, learning_rate: Any, decay_rate: Any, is_stair: Any) -> None:
+    checks.number(name, "learning_rate", learning_rate, above=0)
+    checks.number(name, "decay_rate", decay_rate, above=0)
+    checks.boolean(name, "is_stair", is_stair)
+
+
+def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
+    """Rate ``learning_rates[i]`` for the steps below ``milestone[i]``, which must grow.
+
+    >>> import mycel as ms
+    >>> ms.nn.piecewise_constant_lr([2, 3], [0.1, 0.05])
+    [0.1, 0.1, 0.05]
+    """
+    for name, value in (("milestone", milestone), ("learning_rates", learning_rates)):
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"piecewise_constant_lr: {name} must be a list or a tuple, not {type(value).__name__}")
+    if len(milestone) != len(learning_rates):
+        raise ValueError(
+            f"piecewise_constant_lr: there are {len(milestone)} milestones and {len(learning_rates)} learning rates; give one for each"
+        )
+    rates: list[float] = []
+    for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
+        checks.integer("piecewise_constant_lr", f"milestone[{i}]", end, 1)
+        checks.number("piecewise_constant_lr", f"learning_rates[{i}]", rate, at_least=0)
+        if end <= len(rates):
+            raise ValueError(f"piecewise_constant_lr: milestones must grow, but milestone[{i}] is {end} after {len(rates)}")
+        rates.extend([float(rate)] * (end - len(rates)))
+    return rates
+
+
+def exponential_decay_lr(
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
+) -> list[float]:
+    """``learning_rate * decay_rate ** (epoch / decay_epoch)`` for each step, in stairs if `is_stair`.
+
+    >>> import mycel as ms
+    >>> ms.nn.exponential_decay_lr(0.5, 0.5, 4, 2, 1)
+    [0.5, 0.5, 0.25, 0.25]
+    """
+    _check_decay("exponential_decay_lr", learning_rate, decay_rate, is_stair)
+    quotient = (lambda e: e // decay_epoch) if is_stair else (lambda e: e / decay_epoch)
+    rate = lambda e: learning_rate * decay_rate ** quotient(e)
+    return _by_epoch("exponential_decay_lr", total_step, step_per_epoch, "decay_epoch", decay_epoch, rate)
+
+
+def natural_exp_decay_lr(
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
+) -> list[float]:
+    """``learning_rate * exp(-decay_rate * epoch)`` for each step, in stairs of `decay_epoch` if `is_stair`.
+
+    >>> import mycel as ms
+    >>> [round(r, 4) for r in ms.nn.natural_exp_decay_lr(0.1, 0.9, 4, 2, 2)]
+    [0.1, 0.1, 0.0407, 0.0407]
+    """
+    _check_decay("natural_exp_decay_lr", learning_rate, decay_rate, is_stair)
+    reached = (lambda e: e // decay_epoch * decay_epoch) if is_stair else (lambda e: e)
+    rate = lambda e: learning_rate * math.exp(-decay_rate * reached(e))
+    return _by_epoch("natural_exp_decay_lr", total_step, step_per_epoch, "decay_epoch", decay_epoch, rate)
+
+
+def inverse_decay_lr(
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
+) -> list[float]:
+    """``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step, in stairs if `is_stair`.
+
+    >>> import mycel as ms
+    >>> ms.nn.inverse_decay_lr(0.5, 1.0, 3, 1, 1)[:2]
+    [0.5, 0.25]
+    """
+    _check_decay("inverse_decay_lr", learning_rate, decay_rate, is_stair)
+    quotient = (lambda e: e // decay_epoch) if is_stair else (lambda e: e / decay_epoch)
+    rate = lambda e: learning_rate / (1 + decay_rate * quotient(e))
+    return _by_epoch("inverse_decay_lr", total_step, step_per_epoch, "decay_epoch", decay_epoch, rate)
+
+
+def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int) -> list[float]:
+    """Half a cosine from `max_lr` to `min_lr` over `decay_epoch` epochs, then `min_lr`.
+
+    >>> import mycel as ms
+    >>> [round(r, 3) for r in ms.nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2)]
+    [0.1, 0.1, 0.055, 0.055, 0.01, 0.01]
+    """
+    checks.number("cosine_decay_lr", "min_lr", min_lr, at_least=0)
+    checks.number("cosine_decay_lr", "max_lr", max_lr, above=0)
+    if not max_lr > min_lr:
+        raise ValueError(f"cosine_decay_lr: max_lr must be above min_lr, but max_lr is {max_lr} and min_lr is {min_lr}")
+    rate = lambda e: min_lr + 0.5 * (max_lr - min_lr) * (1 + math.cos(math.pi * min(e, decay_epoch) / decay_epoch))
+    return _by_epoch("cosine_decay_lr", total_step, step_per_epoch, "decay_epoch", decay_epoch, rate)
+
+
+def polynomial_decay_lr(
+    learning_rate: float,
+    end_learning_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    power: float,
+    update_decay_epoch: bool = False,
+) -> list[float]:
+    """From `learning_rate` to `end_learning_rate` along ``(1 - epoch / decay_epoch) ** power``.
+
+    With `update_decay_epoch` the period is stretched to the next multiple of itself instead of ending.
+
+    >>> import mycel as ms
+    >>> ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1.0)
+    [0.5, 0.25, 0.0]
+    """
+    checks.number("polynomial_decay_lr", "learning_rate", learning_rate, above=0)
+    checks.number("polynomial_decay_lr", "end_learning_rate", end_learning_rate, at_least=0)
+    checks.number("polynomial_decay_lr", "power", power, above=0)
+    checks.boolean("polynomial_decay_lr", "update_decay_epoch", update_decay_epoch)
+
+    def rate(epoch: int) -> float:
+        period = decay_epoch * max(math.ceil(epoch / decay_epoch), 1) if update_decay_epoch else decay_epoch
+        left: float = 1 - min(epoch, period) / period
+        return (learning_rate - end_learning_rate) * left**power + end_learning_rate
+
+    return _by_epoch("polynomial_decay_lr", total_step, step_per_epoch, "decay_epoch", decay_epoch, rate)
+
+
+def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
+    """From 0 to `learning_rate` over `warmup_epoch` epochs in a line, then constant.
+
+    >>> import mycel as ms
+    >>> ms.nn.warmup_lr(0.5, 6, 2, 2)
+    [0.0, 0.0, 0.25, 0.25, 0.5, 0.5]
+    """
+    checks.number("warmup_lr", "learning_rate", learning_rate, at_least=0)
+    rate = lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch
+    return _by_epoch("warmup_lr", total_step, step_per_epoch, "warmup_epoch", warmup_epoch, rate)

@@ -1,0 +1,510 @@
+"""Activation layers: element-wise functions, and normalised exponentials over an axis."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Union
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.common.initializer import initializer
+from mycel.nn import checks
+from mycel.nn.cell import Cell
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = [
+    "CELU", "ELU", "FastGelu", "GELU", "GLU", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish",
+    "PReLU", "RReLU", "ReLU", "ReLU6", "SeLU", "SiLU", "Sigmoid", "SoftShrink", "Softmax", "Softmax2d", "Softmin", "Softsign", "Tanh",
+    "Tanhshrink", "Threshold", "get_activation",
+]  # fmt: skip
+
+
+class ReLU(Cell):
+    """max(x, 0).
+
+    >>> import mycel as ms
+    >>> ms.nn.ReLU()(ms.Tensor([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.relu(x)
+
+
+class ReLU6(Cell):
+    """min(max(x, 0), 6).
+
+    >>> import mycel as ms
+    >>> ms.nn.ReLU6()(ms.Tensor([-1.0, 8.0])).tolist()
+    [0.0, 6.0]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.relu6(x)
+
+
+class LeakyReLU(Cell):
+    """x where it is positive, else ``alpha * x`` (Maas et al., 2013).
+
+    >>> import mycel as ms
+    >>> ms.nn.LeakyReLU(0.5)(ms.Tensor([-1.0, 2.0])).tolist()
+    [-0.5, 2.0]
+    """
+
+    def __init__(self, alpha: float = 0.2) -> None:
+        super().__init__()
+        self.alpha = checks.number("LeakyReLU", "alpha", alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.leaky_relu(x, self.alpha)
+
+
+class RReLU(Cell):
+    """x where it is positive, else a random multiple: uniform in [`lower`, `upper`] in training, their mean otherwise (Xu et al., 2015).
+
+    >>> import mycel as ms
+    >>> ms.nn.RReLU(0.25, 0.75)(ms.Tensor([-1.0, 2.0])).tolist()
+    [-0.5, 2.0]
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
+        super().__init__()
+        self.lower = checks.number("RReLU", "lower", lower)
+        self.upper = checks.number("RReLU", "upper", upper, at_least=lower)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        if not self.training:
+            return ops.leaky_relu(x, (self.lower + self.upper) / 2)
+        slope = ops.rand_like(x) * (self.upper - self.lower) + self.lower
+        return ops.where(x > 0, x, x * slope)
+
+
+class PReLU(Cell):
+    """x where it is positive, else w * x with one trained w, or one for each of `channel` channels (He et al., 2015).
+
+    Raises ValueError where an array `w` does not have `channel` elements.
+
+    >>> import mycel as ms
+    >>> ms.nn.PReLU()(ms.Tensor([[-4.0, 2.0]])).tolist()
+    [[-1.0, 2.0]]
+    """
+
+    def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
+        super().__init__()
+        checks.integer("PReLU", "channel", channel, 1)
+        if isinstance(w, Tensor) and w.shape != (channel,):
+            raise ValueError(f"PReLU: w must have shape ({channel},), one element for each channel, not {w.shape}")
+        if isinstance(w, (list, tuple)):
+            w = Tensor(list(w), D.float32)
+        self.w = Parameter(initializer(w, (channel,)), name="a")
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.prelu(x, self.w)
+
+
+class ELU(Cell):
+    """x where it is positive, else ``alpha * (exp(x) - 1)`` (Clevert et al., 2016).
+
+    >>> import mycel as ms
+    >>> ms.nn.ELU()(ms.Tensor([0.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = checks.number("ELU", "alpha", alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.elu(x, self.alpha)
+
+
+class CELU(Cell):
+    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0) (Barron, 2017); ValueError for alpha 0.
+
+    >>> import mycel as ms
+    >>> ms.nn.CELU()(ms.Tensor([0.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = checks.number("CELU", "alpha", alpha)
+        if alpha == 0:
+            raise ValueError("CELU: alpha must not be 0")
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.celu(x, self.alpha)
+
+
+class SeLU(Cell):
+    """The scaled exponential unit of self-normalising networks (Klambauer et al., 2017).
+
+    >>> import mycel as ms
+    >>> ms.nn.SeLU()(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.selu(input_x)
+
+
+class GELU(Cell):
+    """x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016), by tanh if `approximate`, else by erf.
+
+    >>> import mycel as ms
+    >>> ms.nn.GELU()(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+
+    def __init__(self, approximate: bool = True) -> None:
+        super().__init__()
+        self.approximate = checks.boolean("GELU", "approximate", approximate)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.gelu(x, "tanh" if self.approximate else "none")
+
+
+class FastGelu(Cell):
+    """x * sigmoid(1.702 * x), an approximation of `GELU`.
+
+    >>> import mycel as ms
+    >>> ms.nn.FastGelu()(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.fast_gelu(x)
+
+
+class GLU(Cell):
+    """The first half of an axis times the sigmoid of the second (Dauphin et al., 2016).
+
+    >>> import mycel as ms
+    >>> ms.nn.GLU()(ms.Tensor([[2.0, 0.0]])).tolist()
+    [[1.0]]
+    """
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.glu(x, self.axis)
+
+
+class Sigmoid(Cell):
+    """1 / (1 + exp(-x)).
+
+    >>> import mycel as ms
+    >>> ms.nn.Sigmoid()(ms.Tensor([0.0])).tolist()
+    [0.5]
+    """
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.sigmoid(input)
+
+
+class LogSigmoid(Cell):
+    """log(1 / (1 + exp(-x))), without overflow.
+
+    >>> import mycel as ms
+    >>> ms.nn.LogSigmoid()(ms.Tensor([0.0])).asnumpy().round(3)
+    array([-0.693], dtype=float32)
+    """
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.logsigmoid(input_x)
+
+
+class Tanh(Cell):
+    """The hyperbolic tangent.
+
+    >>> import mycel as ms
+    >>> ms.nn.Tanh()(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.tanh(x)
+
+
+class Tanhshrink(Cell):
+    """x - tanh(x).
+
+    >>> import mycel as ms
+    >>> ms.nn.Tanhshrink()(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.tanhshrink(x)
+
+
+class SiLU(Cell):
+    """x * sigmoid(x), also called swish (Elfwing et al., 2017).
+
+    >>> import mycel as ms
+    >>> ms.nn.SiLU()(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.silu(x)
+
+
+class Mish(Cell):
+    """x * tanh(log(1 + exp(x))) (Misra, 2019).
+
+    >>> import mycel as ms
+    >>> ms.nn.Mish()(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.mish(input_x)
+
+
+class HSwish(Cell):
+    """x * min(max(x + 3, 0), 6) / 6 (Howard et al., 2019).
+
+    >>> import mycel as ms
+    >>> ms.nn.HSwish()(ms.Tensor([-4.0, 3.0])).asnumpy() + 0.0
+    array([0., 3.], dtype=float32)
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.hardswish(x)
+
+
+class HSigmoid(Cell):
+    """min(max(x + 3, 0), 6) / 6.
+
+    >>> import mycel as ms
+    >>> ms.nn.HSigmoid()(ms.Tensor([0.0, 4.0])).tolist()
+    [0.5, 1.0]
+    """
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.hardsigmoid(input_x)
+
+
+class Hardtanh(Cell):
+    """x limited to [`min_val`, `max_val`]; ValueError for an empty interval.
+
+    >>> import mycel as ms
+    >>> ms.nn.Hardtanh()(ms.Tensor([-2.0, 0.5])).tolist()
+    [-1.0, 0.5]
+    """
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
+        super().__init__()
+        self.min_val = checks.number("Hardtanh", "min_val", min_val)
+        self.max_val = checks.number("Hardtanh", "max_val", max_val, at_least=min_val)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.hardtanh(x, self.min_val, self.max_val)
+
+
+class HShrink(Cell):
+    """x where \\|x\\| > `lambd`, else 0.
+
+    >>> import mycel as ms
+    >>> ms.nn.HShrink()(ms.Tensor([0.25, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = checks.number("HShrink", "lambd", lambd)
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.hardshrink(input_x, self.lambd)
+
+
+class SoftShrink(Cell):
+    """x moved by `lambd` towards 0, where it stops.
+
+    >>> import mycel as ms
+    >>> ms.nn.SoftShrink()(ms.Tensor([0.25, 2.0])).tolist()
+    [0.0, 1.5]
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = checks.number("SoftShrink", "lambd", lambd, at_least=0)
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.softshrink(input_x, self.lambd)
+
+
+class Softsign(Cell):
+    """x / (1 + \\|x\\|).
+
+    >>> import mycel as ms
+    >>> ms.nn.Softsign()(ms.Tensor([1.0])).tolist()
+    [0.5]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.softsign(x)
+
+
+class Threshold(Cell):
+    """x where it is above `threshold`, else `value`.
+
+    >>> import mycel as ms
+    >>> ms.nn.Threshold(1.0, 9.0)(ms.Tensor([0.0, 2.0])).tolist()
+    [9.0, 2.0]
+    """
+
+    def __init__(self, threshold: float, value: float) -> None:
+        super().__init__()
+        self.threshold = checks.number("Threshold", "threshold", threshold)
+        self.value = checks.number("Threshold", "value", value)
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.threshold(input_x, self.threshold, self.value)
+
+
+class Softmax(Cell):
+    """exp(x) / sum(exp(x)) along an axis.
+
+    >>> import mycel as ms
+    >>> ms.nn.Softmax()(ms.Tensor([0.0, 0.0])).tolist()
+    [0.5, 0.5]
+    """
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = checks.integer("Softmax", "axis", axis)
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.softmax(input, self.axis)
+
+
+class Softmin(Cell):
+    """`Softmax` of -x.
+
+    >>> import mycel as ms
+    >>> ms.nn.Softmin()(ms.Tensor([0.0, 0.0])).tolist()
+    [0.5, 0.5]
+    """
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = checks.integer("Softmin", "axis", axis)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.softmin(x, self.axis)
+
+
+class Softmax2d(Cell):
+    """`Softmax` over the channels of (N, C, H, W) or (C, H, W).
+
+    >>> import mycel as ms
+    >>> ms.nn.Softmax2d()(ms.ops.zeros((1, 2, 1, 1))).tolist()
+    [[[[0.5]], [[0.5]]]]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        if x.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: the input must be (N, C, H, W) or (C, H, W), not of shape {x.shape}")
+        return ops.softmax(x, -3)
+
+
+class LogSoftmax(Cell):
+    """The logarithm of `Softmax`, without overflow.
+
+    >>> import mycel as ms
+    >>> ms.nn.LogSoftmax()(ms.Tensor([0.0, 0.0])).asnumpy().round(3)
+    array([-0.693, -0.693], dtype=float32)
+    """
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = checks.integer("LogSoftmax", "axis", axis)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return ops.log_softmax(x, self.axis)
+
+
+_BY_NAME: dict[str, type[Cell]] = {
+    "softmin": Softmin,
+    "softmax": Softmax,
+    "softmax2d": Softmax2d,
+    "logsoftmax": LogSoftmax,
+    "relu": ReLU,
+    "relu6": ReLU6,
+    "rrelu": RReLU,
+    "silu": SiLU,
+    "tanh": Tanh,
+    "tanhshrink": Tanhshrink,
+    "hardtanh": Hardtanh,
+    "gelu": GELU,
+    "fast_gelu": FastGelu,
+    "elu": ELU,
+    "celu": CELU,
+    "selu": SeLU,
+    "sigmoid": Sigmoid,
+    "softsign": Softsign,
+    "prelu": PReLU,
+    "leakyrelu": LeakyReLU,
+    "hswish": HSwish,
+    "hsigmoid": HSigmoid,
+    "logsigmoid": LogSigmoid,
+    "softshrink": SoftShrink,
+    "hshrink": HShrink,
+    "threshold": Threshold,
+    "mish": Mish,
+}
+
+
+def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Optional[Cell]:
+    """A new activation layer by its name; None for None; KeyError for an unknown name.
+
+    >>> import mycel as ms
+    >>> ms.nn.get_activation("sigmoid")
+    Sigmoid()
+    """
+    if name is None:
+        return None
+    if name not in _BY_NAME:
+        raise KeyError(f"{prim_name or 'get_activation'}: {name!r} is not an activation; use one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]()
+
+
+def activation_of(owner: str, activation: Union[None, str, Cell]) -> Optional[Cell]:
+    """An activation given by name or as a cell; TypeError for another type."""
+    if activation is None or isinstance(activation, Cell):
+        return activation
+    if isinstance(activation, str):
+        return get_activation(activation, owner)
+    raise TypeError(f"{owner}: activation must be a name or a Cell, not {type(activation).__name__}")

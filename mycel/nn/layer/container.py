@@ -1,0 +1,266 @@
+"""Cells that hold cells: in a sequence to run, in a list, or in a dictionary.
+
+Children are registered under their position or key, so that parameters are named by it ("0.weight"); inserting or removing one
+renames those that move.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Union
+
+from mycel.nn.cell import Cell, state_epoch
+
+__all__ = ["CellDict", "CellList", "SequentialCell"]
+
+
+class _Indexed(Cell):
+    """Children under the keys "0", "1", ..., or under names given at the start."""
+
+    def _set_children(self, children: Iterable[tuple[str, Cell]]) -> None:
+        before = self._cells
+        for name in before:
+            self.__dict__.pop(name, None)
+        self.__dict__["_cells"] = OrderedDict()
+        state_epoch.value += 1
+        for name, cell in children:
+            if before.get(name) is cell:
+                self._cells[name] = self.__dict__[name] = cell
+            else:
+                setattr(self, name, cell)
+
+    def _renumber(self, cells: Iterable[Cell]) -> None:
+        self._set_children((str(i), cell) for i, cell in enumerate(cells))
+
+    def _check(self, cell: Any) -> Cell:
+        if not isinstance(cell, Cell):
+            raise TypeError(f"{type(self).__name__}: every member must be a Cell, not {type(cell).__name__}")
+        return cell
+
+    def _position(self, index: Any) -> int:
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise TypeError(f"{type(self).__name__}: the index must be an int or a slice, not {type(index).__name__}")
+        size = len(self._cells)
+        if not -size <= index < size:
+            raise IndexError(f"{type(self).__name__}: index {index} is out of range for {size} cells")
+        return index % size
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self._cells.values())
+
+    def __setitem__(self, index: int, cell: Cell) -> None:
+        setattr(self, list(self._cells)[self._position(index)], self._check(cell))
+
+    def __delitem__(self, index: Union[int, slice]) -> None:
+        names = list(self._cells)
+        if isinstance(index, slice):
+            gone = set(names[index])
+        else:
+            gone = {names[self._position(index)]}
+        kept = [(name, cell) for name, cell in self._cells.items() if name not in gone]
+        if all(name.isdigit() for name in names):
+            self._renumber(cell for _, cell in kept)
+        else:
+            self._set_children(kept)
+
+    def append(self, cell: Cell) -> Any:
+        """Add a cell at the end; the container itself."""
+        setattr(self, str(len(self._cells)), self._check(cell))
+        return self
+
+    def set_grad(self, flag: bool = True) -> Cell:
+        """Say that the cells will be differentiated; the container itself."""
+        self.requires_grad = flag
+        for cell in self._cells.values():
+            cell.set_grad(flag)
+        return self
+
+
+class SequentialCell(_Indexed):
+    """Cells that run one after the other, each on the result of the one before.
+
+    Takes cells, one list of cells, or one `OrderedDict` of them, whose keys then name the parameters. Raises TypeError for other members.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
+    >>> [p.name for p in net.get_parameters()], net(ms.ops.ones((2, 3))).shape
+    (['0.weight', '0.bias'], (2, 4))
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        members: Any = args
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            for name, cell in args[0].items():
+                setattr(self, name, self._check(cell))
+            return
+        if len(args) == 1 and isinstance(args[0], (list, tuple, CellList)):
+            members = args[0]
+        for i, cell in enumerate(members):
+            setattr(self, str(i), self._check(cell))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            made = type(self)()
+            made.__dict__["_auto_prefix"] = False
+            made._set_children(list(self._cells.items())[index])
+            return made
+        return list(self._cells.values())[self._position(index)]
+
+    def __bool__(self) -> bool:
+        return len(self._cells) != 0
+
+    def construct(self, input_data: Any) -> Any:
+        """The result of the last cell."""
+        for cell in self._cells.values():
+            input_data = cell(input_data)
+        return input_data
+
+
+class CellList(_Indexed):
+    """A list of cells, which have their parameters registered; it is not callable itself.
+
+    Takes cells or one list of them. Raises TypeError for other members.
+
+    >>> import mycel as ms
+    >>> layers = ms.nn.CellList([ms.nn.Dense(2, 3), ms.nn.ReLU()])
+    >>> len(layers), layers[-1]
+    (2, ReLU())
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
+        members: Any = args
+        if len(args) == 1 and isinstance(args[0], (list, tuple, CellList)):
+            members = args[0]
+        for cell in members:
+            self.append(cell)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            made = type(self)(auto_prefix=False)
+            made._renumber(list(self._cells.values())[index])
+            return made
+        return list(self._cells.values())[self._position(index)]
+
+    def __bool__(self) -> bool:
+        return len(self._cells) != 0
+
+    def insert(self, index: int, cell: Cell) -> None:
+        """Put a cell before position `index`, which may be the length; IndexError beyond."""
+        size = len(self._cells)
+        if not -size <= index <= size:
+            raise IndexError(f"CellList: index {index} is out of range for an insertion into {size} cells")
+        cells = list(self._cells.values())
+        cells.insert(index, self._check(cell))
+        self._renumber(cells)
+
+    def extend(self, cells: Iterable[Cell]) -> CellList:
+        """Add the cells of a list at the end; the list itself."""
+        if not isinstance(cells, (list, tuple, CellList)):
+            raise TypeError(f"CellList: extend takes a list of cells, not {type(cells).__name__}")
+        for cell in list(cells):
+            self.append(cell)
+        return self
+
+    def construct(self, *inputs: Any) -> Any:
+        """Not defined: index or loop over the list instead."""
+        raise NotImplementedError("CellList: a list of cells is not called itself; loop over it and call its members")
+
+
+class CellDict(Cell):
+    """A dictionary of cells, which have their parameters registered; it is not callable itself.
+
+    Takes a mapping, a `CellDict`, or pairs of a string and a cell. Raises TypeError for other keys and members, KeyError for keys that are empty,
+    hold a dot, or are attributes of every cell.
+
+    >>> import mycel as ms
+    >>> layers = ms.nn.CellDict({"act": ms.nn.ReLU()})
+    >>> layers["fc"] = ms.nn.Dense(2, 3)
+    >>> list(layers.keys())
+    ['act', 'fc']
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
+        if args:
+            self.update(args[0])
+
+    def _check_key(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise TypeError(f"CellDict: a key must be a string, not {type(key).__name__}")
+        if not key or "." in key:
+            raise KeyError(f"CellDict: the key {key!r} must not be empty nor hold a dot")
+        if key not in self._cells and hasattr(self, key):
+            raise KeyError(f"CellDict: the key {key!r} is an attribute of every CellDict; choose another")
+        return key
+
+    def __getitem__(self, key: str) -> Cell:
+        if key not in self._cells:
+            raise KeyError(f"CellDict: there is no cell {key!r}; there are {list(self._cells)}")
+        return self._cells[key]  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: str, cell: Cell) -> None:
+        if not isinstance(cell, Cell):
+            raise TypeError(f"CellDict: the value of {key!r} must be a Cell, not {type(cell).__name__}")
+        setattr(self, self._check_key(key), cell)
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._cells
+
+    def __bool__(self) -> bool:
+        return len(self._cells) != 0
+
+    def clear(self) -> None:
+        """Remove all cells."""
+        for key in list(self._cells):
+            delattr(self, key)
+
+    def pop(self, key: str) -> Cell:
+        """Remove a cell and give it; KeyError where there is none."""
+        cell = self[key]
+        delattr(self, key)
+        return cell
+
+    def keys(self) -> Iterable[str]:
+        """The keys."""
+        return self._cells.keys()
+
+    def values(self) -> Iterable[Cell]:
+        """The cells."""
+        return self._cells.values()
+
+    def items(self) -> Iterable[tuple[str, Cell]]:
+        """The pairs of key and cell."""
+        return self._cells.items()
+
+    def update(self, cells: Any) -> None:
+        """Add or replace the cells of a mapping or of pairs."""
+        if isinstance(cells, (Mapping, CellDict)):
+            pairs = list(cells.items())
+        elif isinstance(cells, Iterable):
+            pairs = [tuple(pair) for pair in cells]  # type: ignore[misc]
+            if any(len(pair) != 2 for pair in pairs):
+                raise ValueError("CellDict: update takes pairs of a key and a cell")
+        else:
+            raise TypeError(f"CellDict: update takes a mapping or pairs, not {type(cells).__name__}")
+        for key, cell in pairs:
+            self[key] = cell
+
+    def construct(self, *inputs: Any) -> Any:
+        """Not defined: look a cell up and call it instead."""
+        raise NotImplementedError("CellDict: a dictionary of cells is not called itself; call its members")

@@ -1,0 +1,244 @@
+"""Convolution layers. Images are (N, C, *spatial).
+
+`pad_mode` "same" adds zeros so that there are ceil(size / stride) positions, "valid" none, "pad" `padding` on each side (an int, or low and
+high for each axis). One-dimensional layers keep their weights as two-dimensional ones of height 1. Weights start as
+``HeUniform(sqrt(5))``, biases as ``Uniform(1 / sqrt(fan_in))``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.common.initializer import HeUniform, Uniform, initializer
+from mycel.nn import checks
+from mycel.nn.cell import Cell
+from mycel.ops import convolution as C
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dTranspose", "Conv3d", "Conv3dTranspose"]
+
+_AXES = {1: "L", 2: "HW", 3: "DHW"}
+
+
+def _padding(owner: str, padding: Any, rank: int, pad_mode: str) -> Any:
+    if isinstance(padding, (tuple, list)):
+        if len(padding) != 2 * rank:
+            raise ValueError(f"{owner}: padding must be an int or {2 * rank} of them (low and high of each axis), not {tuple(padding)}")
+        given: Any = tuple(checks.integer(owner, "each of padding", p, 0) for p in padding)
+    else:
+        given = checks.integer(owner, "padding", padding, 0)
+    if pad_mode != "pad" and any(given if isinstance(given, tuple) else (given,)):
+        raise ValueError(f"{owner}: padding {padding} goes with pad_mode 'pad', not {pad_mode!r}")
+    return given
+
+
+class _Conv(Cell):
+    """What the layers share; `rank` is the number of spatial dimensions of the image, `kept` of the weight."""
+
+    rank = 2
+    transposed = False
+
+    def __init__(
+        self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, dilation: Any, group: Any,
+        has_bias: Any, weight_init: Any, bias_init: Any, dtype: Any, data_format: Optional[str] = None, output_padding: Any = 0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        owner, rank = type(self).__name__, self.rank
+        self.in_channels = checks.integer(owner, "in_channels", in_channels, 1)
+        self.out_channels = checks.integer(owner, "out_channels", out_channels, 1)
+        self.group = checks.integer(owner, "group", group, 1)
+        if in_channels % group or out_channels % group:
+            raise ValueError(f"{owner}: {in_channels} input and {out_channels} output channels do not both divide into {group} groups")
+        usual = "NC" + _AXES[rank]
+        self.data_format = usual if data_format is None else checks.text(owner, "data_format", data_format)
+        if self.data_format != usual:
+            raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the image to {usual!r}")
+        self.pad_mode = checks.choice(owner, "pad_mode", pad_mode, ("same", "valid", "pad"))
+        padding = _padding(owner, padding, rank, pad_mode)
+        output_padding = checks.sizes(owner, "output_padding", output_padding, rank, 0)
+        if any(output_padding) and pad_mode != "pad":
+            raise ValueError(f"{owner}: output_padding {output_padding} goes with pad_mode 'pad', not {pad_mode!r}")
+        # A line is an image of height 1.
+        lift = (lambda one, sizes: (one, *sizes)) if rank == 1 else (lambda one, sizes: tuple(sizes))
+        self.kernel_size = lift(1, checks.sizes(owner, "kernel_size", kernel_size, rank))
+        self.stride = lift(1, checks.sizes(owner, "stride", stride, rank))
+        self.dilation = lift(1, checks.sizes(owner, "dilation", dilation, rank))
+        self.output_padding = lift(0, output_padding)
+        if rank == 1:
+            low, high = padding if isinstance(padding, tuple) else (padding, padding)
+            padding = (0, 0, low, high)
+        self.padding = padding
+        self.has_bias = checks.boolean(owner, "has_bias", has_bias)
+        outer = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        shape = (outer[0], outer[1] // group, *self.kernel_size)
+        fan_in = shape[1] * math.prod(self.kernel_size)
+        self.weight_init = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
+        self.weight = Parameter(initializer(self.weight_init, shape, dtype), name="weight")
+        self.bias_init = (Uniform(1 / math.sqrt(fan_in)) if bias_init is None else bias_init) if has_bias else bias_init
+        self.bias = Parameter(initializer(self.bias_init, (out_channels,), dtype), name="bias") if has_bias else None
+
+    def _lifted(self, x: Tensor) -> Tensor:
+        if x.ndim != self.rank + 2:
+            raise ValueError(f"{type(self).__name__}: the input must be (N, C, {', '.join(_AXES[self.rank])}), not of shape {x.shape}")
+        return ops.expand_dims(x, 2) if self.rank == 1 else x
+
+    def _lowered(self, y: Tensor) -> Tensor:
+        return ops.squeeze(y, 2) if self.rank == 1 else y
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The convolution of an image."""
+        function = ops.conv3d if self.rank == 3 else ops.conv2d
+        y = function(self._lifted(x), self.weight, self.bias, self.stride, self.pad_mode, self.padding, self.dilation, self.group)
+        return self._lowered(y)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"input_channels={self.in_channels}, output_channels={self.out_channels}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}, pad_mode={self.pad_mode}, padding={self.padding}, dilation={self.dilation}, group={self.group}, "
+            f"has_bias={self.has_bias}, weight_init={self.weight_init}, bias_init={self.bias_init}, "
+            f"format={'NCDHW' if self.rank == 3 else 'NCHW'}"
+        )
+
+
+class _Transposed(_Conv):
+    transposed = True
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The transposed convolution of an image."""
+        name, x = type(self).__name__, self._lifted(x)
+        spans = tuple((k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation))
+        extra = self.output_padding
+        if self.pad_mode == "same":
+            pairs = tuple((max(span - s, 0) // 2, max(span - s, 0) - max(span - s, 0) // 2) for span, s in zip(spans, self.stride))
+        else:
+            pairs = C.paddings(name, self.pad_mode, self.padding, x.shape[2:], self.kernel_size, self.stride, self.dilation)
+        if self.pad_mode != "pad":
+            extra = tuple(max(s - span, 0) for span, s in zip(spans, self.stride))
+        y = C.transposed(name, x, self.weight, self.bias, self.stride, pairs, extra, self.dilation, self.group)
+        return self._lowered(y)
+
+
+class Conv1d(_Conv):
+    """Cross-correlation of (N, C_in, L) with a weight of shape (C_out, C_in / group, 1, kernel_size), plus a bias if asked for.
+
+    Gives (N, C_out, L'). Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.nn.Conv1d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
+    (1, 4, 4)
+    """
+
+    rank = 1
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
+        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None, dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+                         bias_init, dtype)  # fmt: skip
+
+
+class Conv2d(_Conv):
+    """Cross-correlation of (N, C_in, H, W) with a weight of shape (C_out, C_in / group, *kernel_size), plus a bias if asked for.
+
+    Gives (N, C_out, H', W'). Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.nn.Conv2d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
+    (1, 4, 4, 4)
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
+        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
+        data_format: str = "NCHW", dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+                         bias_init, dtype, data_format)  # fmt: skip
+
+
+class Conv3d(_Conv):
+    """Cross-correlation of (N, C_in, D, H, W) with a weight of shape (C_out, C_in / group, *kernel_size), plus a bias if asked for.
+
+    Gives (N, C_out, D', H', W'). Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.nn.Conv3d(2, 4, 3, stride=2)(ms.ops.ones((1, 2, 4, 6, 8))).shape
+    (1, 4, 2, 3, 4)
+    """
+
+    rank = 3
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
+        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
+        data_format: str = "NCDHW", dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+                         bias_init, dtype, data_format)  # fmt: skip
+
+
+class Conv1dTranspose(_Transposed):
+    """The transpose of `Conv1d` in its input: (N, C_in, L) with a weight of shape (C_in, C_out / group, 1, kernel_size).
+
+    "same" gives L * stride positions, "valid" (L - 1) * stride + span or L * stride if larger. Raises TypeError or ValueError as `Conv1d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.Conv1dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
+    (1, 4, 16)
+    """
+
+    rank = 1
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
+        dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None, dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+                         bias_init, dtype)  # fmt: skip
+
+
+class Conv2dTranspose(_Transposed):
+    """The transpose of `Conv2d` in its input: (N, C_in, H, W) with a weight of shape (C_in, C_out / group, *kernel_size).
+
+    "same" gives H * stride rows, "valid" (H - 1) * stride + span or H * stride if larger; with "pad", `output_padding` adds positions behind.
+    Raises TypeError or ValueError as `Conv2d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.Conv2dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
+    (1, 4, 16, 16)
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
+        output_padding: Any = 0, dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
+        dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+                         bias_init, dtype, None, output_padding)  # fmt: skip
+
+
+class Conv3dTranspose(_Transposed):
+    """The transpose of `Conv3d` in its input: (N, C_in, D, H, W) with a weight of shape (C_in, C_out / group, *kernel_size).
+
+    The sizes are those of `Conv2dTranspose` for three axes.
+
+    >>> import mycel as ms
+    >>> ms.nn.Conv3dTranspose(2, 3, 3, stride=2)(ms.ops.ones((1, 2, 2, 2, 2))).shape
+    (1, 3, 4, 4, 4)
+    """
+
+    rank = 3
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, pad_mode: str = "same", padding: Any = 0,
+        dilation: Any = 1, group: int = 1, output_padding: Any = 0, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
+        data_format: str = "NCDHW", dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+                         bias_init, dtype, data_format, output_padding)  # fmt: skip

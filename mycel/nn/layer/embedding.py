@@ -1,0 +1,72 @@
+"""Embedding layers: rows of a table by number."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.common.initializer import Initializer, initializer
+from mycel.nn import checks
+from mycel.nn.cell import Cell
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["Embedding"]
+
+
+class _PaddedRow(Initializer):
+    """Another initializer with one row of zeros."""
+
+    def __init__(self, inner: Any, row: int) -> None:
+        super().__init__(inner=inner, row=row)
+        self.inner, self.row = inner, row
+
+    def _initialize(self, arr: Any) -> None:
+        arr[...] = initializer(self.inner, arr.shape).init_data().asnumpy()
+        arr[self.row] = 0
+
+
+class Embedding(Cell):
+    """The rows of a table of shape (vocab_size, embedding_size) that integer inputs name; a new last axis.
+
+    With `padding_idx` that row starts as zeros; `use_one_hot` computes the look-up as a product. Raises ValueError for a `padding_idx` out of range.
+
+    >>> import mycel as ms
+    >>> ms.nn.Embedding(10, 4)(ms.Tensor([[1, 2, 3]])).shape
+    (1, 3, 4)
+    """
+
+    def __init__(
+        self, vocab_size: int, embedding_size: int, use_one_hot: bool = False, embedding_table: Any = "normal", dtype: Any = D.float32,
+        padding_idx: Optional[int] = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.vocab_size = checks.integer("Embedding", "vocab_size", vocab_size, 1)
+        self.embedding_size = checks.integer("Embedding", "embedding_size", embedding_size, 1)
+        self.use_one_hot = checks.boolean("Embedding", "use_one_hot", use_one_hot)
+        self.dtype = D.from_any(dtype)
+        self.padding_idx = padding_idx
+        table = embedding_table
+        if padding_idx is not None:
+            checks.integer("Embedding", "padding_idx", padding_idx, 0)
+            if padding_idx >= vocab_size:
+                raise ValueError(f"Embedding: padding_idx {padding_idx} is out of range for a vocabulary of {vocab_size}")
+            if not isinstance(table, Tensor):
+                table = _PaddedRow(table, padding_idx)
+        self.embedding_table = Parameter(initializer(table, (vocab_size, embedding_size), dtype), name="embedding_table")
+
+    def construct(self, ids: Tensor) -> Tensor:
+        """The rows."""
+        if not self.use_one_hot:
+            return ops.gather(self.embedding_table, ids, 0)
+        table = self.embedding_table
+        rows = ops.one_hot(ids, self.vocab_size, Tensor(1, table.dtype), Tensor(0, table.dtype))
+        return ops.matmul(rows, table)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
+            f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}"
+        )

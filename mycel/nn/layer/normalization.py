@@ -1,0 +1,296 @@
+"""Normalisation layers: subtract a mean, divide by a deviation, scale by gamma, shift by beta.
+
+    y = (x - mean) / sqrt(variance + eps) * gamma + beta
+
+The statistics are those of each channel over the batch and space (batch), of each sample over trailing axes (layer), or of each sample and group of
+channels over space (group, instance).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.common.initializer import initializer
+from mycel.nn import checks
+from mycel.nn.cell import Cell
+from mycel.nn.state import store
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LRN",
+    "LayerNorm",
+]
+
+
+class _Channels(Cell):
+    """Scale, shift and running statistics of each channel."""
+
+    def __init__(self, num_features: Any, eps: Any, momentum: Any, affine: Any, gamma: Any, beta: Any, mean: Any, variance: Any, dtype: Any) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.num_features = checks.integer(owner, "num_features", num_features, 1)
+        self.eps = checks.number(owner, "eps", eps, at_least=0)
+        self.momentum = checks.number(owner, "momentum", momentum, at_least=0, at_most=1)
+        self.affine = checks.boolean(owner, "affine", affine)
+        self.moving_mean = Parameter(initializer(mean, (num_features,), dtype), name="mean", requires_grad=False)
+        self.moving_variance = Parameter(initializer(variance, (num_features,), dtype), name="variance", requires_grad=False)
+        self.gamma = Parameter(initializer(gamma, (num_features,), dtype), name="gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta, (num_features,), dtype), name="beta", requires_grad=affine)
+
+    def _check(self, x: Tensor, ranks: tuple[int, ...], form: str) -> None:
+        if x.ndim not in ranks or x.shape[1] != self.num_features:
+            raise ValueError(f"{type(self).__name__}: the input must be {form} with {self.num_features} channels, not of shape {x.shape}")
+
+    def extend_repr(self) -> str:
+        """The arguments and parameters."""
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, gamma={self.gamma}, beta={self.beta}, "
+            f"moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
+        )
+
+
+class _BatchNorm(_Channels):
+    ranks: tuple[int, ...] = (4,)
+    form = "(N, C, H, W)"
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True, gamma_init: Any = "ones",
+        beta_init: Any = "zeros", moving_mean_init: Any = "zeros", moving_var_init: Any = "ones",
+        use_batch_statistics: Optional[bool] = None, data_format: str = "NCHW", dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, dtype)
+        owner = type(self).__name__
+        if use_batch_statistics is not None:
+            checks.boolean(owner, "use_batch_statistics", use_batch_statistics)
+        if data_format != "NCHW":
+            raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the input to 'NCHW'")
+        self.use_batch_statistics = use_batch_statistics
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The normalised input; in training the running statistics follow the batch."""
+        self._check(x, self.ranks, self.form)
+        from_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        return ops.batch_norm(
+            x, self.moving_mean, self.moving_variance, self.gamma, self.beta, from_batch, 1 - self.momentum, self.eps
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation (Ioffe and Szegedy, 2015) of (N, C) or (N, C, L).
+
+    In training (or always, with `use_batch_statistics`) the statistics are the batch's, and the running ones follow:
+    ``running = momentum * running + (1 - momentum) * batch``, with the unbiased variance; else the running ones are used. Raises
+    ValueError for inputs of another form.
+
+    >>> import mycel as ms
+    >>> ms.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
+    (2, 3)
+    """
+
+    ranks = (2, 3)
+    form = "(N, C) or (N, C, L)"
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (N, C, H, W); the arguments and statistics are those of `BatchNorm1d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.BatchNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+
+
+class BatchNorm3d(Cell):
+    """Batch normalisation of (N, C, D, H, W); the arguments and statistics are those of `BatchNorm1d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True, gamma_init: Any = "ones",
+        beta_init: Any = "zeros", moving_mean_init: Any = "zeros", moving_var_init: Any = "ones",
+        use_batch_statistics: Optional[bool] = None, dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.bn2d = BatchNorm2d(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+                                use_batch_statistics, "NCHW", dtype)  # fmt: skip
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The normalised input."""
+        if x.ndim != 5:
+            raise ValueError(f"BatchNorm3d: the input must be (N, C, D, H, W), not of shape {x.shape}")
+        n, c, d, h, w = x.shape
+        return ops.reshape(self.bn2d(ops.reshape(x, (n, c, d * h, w))), (n, c, d, h, w))
+
+
+class LayerNorm(Cell):
+    """Layer normalisation (Ba et al., 2016) over the axes from `begin_norm_axis` on, with gamma and beta of shape `normalized_shape`.
+
+    gamma and beta apply to the axes from `begin_params_axis` on. Raises TypeError for a shape that is no tuple or list of ints.
+
+    >>> import mycel as ms
+    >>> ms.nn.LayerNorm((3,))(ms.Tensor([[1.0, 2.0, 3.0]])).asnumpy().round(3)
+    array([[-1.225,  0.   ,  1.225]], dtype=float32)
+    """
+
+    def __init__(
+        self, normalized_shape: Any, begin_norm_axis: int = -1, begin_params_axis: int = -1, gamma_init: Any = "ones",
+        beta_init: Any = "zeros", epsilon: float = 1e-7, dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
+            raise TypeError(f"LayerNorm: normalized_shape must be a tuple or list of ints, not {normalized_shape!r}")
+        self.normalized_shape = tuple(checks.integer("LayerNorm", "each of normalized_shape", d, 1) for d in normalized_shape)
+        self.begin_norm_axis = checks.integer("LayerNorm", "begin_norm_axis", begin_norm_axis)
+        self.begin_params_axis = checks.integer("LayerNorm", "begin_params_axis", begin_params_axis)
+        self.epsilon = checks.number("LayerNorm", "epsilon", epsilon, at_least=0)
+        self.gamma = Parameter(initializer(gamma_init, self.normalized_shape, dtype), name="gamma")
+        self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The normalised input."""
+        rank = input_x.ndim
+        for name, axis in (("begin_norm_axis", self.begin_norm_axis), ("begin_params_axis", self.begin_params_axis)):
+            if not -rank <= axis < rank:
+                raise ValueError(f"LayerNorm: {name} {axis} is out of range for an input of shape {input_x.shape}")
+        if tuple(input_x.shape[self.begin_params_axis % rank :]) != self.normalized_shape:
+            raise ValueError(
+                f"LayerNorm: normalized_shape {self.normalized_shape} is not the shape of the axes from {self.begin_params_axis} on "
+                f"of an input of shape {input_x.shape}"
+            )
+        over = input_x.shape[self.begin_norm_axis % rank :]
+        if tuple(over) == self.normalized_shape:
+            return ops.layer_norm(input_x, over, self.gamma, self.beta, self.epsilon)
+        return cast(ops.layer_norm(input_x, over, eps=self.epsilon) * self.gamma + self.beta, input_x.dtype)
+
+    def extend_repr(self) -> str:
+        """The arguments and parameters."""
+        return (
+            f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
+            f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}"
+        )
+
+
+class GroupNorm(Cell):
+    """Group normalisation (Wu and He, 2018) of (N, C, *spatial) over `num_groups` groups of channels.
+
+    Raises ValueError where the groups do not divide the channels or the input has other channels.
+
+    >>> import mycel as ms
+    >>> ms.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3, 3))).shape
+    (1, 4, 3, 3)
+    """
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, gamma_init: Any = "ones",
+        beta_init: Any = "zeros", dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_groups = checks.integer("GroupNorm", "num_groups", num_groups, 1)
+        self.num_channels = checks.integer("GroupNorm", "num_channels", num_channels, 1)
+        if num_channels % num_groups:
+            raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
+        self.eps = checks.number("GroupNorm", "eps", eps, at_least=0)
+        self.affine = checks.boolean("GroupNorm", "affine", affine)
+        self.gamma = Parameter(initializer(gamma_init, (num_channels,), dtype), name="gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta_init, (num_channels,), dtype), name="beta", requires_grad=affine)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The normalised input."""
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise ValueError(f"GroupNorm: the input must be (N, C, *spatial) with {self.num_channels} channels, not of shape {x.shape}")
+        return ops.group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
+
+
+class _InstanceNorm(_Channels):
+    rank = 4
+    form = "(N, C, H, W)"
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True, gamma_init: Any = "ones",
+        beta_init: Any = "zeros", dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The normalised input; in training the running statistics follow the instances."""
+        self._check(x, (self.rank,), self.form)
+        if self.training:
+            variance, mean = ops.var_mean(ops.stop_gradient(cast(x, self.moving_mean.dtype)), tuple(range(2, self.rank)))
+            for running, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
+                store(running, running * (1 - self.momentum) + ops.mean(new, 0) * self.momentum)
+        return ops.group_norm(x, self.num_features, self.gamma, self.beta, self.eps)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation (Ulyanov et al., 2016) of (N, C, L): statistics of each sample and channel.
+
+    The running statistics, which are kept in training and not used here, move by ``momentum`` towards the mean over the batch.
+    Raises ValueError for inputs of another form.
+
+    >>> import mycel as ms
+    >>> ms.nn.InstanceNorm1d(3)(ms.ops.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
+
+    rank = 3
+    form = "(N, C, L)"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of (N, C, H, W); see `InstanceNorm1d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.InstanceNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of (N, C, D, H, W); see `InstanceNorm1d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.InstanceNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    rank = 5
+    form = "(N, C, D, H, W)"
+
+
+class LRN(Cell):
+    """Local response normalisation (Krizhevsky et al., 2012) of (N, C, H, W) across channels; see `ops.lrn`.
+
+    >>> import mycel as ms
+    >>> ms.nn.LRN()(ms.ops.ones((1, 3, 2, 2))).shape
+    (1, 3, 2, 2)
+    """
+
+    def __init__(
+        self, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, norm_region: str = "ACROSS_CHANNELS"
+    ) -> None:
+        super().__init__()
+        self.depth_radius = checks.integer("LRN", "depth_radius", depth_radius, 0)
+        self.bias = checks.number("LRN", "bias", bias)
+        self.alpha, self.beta = checks.number("LRN", "alpha", alpha), checks.number("LRN", "beta", beta)
+        self.norm_region = checks.choice("LRN", "norm_region", norm_region, ("ACROSS_CHANNELS",))
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """The normalised input."""
+        return ops.lrn(input_x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region)

@@ -1,0 +1,200 @@
+"""Padding layers. Sizes are given from the last axis on: (left, right, top, bottom, front, back)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.cell import Cell
+from mycel.tensor import Tensor
+
+__all__ = [
+    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Pad", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
+    "ReplicationPad2d", "ReplicationPad3d", "ZeroPad2d",
+]  # fmt: skip
+
+
+class Pad(Cell):
+    """Each axis padded by a pair (before, behind): with zeros ("CONSTANT"), or mirrored without ("REFLECT") or with ("SYMMETRIC") its edge.
+
+    Raises ValueError for another mode, or where the pairs are not one for each axis.
+
+    >>> import mycel as ms
+    >>> ms.nn.Pad(((0, 0), (1, 1)))(ms.Tensor([[1.0]])).tolist()
+    [[0.0, 1.0, 0.0]]
+    """
+
+    def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
+        super().__init__()
+        self.mode = checks.choice("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
+        if not isinstance(paddings, tuple) or any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in paddings):
+            raise TypeError(f"Pad: paddings must be a tuple of pairs (before, behind), one for each axis, not {paddings!r}")
+        self.paddings = tuple(tuple(checks.integer("Pad", "each of paddings", v, 0) for v in pair) for pair in paddings)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The padded input."""
+        if len(self.paddings) != x.ndim:
+            raise ValueError(f"Pad: there are {len(self.paddings)} pairs of paddings for an input of shape {x.shape}")
+        if self.mode == "CONSTANT":
+            return ops.pad(x, [v for pair in reversed(self.paddings) for v in pair])
+        skip = 1 if self.mode == "REFLECT" else 0
+        for axis, (low, high) in enumerate(self.paddings):
+            size = x.shape[axis]
+            if max(low, high) > size - skip:
+                raise ValueError(f"Pad: paddings {(low, high)} are too large for axis {axis} of size {size} with mode {self.mode!r}")
+            parts = [x]
+            if low:
+                parts.insert(0, ops.flip(ops.narrow(x, axis, skip, low), (axis,)))
+            if high:
+                parts.append(ops.flip(ops.narrow(x, axis, size - high - skip, high), (axis,)))
+            x = ops.concat(parts, axis) if len(parts) > 1 else x
+        return x
+
+
+class _Edges(Cell):
+    rank = 1
+    mode = "constant"
+
+    def __init__(self, padding: Any, value: Any = None) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        if isinstance(padding, (tuple, list)):
+            if len(padding) != 2 * self.rank:
+                raise ValueError(f"{owner}: padding must be an int or {2 * self.rank} of them, not {tuple(padding)}")
+            self.padding = tuple(checks.integer(owner, "each of padding", p) for p in padding)
+        else:
+            self.padding = (checks.integer(owner, "padding", padding),) * (2 * self.rank)
+        self.value = value
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The padded input."""
+        return ops.pad(x, list(self.padding), self.mode, self.value)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"padding={self.padding}" if self.value is None else f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_Edges):
+    """The last axis padded with `value` by (left, right), or one int for both.
+
+    >>> import mycel as ms
+    >>> ms.nn.ConstantPad1d(1, 9.0)(ms.Tensor([[1.0]])).tolist()
+    [[9.0, 1.0, 9.0]]
+    """
+
+    def __init__(self, padding: Any, value: Any) -> None:
+        super().__init__(padding, value)
+
+
+class ConstantPad2d(ConstantPad1d):
+    """The last two axes padded with `value` by (left, right, top, bottom), or one int for all.
+
+    >>> import mycel as ms
+    >>> ms.nn.ConstantPad2d((1, 0, 0, 0), 9.0)(ms.Tensor([[[1.0]]])).tolist()
+    [[[9.0, 1.0]]]
+    """
+
+    rank = 2
+
+
+class ConstantPad3d(ConstantPad1d):
+    """The last three axes padded with `value` by (left, right, top, bottom, front, back), or one int for all.
+
+    >>> import mycel as ms
+    >>> ms.nn.ConstantPad3d(1, 0.5)(ms.ops.ones((1, 2, 2, 2))).shape
+    (1, 4, 4, 4)
+    """
+
+    rank = 3
+
+
+class ZeroPad2d(_Edges):
+    """The last two axes padded with zeros by (left, right, top, bottom), or one int for all.
+
+    >>> import mycel as ms
+    >>> ms.nn.ZeroPad2d((1, 0, 0, 0))(ms.Tensor([[[1.0]]])).tolist()
+    [[[0.0, 1.0]]]
+    """
+
+    rank = 2
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"padding={self.padding}"
+
+
+class ReflectionPad1d(_Edges):
+    """The last axis padded by (left, right) with its mirror image, the edge not repeated.
+
+    >>> import mycel as ms
+    >>> ms.nn.ReflectionPad1d((2, 1))(ms.Tensor([[1.0, 2.0, 3.0]])).tolist()
+    [[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]
+    """
+
+    mode = "reflect"
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding)
+
+
+class ReflectionPad2d(ReflectionPad1d):
+    """The last two axes padded by (left, right, top, bottom) with their mirror image.
+
+    >>> import mycel as ms
+    >>> ms.nn.ReflectionPad2d(1)(ms.ops.ones((1, 3, 3))).shape
+    (1, 5, 5)
+    """
+
+    rank = 2
+
+
+class ReflectionPad3d(ReflectionPad1d):
+    """The last three axes padded by (left, right, top, bottom, front, back) with their mirror image.
+
+    >>> import mycel as ms
+    >>> ms.nn.ReflectionPad3d(1)(ms.ops.ones((1, 3, 3, 3))).shape
+    (1, 5, 5, 5)
+    """
+
+    rank = 3
+
+
+class ReplicationPad1d(_Edges):
+    """The last axis padded by (left, right) with its edges.
+
+    >>> import mycel as ms
+    >>> ms.nn.ReplicationPad1d((2, 1))(ms.Tensor([[1.0, 2.0]])).tolist()
+    [[1.0, 1.0, 1.0, 2.0, 2.0]]
+    """
+
+    mode = "replicate"
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding)
+
+
+class ReplicationPad2d(ReplicationPad1d):
+    """The last two axes padded by (left, right, top, bottom) with their edges.
+
+    >>> import mycel as ms
+    >>> ms.nn.ReplicationPad2d(1)(ms.ops.ones((1, 3, 3))).shape
+    (1, 5, 5)
+    """
+
+    rank = 2
+
+
+class ReplicationPad3d(ReplicationPad1d):
+    """The last three axes padded by (left, right, top, bottom, front, back) with their edges.
+
+    >>> import mycel as ms
+    >>> ms.nn.ReplicationPad3d(1)(ms.ops.ones((1, 3, 3, 3))).shape
+    (1, 5, 5, 5)
+    """
+
+    rank = 3

@@ -1,0 +1,317 @@
+"""Pooling layers over (N, C, *spatial), or (C, *spatial) without a batch.
+
+`pad_mode` "valid" adds nothing, "same" enough for ceil(size / stride) positions, "pad" `padding` on both sides. Dilation, positions and
+`ceil_mode` go with "pad". A mean with "same" counts no padding.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.cell import Cell
+from mycel.ops import convolution as C
+from mycel.ops import pooling as P
+from mycel.tensor import Tensor
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+]
+
+
+class _Pool(Cell):
+    rank = 2
+
+    def __init__(self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, data_format: Any = None) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.window = checks.sizes(owner, "kernel_size", kernel_size, self.rank)
+        self.strides = checks.sizes(owner, "stride", stride, self.rank)
+        mode = checks.text(owner, "pad_mode", pad_mode).lower()
+        self.pad_mode = checks.choice(owner, "pad_mode", mode, ("valid", "same", "pad")).upper()
+        self.padding = checks.sizes(owner, "padding", padding, self.rank, 0)
+        self.ceil_mode = checks.boolean(owner, "ceil_mode", ceil_mode)
+        self._only_with_pad("padding", padding, any(self.padding))
+        if data_format not in (None, "NCHW"):
+            raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the input to 'NCHW'")
+        if any(2 * p > k for p, k in zip(self.padding, self.window)):
+            raise ValueError(f"{owner}: padding {self.padding} must be at most half of kernel_size {self.window}")
+        self.kernel_size = (1, *self.window) if self.rank == 1 else kernel_size
+        self.stride = (1, *self.strides) if self.rank == 1 else stride
+
+    def _only_with_pad(self, name: str, value: Any, given: bool) -> None:
+        if given and self.pad_mode != "PAD":
+            raise ValueError(f"{type(self).__name__}: {name} {value} goes with pad_mode 'pad', not {self.pad_mode.lower()!r}")
+
+    def _pairs(self, spatial: tuple[Any, ...]) -> Any:
+        if self.pad_mode == "SAME":
+            return C.same_padding(spatial, self.window, self.strides, (1,) * self.rank)
+        return tuple((p, p) for p in self.padding)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
+
+
+class _MaxPool(_Pool):
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+        return_indices: bool = False, ceil_mode: bool = False, data_format: Optional[str] = None,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
+        owner = type(self).__name__
+        self.dilation = checks.sizes(owner, "dilation", dilation, self.rank)
+        self.return_indices = checks.boolean(owner, "return_indices", return_indices)
+        self._only_with_pad("dilation", dilation, any(d != 1 for d in self.dilation))
+        self._only_with_pad("return_indices", return_indices, return_indices)
+        self._only_with_pad("ceil_mode", ceil_mode, ceil_mode)
+
+    def construct(self, x: Tensor) -> Any:
+        """The largest element of each window; with `return_indices` also where it is."""
+        value, single = P.batched(type(self).__name__, x, self.rank)
+        if self.pad_mode == "PAD":
+            return self._padded(value, single)
+        return P.unbatched(P.max_windows(value, self.window, self.strides, self._pairs(value.shape[2:])), single)
+
+    def _padded(self, x: Tensor, single: bool) -> Any:
+        # A line is an image of height 1, whose positions along it are those in the image.
+        lift = (lambda one, sizes: (one, *sizes)) if self.rank == 1 else (lambda one, sizes: sizes)
+        x = ops.expand_dims(x, 2) if self.rank == 1 else x
+        function = ops.max_pool3d if self.rank == 3 else ops.max_pool2d
+        out = function(
+            x, lift(1, self.window), lift(1, self.strides), lift(0, self.padding), lift(1, self.dilation),
+            ceil_mode=self.ceil_mode, return_indices=self.return_indices,
+        )  # fmt: skip
+        lower = lambda y: P.unbatched(ops.squeeze(y, 2) if self.rank == 1 else y, single)
+        return tuple(lower(y) for y in out) if self.return_indices else lower(out)
+
+
+class MaxPool1d(_MaxPool):
+    """The largest element of each window over (N, C, L); with `return_indices` also its position along L.
+
+    Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.nn.MaxPool1d(2, 2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
+    [[[3.0, 2.0]]]
+    """
+
+    rank = 1
+
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)
+
+
+class MaxPool2d(_MaxPool):
+    """The largest element of each window over (N, C, H, W); with `return_indices` also its position in H * W.
+
+    Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.nn.MaxPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
+    (1, 3, 3, 3)
+    """
+
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+        return_indices: bool = False, ceil_mode: bool = False, data_format: str = "NCHW",
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format)
+
+
+class MaxPool3d(_MaxPool):
+    """The largest element of each window over (N, C, D, H, W); with `return_indices` also its position in D * H * W.
+
+    Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.nn.MaxPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
+
+    rank = 3
+
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)
+
+
+class _AvgPool(_Pool):
+    def __init__(
+        self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, count_include_pad: Any,
+        divisor_override: Any = None, data_format: Optional[str] = None,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
+        owner = type(self).__name__
+        self.count_include_pad = checks.boolean(owner, "count_include_pad", count_include_pad)
+        if divisor_override is not None:
+            checks.integer(owner, "divisor_override", divisor_override)
+            if divisor_override == 0:
+                raise ValueError(f"{owner}: divisor_override must not be 0")
+        self.divisor_override = divisor_override
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The mean of each window."""
+        value, single = P.batched(type(self).__name__, x, self.rank)
+        spatial = value.shape[2:]
+        pairs = self._pairs(spatial)
+        none = ((0, 0),) * self.rank
+        counted = pairs if self.count_include_pad and self.pad_mode == "PAD" else none
+        covered = P.with_ceil(spatial, self.window, self.strides, pairs, self.ceil_mode)
+        out = P.mean_windows(value, self.window, self.strides, covered, counted, self.divisor_override)
+        return P.unbatched(out, single)
+
+
+class AvgPool1d(_AvgPool):
+    """The mean of each window over (N, C, L). Padding counts as zeros unless `count_include_pad` is off.
+
+    Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.nn.AvgPool1d(2, 2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
+    [[[2.0, 1.0]]]
+    """
+
+    rank = 1
+
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad)
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window over (N, C, H, W). Padding counts as zeros unless `count_include_pad` is off.
+
+    `divisor_override` divides the sum instead of the count. Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.nn.AvgPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
+    (1, 3, 3, 3)
+    """
+
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: Optional[int] = None, data_format: str = "NCHW",
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override, data_format)
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window over (N, C, D, H, W); see `AvgPool2d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.AvgPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
+
+    rank = 3
+
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: Optional[int] = None,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+class AdaptiveAvgPool1d(Cell):
+    """The mean over `output_size` nearly equal windows of (N, C, L).
+
+    >>> import mycel as ms
+    >>> ms.nn.AdaptiveAvgPool1d(2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
+    [[[2.0, 1.0]]]
+    """
+
+    def __init__(self, output_size: int) -> None:
+        super().__init__()
+        self.output_size = checks.integer("AdaptiveAvgPool1d", "output_size", output_size, 1)
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The mean of each window."""
+        return ops.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(Cell):
+    """The mean over nearly equal windows of (N, C, H, W); `output_size` is an int or two, None for the input's own size.
+
+    >>> import mycel as ms
+    >>> ms.nn.AdaptiveAvgPool2d((2, None))(ms.ops.ones((1, 3, 5, 4))).shape
+    (1, 3, 2, 4)
+    """
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The mean of each window."""
+        return ops.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(Cell):
+    """The mean over nearly equal windows of (N, C, D, H, W); `output_size` is an int or three, None for the input's own size.
+
+    >>> import mycel as ms
+    >>> ms.nn.AdaptiveAvgPool3d(2)(ms.ops.ones((1, 3, 5, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The mean of each window."""
+        return ops.adaptive_avg_pool3d(input, self.output_size)
+
+
+class AdaptiveMaxPool1d(Cell):
+    """The largest of `output_size` nearly equal windows of (N, C, L).
+
+    >>> import mycel as ms
+    >>> ms.nn.AdaptiveMaxPool1d(2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
+    [[[3.0, 2.0]]]
+    """
+
+    def __init__(self, output_size: int) -> None:
+        super().__init__()
+        self.output_size = checks.integer("AdaptiveMaxPool1d", "output_size", output_size, 1)
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The largest of each window."""
+        return ops.adaptive_max_pool1d(input, self.output_size)
+
+
+class AdaptiveMaxPool2d(Cell):
+    """The largest of nearly equal windows of (N, C, H, W), with `return_indices` also its position in H * W.
+
+    >>> import mycel as ms
+    >>> ms.nn.AdaptiveMaxPool2d(2)(ms.ops.ones((1, 3, 4, 4))).shape
+    (1, 3, 2, 2)
+    """
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = checks.boolean("AdaptiveMaxPool2d", "return_indices", return_indices)
+
+    def construct(self, input: Tensor) -> Any:
+        """The largest of each window."""
+        return ops.adaptive_max_pool2d(input, self.output_size, self.return_indices)

@@ -1,0 +1,248 @@
+"""Losses of classes and probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.loss.base import LossBase, same_shape
+from mycel.tensor import Tensor
+
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "DiceLoss", "FocalLoss", "KLDivLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
+    "MultilabelMarginLoss", "NLLLoss", "SoftmaxCrossEntropyWithLogits",
+]  # fmt: skip
+
+
+class CrossEntropyLoss(LossBase):
+    """The cross-entropy of softmax(logits) with labels: class numbers (N, ...) or probabilities (N, C, ...); see `ops.cross_entropy`.
+
+    `weight` scales each class; examples of class `ignore_index` count nothing. Raises ValueError for a `label_smoothing` outside [0, 1].
+
+    >>> import mycel as ms
+    >>> round(float(ms.nn.CrossEntropyLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1]))), 3)
+    0.693
+    """
+
+    def __init__(
+        self, weight: Optional[Tensor] = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+    ) -> None:
+        super().__init__(reduction)
+        self.weight = weight
+        self.ignore_index = checks.integer("CrossEntropyLoss", "ignore_index", ignore_index)
+        self.label_smoothing = checks.number("CrossEntropyLoss", "label_smoothing", label_smoothing, at_least=0, at_most=1)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.cross_entropy(logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+
+
+class NLLLoss(LossBase):
+    """The negative log-probability of the labelled class, for log-probabilities (N, C, ...); see `ops.nll_loss`.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.NLLLoss()(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])))
+    2.0
+    """
+
+    def __init__(self, weight: Optional[Tensor] = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = weight
+        self.ignore_index = checks.integer("NLLLoss", "ignore_index", ignore_index)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
+
+
+class SoftmaxCrossEntropyWithLogits(LossBase):
+    """The cross-entropy of softmax(logits), for logits (N, C), with probabilities (N, C) or, if `sparse`, class numbers (N,).
+
+    >>> import mycel as ms
+    >>> loss = ms.nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    >>> round(float(loss(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1]))), 3)
+    0.693
+    """
+
+    def __init__(self, sparse: bool = False, reduction: str = "none") -> None:
+        super().__init__(reduction)
+        self.sparse = checks.boolean("SoftmaxCrossEntropyWithLogits", "sparse", sparse)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        owner = "SoftmaxCrossEntropyWithLogits"
+        if logits.ndim != 2:
+            raise ValueError(f"{owner}: logits must be (N, C), not of shape {logits.shape}")
+        if self.sparse:
+            if labels.shape != logits.shape[:1]:
+                raise ValueError(
+                    f"{owner}: with sparse=True labels must be class numbers of shape {logits.shape[:1]}, not {labels.shape}"
+                )
+        elif labels.shape != logits.shape:
+            raise ValueError(
+                f"{owner}: labels must be probabilities of the shape of the logits, {logits.shape}, not {labels.shape}; "
+                "class numbers need sparse=True"
+            )
+        else:
+            labels = labels if labels.dtype.is_floating else ops.cast(labels, logits.dtype)
+        return ops.cross_entropy(logits, labels, reduction=self.reduction)
+
+
+class BCELoss(LossBase):
+    """``-(y log p + (1 - y) log(1 - p))`` for probabilities p and labels y in [0, 1], scaled by `weight`, reduced.
+
+    >>> import mycel as ms
+    >>> round(float(ms.nn.BCELoss()(ms.Tensor([0.5]), ms.Tensor([1.0]))), 3)
+    0.693
+    """
+
+    def __init__(self, weight: Optional[Tensor] = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = weight
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.binary_cross_entropy(logits, labels, self.weight, self.reduction)
+
+
+class BCEWithLogitsLoss(LossBase):
+    """`BCELoss` of sigmoid(logits), without overflow; `pos_weight` scales the term of positive labels.
+
+    >>> import mycel as ms
+    >>> round(float(ms.nn.BCEWithLogitsLoss()(ms.Tensor([0.0]), ms.Tensor([1.0]))), 3)
+    0.693
+    """
+
+    def __init__(self, reduction: str = "mean", weight: Optional[Tensor] = None, pos_weight: Optional[Tensor] = None) -> None:
+        super().__init__(reduction)
+        self.weight, self.pos_weight = weight, pos_weight
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.binary_cross_entropy_with_logits(logits, labels, self.weight, self.pos_weight, self.reduction)
+
+
+class KLDivLoss(LossBase):
+    """``y * (log y - x)`` for log-probabilities x and probabilities y; `reduction` may also be 'batchmean'.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.KLDivLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])))
+    0.0
+    """
+
+    allowed = ("mean", "sum", "none", "batchmean")
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.kl_div(logits, labels, self.reduction)
+
+
+class MultiLabelSoftMarginLoss(LossBase):
+    """The mean over classes of the binary cross-entropy of sigmoid(x), scaled by `weight`, for (N, C), reduced.
+
+    >>> import mycel as ms
+    >>> round(float(ms.nn.MultiLabelSoftMarginLoss()(ms.Tensor([[0.0]]), ms.Tensor([[1.0]]))), 3)
+    0.693
+    """
+
+    def __init__(self, weight: Optional[Tensor] = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = weight
+
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:
+        """The loss."""
+        return ops.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
+
+
+class MultiMarginLoss(LossBase):
+    """The mean over the other classes of ``max(0, margin - x[target] + x[i])**p``, for (N, C) and class numbers, reduced.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.MultiMarginLoss()(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])))
+    0.75
+    """
+
+    def __init__(self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Optional[Tensor] = None) -> None:
+        super().__init__(reduction)
+        if p not in (1, 2):
+            raise ValueError(f"MultiMarginLoss: p must be 1 or 2, not {p}")
+        self.p, self.margin, self.weight = p, checks.number("MultiMarginLoss", "margin", margin), weight
+
+    def construct(self, x: Tensor, target: Tensor, weight: Any = None) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return ops.multi_margin_loss(x, target, self.p, self.margin, self.weight if weight is None else weight, self.reduction)
+
+
+class MultilabelMarginLoss(LossBase):
+    """The hinge loss of several classes for each row of (N, C), reduced; see `ops.multilabel_margin_loss`.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.MultilabelMarginLoss()(ms.Tensor([[0.0, 0.5]]), ms.Tensor([[0, -1]], ms.int32)))
+    0.75
+    """
+
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:
+        """The loss."""
+        return ops.multilabel_margin_loss(x, target, self.reduction)
+
+
+class DiceLoss(LossBase):
+    """One less Dice's coefficient: ``1 - (2 * sum(x * y) + smooth) / (sum(x**2) + sum(y**2) + smooth)`` (Milletari et al., 2016).
+
+    Raises ValueError for a `smooth` that is not positive, or for different shapes.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([1.0, 0.0])
+    >>> float(ms.nn.DiceLoss()(x, x))
+    0.0
+    """
+
+    def __init__(self, smooth: float = 1e-5) -> None:
+        super().__init__()
+        self.smooth = checks.number("DiceLoss", "smooth", smooth, above=0)
+
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
+        """The loss."""
+        same_shape("DiceLoss", logits, label)
+        common = ops.sum(logits * label)
+        whole = ops.sum(logits * logits) + ops.sum(label * label)
+        return 1 - (2 * common + self.smooth) / (whole + self.smooth)
+
+
+class FocalLoss(LossBase):
+    """The cross-entropy of softmax(logits) scaled by ``(1 - p)**gamma`` for the labelled class's probability p (Lin et al., 2017).
+
+    logits are (N, C, ...), labels class numbers (N, 1, ...) or one-hot of the shape of the logits; `weight` scales each class.
+
+    >>> import mycel as ms
+    >>> round(float(ms.nn.FocalLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1]]))), 4)
+    0.1733
+    """
+
+    def __init__(self, weight: Optional[Tensor] = None, gamma: float = 2.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.gamma = checks.number("FocalLoss", "gamma", gamma)
+        if weight is not None and (not isinstance(weight, Tensor) or weight.ndim != 1):
+            raise ValueError("FocalLoss: weight must be a tensor of one dimension, one element for each class")
+        self.weight = weight
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        if logits.ndim < 2 or logits.ndim != labels.ndim or labels.shape[1] not in (1, logits.shape[1]):
+            raise ValueError(
+                f"FocalLoss: logits must be (N, C, ...) and labels (N, 1, ...) or (N, C, ...), not of shapes {logits.shape} and "
+                f"{labels.shape}"
+            )
+        classes = logits.shape[1]
+        logp = ops.log_softmax(logits, 1)
+        if labels.shape[1] == 1 and classes != 1:
+            positions = ops.reshape(ops.arange(classes, dtype=D.int32), (classes, *(1,) * (logits.ndim - 2)))
+            chosen = ops.cast(ops.cast(labels, D.int32) == positions, logits.dtype)
+        else:
+            chosen = ops.cast(labels, logits.dtype)
+        loss = -ops.pow(1 - ops.exp(logp), self.gamma) * logp * chosen
+        if self.weight is not None:
+            loss = loss * ops.reshape(self.weight, (classes, *(1,) * (logits.ndim - 2)))
+        return self.get_loss(ops.sum(loss, 1))

@@ -1,0 +1,245 @@
+"""Losses of numbers: differences, rankings, angles and likelihoods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.loss.base import LossBase
+from mycel.tensor import Tensor
+
+__all__ = [
+    "CosineEmbeddingLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "L1Loss", "MAELoss", "MSELoss", "MarginRankingLoss",
+    "PoissonNLLLoss", "RMSELoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
+]  # fmt: skip
+
+
+class L1Loss(LossBase):
+    """``|logits - labels|``, reduced.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.L1Loss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])))
+    2.0
+    """
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.l1_loss(logits, labels, self.reduction)
+
+
+class MAELoss(LossBase):
+    """The mean absolute difference; see `L1Loss`.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.MAELoss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])))
+    2.0
+    """
+
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
+        """The loss."""
+        return self.get_loss(ops.abs(logits - label))
+
+
+class MSELoss(LossBase):
+    """``(logits - labels)**2``, reduced.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.MSELoss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])))
+    5.0
+    """
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.mse_loss(logits, labels, self.reduction)
+
+
+class RMSELoss(LossBase):
+    """The square root of the mean squared difference.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.RMSELoss()(ms.Tensor([3.0, 3.0]), ms.Tensor([0.0, 0.0])))
+    3.0
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
+        """The loss."""
+        return ops.sqrt(ops.mse_loss(logits, label))
+
+
+class SmoothL1Loss(LossBase):
+    """With d the absolute difference: ``d**2 / (2 * beta)`` where d < `beta`, else ``d - beta / 2`` (Girshick, 2015).
+
+    Raises ValueError for a `beta` that is not positive.
+
+    >>> import mycel as ms
+    >>> ms.nn.SmoothL1Loss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])).tolist()
+    [0.5, 2.5]
+    """
+
+    def __init__(self, beta: float = 1.0, reduction: str = "none") -> None:
+        super().__init__(reduction)
+        self.beta = checks.number("SmoothL1Loss", "beta", beta, above=0)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.smooth_l1_loss(logits, labels, self.beta, self.reduction)
+
+
+class HuberLoss(LossBase):
+    """With d the absolute difference: ``d**2 / 2`` where d <= `delta`, else ``delta * (d - delta / 2)`` (Huber, 1964).
+
+    Raises ValueError for a `delta` that is not positive.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.HuberLoss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])))
+    1.5
+    """
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.delta = checks.number("HuberLoss", "delta", delta, above=0)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.huber_loss(logits, labels, self.reduction, self.delta)
+
+
+class SoftMarginLoss(LossBase):
+    """``log(1 + exp(-labels * logits))`` for labels 1 and -1, reduced.
+
+    >>> import mycel as ms
+    >>> round(float(ms.nn.SoftMarginLoss()(ms.Tensor([0.0]), ms.Tensor([1.0]))), 3)
+    0.693
+    """
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.soft_margin_loss(logits, labels, self.reduction)
+
+
+class CosineEmbeddingLoss(LossBase):
+    """``1 - cos(a, b)`` where the label is 1, ``max(0, cos(a, b) - margin)`` where it is -1, reduced; vectors lie along axis 1.
+
+    Raises ValueError for a `margin` outside [-1, 1].
+
+    >>> import mycel as ms
+    >>> a = ms.Tensor([[1.0, 0.0]])
+    >>> float(ms.nn.CosineEmbeddingLoss()(a, a, ms.Tensor([-1])))
+    1.0
+    """
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = checks.number("CosineEmbeddingLoss", "margin", margin, at_least=-1, at_most=1)
+
+    def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return ops.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)
+
+
+class MarginRankingLoss(LossBase):
+    """``max(0, -target * (a - b) + margin)`` for targets 1 and -1, reduced.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.MarginRankingLoss()(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])))
+    2.0
+    """
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = checks.number("MarginRankingLoss", "margin", margin)
+
+    def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return ops.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
+
+
+class HingeEmbeddingLoss(LossBase):
+    """x where the label is 1, ``max(0, margin - x)`` where it is -1, reduced.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.HingeEmbeddingLoss()(ms.Tensor([0.25]), ms.Tensor([-1.0])))
+    0.75
+    """
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = checks.number("HingeEmbeddingLoss", "margin", margin)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return ops.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
+
+
+class TripletMarginLoss(LossBase):
+    """``max(0, d(x, positive) - d(x, negative) + margin)`` with the p-norm (Schroff et al., 2015), reduced.
+
+    With `swap` the negative's distance is the smaller of that to x and to the positive. `margin` may be given with the call.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([[0.0, 0.0]])
+    >>> round(float(ms.nn.TripletMarginLoss()(x, ms.Tensor([[3.0, 4.0]]), x)), 3)
+    6.0
+    """
+
+    def __init__(self, p: int = 2, swap: bool = False, eps: float = 1e-6, reduction: str = "mean", margin: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.p = checks.integer("TripletMarginLoss", "p", p)
+        self.swap = checks.boolean("TripletMarginLoss", "swap", swap)
+        self.eps = checks.number("TripletMarginLoss", "eps", eps)
+        self.margin = checks.number("TripletMarginLoss", "margin", margin)
+
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        margin = self.margin if margin is None else margin
+        return ops.triplet_margin_loss(x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction)
+
+
+class PoissonNLLLoss(LossBase):
+    """The negative log-likelihood of counts: ``exp(x) - y * x`` for log-rates x, or ``x - y * log(x + eps)``, reduced.
+
+    With `full` the Stirling term ``y * log(y) - y + log(2 * pi * y) / 2`` is added where y > 1.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.PoissonNLLLoss()(ms.Tensor([0.0]), ms.Tensor([3.0])))
+    1.0
+    """
+
+    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.log_input = checks.boolean("PoissonNLLLoss", "log_input", log_input)
+        self.full = checks.boolean("PoissonNLLLoss", "full", full)
+        self.eps = checks.number("PoissonNLLLoss", "eps", eps, above=0)
+
+    def construct(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss."""
+        loss = ops.exp(input) - target * input if self.log_input else input - target * ops.log(input + self.eps)
+        if self.full:
+            large = target > 1
+            y = ops.where(large, target, ops.ones_like(target))
+            stirling = y * ops.log(y) - y + 0.5 * ops.log(6.283185307179586 * y)
+            loss = loss + ops.where(large, stirling, ops.zeros_like(stirling))
+        return self.get_loss(loss)
+
+
+class GaussianNLLLoss(LossBase):
+    """``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps) (Nix and Weigend, 1994), plus log(2 pi) / 2 with `full`, reduced.
+
+    >>> import mycel as ms
+    >>> one = ms.Tensor([1.0])
+    >>> float(ms.nn.GaussianNLLLoss()(one, ms.Tensor([3.0]), one))
+    2.0
+    """
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.full = checks.boolean("GaussianNLLLoss", "full", full)
+        self.eps = checks.number("GaussianNLLLoss", "eps", eps, above=0)
+
+    def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return ops.gaussian_nll_loss(logits, labels, var, self.full, self.eps, self.reduction)

@@ -1,0 +1,225 @@
+"""Optimizers that scale each coordinate's step by the squares of its past gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.optim.optimizer import Optimizer
+from mycel.tensor import Tensor
+
+__all__ = ["Adadelta", "Adagrad", "FTRL", "ProximalAdagrad", "RMSProp"]
+
+
+class Adagrad(Optimizer):
+    """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr * g / sqrt(a)``.
+
+    `accum` is the first value of the states "accum.<parameter>"; without `update_slots` they stay at it. Raises ValueError for a negative `accum`.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.Adagrad([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        accum: float = 0.1,
+        learning_rate: Any = 0.001,
+        update_slots: bool = True,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        checks.number("Adagrad", "accum", accum, at_least=0)
+        self.update_slots = checks.boolean("Adagrad", "update_slots", update_slots)
+        self.accum = self.states("accum", accum)
+
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor) -> Sequence[Tensor]:
+        if not self.update_slots:
+            return (p - lr * g / ops.sqrt(a),)
+        a = a + g * g
+        return p - lr * g / ops.sqrt(a), a
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        return self.update(gradients, self._rule, self.accum)
+
+
+class RMSProp(Optimizer):
+    """RMSProp (Tieleman and Hinton, 2012), with momentum, and centred (Graves, 2013) on request.
+
+    ``s = decay * s + (1 - decay) * g**2; v = momentum * v + lr * g / sqrt(s + epsilon); p -= v``; centred with the mean gradient's square taken
+    from s. The states are named "mean_square.<parameter>" (1 at first), "moment.<parameter>" and "mean_grad.<parameter>".
+    Raises ValueError for negative numbers and epsilon <= 0.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.RMSProp([w], 0.5)((ms.Tensor([1.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        decay: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.decay = checks.number("RMSProp", "decay", decay, at_least=0)
+        self.momentum = checks.number("RMSProp", "momentum", momentum, at_least=0)
+        self.epsilon = checks.number("RMSProp", "epsilon", epsilon, above=0)
+        checks.boolean("RMSProp", "use_locking", use_locking)
+        self.centered = checks.boolean("RMSProp", "centered", centered)
+        self.ms = self.states("mean_square", "ones")
+        self.moment = self.states("moment")
+        if centered:
+            self.mg = self.states("mean_grad")
+
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, s: Tensor, v: Tensor, *mean: Tensor) -> Sequence[Tensor]:
+        s = self.decay * s + (1 - self.decay) * g * g
+        if not mean:
+            v = self.momentum * v + lr * g / ops.sqrt(s + self.epsilon)
+            return p - v, s, v
+        centre = self.decay * mean[0] + (1 - self.decay) * g
+        v = self.momentum * v + lr * g / ops.sqrt(s - centre * centre + self.epsilon)
+        return p - v, s, v, centre
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        return self.update(gradients, self._rule, self.ms, self.moment, *((self.mg,) if self.centered else ()))
+
+
+class ProximalAdagrad(Optimizer):
+    """AdaGrad with a proximal step for the penalty ``l1 * |p| + l2 / 2 * p**2`` (Duchi and Singer, 2009).
+
+    ``a += g**2; r = lr / sqrt(a); q = p - r * g; p = sign(q) * max(|q| - r * l1, 0) / (1 + r * l2)``. The states are named "accum.<parameter>".
+    Raises ValueError for negative numbers.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.ProximalAdagrad([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        accum: float = 0.1,
+        learning_rate: Any = 0.001,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        use_locking: bool = False,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        checks.number("ProximalAdagrad", "accum", accum, at_least=0)
+        self.l1 = checks.number("ProximalAdagrad", "l1", l1, at_least=0)
+        self.l2 = checks.number("ProximalAdagrad", "l2", l2, at_least=0)
+        checks.boolean("ProximalAdagrad", "use_locking", use_locking)
+        self.accum = self.states("accum", accum)
+
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor) -> Sequence[Tensor]:
+        a = a + g * g
+        rate = lr / ops.sqrt(a)
+        q = p - rate * g
+        return ops.sign(q) * ops.maximum(ops.abs(q) - rate * self.l1, 0.0) / (1 + rate * self.l2), a
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        return self.update(gradients, self._rule, self.accum)
+
+
+class FTRL(Optimizer):
+    """Follow the regularized leader, proximal (McMahan et al., "Ad click prediction", 2013).
+
+    With ``n' = n + g**2`` and ``s = (n'**-lr_power - n**-lr_power) / lr``: ``z += g - s * p``; p is 0 where ``|z| <= l1``, else
+    ``(sign(z) * l1 - z) / (n'**-lr_power / lr + 2 * l2)``. The states are named "moments.<parameter>" (n, at first `initial_accum`) and
+    "linear.<parameter>" (z). Raises ValueError for negative numbers and a positive `lr_power`.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([0.0]), name="w")
+    >>> _ = ms.nn.FTRL([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+    array([-0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        initial_accum: float = 0.1,
+        learning_rate: Any = 0.001,
+        lr_power: float = -0.5,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        use_locking: bool = False,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        if self.dynamic_lr or self.is_group_lr:
+            raise ValueError("FTRL: one constant learning rate is supported; leave 'lr' out of the groups")
+        checks.number("FTRL", "initial_accum", initial_accum, at_least=0)
+        self.lr_power = checks.number("FTRL", "lr_power", lr_power, at_most=0)
+        self.l1 = checks.number("FTRL", "l1", l1, at_least=0)
+        self.l2 = checks.number("FTRL", "l2", l2, at_least=0)
+        checks.boolean("FTRL", "use_locking", use_locking)
+        self.moments = self.states("moments", initial_accum)
+        self.linear = self.states("linear")
+
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, n: Tensor, z: Tensor) -> Sequence[Tensor]:
+        total = n + g * g
+        root, root_before = ops.pow(total, -self.lr_power), ops.pow(n, -self.lr_power)
+        z = z + g - (root - root_before) / lr * p
+        q = (ops.sign(z) * self.l1 - z) / (root / lr + 2 * self.l2)
+        return ops.where(ops.abs(z) > self.l1, q, ops.zeros_like(q)), total, z
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        return self.update(gradients, self._rule, self.moments, self.linear)
+
+
+class Adadelta(Optimizer):
+    """Adadelta (Zeiler, 2012).
+
+    ``a = rho * a + (1 - rho) * g**2; d = sqrt(u + epsilon) / sqrt(a + epsilon) * g; u = rho * u + (1 - rho) * d**2; p -= lr * d``. The states are
+    named "accum.<parameter>" and "accum_update.<parameter>". Raises ValueError for `rho` outside [0, 1] and negative `epsilon`.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.Adadelta([w], 0.5, 0.0, 1e-6)((ms.Tensor([1.0]),)); w.asnumpy().round(4)
+    array([0.9995], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1.0,
+        rho: float = 0.9,
+        epsilon: float = 1e-6,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.rho = checks.number("Adadelta", "rho", rho, at_least=0, at_most=1)
+        self.epsilon = checks.number("Adadelta", "epsilon", epsilon, at_least=0)
+        self.accum = self.states("accum")
+        self.accum_update = self.states("accum_update")
+
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor, u: Tensor) -> Sequence[Tensor]:
+        a = self.rho * a + (1 - self.rho) * g * g
+        d = ops.sqrt(u + self.epsilon) / ops.sqrt(a + self.epsilon) * g
+        return p - lr * d, a, self.rho * u + (1 - self.rho) * d * d
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        return self.update(gradients, self._rule, self.accum, self.accum_update)

@@ -1,0 +1,73 @@
+"""Layer-wise adaptive rates around another optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.optim.optimizer import Optimizer
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["LARS"]
+
+
+def _adapts(parameter: Parameter) -> bool:
+    return "LayerNorm" not in parameter.name and "bias" not in parameter.name
+
+
+class LARS(Optimizer):
+    """Layer-wise adaptive rate scaling (You et al., "Large batch training of convolutional networks", 2017) around an optimizer.
+
+    The gradient of each parameter that `lars_filter` accepts becomes ``r * (g + decay * p)`` with ``r = coefficient * |p| / (|g| + decay * |p| +
+    epsilon)``, or 1 where a norm is 0; with `use_clip` r is at most the learning rate, and divided by it. The weight decay is the inner
+    optimizer's, which applies it itself no more. Raises TypeError for what is no optimizer.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([4.0]), name="w")
+    >>> _ = ms.nn.LARS(ms.nn.SGD([w], 0.5), 0.0, 0.25)((ms.Tensor([3.0]),)); w.asnumpy()
+    array([3.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        epsilon: float = 1e-5,
+        coefficient: float = 1e-3,
+        use_clip: bool = False,
+        lars_filter: Callable[[Parameter], bool] = _adapts,
+    ) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"LARS: optimizer must be an Optimizer, not {type(optimizer).__name__}")
+        super().__init__(0.0, optimizer.parameters)
+        self.epsilon = checks.number("LARS", "epsilon", epsilon, at_least=0)
+        self.coefficient = checks.number("LARS", "coefficient", coefficient, at_least=0)
+        self.use_clip = checks.boolean("LARS", "use_clip", use_clip)
+        self.opt = optimizer
+        self.lars_flag = tuple(bool(lars_filter(p)) for p in optimizer.parameters)
+        # The inner optimizer's decay and loss scale move here.
+        self.decayed = optimizer.decay_flags if optimizer.exec_weight_decay else (False,) * self.param_length
+        optimizer.exec_weight_decay = False
+        self.need_scale, self.reciprocal_scale = optimizer.need_scale, optimizer.reciprocal_scale
+        optimizer.need_scale = False
+
+    def _adapted(self, p: Tensor, g: Tensor, decay: Any, lr: Tensor) -> Tensor:
+        size, slope = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(g * g))
+        usable = ops.logical_and(size > 0, slope > 0)
+        below = slope + decay * size + self.epsilon
+        rate = ops.where(usable, self.coefficient * size / ops.where(usable, below, ops.ones_like(below)), ops.ones_like(below))
+        if self.use_clip:
+            rate = ops.minimum(rate / lr, 1.0)
+        return rate * (g + decay * p)
+
+    def construct(self, gradients: Any) -> Any:
+        """Take one step."""
+        found, inner = self.scale_grad(self._check_gradients(gradients)), self.opt
+        rates, decays = inner._rates(), inner._decays()
+        adapted = []
+        for p, g, lr, decay, flag, decayed in zip(self.parameters, found, rates, decays, self.lars_flag, self.decayed):
+            adapted.append(self._adapted(p, g, decay if decayed else 0.0, lr) if flag else g)
+        self.advance()
+        return inner(tuple(adapted))

@@ -1,0 +1,100 @@
+"""Gradient descent with momentum, in its two published forms."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.optim.optimizer import Optimizer
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["Momentum", "SGD"]
+
+
+class Momentum(Optimizer):
+    """Gradient descent with momentum (Polyak, 1964; Sutskever et al., 2013).
+
+    ``v = momentum * v + g``; then ``p -= lr * v``, or with `use_nesterov` ``p -= lr * (g + momentum * v)``. The states are named "moments.<parameter>".
+    `lr` is another name of `learning_rate`. The other arguments are those of `Optimizer`. Raises ValueError for a negative momentum.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.Momentum([w], 0.5, 0.9)((ms.Tensor([1.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = None,
+        momentum: Optional[float] = None,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+        use_nesterov: bool = False,
+        *,
+        lr: Any = None,
+    ) -> None:
+        if (learning_rate is None) == (lr is None):
+            raise TypeError("Momentum: give the learning rate once, as learning_rate (or lr)")
+        if momentum is None:
+            raise TypeError("Momentum: the argument momentum is missing")
+        super().__init__(learning_rate if lr is None else lr, params, weight_decay, loss_scale)
+        factor = checks.number("Momentum", "momentum", momentum, at_least=0)
+        self.momentum = Parameter(Tensor(factor, D.float32), name="momentum", requires_grad=False)
+        self.use_nesterov = checks.boolean("Momentum", "use_nesterov", use_nesterov)
+        self.moments = self.states("moments")
+
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        v = self.momentum * v + g
+        return p - lr * (g + self.momentum * v if self.use_nesterov else v), v
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        return self.update(gradients, self._rule, self.moments)
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with optional momentum, dampening and Nesterov's form, as in PyTorch's definition.
+
+    ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr * v``, or with `nesterov`
+    ``p -= lr * (g + momentum * v)``. The states are named "accum.<parameter>" and "stat.<parameter>" (1 before the first step). Raises ValueError
+    for negative numbers, and for `nesterov` without momentum or with dampening.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.SGD([w], 0.5)((ms.Tensor([1.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: Any = 0.0,
+        nesterov: bool = False,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        factor = checks.number("SGD", "momentum", momentum, at_least=0)
+        self.dampening = checks.number("SGD", "dampening", dampening, at_least=0)
+        self.nesterov = checks.boolean("SGD", "nesterov", nesterov)
+        if nesterov and (factor == 0 or dampening != 0):
+            raise ValueError(
+                f"SGD: nesterov needs a positive momentum and no dampening, but momentum is {momentum} and dampening {dampening}"
+            )
+        self.momentum = Parameter(Tensor(factor, D.float32), name="momentum", requires_grad=False)
+        self.accum = self.states("accum")
+        self.stat = self.states("stat", "ones")
+
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        v = ops.where(first > 0, g, self.momentum * v + (1 - self.dampening) * g)
+        return p - lr * (g + self.momentum * v if self.nesterov else v), v, ops.zeros_like(first)
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        return self.update(gradients, self._rule, self.accum, self.stat)

@@ -1,0 +1,319 @@
+"""What all optimizers share: the parameters and their groups, learning rates, weight decay, loss scale and the step counter.
+
+Everything that changes is a `Parameter`: the step counter, the states, and the learning rate, so that a whole training step can be
+compiled once and stays valid when the rate changes. Gradients are prepared in this order: divide by the loss scale, centralize, add
+``weight_decay * parameter`` where a group asks for it (without groups: for all parameters but those with "beta" or "gamma" in their
+name). Then each parameter is updated by a function of tensors alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.cell import Cell
+from mycel.nn.layer.container import CellList
+from mycel.nn.learning_rate_schedule import LearningRateSchedule
+from mycel.nn.state import store
+from mycel.parameter import Parameter, ParameterTuple
+from mycel.tensor import Tensor
+
+__all__ = ["Optimizer"]
+
+_GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
+Rate = Union[Parameter, Cell]
+
+
+class _ListedRate(LearningRateSchedule):
+    """A rate for each step from a list; the last one after its end."""
+
+    def __init__(self, rates: Tensor, name: str) -> None:
+        super().__init__(auto_prefix=False)
+        self.learning_rate = Parameter(rates, name=name)
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        """The rate at a step."""
+        last = self.learning_rate.shape[0] - 1
+        return ops.gather(self.learning_rate, ops.minimum(global_step, last), 0)
+
+
+class _ConstantRate(LearningRateSchedule):
+    """A constant rate beside others that change."""
+
+    def __init__(self, rate: Parameter) -> None:
+        super().__init__(auto_prefix=False)
+        self.learning_rate = rate
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        """The rate at a step."""
+        return self.learning_rate + 0.0  # type: ignore[no-any-return]
+
+
+class Optimizer(Cell):
+    """Base of optimizers; a subclass defines ``construct(gradients)`` for a tuple of one gradient for each of `parameters`.
+
+    `parameters` is a list of parameters or of groups: dictionaries with "params" and optionally "lr", "weight_decay" and
+    "grad_centralization", which override the arguments, and at most one with "order_params", all parameters in the order of the
+    gradients. `learning_rate` is a number, a tensor of one, a schedule (`LearningRateSchedule`), or an iterable or 1-D tensor of one rate a
+    step. `weight_decay` is a number or a cell of the step. Raises TypeError or ValueError for other arguments, RuntimeError for a parameter in two groups.
+
+    >>> import mycel as ms
+    >>> class Descent(ms.nn.Optimizer):
+    ...     def construct(self, gradients):
+    ...         lr = self.get_lr()
+    ...         for p, g in zip(self.parameters, gradients):
+    ...             p.set_data(p - lr * g)
+    ...         return True
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = Descent(0.5, [w])((ms.Tensor([1.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0) -> None:
+        super().__init__(auto_prefix=False)
+        name = type(self).__name__
+        members = self._listed(parameters)
+        self.loss_scale = checks.number(name, "loss_scale", loss_scale, above=0)
+        self.need_scale = self.loss_scale != 1.0
+        self.reciprocal_scale = 1.0 / self.loss_scale
+        self.global_step = Parameter(Tensor(np.zeros(1, np.int32)), name="global_step", requires_grad=False)
+        self.is_group = isinstance(members[0], dict)
+        self.is_group_lr = self.is_group_params_ordered = False
+        self.dynamic_weight_decay = isinstance(weight_decay, Cell)
+        default = self._rate(learning_rate, "learning_rate")
+        if self.is_group:
+            self._take_groups(members, default, learning_rate, weight_decay)
+        else:
+            self._set_parameters(members)
+            decay = self._decay(weight_decay)
+            self.grad_centralization: Any = False
+            self.dynamic_lr = isinstance(default, Cell)
+            self.learning_rate: Any = default
+            self.weight_decay: Any = decay
+            self.decay_flags: tuple[bool, ...] = tuple("beta" not in p.name and "gamma" not in p.name for p in self.parameters)
+            self.exec_weight_decay = isinstance(decay, Cell) or decay > 0
+        self.param_length = len(self.parameters)
+        self.params = self.parameters
+
+    # The parameters.
+
+    def _listed(self, parameters: Any) -> list[Any]:
+        if isinstance(parameters, (Tensor, Cell)) or not isinstance(parameters, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}: the parameters must be a list of them, such as net.trainable_params(), "
+                f"not {type(parameters).__name__}"
+            )
+        members = list(parameters)
+        if not members:
+            raise ValueError(f"{type(self).__name__}: there are no parameters to optimize")
+        for kind in (Parameter, dict):
+            if all(isinstance(m, kind) for m in members):
+                return members
+        found = sorted({type(m).__name__ for m in members})
+        raise TypeError(f"{type(self).__name__}: the parameters must be all Parameters or all groups (dict), not {', '.join(found)}")
+
+    def _set_parameters(self, members: Sequence[Parameter]) -> None:
+        names: dict[str, Parameter] = {}
+        for i, p in enumerate(members):
+            if not p.__dict__["has_name"]:
+                p.name, p.__dict__["has_name"] = f"Parameter${i}", True
+            if names.setdefault(p.name, p) is not p:
+                raise ValueError(f"{type(self).__name__}: two parameters are named {p.name!r}; give each its own name")
+        if len(names) != len(members):
+            raise RuntimeError(f"{type(self).__name__}: a parameter is listed twice")
+        self.parameters = ParameterTuple(members)
+
+    def _take_groups(self, groups: list[dict[str, Any]], default: Rate, learning_rate: Any, weight_decay: Any) -> None:
+        name = type(self).__name__
+        order: Optional[list[Parameter]] = None
+        entries: dict[Parameter, tuple[Rate, Any, bool]] = {}
+        for number, group in enumerate(groups):
+            for key in group:
+                if key not in _GROUP_KEYS:
+                    raise KeyError(f"{name}: {key!r} is not a key of a parameter group; use {', '.join(map(repr, _GROUP_KEYS))}")
+            if "order_params" in group:
+                if len(group) > 1 or order is not None:
+                    raise ValueError(f"{name}: 'order_params' must be alone in one group")
+                order = list(group["order_params"])
+                continue
+            if "params" not in group:
+                raise KeyError(f"{name}: group {number} has no 'params'")
+            members = list(group["params"])
+            if not members:
+                raise ValueError(f"{name}: group {number} has no parameters")
+            self.is_group_lr = self.is_group_lr or "lr" in group
+            rate = self._rate(group["lr"], f"learning_rate_group_{number}") if "lr" in group else default
+            own = group.get("weight_decay", weight_decay)
+            self.dynamic_weight_decay = self.dynamic_weight_decay or isinstance(own, Cell)
+            decay = self._decay(own)
+            for p in members:
+                if not isinstance(p, Parameter):
+                    raise TypeError(f"{name}: the members of a group must be Parameters, not {type(p).__name__}")
+                if p in entries:
+                    raise RuntimeError(f"{name}: the parameter {p.name!r} is in two groups")
+                entries[p] = (rate, decay, checks.boolean(name, "grad_centralization", group.get("grad_centralization", False)))
+        if order is not None:
+            self.is_group_params_ordered = True
+            if len(order) != len(entries) or {id(p) for p in order} != {id(p) for p in entries}:
+                raise ValueError(f"{name}: 'order_params' must list every parameter of the groups once")
+            entries = {p: entries[p] for p in order}
+        self._set_parameters(list(entries))
+        rates = [rate for rate, _, _ in entries.values()]
+        decays = [decay for _, decay, _ in entries.values()]
+        self.grad_centralization = tuple(flag for _, _, flag in entries.values())
+        self.dynamic_lr = any(isinstance(rate, Cell) for rate in rates)
+        if not self.is_group_lr:
+            self.learning_rate = default
+        elif self.dynamic_lr:
+            self.learning_rate = CellList(auto_prefix=False)
+            for rate in rates:
+                self.learning_rate.append(rate if isinstance(rate, Cell) else _ConstantRate(rate))
+        else:
+            self.learning_rate = ParameterTuple(rates)
+        if any(isinstance(decay, Cell) for decay in decays):
+            self.decay_cells = CellList([d for d in decays if isinstance(d, Cell)], auto_prefix=False)
+        self.weight_decay = tuple(decays)
+        self.decay_flags = tuple(isinstance(decay, Cell) or decay > 0 for decay in decays)
+        self.exec_weight_decay = any(self.decay_flags)
+
+    def _rate(self, value: Any, name: str) -> Rate:
+        owner = type(self).__name__
+        if isinstance(value, LearningRateSchedule):
+            return value
+        if isinstance(value, Tensor):
+            if value.ndim > 1:
+                raise ValueError(f"{owner}: a learning rate given as a tensor must have 0 or 1 dimensions, not {value.ndim}")
+            rates = np.asarray(value.asnumpy(), np.float32)
+        elif isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool):
+            rates = np.float32(checks.number(owner, "learning_rate", value, at_least=0))
+        elif isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise TypeError(
+                f"{owner}: the learning rate must be a number, a tensor, an iterable of numbers or a LearningRateSchedule, "
+                f"not {type(value).__name__}"
+            )
+        else:
+            rates = np.asarray([checks.number(owner, "each learning rate", v, at_least=0) for v in value], np.float32)
+        if rates.ndim == 0 or rates.shape == (1,) and isinstance(value, Tensor):
+            return Parameter(Tensor(np.asarray(rates, np.float32).reshape(())), name=name, requires_grad=False)
+        if rates.size == 0:
+            raise ValueError(f"{owner}: the list of learning rates is empty")
+        return _ListedRate(Tensor(rates), name)
+
+    def _decay(self, value: Any) -> Any:
+        if isinstance(value, Cell):
+            return value
+        if isinstance(value, Tensor):
+            value = value.asnumpy().item()
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"{type(self).__name__}: weight_decay must be a number or a Cell, not {type(value).__name__}")
+        return checks.number(type(self).__name__, "weight_decay", value, at_least=0)
+
+    # What `construct` of a subclass uses.
+
+    def _check_gradients(self, gradients: Any) -> tuple[Tensor, ...]:
+        found = tuple(gradients) if isinstance(gradients, (tuple, list)) else (gradients,)
+        if len(found) != self.param_length:
+            raise ValueError(f"{type(self).__name__}: there are {len(found)} gradients for {self.param_length} parameters")
+        for p, g in zip(self.parameters, found):
+            if not isinstance(g, Tensor):
+                raise TypeError(f"{type(self).__name__}: the gradient of {p.name!r} must be a Tensor, not {type(g).__name__}")
+            if g.shape != p.shape:
+                raise ValueError(f"{type(self).__name__}: the gradient of {p.name!r} has shape {g.shape}, the parameter {p.shape}")
+        return found
+
+    def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The gradients with ``weight_decay * parameter`` added where it applies."""
+        if not self.exec_weight_decay:
+            return tuple(gradients)
+        decays = self._decays()
+        return tuple(
+            g + p * decay if flag else g for g, p, decay, flag in zip(gradients, self.parameters, decays, self.decay_flags)
+        )
+
+    def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The gradients of convolution weights less their mean over all axes but the first, in groups that ask for it (Yong et al., 2020)."""
+        flags = self.grad_centralization
+        if not flags:
+            return tuple(gradients)
+        return tuple(
+            g - ops.mean(g, tuple(range(1, g.ndim)), True) if flag and g.ndim > 3 else g
+            for g, flag in zip(gradients, flags)
+        )
+
+    def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The gradients divided by the loss scale."""
+        return tuple(g * self.reciprocal_scale for g in gradients) if self.need_scale else tuple(gradients)
+
+    def prepare(self, gradients: Any) -> tuple[Tensor, ...]:
+        """Checked gradients with the loss scale, centralization and weight decay applied."""
+        return self.decay_weight(self.gradients_centralization(self.scale_grad(self._check_gradients(gradients))))
+
+    def get_lr(self) -> Any:
+        """The learning rate of this step as a tensor of no dimensions; a tuple of one for each parameter where groups have their own."""
+        if not self.dynamic_lr:
+            return tuple(self.learning_rate) if self.is_group_lr else self.learning_rate
+        if self.is_group_lr:
+            found: dict[int, Tensor] = {}
+            for cell in self.learning_rate:
+                if id(cell) not in found:
+                    found[id(cell)] = ops.reshape(cell(self.global_step), ())
+            return tuple(found[id(cell)] for cell in self.learning_rate)
+        return ops.reshape(self.learning_rate(self.global_step), ())
+
+    def _rates(self) -> tuple[Tensor, ...]:
+        lr = self.get_lr()
+        return lr if isinstance(lr, tuple) else (lr,) * self.param_length
+
+    def get_weight_decay(self) -> Any:
+        """The weight decay of this step; a tuple of one for each parameter where there are groups."""
+        return self._decays() if self.is_group else self._decays()[0]
+
+    def _decays(self) -> tuple[Any, ...]:
+        one = lambda d: ops.reshape(d(self.global_step), ()) if isinstance(d, Cell) else d
+        if self.is_group:
+            return tuple(one(d) for d in self.weight_decay)
+        return (one(self.weight_decay),) * self.param_length
+
+    def get_lr_parameter(self, param: Any) -> Any:
+        """The Parameter that holds the learning rate of a parameter, or a list of them for a list; a schedule where there is none."""
+        if isinstance(param, Parameter):
+            for p, holder in zip(self.parameters, self._holders()):
+                if p is param:
+                    return holder
+            raise ValueError(f"{type(self).__name__}: the parameter {param.name!r} is not optimized here")
+        return [self.get_lr_parameter(p) for p in param]
+
+    def _holders(self) -> list[Any]:
+        rates = list(self.learning_rate) if self.is_group_lr else [self.learning_rate] * self.param_length
+        return [r.learning_rate if isinstance(r, (_ListedRate, _ConstantRate)) else r for r in rates]
+
+    def states(self, prefix: str, init: Any = "zeros") -> ParameterTuple:
+        """One new state for each parameter, named ``prefix.name``."""
+        return self.parameters.clone(prefix=prefix, init=init)
+
+    def assignadd(self, parameter: Parameter, value: Any) -> None:
+        """Add to a parameter in place."""
+        store(parameter, parameter + value)
+
+    def advance(self) -> None:
+        """Count one step."""
+        store(self.global_step, self.global_step + 1)
+
+    def update(self, gradients: Any, rule: Callable[..., Sequence[Tensor]], *states: Sequence[Parameter]) -> bool:
+        """Count the step and give each parameter and its states the values of ``rule(rate, parameter, gradient, *states)``."""
+        prepared = self.prepare(gradients)
+        rates = self._rates()
+        self.advance()
+        for rate, gradient, *targets in zip(rates, prepared, self.parameters, *states):
+            for target, value in zip(targets, rule(rate, targets[0], gradient, *targets[1:])):
+                store(target, value)
+        return True
+
+    def construct(self, gradients: Any) -> Any:
+        """Take one step; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} must define construct(gradients)")

@@ -1,0 +1,108 @@
+"""Resilient backpropagation and averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.optim.optimizer import Optimizer
+from mycel.nn.state import store
+from mycel.parameter import Parameter, ParameterTuple
+from mycel.tensor import Tensor, cast
+
+__all__ = ["ASGD", "Rprop"]
+
+
+class Rprop(Optimizer):
+    """Resilient backpropagation (Riedmiller and Braun, 1993): only the signs of the gradient count.
+
+    Each coordinate's step grows by ``etas[1]`` while its gradient keeps its sign and shrinks by ``etas[0]`` where it changes, within `step_sizes`;
+    where it changed, that coordinate rests for one step. The states are named "prev.<parameter>" and "step_size.<parameter>". Raises ValueError for
+    etas not on both sides of 1 and for an empty range of step sizes.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.Rprop([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        for name, value in (("etas", etas), ("step_sizes", step_sizes)):
+            if not isinstance(value, tuple) or len(value) != 2:
+                raise TypeError(f"Rprop: {name} must be a tuple of two numbers, not {value!r}")
+        self.shrink = checks.number("Rprop", "etas[0]", etas[0], above=0, below=1)
+        self.grow = checks.number("Rprop", "etas[1]", etas[1], above=1)
+        if step_sizes[0] > step_sizes[1]:
+            raise ValueError(f"Rprop: the smallest step size {step_sizes[0]} is above the largest {step_sizes[1]}")
+        self.smallest, self.largest = step_sizes
+        self.prev = self.states("prev")
+        self.step_size = self.states("step_size")
+
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, before: Tensor, size: Tensor) -> Sequence[Tensor]:
+        size = ops.where(self.global_step <= 1, ops.ones_like(size) * lr, size)
+        agreement = g * before
+        factor = ops.where(agreement > 0, self.grow, ops.where(agreement < 0, self.shrink, 1.0))
+        size = ops.clamp(size * factor, self.smallest, self.largest)
+        g = ops.where(agreement < 0, ops.zeros_like(g), g)
+        return p - ops.sign(g) * size, g, size
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        return self.update(gradients, self._rule, self.prev, self.step_size)
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992; Bottou, 2012).
+
+    ``p = p * (1 - lambd * eta) - eta * g; ax += mu * (p - ax)`` with ``eta = lr / (1 + lambd * lr * t)**alpha`` and ``mu = 1 / max(1, t - t0)``.
+    The states are named "eta_<parameter>", "mu_<parameter>" and "ax_.<parameter>" (the average).
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.ASGD([w], 0.5, 0.0)((ms.Tensor([1.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        self.lambd = checks.number("ASGD", "lambd", lambd)
+        self.alpha = checks.number("ASGD", "alpha", alpha)
+        self.t0 = checks.number("ASGD", "t0", t0)
+        one = lambda prefix, p, value: Parameter(Tensor(value, D.float32), name=prefix + p.name, requires_grad=False)
+        self.mu = ParameterTuple([one("mu_", p, 1.0) for p in self.parameters])
+        self.eta = ParameterTuple([one("eta_", p, 0.0) for p in self.parameters])
+        self.ax = self.states("ax_")
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        prepared, rates = self.prepare(gradients), self._rates()
+        first = ops.reshape(self.global_step, ()) == 0
+        self.advance()
+        step = ops.reshape(cast(self.global_step, D.float32), ())
+        for i, (lr, p, g) in enumerate(zip(rates, self.parameters, prepared)):
+            eta = ops.where(first, lr, self.eta[i])
+            p_new = p * (1 - self.lambd * eta) - eta * g
+            store(self.ax[i], self.ax[i] + (p_new - self.ax[i]) * self.mu[i])
+            store(p, p_new)
+            store(self.eta[i], lr / ops.pow(1 + self.lambd * lr * step, self.alpha))
+            store(self.mu[i], 1 / ops.maximum(step - self.t0, 1.0))
+        return True

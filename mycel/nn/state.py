@@ -1,0 +1,13 @@
+"""Writing parameters inside `construct`."""
+
+from __future__ import annotations
+
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor, cast
+
+__all__ = ["store"]
+
+
+def store(parameter: Parameter, value: Tensor) -> None:
+    """Give a parameter a new value, in its own element type."""
+    parameter._replace(cast(value, parameter.dtype))

@@ -1,0 +1,209 @@
+"""Cells around networks: with a loss, for evaluation, with gradients, and whole training steps."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import ops
+from mycel.api import value_and_grad
+from mycel.nn.cell import Cell
+from mycel.nn.layer.basic import Identity
+from mycel.nn.optim.optimizer import Optimizer
+from mycel.nn.state import store
+from mycel.parameter import Parameter, ParameterTuple
+from mycel.tensor import Tensor, cast
+
+__all__ = ["ForwardValueAndGrad", "ParameterUpdate", "TrainOneStepCell", "WithEvalCell", "WithGradCell", "WithLossCell"]
+
+
+def _cell(owner: str, name: str, value: Any) -> Any:
+    if not isinstance(value, Cell):
+        raise TypeError(f"{owner}: {name} must be a Cell, not {type(value).__name__}")
+    return value
+
+
+class WithLossCell(Cell):
+    """A network and its loss as one: ``loss_fn(backbone(data), label)``.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss())
+    >>> float(net(ms.Tensor([-1.0, 3.0]), ms.Tensor([0.0, 1.0])))
+    1.0
+    """
+
+    def __init__(self, backbone: Cell, loss_fn: Cell) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = _cell("WithLossCell", "backbone", backbone)
+        self._loss_fn = loss_fn
+
+    def construct(self, data: Any, label: Any) -> Any:
+        """The loss."""
+        return self._loss_fn(self._backbone(data), label)
+
+    @property
+    def backbone_network(self) -> Cell:
+        """The network."""
+        return self._backbone
+
+
+class WithEvalCell(Cell):
+    """A network and its loss for evaluation: gives the loss, the outputs and the labels; in float32 with `add_cast_fp32`.
+
+    >>> import mycel as ms
+    >>> loss, out, label = ms.nn.WithEvalCell(ms.nn.ReLU(), ms.nn.L1Loss())(ms.Tensor([-1.0]), ms.Tensor([1.0]))
+    >>> float(loss), float(out), float(label)
+    (1.0, 0.0, 1.0)
+    """
+
+    def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False) -> None:
+        super().__init__(auto_prefix=False)
+        self._network = _cell("WithEvalCell", "network", network)
+        self._loss_fn = loss_fn
+        self.add_cast_fp32 = add_cast_fp32
+
+    def construct(self, data: Any, label: Any) -> tuple[Any, Any, Any]:
+        """The loss, the outputs and the labels."""
+        from mycel import dtype as D
+        from mycel.tree import map_leaves
+
+        outputs = self._network(data)
+        if self.add_cast_fp32:
+            wide = lambda v: cast(v, D.float32) if isinstance(v, Tensor) and v.dtype.is_floating else v
+            outputs, label = map_leaves(wide, outputs), map_leaves(wide, label)
+        return self._loss_fn(outputs, label), outputs, label
+
+
+class ForwardValueAndGrad(Cell):
+    """The value of a network and its gradients.
+
+    By the first input, by all inputs with `get_all`, by `weights` with `get_by_list`, by both with both. With `sens_param` the last input
+    is not the network's but scales the gradients.
+
+    >>> import mycel as ms
+    >>> ms.nn.ForwardValueAndGrad(ms.nn.ReLU())(ms.Tensor(2.0))
+    (Tensor(shape=[], dtype=Float32, value= 2), Tensor(shape=[], dtype=Float32, value= 1))
+    """
+
+    def __init__(
+        self, network: Any, weights: Any = None, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        if not callable(network):
+            raise TypeError(f"ForwardValueAndGrad: network must be a Cell or a function, not {type(network).__name__}")
+        for name, flag in (("get_all", get_all), ("get_by_list", get_by_list), ("sens_param", sens_param)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"ForwardValueAndGrad: {name} must be a bool, not {type(flag).__name__}")
+        if get_by_list and weights is None:
+            raise ValueError("ForwardValueAndGrad: get_by_list=True needs weights")
+        self.network = network
+        self.weights = None if weights is None else ParameterTuple([weights] if isinstance(weights, Parameter) else weights)
+        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+
+    def construct(self, *inputs: Any) -> tuple[Any, Any]:
+        """The value and the gradients."""
+        sens = None
+        if self.sens_param:
+            *given, sens = inputs
+            inputs = tuple(given)
+        positions: Any = tuple(range(len(inputs))) if self.get_all else None if self.get_by_list else 0
+        weights = self.weights if self.get_by_list else None
+        if sens is None:
+            return value_and_grad(self.network, positions, weights)(*inputs)  # type: ignore[no-any-return]
+        (_, value), grads = value_and_grad(_weighted(self.network, sens), positions, weights, has_aux=True)(*inputs)
+        return value, grads
+
+
+def _weighted(network: Any, sens: Any) -> Any:
+    """A function that gives the network's output weighted by a constant, and the output itself."""
+
+    def run(*inputs: Any) -> tuple[Any, Any]:
+        value = network(*inputs)
+        if isinstance(value, (tuple, list)):
+            scales = sens if isinstance(sens, (tuple, list)) else [sens] * len(value)
+            return sum(ops.sum(v * s) for v, s in zip(value, scales)), value
+        return ops.sum(value * sens), value
+
+    return run
+
+
+class WithGradCell(Cell):
+    """The gradients of a network with its loss (None: the network gives it) by its trainable parameters, scaled by `sens`.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.Dense(2, 1)
+    >>> [g.shape for g in ms.nn.WithGradCell(net, ms.nn.MSELoss())(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))]
+    [(1, 2), (1,)]
+    """
+
+    def __init__(self, network: Cell, loss_fn: Optional[Cell] = None, sens: Any = None) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = _cell("WithGradCell", "network", network)
+        self.loss_fn = loss_fn
+        self.weights = ParameterTuple(network.trainable_params())
+        self.sens = sens
+        self.network_with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
+
+    def construct(self, *inputs: Any) -> Any:
+        """The gradients."""
+        _, grads = value_and_grad(self.network_with_loss, None, self.weights)(*inputs)
+        return grads if self.sens is None else tuple(g * self.sens for g in grads)
+
+
+class TrainOneStepCell(Cell):
+    """A training step: the loss of `network`, its gradients by the optimizer's parameters, and the optimizer's update. Gives the loss.
+
+    `sens` scales the gradients (as a loss scale, which the optimizer divides by). With `return_grad` the gradients come beside the loss, by
+    parameter name.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.Dense(2, 1)
+    >>> step = ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), ms.nn.SGD(net.trainable_params(), 0.01))
+    >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
+    ()
+    """
+
+    def __init__(self, network: Cell, optimizer: Any, sens: Any = None, return_grad: bool = False) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = _cell("TrainOneStepCell", "network", network)
+        self.network.set_grad()
+        self.optimizer = _cell("TrainOneStepCell", "optimizer", optimizer)
+        if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "parameters"):
+            raise TypeError(f"TrainOneStepCell: optimizer must be an Optimizer, not {type(optimizer).__name__}")
+        if sens is not None and not isinstance(sens, (int, float, Tensor)) or isinstance(sens, bool):
+            raise TypeError(f"TrainOneStepCell: sens must be a number, not {type(sens).__name__}")
+        self.weights = self.optimizer.parameters
+        self.sens = sens
+        self.return_grad = bool(return_grad)
+        self.grad_reducer = Identity()
+
+    def construct(self, *inputs: Any) -> Any:
+        """Take a step on a batch."""
+        loss, grads = value_and_grad(self.network, None, self.weights)(*inputs)
+        if self.sens is not None and not (isinstance(self.sens, (int, float)) and self.sens == 1):
+            grads = tuple(g * self.sens for g in grads)
+        grads = self.grad_reducer(grads)
+        self.optimizer(grads)
+        if self.return_grad:
+            return loss, {p.name: g for p, g in zip(self.weights, grads)}
+        return loss
+
+
+class ParameterUpdate(Cell):
+    """Gives a parameter the value that it is called with.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.ParameterUpdate(w)(ms.Tensor([2.0])); w.asnumpy()
+    array([2.], dtype=float32)
+    """
+
+    def __init__(self, param: Parameter) -> None:
+        super().__init__(auto_prefix=False)
+        if not isinstance(param, Parameter):
+            raise TypeError(f"ParameterUpdate: param must be a Parameter, not {type(param).__name__}")
+        self._param = param
+
+    def construct(self, x: Tensor) -> Parameter:
+        """Update and give the parameter."""
+        store(self._param, x)
+        return self._param
