@@ -14,3 +14,4 @@ from mycel.ops.pooling import *  # noqa: F403
 from mycel.ops.normalization import *  # noqa: F403
 from mycel.ops.loss import *  # noqa: F403
 from mycel.ops.random import *  # noqa: F403
+from mycel.ops.indexed import *  # noqa: F403

@@ -193,6 +193,16 @@ def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
     return apply(S.iota, shape=shape, axis=axis, dtype=dtype)  # type: ignore[no-any-return]
 
 
+def cast_index(name: str, indices: Any) -> Tensor:
+    """Positions as int32 or int64; TypeError where they are not integers."""
+    index = operand(name, indices)
+    if index.size == 0 and not isinstance(indices, Tensor):
+        return cast(index, D.int64)
+    if not index.dtype.is_integer:
+        raise TypeError(f"{name}: indices must be integers, not {index.dtype.name}")
+    return index if index.dtype in (D.int32, D.int64) else cast(index, D.int64)
+
+
 def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> str:
     """`value` itself; ValueError where it is not one of the words allowed."""
     if value not in allowed:

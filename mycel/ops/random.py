@@ -408,4 +408,4 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     from mycel.ops.creation import one_hot
 
     best = cast(one_hot(run(R.argmax, soft, axis=axis), x.shape[axis], axis=axis), x.dtype)
-    return best + soft - run(E.stop_gradient, soft)  # type: ignore[no-any-return]
+    return best + (soft - run(E.stop_gradient, soft))  # type: ignore[no-any-return]

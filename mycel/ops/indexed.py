@@ -1,0 +1,621 @@
+"""Reading and writing at positions: gather, scatter, select, masks, segments.
+
+Positions are integers; a negative one counts from the end, one out of range reads 0 and writes nothing. Functions named after MindSpore's
+in-place operations (`scatter_add`, `scatter_nd_update`, ...) write to the parameter they are given and return it;
+those named `tensor_scatter_*` give a new tensor. `masked_select`, `nonzero` and `unique` have shapes that depend on values, so they need the
+values and are not available while a function is compiled.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops._operands import (
+    axis_of, broadcast, cast_index, constant_like, flat, iota, move_axis, operand, operands, reshaped, run, select as choose, shape_of,
+    size_of, take_slice,
+)  # fmt: skip
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import shape as S
+from mycel.prims.base import broadcast_shapes
+from mycel.prims.window import lowest
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "argwhere", "embedding", "gather", "gather_d", "gather_elements", "gather_nd", "index_add", "index_fill", "index_select",
+    "inplace_add", "inplace_sub", "inplace_update", "intopk", "masked_fill", "masked_scatter", "masked_select", "nonzero", "scatter",
+    "scatter_add", "scatter_div", "scatter_max", "scatter_min", "scatter_mul", "scatter_nd", "scatter_nd_add", "scatter_nd_div",
+    "scatter_nd_max", "scatter_nd_min", "scatter_nd_mul", "scatter_nd_sub", "scatter_nd_update", "scatter_sub", "scatter_update", "select",
+    "select_scatter", "sequence_mask", "slice_scatter", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements",
+    "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update", "unique",
+    "unique_consecutive", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "where",
+]  # fmt: skip
+
+
+def _fit(name: str, x: Tensor, axis: int, index: Tensor) -> bool:
+    """Whether `index` has the other sizes of `x`; ShapeError where it cannot lie inside."""
+    if index.ndim != x.ndim:
+        raise ShapeError(f"{name}: the index {index._type} must have the {x.ndim} dimensions of {x._type}")
+    return builtins.all(a == b for i, (a, b) in enumerate(zip(index.shape, x.shape)) if i != axis)
+
+
+def _position(index: Tensor, axis: int) -> Tensor:
+    """For each place of `index` the whole position that it names, with `index` along `axis` and its own place elsewhere."""
+    parts = [index if i == axis else iota(index.shape, i, index.dtype) for i in builtins.range(index.ndim)]
+    parts = [reshaped(p, (*index.shape, 1)) for p in parts]
+    return run(S.CONCAT, *parts, axis=index.ndim) if len(parts) > 1 else parts[0]
+
+
+def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Tensor:
+    """The parts of `input_params` that indices name along an axis; the axes of the indices take its place.
+
+    The first `batch_dims` axes of both are shared: each example has its own indices.
+
+    >>> import mycel as ms
+    >>> ms.ops.gather(ms.Tensor([[1, 2, 3], [4, 5, 6]]), ms.Tensor([2, 0]), 1).tolist()
+    [[3, 1], [6, 4]]
+    """
+    x, index = operand("gather", input_params), cast_index("gather", input_indices)
+    where = axis_of("gather", axis.item() if isinstance(axis, Tensor) else axis, x.ndim)
+    batch = batch_dims + index.ndim if batch_dims < 0 else batch_dims
+    if batch == 0:
+        return run(I.take, x, index, axis=where)
+    if not batch <= where or batch > index.ndim or x.shape[:batch] != index.shape[:batch]:
+        raise ShapeError(f"gather: {batch_dims} batch axes do not fit {x._type} and indices {index._type} along axis {where}")
+    x = move_axis(x, where, batch)
+    rows = [iota(index.shape, i, index.dtype) for i in builtins.range(batch)]
+    parts = [reshaped(p, (*index.shape, 1)) for p in (*rows, index)]
+    found = run(I.gather_nd, x, run(S.CONCAT, *parts, axis=index.ndim))
+    count = index.ndim - batch
+    for i in builtins.range(count):
+        found = move_axis(found, batch, where + count - 1)
+    return found
+
+
+def gather_elements(input: Any, dim: int, index: Any) -> Tensor:
+    """Each element at the place of `index` with the position along `dim` replaced by the index there.
+
+    >>> import mycel as ms
+    >>> ms.ops.gather_elements(ms.Tensor([[1, 2], [3, 4]]), 1, ms.Tensor([[0, 0], [1, 0]])).tolist()
+    [[1, 1], [4, 3]]
+    """
+    x, where = operand("gather_elements", input), cast_index("gather_elements", index)
+    axis = axis_of("gather_elements", dim, x.ndim)
+    if _fit("gather_elements", x, axis, where):
+        return run(I.take_along, x, where, axis=axis)
+    return run(I.gather_nd, x, _position(where, axis))
+
+
+def gather_d(x: Any, dim: int, index: Any) -> Tensor:
+    """The same as `gather_elements`.
+
+    >>> import mycel as ms
+    >>> ms.ops.gather_d(ms.Tensor([[1, 2]]), 1, ms.Tensor([[1]])).tolist()
+    [[2]]
+    """
+    return gather_elements(x, dim, index)
+
+
+def gather_nd(input_x: Any, indices: Any) -> Tensor:
+    """``input_x[indices[..., 0], ..., indices[..., k - 1]]``: each row of indices names a place in the first k axes.
+
+    >>> import mycel as ms
+    >>> ms.ops.gather_nd(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([[0, 1], [1, 0]])).tolist()
+    [2, 3]
+    """
+    return run(I.gather_nd, operand("gather_nd", input_x), cast_index("gather_nd", indices))
+
+
+def index_select(input: Any, axis: int, index: Any) -> Tensor:
+    """The parts along an axis that a vector of indices names.
+
+    >>> import mycel as ms
+    >>> ms.ops.index_select(ms.Tensor([[1, 2, 3]]), 1, ms.Tensor([2, 0])).tolist()
+    [[3, 1]]
+    """
+    x, where = operand("index_select", input), cast_index("index_select", index)
+    if where.ndim > 1:
+        raise ShapeError(f"index_select: the index must be a vector, not {where._type}")
+    return run(I.take, x, reshaped(where, (where.size,)), axis=axis_of("index_select", axis, x.ndim))
+
+
+def take(input: Any, index: Any) -> Tensor:
+    """The elements of the flattened tensor at positions, in the shape of `index`.
+
+    >>> import mycel as ms
+    >>> ms.ops.take(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([3, 0])).tolist()
+    [4, 1]
+    """
+    return run(I.take, flat(operand("take", input)), cast_index("take", index), axis=0)
+
+
+def embedding(
+    input: Any, weight: Any, padding_idx: Optional[int] = None, max_norm: Optional[float] = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+) -> Tensor:  # fmt: skip
+    """The rows of a table `weight` that indices name. The row `padding_idx` gets no gradient; `max_norm` limits the norm of rows.
+
+    Rows that are longer are shortened in the result. NotImplementedError for `scale_grad_by_freq`.
+
+    >>> import mycel as ms
+    >>> ms.ops.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[3.0, 4.0], [1.0, 2.0]]
+    """
+    if scale_grad_by_freq:
+        raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported; leave it False")
+    index, table = cast_index("embedding", input), operand("embedding", weight)
+    if table.ndim != 2:
+        raise ShapeError(f"embedding: the weight must be (rows, size), not {table._type}")
+    rows = run(I.take, table, index, axis=0)
+    if max_norm is not None:
+        from mycel.ops.reduction import vector_norm
+
+        length = vector_norm(rows, norm_type, -1, True)
+        limit = choose(length > max_norm, max_norm / (length + 1e-7), 1.0)
+        rows = rows * run(E.stop_gradient, limit)
+    if padding_idx is None:
+        return rows
+    number = padding_idx + table.shape[0] if padding_idx < 0 else padding_idx
+    padded = reshaped(run(E.eq, index, constant_like(number, index)), (*index.shape, 1))
+    return choose(padded, run(E.stop_gradient, rows), rows)
+
+
+def _write(name: str, input: Any, indices: Any, updates: Any, mode: str) -> Tensor:
+    """`input` with updates written at the places that rows of indices name."""
+    x, index = operand(name, input), cast_index(name, indices)
+    new = operand(name, updates, x.dtype)
+    if index.ndim < 1 or not isinstance(index.shape[-1], int) or not index.shape[-1] <= x.ndim:
+        raise ShapeError(f"{name}: indices {index._type} do not name places of {x._type}; their last axis counts axes")
+    wanted = (*index.shape[:-1], *x.shape[index.shape[-1] :])
+    if new.shape != wanted:
+        new = broadcast(new, broadcast_shapes(new.shape, wanted)) if new.ndim == 0 else new
+        if new.shape != wanted:
+            raise ShapeError(f"{name}: the updates must have the shape {wanted}, not {new.shape}")
+    if mode == "sub":
+        return run(I.scatter_nd, x, index, run(E.neg, new), mode="add")
+    if mode == "div":
+        from mycel.ops.creation import ones_like
+
+        divisor = run(I.scatter_nd, ones_like(x), index, new, mode="mul")
+        return run(E.div if x.dtype.is_floating else E.floor_div, x, divisor)
+    if x.dtype is D.bool_:
+        return cast(run(I.scatter_nd, cast(x, D.int8), index, cast(new, D.int8), mode=mode), D.bool_)
+    return run(I.scatter_nd, x, index, new, mode=mode)
+
+
+_WORDS = {
+    "update": "replaced by", "add": "increased by", "sub": "decreased by", "mul": "multiplied by", "div": "divided by",
+    "max": "raised to at least", "min": "lowered to at most",
+}  # fmt: skip
+
+
+def _describe(function: Any, name: str, summary: str, place: str, expected: str) -> None:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}
+
+    >>> import mycel as ms
+    >>> ms.ops.{name}({place}).tolist()
+    {expected}
+    """
+
+
+_RESULT = {"update": 3.0, "add": 5.0, "sub": -1.0, "mul": 6.0, "div": 2.0 / 3.0, "max": 3.0, "min": 2.0}
+
+
+def _shown(kind: str) -> str:
+    return str([[1.0, _RESULT[kind] if kind != "div" else 0.6666666865348816]]).replace("[[", "[").replace("]]", "]")
+
+
+def _tensor_scatter(kind: str) -> Any:
+    name = f"tensor_scatter_{kind}"
+
+    def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
+        return _write(name, input_x, indices, updates, "set" if kind == "update" else kind)
+
+    summary = (f"A new tensor: `input_x` {_WORDS[kind]} `updates` at the places that rows of `indices` name in its first axes.\n\n"
+               "    ValueError where shapes do not fit.")  # fmt: skip
+    _describe(function, name, summary, "ms.Tensor([1.0, 2.0]), ms.Tensor([[1]]), ms.Tensor([3.0])", _shown(kind))
+    return function
+
+
+tensor_scatter_update = _tensor_scatter("update")
+tensor_scatter_add = _tensor_scatter("add")
+tensor_scatter_sub = _tensor_scatter("sub")
+tensor_scatter_mul = _tensor_scatter("mul")
+tensor_scatter_div = _tensor_scatter("div")
+tensor_scatter_max = _tensor_scatter("max")
+tensor_scatter_min = _tensor_scatter("min")
+
+
+def _in_place(name: str, kind: str, by_rows: bool) -> Any:
+    def write(input_x: Any, indices: Any, updates: Any) -> Tensor:
+        index = cast_index(name, indices)
+        if by_rows:
+            index = reshaped(index, (*index.shape, 1))
+        return input_x._replace(_write(name, input_x, index, updates, "set" if kind == "update" else kind))  # type: ignore[no-any-return]
+
+    def write_nd(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+        return write(input_x, indices, updates)
+
+    function = write if by_rows else write_nd
+    what = "rows (axis 0) that `indices` name" if by_rows else "places that rows of `indices` name in its first axes"
+    summary = f"`input_x`, a parameter, {_WORDS[kind]} `updates` in place at the {what}; the parameter."
+    place = f"ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor({'[1]' if by_rows else '[[1]]'}), ms.Tensor([3.0])"
+    _describe(function, name, summary, place, _shown(kind))
+    return function
+
+
+scatter_update = _in_place("scatter_update", "update", True)
+scatter_add = _in_place("scatter_add", "add", True)
+scatter_sub = _in_place("scatter_sub", "sub", True)
+scatter_mul = _in_place("scatter_mul", "mul", True)
+scatter_div = _in_place("scatter_div", "div", True)
+scatter_max = _in_place("scatter_max", "max", True)
+scatter_min = _in_place("scatter_min", "min", True)
+scatter_nd_update = _in_place("scatter_nd_update", "update", False)
+scatter_nd_add = _in_place("scatter_nd_add", "add", False)
+scatter_nd_sub = _in_place("scatter_nd_sub", "sub", False)
+scatter_nd_mul = _in_place("scatter_nd_mul", "mul", False)
+scatter_nd_div = _in_place("scatter_nd_div", "div", False)
+scatter_nd_max = _in_place("scatter_nd_max", "max", False)
+scatter_nd_min = _in_place("scatter_nd_min", "min", False)
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
+    """Zeros of `shape` with `updates` added at the places that rows of `indices` name.
+
+    >>> import mycel as ms
+    >>> ms.ops.scatter_nd(ms.Tensor([[1], [1]]), ms.Tensor([2.0, 3.0]), (3,)).tolist()
+    [0.0, 5.0, 0.0]
+    """
+    from mycel.ops.creation import zeros
+
+    new = operand("scatter_nd", updates)
+    return _write("scatter_nd", zeros(shape_of("scatter_nd", shape), new.dtype), indices, new, "add")
+
+
+_REDUCTIONS = {"none": "set", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none") -> Tensor:
+    """A new tensor with each update written at its own place with the position along an axis replaced by the index there.
+
+    `reduction` says how updates meet what is there: "none" (they replace it), "add", "mul", "max" or "min".
+
+    >>> import mycel as ms
+    >>> ms.ops.tensor_scatter_elements(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1]]), ms.Tensor([[5.0]]), 1, "add").tolist()
+    [[1.0, 7.0]]
+    """
+    name = "tensor_scatter_elements"
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{name}: reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
+    x, index = operand(name, input_x), cast_index(name, indices)
+    where = axis_of(name, axis, x.ndim)
+    new = operand(name, updates, x.dtype)
+    new = broadcast(new, index.shape) if new.ndim == 0 else new
+    if new.ndim != index.ndim or builtins.any(isinstance(a, int) and isinstance(b, int) and a < b for a, b in zip(new.shape, index.shape)):
+        raise ShapeError(f"{name}: the updates {new._type} must have the shape of the indices {index._type}")
+    for i, (a, b) in enumerate(zip(new.shape, index.shape)):
+        new = new if a == b else take_slice(new, i, 0, b)
+    mode = _REDUCTIONS[reduction]
+    if x.dtype is D.bool_:
+        return cast(tensor_scatter_elements(cast(x, D.int8), index, cast(new, D.int8), axis, reduction), D.bool_)
+    if _fit(name, x, where, index):
+        return run(I.put_along, x, index, new, axis=where, mode=mode)
+    return run(I.scatter_nd, x, _position(index, where), new, mode=mode)
+
+
+def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
+    """A new tensor with each element of `src` at its own place with the position along an axis replaced by the index there.
+
+    >>> import mycel as ms
+    >>> ms.ops.scatter(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([[1]]), ms.Tensor([[5.0]])).tolist()
+    [[1.0, 5.0]]
+    """
+    return tensor_scatter_elements(input, index, src, axis)
+
+
+def _along(name: str, input: Any, axis: int, index: Any, values: Any, mode: str) -> Tensor:
+    """Parts of `values` written at the positions that a vector names along an axis."""
+    x, where = operand(name, input), cast_index(name, index)
+    at = axis_of(name, axis, x.ndim)
+    where = reshaped(where, (where.size, 1))
+    new = operand(name, values, x.dtype)
+    parts = move_axis(new, at, 0) if new.ndim else broadcast(new, (where.shape[0], *x.shape[:at], *x.shape[at + 1 :]))
+    return move_axis(_write(name, move_axis(x, at, 0), where, parts, mode), 0, at)
+
+
+def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, check_index_bound: bool = True) -> Tensor:
+    """`x` with the parts of `y` along an axis added at the positions that a vector names; a parameter changes in place.
+
+    >>> import mycel as ms
+    >>> ms.ops.index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
+    [[1.0, 7.0]]
+    """
+    from mycel.parameter import Parameter
+
+    result = _along("index_add", x, axis, indices, y, "add")
+    return x._replace(result) if isinstance(x, Parameter) else result
+
+
+def index_fill(x: Any, axis: int, index: Any, value: Any) -> Tensor:
+    """`x` with `value` at the positions that indices name along an axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.index_fill(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([1]), 9.0).tolist()
+    [[1.0, 9.0]]
+    """
+    return _along("index_fill", x, axis, index, value, "set")
+
+
+def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
+    """`x` with the rows (axis 0) that `indices` name replaced by those of `v`.
+
+    >>> import mycel as ms
+    >>> ms.ops.inplace_update(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
+    [1.0, 5.0]
+    """
+    return _along("inplace_update", x, 0, indices, v, "set")
+
+
+def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
+    """`x` with the rows of `v` added to the rows (axis 0) that `indices` name.
+
+    >>> import mycel as ms
+    >>> ms.ops.inplace_add(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
+    [1.0, 7.0]
+    """
+    return _along("inplace_add", x, 0, indices, v, "add")
+
+
+def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
+    """`x` with the rows of `v` subtracted from the rows (axis 0) that `indices` name.
+
+    >>> import mycel as ms
+    >>> ms.ops.inplace_sub(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
+    [1.0, -3.0]
+    """
+    return _along("inplace_sub", x, 0, indices, v, "sub")
+
+
+def where(condition: Any, input: Any, other: Any) -> Tensor:
+    """`input` where the condition holds, else `other`; all broadcast, and the two values meet in their common type.
+
+    >>> import mycel as ms
+    >>> ms.ops.where(ms.Tensor([True, False]), ms.Tensor([1, 2]), 0).tolist()
+    [1, 0]
+    """
+    return choose(operand("where", condition, D.bool_), *operands("where", input, other))
+
+
+def select(condition: Any, input: Any, other: Any) -> Tensor:
+    """The same as `where`.
+
+    >>> import mycel as ms
+    >>> ms.ops.select(ms.Tensor([True, False]), ms.Tensor([1, 2]), ms.Tensor([3, 4])).tolist()
+    [1, 4]
+    """
+    return where(condition, input, other)
+
+
+def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
+    """`input_x` with `value` where the mask holds, in its own type; the mask broadcasts.
+
+    >>> import mycel as ms
+    >>> ms.ops.masked_fill(ms.Tensor([1.0, 2.0]), ms.Tensor([True, False]), 9).tolist()
+    [9.0, 2.0]
+    """
+    x = operand("masked_fill", input_x)
+    return choose(operand("masked_fill", mask, D.bool_), operand("masked_fill", value, x.dtype), x)
+
+
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """The int64 positions of the elements that are not 0, one row each; with `as_tuple` one vector for each axis. It needs the values.
+
+    >>> import mycel as ms
+    >>> ms.ops.nonzero(ms.Tensor([0, 5, 6])).tolist()
+    [[1], [2]]
+    """
+    found = np.nonzero(np.atleast_1d(operand("nonzero", input).asnumpy()))
+    if as_tuple:
+        return tuple(Tensor(v.astype(np.int64)) for v in found)
+    rank = input.ndim if isinstance(input, Tensor) else len(found)
+    return Tensor(np.stack(found, axis=1).astype(np.int64)[:, : builtins.max(rank, 0)])
+
+
+def argwhere(input: Any) -> Tensor:
+    """The int64 positions of the elements that are not 0, one row each. It needs the values.
+
+    >>> import mycel as ms
+    >>> ms.ops.argwhere(ms.Tensor([0, 5, 6])).tolist()
+    [[1], [2]]
+    """
+    return nonzero(input)  # type: ignore[no-any-return]
+
+
+def _mask_positions(name: str, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """`x` broadcast and flattened, and where the mask, broadcast as well, holds in it. It needs the mask's value."""
+    shape = broadcast_shapes(x.shape, mask.shape)
+    held = np.flatnonzero(np.broadcast_to(mask.asnumpy(), shape)).astype(np.int64)
+    return flat(broadcast(x, shape)), Tensor(held)
+
+
+def masked_select(input: Any, mask: Any) -> Tensor:
+    """The elements where the mask holds, in order; both broadcast. It needs the mask's value.
+
+    >>> import mycel as ms
+    >>> ms.ops.masked_select(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True])).tolist()
+    [1, 3]
+    """
+    x, positions = _mask_positions("masked_select", operand("masked_select", input), operand("masked_select", mask, D.bool_))
+    return run(I.take, x, positions, axis=0)
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
+    """`input` with the elements of `source`, in order, where the mask holds; the mask broadcasts to it. It needs the mask's value.
+
+    >>> import mycel as ms
+    >>> ms.ops.masked_scatter(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True]), ms.Tensor([8, 9])).tolist()
+    [8, 2, 9]
+    """
+    x = operand("masked_scatter", input)
+    line, positions = _mask_positions("masked_scatter", x, operand("masked_scatter", mask, D.bool_))
+    values = flat(operand("masked_scatter", source, x.dtype))
+    if line.shape[0] != x.size or values.size < positions.size:
+        raise ShapeError(f"masked_scatter: the mask must fit {x._type} and hold at most {values.size} places, not {positions.size}")
+    index = reshaped(positions, (positions.size, 1))
+    return reshaped(_write("masked_scatter", line, index, take_slice(values, 0, 0, positions.size), "set"), x.shape)
+
+
+def unique(input: Any) -> tuple[Tensor, Tensor]:
+    """The distinct elements in increasing order, and for each element of `input` the int32 position of its own. It needs the values.
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.ops.unique(ms.Tensor([3, 1, 3]))]
+    [[1, 3], [1, 0, 1]]
+    """
+    x = operand("unique", input)
+    values, inverse = np.unique(x.asnumpy(), return_inverse=True)
+    return Tensor(values), Tensor(inverse.reshape(x.shape).astype(np.int32))
+
+
+def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Any:
+    """The elements (or parts along `dim`) without those equal to the one before; also positions and counts (int64). It needs the values.
+
+    >>> import mycel as ms
+    >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1])).tolist()
+    [1, 2, 1]
+    """
+    x = operand("unique_consecutive", input)
+    array = x.asnumpy().reshape(-1) if dim is None else np.moveaxis(x.asnumpy(), axis_of("unique_consecutive", dim, x.ndim), 0)
+    count = array.shape[0]
+    changed = np.ones(count, bool)
+    changed[1:] = (array[1:] != array[:-1]).reshape(builtins.max(count - 1, 0), -1).any(axis=1) if count else False
+    starts = np.flatnonzero(changed)
+    kept = Tensor(np.ascontiguousarray(array[starts] if dim is None else np.moveaxis(array[starts], 0, dim)))
+    inverse = np.cumsum(changed) - 1
+    extra = [Tensor((inverse.reshape(x.shape) if dim is None else inverse).astype(np.int64))] if return_inverse else []
+    extra += [Tensor(np.diff(np.append(starts, count)).astype(np.int64))] if return_counts else []
+    return (kept, *extra) if extra else kept
+
+
+def _segments(name: str, x: Any, segment_ids: Any, num_segments: Any, mode: str, start: Any) -> Tensor:
+    value, ids = operand(name, x), cast_index(name, segment_ids)
+    count = size_of(name, num_segments.item() if isinstance(num_segments, Tensor) else num_segments)
+    if ids.ndim > value.ndim or value.shape[: ids.ndim] != ids.shape:
+        raise ShapeError(f"{name}: the segment ids {ids._type} must have the leading sizes of {value._type}")
+    from mycel.ops.creation import full
+
+    initial = full((count, *value.shape[ids.ndim :]), start(value.dtype), dtype=value.dtype)
+    # Only here does a negative number mean that an element belongs nowhere.
+    ids = choose(run(E.lt, ids, constant_like(0, ids)), constant_like(2**31 - 1, ids), ids)
+    return _write(name, initial, reshaped(ids, (*ids.shape, 1)), value, mode)
+
+
+def _highest(kind: D.DType) -> Any:
+    return np.inf if kind.is_floating else int(np.iinfo(kind.numpy).max)
+
+
+def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+    """For each segment the sum of the parts of `input_x` with its number; 0 for an empty one, and negative numbers belong nowhere.
+
+    >>> import mycel as ms
+    >>> ms.ops.unsorted_segment_sum(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 3).tolist()
+    [4.0, 2.0, 0.0]
+    """
+    return _segments("unsorted_segment_sum", input_x, segment_ids, num_segments, "add", lambda kind: 0)
+
+
+def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+    """For each segment the product of the parts of `x` with its number; 1 for an empty one.
+
+    >>> import mycel as ms
+    >>> ms.ops.unsorted_segment_prod(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
+    [3.0, 2.0]
+    """
+    return _segments("unsorted_segment_prod", x, segment_ids, num_segments, "mul", lambda kind: 1)
+
+
+def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+    """For each segment the largest of the parts of `x` with its number; the smallest value of the type for an empty one.
+
+    >>> import mycel as ms
+    >>> ms.ops.unsorted_segment_max(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
+    [3.0, 2.0]
+    """
+    return _segments("unsorted_segment_max", x, segment_ids, num_segments, "max", lowest)
+
+
+def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+    """For each segment the smallest of the parts of `x` with its number; the largest value of the type for an empty one.
+
+    >>> import mycel as ms
+    >>> ms.ops.unsorted_segment_min(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
+    [1.0, 2.0]
+    """
+    return _segments("unsorted_segment_min", x, segment_ids, num_segments, "min", _highest)
+
+
+def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
+    """`input` with the part at one position along an axis replaced by `src`.
+
+    >>> import mycel as ms
+    >>> ms.ops.select_scatter(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([8, 9]), 0, 1).tolist()
+    [[1, 2], [8, 9]]
+    """
+    x = operand("select_scatter", input)
+    where = axis_of("select_scatter", axis, x.ndim)
+    part = operand("select_scatter", src, x.dtype)
+    place = operator.index(index) % x.shape[where]
+    return slice_scatter(x, reshaped(part, (*x.shape[:where], 1, *x.shape[where + 1 :])), axis, place, place + 1)
+
+
+def slice_scatter(input: Any, src: Any, axis: int = 0, start: Optional[int] = None, end: Optional[int] = None, step: int = 1) -> Tensor:
+    """`input` with ``start:end:step`` along an axis replaced by `src`.
+
+    >>> import mycel as ms
+    >>> ms.ops.slice_scatter(ms.Tensor([1, 2, 3, 4]), ms.Tensor([8, 9]), start=0, step=2).tolist()
+    [8, 2, 9, 4]
+    """
+    x = operand("slice_scatter", input)
+    where = axis_of("slice_scatter", axis, x.ndim)
+    positions = builtins.range(x.shape[where])[slice(start, end, step)]
+    part = operand("slice_scatter", src, x.dtype)
+    if part.shape != (*x.shape[:where], len(positions), *x.shape[where + 1 :]):
+        raise ShapeError(f"slice_scatter: {part._type} does not fit {len(positions)} positions along axis {axis} of {x._type}")
+    return _along("slice_scatter", x, where, Tensor(list(positions), D.int32), part, "set")
+
+
+def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
+    """For each length a row of `maxlen` booleans that hold up to it. Without `maxlen` the largest length, whose value is needed.
+
+    >>> import mycel as ms
+    >>> ms.ops.sequence_mask(ms.Tensor([1, 2]), 3).tolist()
+    [[True, False, False], [True, True, False]]
+    """
+    x = operand("sequence_mask", lengths)
+    size = int(x.asnumpy().max()) if maxlen is None else size_of("sequence_mask", maxlen)
+    return run(E.gt, reshaped(x, (*x.shape, 1)), iota((size,), 0, x.dtype))
+
+
+def intopk(x1: Any, x2: Any, k: int) -> Tensor:
+    """Whether the target class of each row of `x1` is among its k largest elements (ties count for it).
+
+    >>> import mycel as ms
+    >>> ms.ops.intopk(ms.Tensor([[1.0, 3.0, 2.0]]), ms.Tensor([2]), 2).tolist()
+    [True]
+    """
+    x, index = operand("intopk", x1), cast_index("intopk", x2)
+    if x.ndim != 2 or index.shape != x.shape[:1]:
+        raise ShapeError(f"intopk: the input must be (N, C) and the target (N,), not {x._type} and {index._type}")
+    own = run(I.take_along, x, reshaped(index, (index.shape[0], 1)), axis=1)
+    from mycel.ops.reduction import sum
+
+    larger = sum(run(E.gt, x, own), 1)
+    return run(E.lt, larger, constant_like(k, larger))
