@@ -7,9 +7,9 @@ to pull ones back from the outputs. In GRAPH_MODE a transformation called from p
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Iterator, Optional, Union
+from typing import Any, Optional, Union
 
 from mycel import config, eager
 from mycel.parameter import Parameter
@@ -54,9 +54,13 @@ def _tensor_argument(value: Any, position: int) -> Tensor:
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         tensor = as_tensor(float(value))
     else:
-        raise TypeError(f"grad: argument {position} is a {type(value).__name__}; gradients are taken by tensors and numbers")
+        raise TypeError(
+            f"grad: argument {position} is a {type(value).__name__}; gradients are taken by tensors and numbers"
+        )
     if not tensor.dtype.is_differentiable:
-        raise TypeError(f"grad: argument {position} has type {tensor.dtype.name}; gradients need a floating or complex type")
+        raise TypeError(
+            f"grad: argument {position} has type {tensor.dtype.name}; gradients need a floating or complex type"
+        )
     return tensor
 
 
@@ -75,14 +79,18 @@ def _weight_list(weights: Any) -> tuple[list[Parameter], bool]:
 class _Gradient:
     """The gradient function of `fn`; calling it gives the gradients, with the value in front where asked for."""
 
-    def __init__(self, fn: Any, positions: Positions, weights: Any, has_aux: bool, return_ids: bool, with_value: bool) -> None:
+    def __init__(
+        self, fn: Any, positions: Positions, weights: Any, has_aux: bool, return_ids: bool, with_value: bool
+    ) -> None:
         if not callable(fn):
             raise TypeError(f"grad: fn must be callable, not {type(fn).__name__}")
         if positions is None and weights is None:
             raise ValueError("grad: grad_position and weights are both None; name something to differentiate by")
         given = () if positions is None else (positions,) if isinstance(positions, int) else tuple(positions)
         if any(not isinstance(p, int) or isinstance(p, bool) or p < 0 for p in given):
-            raise TypeError(f"grad: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}")
+            raise TypeError(
+                f"grad: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}"
+            )
         self.fn, self.positions, self.single = fn, given, isinstance(positions, int)
         self.weights, self.has_aux, self.return_ids, self.with_value = weights, has_aux, return_ids, with_value
         if hasattr(fn, "__name__"):
@@ -103,7 +111,9 @@ class _Gradient:
         arguments = list(args)
         for p in self.positions:
             if p >= len(arguments):
-                raise ValueError(f"grad: grad_position {p} is out of range for a call with {len(arguments)} positional arguments")
+                raise ValueError(
+                    f"grad: grad_position {p} is out of range for a call with {len(arguments)} positional arguments"
+                )
         with _recording() as context:
             inputs = []
             for p in self.positions:
@@ -117,10 +127,14 @@ class _Gradient:
         grads = self._arrange(result, inputs, weights, one_weight)
         return (out, grads) if self.with_value else (grads, out[1:]) if self.has_aux else grads
 
-    def _gradients(self, context: Any, out: Any, inputs: Any, weights: Sequence[Parameter], weight_nodes: Any) -> list[Tensor]:
+    def _gradients(
+        self, context: Any, out: Any, inputs: Any, weights: Sequence[Parameter], weight_nodes: Any
+    ) -> list[Tensor]:
         if self.has_aux:
             if not isinstance(out, tuple) or len(out) < 2:
-                raise ValueError("grad: with has_aux=True the function must return a tuple of the value and at least one more output")
+                raise ValueError(
+                    "grad: with has_aux=True the function must return a tuple of the value and at least one more output"
+                )
             roots = [out[0]]
         else:
             roots = flatten(out)[0]
@@ -149,7 +163,11 @@ class _Gradient:
 
 
 def grad(
-    fn: Callable[..., Any], grad_position: Positions = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False
+    fn: Callable[..., Any],
+    grad_position: Positions = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
 ) -> Callable[..., Any]:
     """The function that computes the gradient of `fn`.
 
@@ -165,7 +183,11 @@ def grad(
 
 
 def value_and_grad(
-    fn: Callable[..., Any], grad_position: Positions = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False
+    fn: Callable[..., Any],
+    grad_position: Positions = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
 ) -> Callable[..., Any]:
     """The function that computes the outputs of `fn` and its gradient; the arguments are those of `grad`.
 
@@ -187,7 +209,11 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
     """
     wanted = identifier.name if isinstance(identifier, Parameter) else identifier
     if isinstance(gradients, tuple):
-        if len(gradients) == 2 and isinstance(gradients[0], (int, str)) and isinstance(gradients[1], (Tensor, tuple, list)):
+        if (
+            len(gradients) == 2
+            and isinstance(gradients[0], (int, str))
+            and isinstance(gradients[1], (Tensor, tuple, list))
+        ):
             if gradients[0] == wanted:
                 return gradients[1]  # type: ignore[return-value]
         else:
@@ -215,5 +241,3 @@ def stop_gradient(value: Tensor) -> Tensor:
     from mycel.prims.elementwise import stop_gradient as primitive
 
     return eager.apply(primitive, as_tensor(value))  # type: ignore[no-any-return]
-
-

@@ -7,7 +7,16 @@ import pathlib
 import threading
 from typing import Any
 
-__all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "cache_directory", "get_context", "set_context"]
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "STRICT",
+    "COMPATIBLE",
+    "LAX",
+    "cache_directory",
+    "get_context",
+    "set_context",
+]
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
@@ -90,7 +99,9 @@ def set_context(**options: Any) -> None:
         if name == "device_target" and value != "CPU":
             raise ValueError(f"set_context: device_target {value!r} is not available in this build; it runs on 'CPU'")
         if name == "jit_syntax_level" and value not in (STRICT, COMPATIBLE, LAX):
-            raise ValueError(f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}")
+            raise ValueError(
+                f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}"
+            )
         if name == "runtime_num_threads" and (not isinstance(value, int) or value < 0):
             raise ValueError(f"set_context: runtime_num_threads must be a whole number, 0 for all cores, not {value!r}")
         with _lock:

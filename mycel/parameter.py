@@ -61,7 +61,9 @@ class Parameter(Tensor):
             else:
                 dtype = None
             if not isinstance(default_input, (int, float, np.ndarray, np.generic, list, tuple)):
-                raise TypeError(f"Parameter: the value must be a tensor, an array or a number, not {type(default_input).__name__}")
+                raise TypeError(
+                    f"Parameter: the value must be a tensor, an array or a number, not {type(default_input).__name__}"
+                )
             super().__init__(default_input, dtype)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"Parameter: the name must be a string, not {type(name).__name__}")
@@ -178,5 +180,3 @@ class ParameterTuple(tuple):  # type: ignore[type-arg]
             q.__dict__["has_name"] = True
             made.append(q)
         return ParameterTuple(made)
-
-

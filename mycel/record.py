@@ -29,7 +29,9 @@ class Recorded(Node):
 
     __slots__ = ("buffer", "tape")
 
-    def __init__(self, prim: Optional[Primitive], inputs: tuple[Node, ...], params: Any, type: Any, buffer: Any, tape: Any) -> None:
+    def __init__(
+        self, prim: Optional[Primitive], inputs: tuple[Node, ...], params: Any, type: Any, buffer: Any, tape: Any
+    ) -> None:
         self.prim = prim
         self.inputs = inputs
         self.params = params
@@ -123,7 +125,9 @@ class Recorder(eager.Context):
         """Call a user's function while recording."""
         return fn(*args, **kwargs)
 
-    def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> list[Optional[Tensor]]:
+    def pullback(
+        self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> list[Optional[Tensor]]:
         """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
         kept = [(o, c) for o, c in zip(outputs, cotangents) if self.node_of(o) is not None]
         if not kept:
@@ -162,7 +166,17 @@ class Recorder(eager.Context):
         order = toposort(roots, stop=set(wrt))
         position = {node: i for i, node in enumerate(order)}
         key = (
-            tuple([(n.prim, freeze(n.params) if n.prim else (), tuple([position[i] for i in n.inputs]) if n.prim else (), n.type) for n in order]),
+            tuple(
+                [
+                    (
+                        n.prim,
+                        freeze(n.params) if n.prim else (),
+                        tuple([position[i] for i in n.inputs]) if n.prim else (),
+                        n.type,
+                    )
+                    for n in order
+                ]
+            ),
             tuple([position[r] for r in roots]),
             tuple([position.get(w, -1) for w in wrt]),
         )

@@ -84,7 +84,10 @@ class Tensor:
         if init is None:
             from mycel.ir.dims import symbol
 
-            free = [symbol(f"_{id(self)}_{i}") if d is None or (isinstance(d, int) and d < 0) else d for i, d in enumerate(sizes)]
+            free = [
+                symbol(f"_{id(self)}_{i}") if d is None or (isinstance(d, int) and d < 0) else d
+                for i, d in enumerate(sizes)
+            ]
             self._type = tensor_type(tuple(free), wanted)
             self._buf = None if not self._type.is_static else buffers.from_array(np.zeros(tuple(free), wanted.numpy))
             return
@@ -95,7 +98,9 @@ class Tensor:
 
     def _need_value(self, what: str) -> None:
         if self._node is not None:
-            raise NeedsValue(f"{what} needs the value of a tensor ({self._type}) that is being compiled and has none yet")
+            raise NeedsValue(
+                f"{what} needs the value of a tensor ({self._type}) that is being compiled and has none yet"
+            )
         if self.__dict__.get("init") is not None:
             self.init_data()
             return
@@ -279,7 +284,7 @@ class Tensor:
         """A tensor that shares the memory of a contiguous NumPy array."""
         if not isinstance(array, np.ndarray):
             raise TypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
-        return make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.from_array(array))
+        return make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.share(array))
 
     # Operators.
 
@@ -390,7 +395,9 @@ def make_staged(node: Node) -> Tensor:
 eager._make_tensor = make
 
 
-def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None, const_arg: bool = False) -> Tensor:
+def tensor(
+    input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None, const_arg: bool = False
+) -> Tensor:
     """Make a tensor; see `Tensor`.
 
     >>> import mycel as ms

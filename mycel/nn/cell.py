@@ -144,7 +144,9 @@ class Cell:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
-    def insert_param_to_cell(self, param_name: str, param: Optional[Parameter], check_name_contain_dot: bool = True) -> None:
+    def insert_param_to_cell(
+        self, param_name: str, param: Optional[Parameter], check_name_contain_dot: bool = True
+    ) -> None:
         """Register a parameter under a name; KeyError for a name with a dot, TypeError for what is no parameter."""
         if not param_name:
             raise KeyError("insert_param_to_cell: the name must not be empty")
@@ -241,7 +243,9 @@ class Cell:
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """The registered buffers with their paths."""
         for path, cell in self.cells_and_names(name_prefix=prefix) if recurse else [(prefix, self)]:
             for name in cell._buffers:
@@ -405,7 +409,7 @@ class Cell:
         from mycel.tensor import cast
         from mycel.tree import map_leaves
 
-        one = lambda v: cast(v, self._cast_to) if isinstance(v, Tensor) and v.dtype.is_floating else v  # noqa: E731
+        one = lambda v: cast(v, self._cast_to) if isinstance(v, Tensor) and v.dtype.is_floating else v
         return map_leaves(one, args), map_leaves(one, kwargs)
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -78,7 +78,9 @@ def _apply_rule(node: Node, ct: Any) -> Sequence[Optional[Node]]:
     assert prim is not None
     if prim.vjp is not None:
         out = outputs_of(node)
-        result: Sequence[Optional[Node]] = prim.vjp(tuple(ct) if isinstance(ct, list) else ct, out, *node.inputs, **node.params)
+        result: Sequence[Optional[Node]] = prim.vjp(
+            tuple(ct) if isinstance(ct, list) else ct, out, *node.inputs, **node.params
+        )
         return result
     if prim.expand is None:
         raise NotImplementedError(f"{prim.name} has no derivative")

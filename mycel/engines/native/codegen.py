@@ -12,10 +12,10 @@ loop are computed outside it.
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Iterator, Optional
+from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.dtype import DType
@@ -222,7 +222,11 @@ class _Generator:
             self.pointer(access.buffer)
         for r in nest.reduces:
             self.declare_accumulators(r)
-        last_stage = max([self.stages[id(r.value)] for r in nest.reduces] + [self.stages[id(s.value)] for s in nest.stores if s.full], default=0)
+        last_stage = max(
+            [self.stages[id(r.value)] for r in nest.reduces]
+            + [self.stages[id(s.value)] for s in nest.stores if s.full],
+            default=0,
+        )
         self.last_stage = last_stage
         self.enter(0)
         if self.rows:
@@ -410,7 +414,10 @@ class _Generator:
             return [self.index(x, u) for u in range(self.copies if self.varies[id(x)] else 1)]
         if x.kind == "guard":
             wide = self.varies[id(x)]
-            return [self.guards(x.data, u, wide) or ("true" if not wide else self.all_true()) for u in range(self.copies if wide else 1)]
+            return [
+                self.guards(x.data, u, wide) or ("true" if not wide else self.all_true())
+                for u in range(self.copies if wide else 1)
+            ]
         if x.kind == "reduced":
             return self.accumulators[x.data, "result"]
         wide = self.varies[id(x)]
@@ -660,7 +667,9 @@ class _Generator:
         e, access = self.e, s.target
         dtype: DType = access.buffer.dtype
         step = access.offset.coefficient(self.vector_loop)
-        wide = self.wide and (self.varies[id(s.value)] or step != 0 or any(self.varies[id(d[0])] for d in access.dynamic))
+        wide = self.wide and (
+            self.varies[id(s.value)] or step != 0 or any(self.varies[id(d[0])] for d in access.dynamic)
+        )
         wide = wide and (s.full or not self.across)
         values = self.widened(s.value, wide)
         for u in range(self.copies if wide else 1):
@@ -713,7 +722,9 @@ class _Generator:
         pointers = self.lanes_addresses(access, copy, moved, moved_wide)
         name = f"llvm.masked.scatter.{suffix(vector)}.v{self.lanes}p0"
         e.declares.add(f"declare void @{name}({vector}, <{self.lanes} x ptr>, i32, {e.vector('i1')})")
-        e.do(f"call void @{name}({vector} {value}, <{self.lanes} x ptr> {pointers}, i32 {size}, {e.vector('i1')} {mask or self.all_true()})")
+        e.do(
+            f"call void @{name}({vector} {value}, <{self.lanes} x ptr> {pointers}, i32 {size}, {e.vector('i1')} {mask or self.all_true()})"
+        )
 
     # Reductions.
 
@@ -753,7 +764,11 @@ class _Generator:
             elif dtype.kind == "b":
                 value = not largest
             else:
-                low, high = (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "i" else (0, (1 << dtype.bits) - 1)
+                low, high = (
+                    (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1)
+                    if dtype.kind == "i"
+                    else (0, (1 << dtype.bits) - 1)
+                )
                 value = low if largest else high
         return literal(value, dtype)
 
@@ -822,10 +837,14 @@ class _Generator:
             here = e.splat(here, "i32")
         old_index = e.put(f"load {index_kind}, ptr {index_slot}")
         take = self.better(r, kind, value, before)
-        unset = e.put(f"icmp eq {index_kind} {old_index}, {'<' + ', '.join(['i32 2147483647'] * self.lanes) + '>' if self.wide else '2147483647'}")
+        unset = e.put(
+            f"icmp eq {index_kind} {old_index}, {'<' + ', '.join(['i32 2147483647'] * self.lanes) + '>' if self.wide else '2147483647'}"
+        )
         take = e.put(f"or {e.vector('i1') if self.wide else 'i1'} {take}, {unset}")
         if r.valid is not None:
-            take = e.put(f"and {e.vector('i1') if self.wide else 'i1'} {take}, {self.widened(r.valid, self.wide)[copy if self.varies[id(r.valid)] else 0]}")
+            take = e.put(
+                f"and {e.vector('i1') if self.wide else 'i1'} {take}, {self.widened(r.valid, self.wide)[copy if self.varies[id(r.valid)] else 0]}"
+            )
         if self.mask is not None and self.across:
             take = e.put(f"and {e.vector('i1')} {take}, {self.mask}")
         e.do(f"store {kind} {choose(e, kind, take, value, before)}, ptr {slot}")

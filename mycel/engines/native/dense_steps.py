@@ -81,5 +81,3 @@ _CONVOLUTIONS: dict[str, Any] = {
     "conv_grad_input": (dense.conv_backward_data, "diff_dst", "weights", "diff_src"),
     "conv_grad_weight": (dense.conv_backward_weights, "src", "diff_dst", "diff_weights"),
 }
-
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from mycel.engines.native import emit
 from mycel.engines.native.lower import is_dense
 from mycel.engines.native.rules import FULL_RULES, GROUP_RULES, VIEWS
@@ -20,7 +19,14 @@ def is_claimed(node: Node) -> bool:
     name = node.prim.name  # type: ignore[union-attr]
     if name in ("conv", "conv_grad_input", "conv_grad_weight"):
         return bool(is_dense(node)) or (name == "conv" and node.params["groups"] == 1 and bool(node.type.size))
-    return name in _OTHERS or name in VIEWS or name in FULL_RULES or name in GROUP_RULES or name in SPECIAL or emit.is_supported(name)
+    return (
+        name in _OTHERS
+        or name in VIEWS
+        or name in FULL_RULES
+        or name in GROUP_RULES
+        or name in SPECIAL
+        or emit.is_supported(name)
+    )
 
 
 def expand(graph: Graph) -> Graph:
@@ -65,5 +71,3 @@ def _open(node: Node, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
         result = node.prim.expand(*inputs, **node.params)  # type: ignore[union-attr,misc]
     results = result if isinstance(result, tuple) else (result,)
     return expand(Graph(inputs, results)).outputs
-
-

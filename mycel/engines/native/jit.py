@@ -53,7 +53,9 @@ class Machine:
 
     def target_machine(self) -> Any:
         """A code generator of this thread's own."""
-        return self.target.create_target_machine(cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default")
+        return self.target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default"
+        )
 
     def compile(self, text: str) -> bytes:
         """The object code of a module."""

@@ -39,7 +39,12 @@ def arrange(nest: Nest, like: Sequence[int]) -> Nest:
         last = None
         for k in sequence:
             loop = nest.loops[k]
-            if last is not None and not loop.unroll and not nest.loops[last].unroll and _as_one(positions, last, k, loop.extent):
+            if (
+                last is not None
+                and not loop.unroll
+                and not nest.loops[last].unroll
+                and _as_one(positions, last, k, loop.extent)
+            ):
                 merged = loops[mapping[last]]
                 loops[mapping[last]] = Loop(merged.extent * loop.extent, merged.kind)
                 mapping[k] = mapping[last]
@@ -114,7 +119,10 @@ def rewritten(nest: Nest, move: Callable[[Affine], Affine], reducing: bool) -> N
 
     def access(a: Access) -> Access:
         return Access(
-            a.buffer, move(a.offset), tuple((move(g), n) for g, n in a.guards), tuple((walk(x), s, n) for x, s, n in a.dynamic)
+            a.buffer,
+            move(a.offset),
+            tuple((move(g), n) for g, n in a.guards),
+            tuple((walk(x), s, n) for x, s, n in a.dynamic),
         )
 
     def reduce(r: Reduce) -> Reduce:

@@ -19,7 +19,15 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.engines.native import dense, emit
-from mycel.engines.native.rules import FULL_RULES, GROUP_RULES, Domain, has_full_rule, is_view, through_view, view_position
+from mycel.engines.native.rules import (
+    FULL_RULES,
+    GROUP_RULES,
+    Domain,
+    has_full_rule,
+    is_view,
+    through_view,
+    view_position,
+)
 from mycel.engines.native.special import SPECIAL
 from mycel.engines.native.values import View, contiguous_strides, row_major
 from mycel.ir.graph import Graph, Node
@@ -74,7 +82,11 @@ def is_dense(node: Node) -> bool:
     name = node.prim.name  # type: ignore[union-attr]
     if name not in ("matmul", "conv", "conv_grad_input", "conv_grad_weight") or not dense.available():
         return False
-    return node.type.dtype in (D.float32, D.bfloat16, D.float16) and all(i.type.size for i in node.inputs) and node.type.size
+    return (
+        node.type.dtype in (D.float32, D.bfloat16, D.float16)
+        and all(i.type.size for i in node.inputs)
+        and node.type.size
+    )
 
 
 class _Lowering:
@@ -100,7 +112,11 @@ class _Lowering:
             if self.bound is not None:
                 self.views[node] = self.bound[k]
                 continue
-            buffer = Buffer(node.type.dtype, int(node.type.size), "input") if isinstance(node.type, TensorType) else Buffer(D.bool_, 1, "token")
+            buffer = (
+                Buffer(node.type.dtype, int(node.type.size), "input")
+                if isinstance(node.type, TensorType)
+                else Buffer(D.bool_, 1, "token")
+            )
             self.result.inputs.append(buffer)
             if isinstance(node.type, TensorType):
                 self.views[node] = row_major(buffer, node.type.shape)
@@ -133,7 +149,11 @@ class _Lowering:
         if node.type.size == 0 if isinstance(node.type, TensorType) else False:
             return
         empty = any(isinstance(i.type, TensorType) and i.type.size == 0 for i in node.inputs)
-        if not empty and not is_dense(node) and (has_full_rule(node) or name in GROUP_RULES or emit.is_supported(name) or name == "cast"):
+        if (
+            not empty
+            and not is_dense(node)
+            and (has_full_rule(node) or name in GROUP_RULES or emit.is_supported(name) or name == "cast")
+        ):
             self.join(node)
             return
         unit = Unit(len(self.units), node=node)
@@ -180,7 +200,11 @@ class _Lowering:
 
     def producer_units(self, node: Node) -> list[Unit]:
         """The groups of the node's inputs, latest first."""
-        found = {u.number: u for i in node.inputs if (u := self.unit_of.get(self.root(i))) is not None and u.domain is not None}
+        found = {
+            u.number: u
+            for i in node.inputs
+            if (u := self.unit_of.get(self.root(i))) is not None and u.domain is not None
+        }
         return [found[k] for k in sorted(found, reverse=True)]
 
     def new_group(self, domain: Domain) -> Unit:
@@ -306,7 +330,9 @@ class _Lowering:
             b = Builder()
             position = tuple(affine(k) for k in range(len(node.type.shape)))
             value = b.index(position[node.params["axis"]], node.type.dtype)
-            nest = Nest([Loop(d, "p") for d in node.type.shape], [], [Store(target.access(position), value, True)], "iota")
+            nest = Nest(
+                [Loop(d, "p") for d in node.type.shape], [], [Store(target.access(position), value, True)], "iota"
+            )
             self.kernel(nest, target.strides)
         return target
 
@@ -345,7 +371,9 @@ class _Lowering:
         for user in self.items.get(node, ()):
             self.views[user] = values[user.params["index"]]
 
-    def step(self, kind: str, reads: Sequence[Buffer], writes: Sequence[Buffer], data: Any, node: Optional[Node] = None) -> None:
+    def step(
+        self, kind: str, reads: Sequence[Buffer], writes: Sequence[Buffer], data: Any, node: Optional[Node] = None
+    ) -> None:
         self.result.steps.append(Step(kind, list(reads), list(writes), data, node))
 
     def kernel(self, nest: Nest, like: Sequence[int], node: Optional[Node] = None) -> None:
@@ -425,7 +453,12 @@ class _Group:
         for node in self.unit.members:
             positions = self.input_positions(node)
             for i, p in zip(node.inputs, positions):
-                if p is None or self.lowering.root(i) in self.unit.members or self.lowering.root(i).prim and self.lowering.root(i).prim.name in ("constant", "iota"):  # type: ignore[union-attr]
+                if (
+                    p is None
+                    or self.lowering.root(i) in self.unit.members
+                    or self.lowering.root(i).prim
+                    and self.lowering.root(i).prim.name in ("constant", "iota")
+                ):  # type: ignore[union-attr]
                     continue
                 view = self.lowering.view(i)
                 offset = view.access(p).offset
@@ -434,7 +467,10 @@ class _Group:
                 candidate = (covered, 0 if view.is_row_major() else 1)
                 if candidate > score:
                     best, score = strides, candidate
-        if best is None or any(s == 0 and d > 1 and (not self.domain.axes or k not in self.domain.axes) for k, (s, d) in enumerate(zip(best, self.domain.shape))):
+        if best is None or any(
+            s == 0 and d > 1 and (not self.domain.axes or k not in self.domain.axes)
+            for k, (s, d) in enumerate(zip(best, self.domain.shape))
+        ):
             return contiguous_strides(self.domain.shape)
         return best
 
@@ -464,7 +500,12 @@ class _Group:
             return self.member(node)
         name = node.prim.name if node.prim is not None else ""
         if name == "constant" and node.value.size == 1:
-            return self.builder.const(node.value.reshape(()).item() if node.dtype.name not in ("bfloat16", "float16") else float(node.value.reshape(())), node.dtype)
+            return self.builder.const(
+                node.value.reshape(()).item()
+                if node.dtype.name not in ("bfloat16", "float16")
+                else float(node.value.reshape(())),
+                node.dtype,
+            )
         if name == "iota":
             return self.builder.index(position[node.params["axis"]], node.dtype)
         return self.builder.load(self.lowering.view(node).access(position))
@@ -522,7 +563,7 @@ def regroup(view: View, shape: tuple[int, ...]) -> Optional[tuple[int, ...]]:
         else:
             runs.append([d, s])
     position = 0
-    remaining, step = (runs[0] if runs else (1, 1))
+    remaining, step = runs[0] if runs else (1, 1)
     for d in reversed(shape):
         if d == 1:
             result.append(step)
@@ -582,4 +623,3 @@ def reachable_reduces(nest: Nest) -> list[Reduce]:
     for s in nest.stores:
         visit(s.value)
     return order
-

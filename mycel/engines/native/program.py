@@ -61,7 +61,12 @@ class Program:
         self.place_arena(steps)
         self.all_steps = list(_flat(steps))
         self.kernels = [generate(s.data) for s in self.all_steps if s.kind == "kernel"]
-        addresses = {id(s): a for s, a in zip((s for s in self.all_steps if s.kind == "kernel"), zip(self.kernels, kernel_addresses(self.kernels)))}
+        addresses = {
+            id(s): a
+            for s, a in zip(
+                (s for s in self.all_steps if s.kind == "kernel"), zip(self.kernels, kernel_addresses(self.kernels))
+            )
+        }
         self.words: list[int] = []
         self.relocations: list[tuple[int, int, int]] = []
         self.tables: list[tuple[int, Table]] = []
@@ -99,7 +104,9 @@ class Program:
         if not writers:
             return False
         for k, s in enumerate(steps):
-            if any(b is source for b in s.reads) and (k > writers[0] or (k == writers[0] and not _elementwise(s, output, source))):
+            if any(b is source for b in s.reads) and (
+                k > writers[0] or (k == writers[0] and not _elementwise(s, output, source))
+            ):
                 return False
         return all(view.buffer is not source for view in self.lowered.outputs)
 
@@ -218,7 +225,7 @@ class Program:
         def call(words: int, begin: int, end: int) -> None:
             try:
                 self.run_host(node, words, types, len(reads))
-            except BaseException as error:  # noqa: BLE001 - it crosses native code and is raised by the entry
+            except BaseException as error:
                 self.errors.append(error)
 
         callback = HOST(call)
@@ -310,7 +317,9 @@ def _signed(value: int) -> int:
 def _array_at(address: int, type: TensorType) -> np.ndarray[Any, Any]:
     count = int(type.size)  # type: ignore[arg-type]
     raw = (ctypes.c_uint8 * max(count * type.dtype.itemsize, 1)).from_address(address)
-    return np.frombuffer(raw, dtype=np.uint8, count=count * type.dtype.itemsize).view(type.dtype.numpy).reshape(type.shape)  # type: ignore[arg-type]
+    return (
+        np.frombuffer(raw, dtype=np.uint8, count=count * type.dtype.itemsize).view(type.dtype.numpy).reshape(type.shape)
+    )  # type: ignore[arg-type]
 
 
 def _elementwise(step: Step, output: Buffer, source: Buffer) -> bool:
@@ -329,6 +338,10 @@ def _elementwise(step: Step, output: Buffer, source: Buffer) -> bool:
             continue
         seen.add(id(x))
         stack.extend(x.args)
-        if x.kind == "load" and x.data[0].buffer is source and (x.data[0].offset != target[0].offset or x.data[0].dynamic):
+        if (
+            x.kind == "load"
+            and x.data[0].buffer is source
+            and (x.data[0].offset != target[0].offset or x.data[0].dynamic)
+        ):
             return False
     return True

@@ -55,7 +55,9 @@ def view_position(node: Node, position: Position) -> Optional[Position]:
     if name == "slice":
         return tuple(at.scale(s).shift(a) for at, a, s in zip(position, p["starts"], p["steps"]))
     if name == "reverse":
-        return tuple(at.scale(-1).shift(d - 1) if k in p["axes"] else at for k, (d, at) in enumerate(zip(x.shape, position)))
+        return tuple(
+            at.scale(-1).shift(d - 1) if k in p["axes"] else at for k, (d, at) in enumerate(zip(x.shape, position))
+        )
     kept = [at for d, at in zip(node.type.shape, position) if d != 1]
     if [d for d in x.shape if d != 1] != [d for d in node.type.shape if d != 1]:
         return None
@@ -73,7 +75,9 @@ def through_view(node: Node, view: View) -> View:
         return View(view.buffer, shape, tuple(view.strides[a] for a in p["permutation"]), view.offset)
     if name == "broadcast_to":
         missing = len(shape) - len(view.shape)
-        strides = [0] * missing + [0 if d == 1 and n != 1 else s for d, s, n in zip(view.shape, view.strides, shape[missing:])]
+        strides = [0] * missing + [
+            0 if d == 1 and n != 1 else s for d, s, n in zip(view.shape, view.strides, shape[missing:])
+        ]
         return View(view.buffer, shape, tuple(strides), view.offset)
     if name == "slice":
         offset = view.offset + sum(a * s for a, s in zip(p["starts"], view.strides))
@@ -243,7 +247,9 @@ def _pad(group: Any, node: Node, position: Position) -> Expr:
     root = group.lowering.root(value)
     access = Access(view.buffer, view.access(at).offset, guards)
     if root.is_constant and root.value.size == 1:
-        return group.builder.load(access, root.value.reshape(()).item() if root.dtype.name != "bfloat16" else float(root.value.reshape(())))  # type: ignore[no-any-return]
+        return group.builder.load(
+            access, root.value.reshape(()).item() if root.dtype.name != "bfloat16" else float(root.value.reshape(()))
+        )  # type: ignore[no-any-return]
     b = group.builder
     return b.op("select", node.dtype, b.guard(guards, D.bool_), b.load(access), group.at(value, ()))  # type: ignore[no-any-return]
 

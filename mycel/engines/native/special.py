@@ -109,7 +109,9 @@ def _put_along(lowering: Any, node: Node) -> None:
     at = _positions(updates.type.shape)
     index = b.load(lowering.view(indices).access(at))
     fixed = tuple(ZERO if k == axis else p for k, p in enumerate(at))
-    _scatter(lowering, node, target, updates, [(index, target.strides[axis], target.shape[axis])], fixed, {axis}, mode, b)
+    _scatter(
+        lowering, node, target, updates, [(index, target.strides[axis], target.shape[axis])], fixed, {axis}, mode, b
+    )
 
 
 def _scatter_nd(lowering: Any, node: Node) -> None:
