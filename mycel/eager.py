@@ -65,7 +65,10 @@ def use_context(context: Optional[Context]) -> Iterator[None]:
 Entry = tuple[Callable[..., Any], Any]
 _entries: dict[Any, Entry] = {}
 _pairs: dict[Primitive, dict[tuple[TensorType, TensorType], Entry]] = {}
-_make_tensor: Callable[[TensorType, Any], Tensor]
+
+
+def _make_tensor(type: TensorType, buffer: Any) -> Tensor:
+    raise AssertionError("mycel.tensor puts its constructor here")
 
 
 def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:

@@ -733,7 +733,7 @@ class _Generator:
         wide = self.wide
         kind = self.e.vector(compute_type(dtype)) if wide else compute_type(dtype)
         names = []
-        for u in range(4 if wide else 1):
+        for _ in range(4 if wide else 1):
             name = f"%acc{self.fresh('')}"
             self.entry.append(f"  {name} = alloca {kind}")
             names.append(name)

@@ -20,7 +20,7 @@ import llvmlite.binding as llvm
 from mycel import config
 from mycel.log import logger
 
-__all__ = ["Machine", "compile_objects", "link", "machine"]
+__all__ = ["Machine", "compile_objects", "machine", "python_symbols"]
 
 
 class Machine:
