@@ -59,6 +59,14 @@ def test_a_cell_comes_back_by_name(tmp_path):
     assert not other.first.bias.requires_grad and other.first.weight.requires_grad
 
 
+def test_a_wrapped_network_keeps_its_names(tmp_path):
+    wrapper = Cell(auto_prefix=False)
+    wrapper.network = Linear()
+    save_checkpoint(wrapper, tmp_path / "a.ckpt")
+    assert list(load_checkpoint(tmp_path / "a.ckpt")) == ["weight", "bias"]
+    assert load_param_into_net(Linear(), load_checkpoint(tmp_path / "a.ckpt", wrapper)) == ([], [])
+
+
 def test_append_dict_holds_numbers_strings_tensors_and_generators(tmp_path):
     class Generator:
         def get_state(self):
