@@ -1,0 +1,226 @@
+"""Builtin functions that mean something else where a staged tensor is involved, or that call back into the user's code."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from mycel import eager
+from mycel.errors import CompileError
+from mycel.frontend.control import truth
+from mycel.frontend.interpret import Closure, call, is_native, load_attribute, store_attribute
+from mycel.frontend.loops import TensorRange
+from mycel.frontend.stage import Stage, is_staged
+from mycel.ir.graph import current_where
+from mycel.prims import elementwise as E
+from mycel.tensor import Tensor, pair
+
+__all__ = ["SPECIAL"]
+
+Special = Callable[[Stage, Any, dict[str, Any]], Any]
+
+
+def _has_tensor(values: Any) -> bool:
+    return any(isinstance(v, Tensor) for v in values)
+
+
+def _range(stage: Stage, args: Any, kwargs: Any) -> Any:
+    if not _has_tensor(args):
+        return range(*args, **kwargs)
+    start, stop, step = {1: (0, *args, 1), 2: (*args, 1), 3: tuple(args)}[len(args)]
+    for v in (start, stop, step):
+        if isinstance(v, Tensor) and (v.size != 1 or not v.dtype.is_integer):
+            raise TypeError(f"range() takes whole numbers, not a tensor {v._type}")
+    return TensorRange(start, stop, step)
+
+
+def _extreme(name: str) -> Special:
+    native = getattr(builtins, name)
+
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 and not isinstance(args[0], Tensor) else list(args)
+        if kwargs or len(args) == 0 or not _has_tensor(values):
+            return native(*([values] if len(args) == 1 else args), **_callbacks(stage, kwargs))
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            values = list(args[0])
+        result = values[0]
+        for v in values[1:]:
+            result = _choose(result, v, E.gt if name == "max" else E.lt)
+        return result
+
+    return run
+
+
+def _choose(a: Any, b: Any, better: Any) -> Any:
+    operands = pair(a, b)
+    if operands is None or any(t.size != 1 for t in operands):
+        raise ValueError("max() and min() compare single values; use ops.maximum, ops.minimum, or the tensor's own max() and min()")
+    x, y = operands
+    return eager.apply(E._SELECT, eager.apply(better, y, x), y, x)
+
+
+def _quantifier(name: str) -> Special:
+    is_all = name == "all"
+
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        found: Any = None
+        for v in args[0]:
+            where = current_where()
+            decided = truth(_Here(stage), v, where)  # type: ignore[arg-type]
+            if isinstance(decided, Tensor):
+                found = decided if found is None else eager.apply(E.logical_and if is_all else E.logical_or, found, decided)
+            elif decided is not is_all:
+                return not is_all
+        return is_all if found is None else found
+
+    return run
+
+
+class _Here:
+    """What `truth` needs of a frame."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+
+def _needs(what: str, native: Any) -> Special:
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        for v in args:
+            if isinstance(v, Tensor):
+                found = stage.need_value(v, what)
+                if found is not None and native is not print:
+                    return native(found if what in ("str()", "repr()") else found.reshape(()).item(), *args[1:], **kwargs)
+        if native in (str, repr, print) and _holds_staged(args):
+            raise CompileError(f"{current_where()}: {what} shows the value of a tensor that is computed only when the compiled function runs; "
+                               "return the tensor and show it outside")  # fmt: skip
+        return native(*args, **kwargs)
+
+    return run
+
+
+def _print(stage: Stage, args: Any, kwargs: Any) -> Any:
+    raise CompileError(f"{current_where()}: a compiled function would print only once, while it is compiled; return the values and print them outside")
+
+
+def _holds_staged(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_staged(v) for v in value)
+    if isinstance(value, dict):
+        return any(_holds_staged(v) for v in value.values())
+    return is_staged(value)
+
+
+def _getattr(stage: Stage, args: Any, kwargs: Any) -> Any:
+    if not isinstance(args[1], str):
+        return getattr(*args)
+    try:
+        return load_attribute(stage, args[0], args[1])
+    except AttributeError:
+        if len(args) < 3:
+            raise
+        _note_absence(stage, args[0], args[1])
+        return args[2]
+
+
+def _hasattr(stage: Stage, args: Any, kwargs: Any) -> Any:
+    try:
+        load_attribute(stage, *args)
+    except AttributeError:
+        _note_absence(stage, *args[:2])
+        return False
+    return True
+
+
+def _note_absence(stage: Stage, target: Any, name: str) -> None:
+    from mycel.frontend import guards
+
+    if not is_staged(target) and not stage.is_fresh(target):
+        stage.guards.attribute(target, name, guards.MISSING)
+
+
+def _setattr(stage: Stage, args: Any, kwargs: Any) -> Any:
+    store_attribute(stage, *args)
+
+
+def _delattr(stage: Stage, args: Any, kwargs: Any) -> Any:
+    stage.note_attribute(*args)
+    delattr(*args)
+
+
+def _callbacks(stage: Stage, kwargs: Any) -> Any:
+    return {k: callback(stage, v) for k, v in kwargs.items()}
+
+
+def callback(stage: Stage, fn: Any) -> Any:
+    """A function for native code to call back, interpreted."""
+    if fn is None or isinstance(fn, Closure) or not callable(fn) or isinstance(fn, type):
+        return fn
+    inner = getattr(fn, "__func__", fn)
+    if is_native(inner):
+        return fn
+    return lambda *args, **kwargs: call(stage, fn, args, kwargs)
+
+
+def _with_callback(native: Any) -> Special:
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        given = [callback(stage, args[0]), *args[1:]] if args else args
+        result = native(*given, **_callbacks(stage, kwargs))
+        return stage.created(result) if isinstance(result, list) else result
+
+    return run
+
+
+def _container(kind: Any) -> Special:
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        return stage.created(kind(*args, **kwargs))
+
+    return run
+
+
+def _isinstance(stage: Stage, args: Any, kwargs: Any) -> Any:
+    return isinstance(*args)
+
+
+def _type(stage: Stage, args: Any, kwargs: Any) -> Any:
+    return type(*args, **kwargs)
+
+
+def _globals(stage: Stage, args: Any, kwargs: Any) -> Any:
+    raise CompileError(f"{current_where()}: globals(), vars(), eval() and exec() cannot be followed by the compiler; name what you need")
+
+
+def _open(stage: Stage, args: Any, kwargs: Any) -> Any:
+    raise CompileError(f"{current_where()}: a compiled function would do this only once, while it is compiled; do it outside")
+
+
+SPECIAL: dict[Any, Special] = {
+    range: _range,
+    max: _extreme("max"),
+    min: _extreme("min"),
+    any: _quantifier("any"),
+    all: _quantifier("all"),
+    print: _print,
+    input: _open,
+    open: _open,
+    str: _needs("str()", str),
+    repr: _needs("repr()", repr),
+    getattr: _getattr,
+    hasattr: _hasattr,
+    setattr: _setattr,
+    delattr: _delattr,
+    isinstance: _isinstance,
+    type: _type,
+    globals: _globals,
+    vars: _globals,
+    eval: _globals,
+    exec: _globals,
+    map: _with_callback(map),
+    filter: _with_callback(filter),
+    sorted: _with_callback(sorted),
+    functools.reduce: _with_callback(functools.reduce),
+    list: _container(list),
+    dict: _container(dict),
+    set: _container(set),
+}

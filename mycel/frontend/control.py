@@ -1,0 +1,603 @@
+"""Control flow that a tensor decides.
+
+A branch is staged in a scope of its own. Afterwards what it changed is taken back, and the two branches are *joined*: variables, journaled
+changes and the way the block was left. Values that differ must be tensors (or numbers, which become tensors) of one type; they become the
+outputs of a `cond`, or of a `select` where neither branch computes anything. Containers are joined item by item.
+
+How a block was left is a signal: None, BREAK, CONTINUE, a `Return`, or, where a tensor decides, a `Dynamic`: an int32 code tensor (0 on, 1 break,
+2 continue, 3 return) with the value that a return would have. `after` runs the rest of a block under ``code == 0``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.errors import CompileError, NeedsValue
+from mycel.frontend.stage import MISSING, Effect, Scope, Stage, is_constant, is_staged
+from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
+from mycel.prims import control as C
+from mycel.prims import elementwise as E
+from mycel.prims.base import constant
+from mycel.prims.shape import broadcast_to, reshape
+from mycel.tensor import Tensor, make_staged, number_dtype
+
+__all__ = ["BREAK", "CONTINUE", "Choice", "Dynamic", "Return"]
+
+Run = Callable[[Any], Any]
+NUMBERS = (bool, int, float, complex)
+_DEEPEST_FORK = 60
+
+
+class _Signal:
+    def __init__(self, name: str, code: int) -> None:
+        self.name, self.code = name, code
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+BREAK = _Signal("break", 1)
+CONTINUE = _Signal("continue", 2)
+
+
+class Return:
+    """The signal of a return, with its value."""
+
+    __slots__ = ("value",)
+    code = 3
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Dynamic:
+    """How a block was left where a tensor decides: the code, which codes are possible, and the value of a return."""
+
+    __slots__ = ("code", "kinds", "value")
+
+    def __init__(self, code: Tensor, kinds: frozenset[int], value: Any = MISSING) -> None:
+        self.code, self.kinds, self.value = code, kinds, value
+
+
+def kinds_of(signal: Any) -> frozenset[int]:
+    if signal is None:
+        return frozenset((0,))
+    return signal.kinds if type(signal) is Dynamic else frozenset((signal.code,))
+
+
+def value_of(signal: Any) -> Any:
+    return signal.value if type(signal) in (Return, Dynamic) else MISSING
+
+
+def make_signal(kinds: frozenset[int], code: Any, value: Any) -> Any:
+    """The simplest signal with these possible codes."""
+    if len(kinds) > 1:
+        return Dynamic(code(), kinds, value)
+    (kind,) = kinds
+    return (None, BREAK, CONTINUE, Return(value))[kind]
+
+
+# Truth.
+
+
+def _stage(f: Any) -> Stage:
+    assert f.stage is not None
+    return f.stage  # type: ignore[no-any-return]
+
+
+def truth(f: Any, value: Any, where: Where) -> Any:
+    """A bool, or a staged boolean where a tensor decides."""
+    if value is True or value is False:
+        return value
+    if not isinstance(value, Tensor) or f.stage is None:
+        return bool(value)
+    stage = f.stage
+    node = value._node if is_staged(value) else None
+    if node is None:
+        if value._buf is not None and stage.is_fresh(value):
+            return bool(value)
+        node = stage.node_of(value)
+    if is_constant(node):
+        return bool(value)
+    set_where(where)
+    if value.size != 1:
+        raise ValueError(f"the truth of a tensor of shape {value.shape} is not defined; use .any() or .all()")
+    if node.dtype is D.bool_ and node.shape == ():
+        return value if value._buf is None else make_staged(node)
+    if node.dtype is not D.bool_:
+        node = E.ne(node, 0)
+    if node.shape != ():
+        node = reshape(node, ())
+    stage.adopt([node])
+    return make_staged(node)
+
+
+def static_truth(f: Any, value: Any, where: Where, what: str) -> bool:
+    """A bool; CompileError where a tensor decides."""
+    found = truth(f, value, where)
+    if isinstance(found, Tensor):
+        raise CompileError(f"{where}: {what} depends on the value of a tensor, which is computed only when the compiled function runs; "
+                           "move it outside, or use ops.where")  # fmt: skip
+    return bool(found)
+
+
+def negate(f: Any, value: Any, where: Where) -> Any:
+    """``not value``."""
+    found = truth(f, value, where)
+    return eager.apply(E.logical_not, found) if isinstance(found, Tensor) else not found
+
+
+def connect(f: Any, decided: Tensor, value: Any, is_and: bool, rest: Run, where: Where) -> Any:
+    """``value and rest`` or ``value or rest``, `decided` being the truth of `value`."""
+    if is_and:
+        return fork_value(f, decided, rest, lambda g: value, where, is_and)
+    return fork_value(f, decided, lambda g: value, rest, where, is_and)
+
+
+def fork_value(f: Any, pred: Tensor, true: Run, false: Run, where: Where, connective: Optional[bool] = None) -> Any:
+    """The value of one of two expressions."""
+    signal = fork(f, pred, lambda g: Return(true(g)), lambda g: Return(false(g)), where, connective)
+    return signal.value
+
+
+def then(first: Run, rest: Run) -> Run:
+    """One block after another; the second only where the first runs through."""
+
+    def run(f: Any) -> Any:
+        signal = first(f)
+        if signal is None:
+            return rest(f)
+        return after(f, signal, rest) if type(signal) is Dynamic else signal
+
+    return run
+
+
+def after(f: Any, signal: Dynamic, rest: Run) -> Any:
+    """What follows a block that may have been left: `rest` where it was not."""
+    others = signal.kinds - {0}
+    if 0 not in signal.kinds:
+        return signal
+    if not others:
+        return rest(f)
+    left = make_signal(others, lambda: signal.code, signal.value)
+    where = current_where()
+    return fork(f, code_equals(f, signal.code, 0), rest, lambda g: left, where)
+
+
+def code_equals(f: Any, code: Tensor, number: int) -> Tensor:
+    return eager.apply(E.eq, code, _stage(f).literal(number, D.int32))  # type: ignore[no-any-return]
+
+
+def result_of(f: Any, signal: Any) -> Any:
+    """The result of a function whose body ended with a signal."""
+    if signal.kinds <= {3}:
+        return signal.value
+    if signal.value is None or signal.value is MISSING:
+        return None
+    raise CompileError(f"{f.code.file}:{f.code.line}: whether {f.code.name} returns a value or None is decided by a tensor; return a value on every path")
+
+
+# Joining.
+
+
+class Joiner:
+    """Collects pairs of nodes from two branches while values are joined."""
+
+    def __init__(self, stage: Stage, true: Scope, false: Scope) -> None:
+        self.stage, self.scopes = stage, (true, false)
+        self.pairs: list[tuple[Node, Node]] = []
+        self.places: dict[tuple[Node, Node], int] = {}
+        self.memo: dict[tuple[int, int], Any] = {}
+        self.made: dict[tuple[int, int], Any] = {}
+        self.kept: list[Any] = []
+
+    def pair(self, a: Node, b: Node) -> Any:
+        """What gives the joined tensor of two nodes, once the outputs are known."""
+        if a is b:
+            return lambda out: make_staged(a)
+        place = self.places.get((a, b))
+        if place is None:
+            place = self.places[a, b] = len(self.pairs)
+            self.pairs.append((a, b))
+        return lambda out: make_staged(out[place])
+
+    def join(self, a: Any, b: Any, what: str) -> Any:
+        """What gives the joined value of two values, from the outputs."""
+        if a is b and not is_mutable(a):
+            return lambda out: a
+        self.kept.append((a, b))
+        key = (id(a), id(b))
+        if key not in self.memo:
+            build = self._join(a, b, what)
+
+            def once(out: Any) -> Any:
+                if key not in self.made:
+                    self.made[key] = build(out)
+                return self.made[key]
+
+            self.memo[key] = once
+        return self.memo[key]
+
+    def _join(self, a: Any, b: Any, what: str) -> Any:
+        if a is b:
+            return lambda out: a
+        if isinstance(a, Tensor) or isinstance(b, Tensor) or (type(a) in NUMBERS and type(b) in NUMBERS and not same(a, b)):
+            return self._join_tensors(a, b, what)
+        if same(a, b):
+            return lambda out: a
+        if type(a) is type(b):
+            if isinstance(a, (list, tuple)) and len(a) == len(b):
+                parts = [self.join(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
+                kind: Any = type(a)
+                if hasattr(kind, "_fields"):
+                    return lambda out: kind(*[p(out) for p in parts])
+                return lambda out: self._new(kind([p(out) for p in parts]))
+            if isinstance(a, dict) and list(a) == list(b):
+                items = {k: self.join(a[k], b[k], f"{what}[{k!r}]") for k in a}
+                copy = type(a) if type(a) in (dict, OrderedDict) else None
+                if copy is not None:
+                    return lambda out: self._new(copy((k, p(out)) for k, p in items.items()))
+        if callable(a) and callable(b):
+            return lambda out: Choice(self.pred, a, b)
+        raise CompileError(f"{current_where()}: {what} is {describe(a)} where the condition holds and {describe(b)} where it does not; "
+                           "a tensor decides, so both must be tensors of one type, or the same value")  # fmt: skip
+
+    pred: Tensor
+
+    def _new(self, value: Any) -> Any:
+        return self.stage.created(value) if is_mutable(value) else value
+
+    def _join_tensors(self, a: Any, b: Any, what: str) -> Any:
+        for v in (a, b):
+            if not isinstance(v, Tensor) and type(v) not in NUMBERS:
+                other = b if v is a else a
+                raise CompileError(f"{current_where()}: {what} is {describe(v)} on one side of a condition that a tensor decides and "
+                                   f"{describe(other)} on the other; make both tensors of one type")  # fmt: skip
+        dtype = common_dtype(a, b)
+        nodes = [self.convert(v, dtype, s) for v, s in zip((a, b), self.scopes)]
+        if nodes[0].type is not nodes[1].type:
+            raise CompileError(f"{current_where()}: {what} has shape {nodes[0].shape} where the condition holds and {nodes[1].shape} where it does not; "
+                               "a tensor decides, so both must have one shape")  # fmt: skip
+        return self.pair(nodes[0], nodes[1])
+
+    def convert(self, value: Any, dtype: Any, scope: Scope) -> Node:
+        return node_as(self.stage, value, dtype, scope)
+
+
+def node_as(stage: Stage, value: Any, dtype: Any, scope: Scope) -> Node:
+    """A tensor or number as a node of an element type, made in a scope."""
+    node = stage.node_of(value) if isinstance(value, Tensor) else constant(value, dtype)
+    if node.dtype is not dtype:
+        node = E.cast(node, dtype=dtype)
+        scope.own.add(node)
+    return node
+
+
+def common_dtype(a: Any, b: Any) -> Any:
+    """The element type in which two tensors or numbers meet."""
+    if isinstance(a, Tensor):
+        return D.promote(a.dtype, b.dtype) if isinstance(b, Tensor) else number_dtype(b, a.dtype)
+    if isinstance(b, Tensor):
+        return number_dtype(a, b.dtype)
+    kinds = [D.from_any(type(v)) for v in (a, b)]
+    return D.promote(*kinds)
+
+
+def is_mutable(value: Any) -> bool:
+    return isinstance(value, (list, dict, set, deque, tuple))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are the same plain data or object."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, Tensor):
+        return False
+    if isinstance(a, float):
+        return a.hex() == b.hex()
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, (int, complex, str, bytes, type(None), D.DType, range, slice)):
+        return bool(a == b)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (set, frozenset)):
+        return bool(a == b)
+    method = getattr(a, "__func__", None)
+    return method is not None and method is getattr(b, "__func__", None) and a.__self__ is b.__self__
+
+
+def describe(value: Any) -> str:
+    if value is MISSING:
+        return "not set"
+    if isinstance(value, Tensor):
+        return f"a tensor {value._type}"
+    text = repr(value)
+    return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"
+
+
+class Choice:
+    """One of two functions, as a tensor decides."""
+
+    def __init__(self, pred: Tensor, true: Any, false: Any) -> None:
+        self.pred, self.true, self.false = pred, true, false
+
+    def call_staged(self, stage: Stage, args: Any, kwargs: Any) -> Any:
+        """Call the one that the tensor chooses."""
+        from mycel.frontend.interpret import call
+
+        where = current_where()
+        frame = _Anonymous(stage)
+        return fork_value(frame, self.pred, lambda g: call(stage, self.true, args, kwargs), lambda g: call(stage, self.false, args, kwargs), where)  # type: ignore[arg-type]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        stage = eager.current_context()
+        if not isinstance(stage, Stage):
+            raise RuntimeError("a function that a tensor chose can only be called inside the compiled function")
+        return self.call_staged(stage, args, kwargs)
+
+
+class _Anonymous:
+    """A frame without variables, for forks outside any function."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.vars: dict[str, Any] = {}
+        self.undefined: Optional[dict[str, str]] = None
+
+
+# Forks.
+
+
+class _Branch:
+    """What staging one branch gave."""
+
+    def __init__(self, f: Any, run: Run) -> None:
+        stage = f.stage
+        before = dict(f.vars)
+        self.scope = Scope(True)
+        place = current_where()
+        with stage.inside(self.scope):
+            try:
+                self.signal = run(f)
+                self.vars = dict(f.vars)
+            except (CompileError, NeedsValue):
+                raise
+            except RecursionError:
+                raise CompileError(f"{place}: a recursion does not end while it is compiled, as a tensor decides its end; write it as a loop") from None
+            except Exception as error:
+                raise CompileError(f"{current_where()}: {type(error).__name__} in a branch that a tensor decides: {error}") from error
+            finally:
+                self.changes = self.scope.take_back(stage)
+                f.vars.clear()
+                f.vars.update(before)
+                set_where(place)
+
+
+def fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None) -> Any:
+    """Stage both of two pieces of a program and join them; the signal with which they end."""
+    stage = _stage(f)
+    set_where(where)
+    if len(stage.scopes) > _DEEPEST_FORK:
+        raise CompileError(f"{where}: conditions that tensors decide nest more than {_DEEPEST_FORK} deep; "
+                           "a recursion must end by plain Python values, or be written as a loop")  # fmt: skip
+    branches = (_Branch(f, true), _Branch(f, false))
+    a, b = branches
+    joiner = Joiner(stage, a.scope, b.scope)
+    joiner.pred = pred
+    with stage.inside(Scope(True)):
+        variables, undefined = _join_variables(f, joiner, a, b)
+        effects = _join_effects(stage, joiner, a, b)
+        signal = _join_signals(stage, joiner, a.signal, b.signal)
+        extra = stage.scope
+    stage.scope.own.update(extra.own)
+    outputs = _emit(stage, pred, joiner, branches, connective)
+    for branch in branches:
+        stage.scope.fresh.update(branch.scope.fresh)
+    for name, build in variables.items():
+        f.vars[name] = build(outputs)
+    for name, text in undefined.items():
+        f.vars.pop(name, None)
+        f.undefined = {**(f.undefined or {}), name: text}
+    for effect, build in effects:
+        apply_effect(stage, effect, build(outputs))
+    return signal(outputs)
+
+
+def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
+    variables: dict[str, Any] = {}
+    undefined: dict[str, str] = {}
+    for name in {**a.vars, **b.vars}:
+        x, y = a.vars.get(name, MISSING), b.vars.get(name, MISSING)
+        if x is y and f.vars.get(name, MISSING) is x:
+            continue
+        if x is MISSING or y is MISSING:
+            # A branch that returns does not reach what follows.
+            leaves = kinds_of(a.signal if x is MISSING else b.signal)
+            if leaves == {3}:
+                kept = y if x is MISSING else x
+                try:
+                    zeros = placeholder(kept)
+                    variables[name] = joiner.join(zeros, kept, name) if x is MISSING else joiner.join(kept, zeros, name)
+                    continue
+                except CompileError:
+                    pass
+            undefined[name] = f"{name!r} is set on only one side of a condition that a tensor decides; give it a value before the if"
+            continue
+        try:
+            variables[name] = joiner.join(x, y, repr(name))
+        except CompileError as error:
+            undefined[name] = str(error).split(": ", 1)[-1]
+    return variables, undefined
+
+
+def _join_effects(stage: Stage, joiner: Joiner, a: _Branch, b: _Branch) -> list[tuple[Effect, Any]]:
+    effects: list[tuple[Effect, Any]] = []
+    for key in {**a.changes, **b.changes}:
+        effect = (a.changes.get(key) or b.changes[key])[0]
+        x = a.changes[key][1] if key in a.changes else effect.before
+        y = b.changes[key][1] if key in b.changes else effect.before
+        if effect.kind == "tensor":
+            if x.type is not y.type:
+                raise CompileError(f"{current_where()}: {effect} has type {x.type} on one side of a condition that a tensor decides and {y.type} on the other")
+            effects.append((effect, joiner.pair(x, y)))
+            continue
+        if x is MISSING or y is MISSING:
+            raise CompileError(f"{current_where()}: {effect} is set on only one side of a condition that a tensor decides; set it on both")
+        effects.append((effect, joiner.join(x, y, str(effect))))
+    return effects
+
+
+def apply_effect(stage: Stage, effect: Effect, value: Any) -> None:
+    """Make a change in the scope around, which journals it in turn."""
+    if effect.kind == "tensor":
+        stage.write(effect.target, value)
+    elif effect.kind == "container":
+        stage.note_container(effect.target)
+        fill(effect.target, value)
+    elif effect.kind == "item":
+        stage.note_item(effect.target, effect.name)
+        effect.target[effect.name] = value
+    else:
+        stage.note_attribute(effect.target, effect.name)
+        setattr(effect.target, effect.name, value)
+
+
+def fill(target: Any, content: Any) -> None:
+    content = dict(content) if isinstance(target, dict) else list(content)
+    target.clear()
+    if isinstance(target, (list, deque)):
+        target.extend(content)
+    else:
+        target.update(content)
+
+
+def placeholder(value: Any) -> Any:
+    """A value of the same form, for a side on which it is never used."""
+    if isinstance(value, Tensor):
+        return make_staged(broadcast_to(constant(0, value.dtype), value.shape))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[placeholder(v) for v in value])
+    if type(value) in (tuple, list):
+        return type(value)([placeholder(v) for v in value])
+    if type(value) in (dict, OrderedDict):
+        return type(value)((k, placeholder(v)) for k, v in value.items())
+    return value
+
+
+def _join_signals(stage: Stage, joiner: Joiner, a: Any, b: Any) -> Any:
+    """What gives the joined signal, from the outputs."""
+    kinds = kinds_of(a) | kinds_of(b)
+    x, y = value_of(a), value_of(b)
+    value: Any = None
+    if 3 in kinds:
+        if x is MISSING:
+            x = placeholder(y)
+        if y is MISSING:
+            y = placeholder(x)
+        value = joiner.join(x, y, "the result")
+    code = None
+    if len(kinds) > 1:
+        codes = [s.code if type(s) is Dynamic else (0 if s is None else s.code) for s in (a, b)]
+        nodes = [stage.node_of(c) if isinstance(c, Tensor) else constant(c, D.int32) for c in codes]
+        code = joiner.pair(nodes[0], nodes[1])
+
+    def build(outputs: Any) -> Any:
+        return make_signal(kinds, lambda: code(outputs), MISSING if value is None else value(outputs))  # type: ignore[misc]
+
+    return build
+
+
+def free_nodes(stage: Stage, outputs: Sequence[Node], stop: Sequence[Node] = ()) -> tuple[list[Node], list[Node]]:
+    """The nodes from outside that `outputs` need, and those made inside; constants are neither."""
+    operands: dict[Node, None] = {}
+    inside: list[Node] = []
+    seen: set[Node] = set(stop)
+    stack = [o for o in reversed(outputs)]
+    while stack:
+        node = stack.pop()
+        if node in seen or is_constant(node):
+            continue
+        seen.add(node)
+        if stage.knows(node):
+            operands[node] = None
+        elif node.prim is None:
+            raise CompileError(f"{current_where()}: a tensor of another compiled function, or of a branch that was not taken, is used here")
+        else:
+            inside.append(node)
+            stack.extend(reversed(node.inputs))
+    return list(operands), inside
+
+
+def closed(outputs: Sequence[Node], inputs: Sequence[Node], name: str) -> Graph:
+    """The graph of `outputs` as a function of the nodes `inputs`."""
+    stand_in = {n: input_node(n.type, _name(n)) for n in inputs}
+    return Graph(stand_in.values(), substitute(outputs, stand_in), name)
+
+
+def _name(node: Node) -> str:
+    return str(node.params["name"]) if node.prim is None and "name" in node.params else "operand"
+
+
+def _emit(stage: Stage, pred: Tensor, joiner: Joiner, branches: Sequence[_Branch], connective: Optional[bool]) -> list[Node]:
+    if not joiner.pairs:
+        return []
+    test = stage.node_of(pred)
+    sides = [[p[i] for p in joiner.pairs] for i in (0, 1)]
+    found = [free_nodes(stage, side) for side in sides]
+    inside = [n for _, nodes in found for n in nodes]
+    if connective is not None and len(joiner.pairs) == 1 and sides[0][0].type is test.type and all(_harmless(n) for n in inside):
+        a, b = joiner.pairs[0]
+        result = [E.logical_and(test, a) if connective else E.logical_or(test, b)]
+        stage.adopt(result)
+        return result
+    if not inside:
+        result = [E._SELECT(test, a, b) for a, b in joiner.pairs]
+        stage.adopt(result)
+        return result
+    operands = list(dict.fromkeys([*found[0][0], *found[1][0]]))
+    node = C.cond.node(test, *operands, true=closed(sides[0], operands, "true"), false=closed(sides[1], operands, "false"))
+    return outputs_of_call(stage, node)
+
+
+def _harmless(node: Node) -> bool:
+    """Whether computing a node for nothing costs little and cannot disturb a gradient."""
+    return node.prim is not None and node.prim.elementwise and node.dtype is D.bool_
+
+
+def outputs_of_call(stage: Stage, node: Node) -> list[Node]:
+    from mycel.prims.base import get_item
+
+    parts = [get_item(node, i) for i in range(len(node.type))]
+    stage.scope.own.add(node)
+    stage.scope.own.update(parts)
+    return parts
+
+
+def choose_item(f: Any, items: Any, index: Tensor) -> Any:
+    """``items[index]`` of a Python sequence where a tensor is the index."""
+    node = _stage(f).node_of(index)
+    if is_constant(node):
+        return items[int(node.value)]
+    where = current_where()
+    if not items or index.size != 1 or not index.dtype.is_integer:
+        return items[index]
+    count = len(items)
+    if index.dtype.kind == "i":
+        index = eager.apply(E.mod, index, _stage(f).literal(count, index.dtype))
+
+    def choose(g: Any, low: int) -> Any:
+        if low == count - 1:
+            return items[low]
+        test = eager.apply(E.eq, index, _stage(f).literal(low, index.dtype))
+        return fork_value(g, truth(g, test, where), lambda h: items[low], lambda h: choose(h, low + 1), where)  # type: ignore[arg-type]
+
+    return choose(f, 0)

@@ -1,0 +1,494 @@
+"""Expressions as closures from a frame to a value.
+
+Operators run on the values themselves: a tensor's operators stage. What Python decides by truth (`and`, `or`, `not`, the conditional expression,
+chained comparisons) asks `control` where a tensor is involved.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mycel.errors import CompileError
+from mycel.frontend import control, loops
+from mycel.frontend.interpret import (
+    Closure, Code, Frame, call, load_attribute, load_cell, load_global, mangled,
+)  # fmt: skip
+from mycel.frontend.scopes import NameScope, scope_of
+from mycel.ir.graph import Where, current_where, set_where
+from mycel.tensor import Tensor
+
+__all__ = ["Evaluate", "ExpressionBuilder"]
+
+Evaluate = Callable[[Frame], Any]
+
+BINARY: dict[type, Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+IN_PLACE: dict[type, Any] = {
+    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv, ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod, ast.Pow: operator.ipow, ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
+}  # fmt: skip
+_UNARY: dict[type, Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+_COMPARE: dict[type, Any] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Is: operator.is_, ast.IsNot: operator.is_not,
+}  # fmt: skip
+
+
+class ExpressionBuilder:
+    """Builds the closures of the expressions in one scope of a function."""
+
+    def __init__(self, code: Code, scope: NameScope) -> None:
+        self.code, self.scope = code, scope
+        self.file = code.file
+
+    def expression(self, node: ast.expr) -> Evaluate:
+        build = getattr(self, f"_{type(node).__name__}", None)
+        if build is None:
+            return self.unsupported(node, f"{type(node).__name__} expressions")
+        return build(node)  # type: ignore[no-any-return]
+
+    def unsupported(self, node: Any, what: str) -> Evaluate:
+        where = Where(self.file, node.lineno, node.col_offset)
+
+        def fail(f: Frame) -> Any:
+            raise CompileError(f"{where}: {what} are not compiled; move this line out of the compiled function")
+
+        return fail
+
+    def where(self, node: Any) -> Where:
+        return Where(self.file, node.lineno, node.col_offset)
+
+    # Names.
+
+    def _Constant(self, node: ast.Constant) -> Evaluate:
+        value = node.value
+        return lambda f: value
+
+    def _Name(self, node: ast.Name) -> Evaluate:
+        name = mangled(node.id, self.code.class_name)
+        kind, distance = self.scope.resolve(node.id, self.code.free)
+        if kind == "cell":
+            return lambda f: load_cell(f, name)
+        if kind == "global":
+            return lambda f: load_global(f, name)
+        if distance == 0 and self.scope.kind != "class":
+
+            def local(f: Frame) -> Any:
+                try:
+                    return f.vars[name]
+                except KeyError:
+                    return missing(f, name)
+
+            return local
+        if self.scope.kind == "class" and distance == 0:
+
+            def in_class(f: Frame) -> Any:
+                return f.vars[name] if name in f.vars else self._beyond(name)(f)
+
+            return in_class
+
+        def outer(f: Frame) -> Any:
+            g = f
+            for _ in range(distance):
+                g = g.outer  # type: ignore[assignment]
+            try:
+                return g.vars[name]
+            except KeyError:
+                return missing(g, name)
+
+        return outer
+
+    def _beyond(self, name: str) -> Evaluate:
+        """A name of a class body that the class itself has not bound yet."""
+        scope, distance = self.scope.parent, 1
+        while scope is not None:
+            if name in scope.bound and scope.kind != "class":
+                steps = distance
+
+                def outer(f: Frame) -> Any:
+                    for _ in range(steps):
+                        f = f.outer  # type: ignore[assignment]
+                    return f.vars[name] if name in f.vars else missing(f, name)
+
+                return outer
+            scope, distance = scope.parent, distance + 1
+        if name in self.code.free:
+            return lambda f: load_cell(f, name)
+        return lambda f: load_global(f, name)
+
+    def _NamedExpr(self, node: ast.NamedExpr) -> Evaluate:
+        value = self.expression(node.value)
+        scope, distance = self.scope.target_of_walrus()
+        store = self.store_name(node.target.id, scope, distance)
+
+        def run(f: Frame) -> Any:
+            result = value(f)
+            store(f, result)
+            return result
+
+        return run
+
+    def store_name(self, name: str, scope: NameScope, distance: int = 0) -> Callable[[Frame, Any], None]:
+        """What binds a name, `distance` frames out, as `scope` says it is bound."""
+        kind, further = scope.resolve(name, self.code.free)
+        name = mangled(name, self.code.class_name)
+        if kind == "cell":
+
+            def in_cell(f: Frame, value: Any) -> None:
+                cell = f.cells[name]
+                if f.stage is not None:
+                    f.stage.note_attribute(cell, "cell_contents")
+                cell.cell_contents = value
+
+            return in_cell
+        if kind == "global":
+
+            def in_globals(f: Frame, value: Any) -> None:
+                if f.stage is not None:
+                    f.stage.note_item(f.globals, name)
+                f.globals[name] = value
+
+            return in_globals
+        distance += further
+        if distance == 0:
+
+            def local(f: Frame, value: Any) -> None:
+                f.vars[name] = value
+
+            return local
+
+        def outer(f: Frame, value: Any) -> None:
+            stage = f.stage
+            for _ in range(distance):
+                f = f.outer  # type: ignore[assignment]
+            if stage is not None and stage.scope.is_branch:
+                stage.note_item(f.vars, name)
+            f.vars[name] = value
+
+        return outer
+
+    # Data.
+
+    def _items(self, nodes: list[ast.expr]) -> Callable[[Frame], list[Any]]:
+        if not any(isinstance(n, ast.Starred) for n in nodes):
+            parts = [self.expression(n) for n in nodes]
+            return lambda f: [p(f) for p in parts]
+        mixed = [(isinstance(n, ast.Starred), self.expression(n.value if isinstance(n, ast.Starred) else n)) for n in nodes]
+
+        def run(f: Frame) -> list[Any]:
+            result: list[Any] = []
+            for starred, part in mixed:
+                if starred:
+                    result.extend(part(f))
+                else:
+                    result.append(part(f))
+            return result
+
+        return run
+
+    def _Tuple(self, node: ast.Tuple) -> Evaluate:
+        items = self._items(node.elts)
+        return lambda f: tuple(items(f))
+
+    def _List(self, node: ast.List) -> Evaluate:
+        items = self._items(node.elts)
+        return lambda f: created(f, items(f))
+
+    def _Set(self, node: ast.Set) -> Evaluate:
+        items = self._items(node.elts)
+        return lambda f: created(f, set(items(f)))
+
+    def _Dict(self, node: ast.Dict) -> Evaluate:
+        pairs = [(None if k is None else self.expression(k), self.expression(v)) for k, v in zip(node.keys, node.values)]
+
+        def run(f: Frame) -> Any:
+            result: dict[Any, Any] = {}
+            for key, value in pairs:
+                if key is None:
+                    result.update(value(f))
+                else:
+                    k = key(f)
+                    result[k] = value(f)
+            return created(f, result)
+
+        return run
+
+    def _Attribute(self, node: ast.Attribute) -> Evaluate:
+        target = self.expression(node.value)
+        name = mangled(node.attr, self.code.class_name)
+
+        def load(f: Frame) -> Any:
+            stage = f.stage
+            return getattr(target(f), name) if stage is None else load_attribute(stage, target(f), name)
+
+        return load
+
+    def _Subscript(self, node: ast.Subscript) -> Evaluate:
+        target, index = self.expression(node.value), self.expression(node.slice)
+
+        def load(f: Frame) -> Any:
+            value, i = target(f), index(f)
+            if type(i) is Tensor and isinstance(value, (list, tuple)) and f.stage is not None:
+                return control.choose_item(f, value, i)
+            return value[i]
+
+        return load
+
+    def _Slice(self, node: ast.Slice) -> Evaluate:
+        parts = [self.expression(p) if p is not None else (lambda f: None) for p in (node.lower, node.upper, node.step)]
+        return lambda f: slice(*[p(f) for p in parts])
+
+    def _JoinedStr(self, node: ast.JoinedStr) -> Evaluate:
+        parts = [self.expression(p) for p in node.values]
+        return lambda f: "".join([p(f) for p in parts])
+
+    def _FormattedValue(self, node: ast.FormattedValue) -> Evaluate:
+        value = self.expression(node.value)
+        spec = self.expression(node.format_spec) if node.format_spec is not None else (lambda f: "")
+        convert = {-1: None, 115: str, 114: repr, 97: ascii}[node.conversion]
+
+        def run(f: Frame) -> str:
+            v = value(f)
+            if f.stage is not None and isinstance(v, Tensor):
+                f.stage.need_value(v, "an f-string")
+            return format(v if convert is None else convert(v), spec(f))
+
+        return run
+
+    # Operators.
+
+    def _BinOp(self, node: ast.BinOp) -> Evaluate:
+        left, right, apply = self.expression(node.left), self.expression(node.right), BINARY[type(node.op)]
+        return lambda f: apply(left(f), right(f))
+
+    def _UnaryOp(self, node: ast.UnaryOp) -> Evaluate:
+        value = self.expression(node.operand)
+        if isinstance(node.op, ast.Not):
+            where = self.where(node)
+            return lambda f: control.negate(f, value(f), where)
+        apply = _UNARY[type(node.op)]
+        return lambda f: apply(value(f))
+
+    def _BoolOp(self, node: ast.BoolOp) -> Evaluate:
+        parts = [self.expression(v) for v in node.values]
+        is_and = isinstance(node.op, ast.And)
+        where = self.where(node)
+
+        def run(f: Frame, start: int = 0) -> Any:
+            value: Any = None
+            for i in range(start, len(parts)):
+                value = parts[i](f)
+                if i + 1 == len(parts):
+                    return value
+                if isinstance(value, Tensor) and f.stage is not None:
+                    truth = control.truth(f, value, where)
+                    if isinstance(truth, Tensor):
+                        return control.connect(f, truth, value, is_and, lambda g, i=i: run(g, i + 1), where)
+                else:
+                    truth = bool(value)
+                if truth is not is_and:
+                    return value
+            return value
+
+        return run
+
+    def _Compare(self, node: ast.Compare) -> Evaluate:
+        first = self.expression(node.left)
+        rest = [(self._comparison(op), self.expression(c)) for op, c in zip(node.ops, node.comparators)]
+        if len(rest) == 1:
+            compare, second = rest[0]
+            return lambda f: compare(first(f), second(f))
+        where = self.where(node)
+
+        def chain(f: Frame, left: Any, i: int) -> Any:
+            compare, part = rest[i]
+            right = part(f)
+            value = compare(left, right)
+            if i + 1 == len(rest):
+                return value
+            truth = control.truth(f, value, where)
+            if isinstance(truth, Tensor):
+                return control.connect(f, truth, value, True, lambda g: chain(g, right, i + 1), where)
+            return chain(f, right, i + 1) if truth else value
+
+        return lambda f: chain(f, first(f), 0)
+
+    def _comparison(self, op: ast.cmpop) -> Any:
+        if isinstance(op, ast.In):
+            return lambda a, b: a in b
+        if isinstance(op, ast.NotIn):
+            return lambda a, b: a not in b
+        return _COMPARE[type(op)]
+
+    def _IfExp(self, node: ast.IfExp) -> Evaluate:
+        test, body, orelse = self.expression(node.test), self.expression(node.body), self.expression(node.orelse)
+        where = self.where(node)
+
+        def run(f: Frame) -> Any:
+            truth = control.truth(f, test(f), where)
+            if isinstance(truth, Tensor):
+                return control.fork_value(f, truth, body, orelse, where)
+            return body(f) if truth else orelse(f)
+
+        return run
+
+    # Calls.
+
+    def _Call(self, node: ast.Call) -> Evaluate:
+        if isinstance(node.func, ast.Name) and not node.keywords:
+            if node.func.id == "super" and not node.args:
+                return self._super()
+            if node.func.id == "locals" and not node.args and self.scope.resolve("locals", self.code.free)[0] == "global":
+                return lambda f: created(f, dict(f.vars))
+        where = self.where(node)
+        target = self.expression(node.func)
+        plain = not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords)
+        args = [self.expression(a) for a in node.args] if plain else []
+        keywords = [(k.arg, self.expression(k.value)) for k in node.keywords] if plain else []
+        if plain and not keywords:
+
+            def positional(f: Frame) -> Any:
+                fn = target(f)
+                values = [a(f) for a in args]
+                set_where(where)
+                return call(f.stage, fn, values, {})
+
+            return positional
+        if plain:
+
+            def named(f: Frame) -> Any:
+                fn = target(f)
+                values = [a(f) for a in args]
+                options = {k: v(f) for k, v in keywords}
+                set_where(where)
+                return call(f.stage, fn, values, options)
+
+            return named
+        items = self._items(node.args)
+        mixed = [(k.arg, self.expression(k.value)) for k in node.keywords]
+
+        def spread(f: Frame) -> Any:
+            fn = target(f)
+            values = items(f)
+            options: dict[str, Any] = {}
+            for name, part in mixed:
+                value = part(f)
+                for key, item in [(name, value)] if name is not None else list(value.items()):
+                    if key in options:
+                        raise TypeError(f"{getattr(fn, '__name__', fn)}() got multiple values for keyword argument {key!r}")
+                    options[key] = item
+            set_where(where)
+            return call(f.stage, fn, values, options)
+
+        return spread
+
+    def _super(self) -> Evaluate:
+        code = self.code
+
+        def run(f: Frame) -> Any:
+            g = f
+            while g.code.scope.kind == "function" and g.owner is None and g.outer is not None:
+                g = g.outer
+            owner = g.owner
+            if owner is None:
+                cell = (f.cells or {}).get("__class__")
+                if cell is None:
+                    raise RuntimeError("super(): no arguments, and not inside a class")
+                owner = cell.cell_contents
+            first = g.code.positional[0] if g.code.positional else code.positional[0]
+            return super(owner, g.vars[first])
+
+        return run
+
+    def _Lambda(self, node: ast.Lambda) -> Evaluate:
+        return self.function(node, "<lambda>")
+
+    def function(self, node: Any, name: str) -> Evaluate:
+        """What makes a function that is defined here."""
+        a = node.args
+        defaults = [self.expression(d) for d in a.defaults]
+        keyword_defaults = {p.arg: self.expression(d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None}
+        code = Code(node, self.file, name, scope_of(node, self.scope), self.code.free, self.code.class_name)
+
+        def make(f: Frame) -> Any:
+            values = tuple([d(f) for d in defaults])
+            return Closure(code, f, values, {k: d(f) for k, d in keyword_defaults.items()} or None, name)
+
+        return make
+
+    # Comprehensions.
+
+    def _comprehension(self, node: Any) -> tuple[ExpressionBuilder, Callable[[Frame, Callable[[Frame], Any]], Iterator[Any]]]:
+        """The builder of its scope, and what runs its loops lazily: it yields `produce(frame)` for each round."""
+        first = self.expression(node.generators[0].iter)
+        inner = type(self)(self.code, scope_of(node, self.scope))
+        loops = []
+        for i, generator in enumerate(node.generators):
+            source = None if i == 0 else inner.expression(generator.iter)
+            loops.append((source, inner.target(generator.target), [inner.expression(c) for c in generator.ifs]))
+        where = self.where(node)
+
+        def rounds(f: Frame, level: int, produce: Any) -> Iterator[Any]:
+            source, store, conditions = loops[level]
+            assert source is not None
+            yield from over(f, source(f), level, store, conditions, produce)
+
+        def over(f: Frame, items: Any, level: int, store: Any, conditions: Any, produce: Any) -> Iterator[Any]:
+            for item in loops.static_items(f, items, where):
+                store(f, item)
+                if all(control.static_truth(f, c(f), where, "a condition of a comprehension") for c in conditions):
+                    if level + 1 < len(loops):
+                        yield from rounds(f, level + 1, produce)
+                    else:
+                        yield produce(f)
+
+        def start(f: Frame, produce: Any) -> Iterator[Any]:
+            items = first(f)
+            frame = Frame({}, f, f.globals, f.cells, f.stage, f.code)
+            return over(frame, items, 0, loops[0][1], loops[0][2], produce)
+
+        return inner, start
+
+    def target(self, node: ast.expr) -> Callable[[Frame, Any], None]:
+        """What assigns to a target."""
+        raise NotImplementedError
+
+    def _ListComp(self, node: ast.ListComp) -> Evaluate:
+        inner, start = self._comprehension(node)
+        element = inner.expression(node.elt)
+        return lambda f: created(f, list(start(f, element)))
+
+    def _SetComp(self, node: ast.SetComp) -> Evaluate:
+        inner, start = self._comprehension(node)
+        element = inner.expression(node.elt)
+        return lambda f: created(f, set(start(f, element)))
+
+    def _GeneratorExp(self, node: ast.GeneratorExp) -> Evaluate:
+        inner, start = self._comprehension(node)
+        element = inner.expression(node.elt)
+        return lambda f: start(f, element)
+
+    def _DictComp(self, node: ast.DictComp) -> Evaluate:
+        inner, start = self._comprehension(node)
+        key, value = inner.expression(node.key), inner.expression(node.value)
+        return lambda f: created(f, dict(start(f, lambda g: (key(g), value(g)))))
+
+
+def created(f: Frame, value: Any) -> Any:
+    return value if f.stage is None else f.stage.created(value)
+
+
+def missing(f: Frame, name: str) -> Any:
+    reason = f.undefined.get(name) if f.undefined else None
+    if reason is not None:
+        raise CompileError(f"{current_where()}: {reason}")
+    raise UnboundLocalError(f"cannot access local variable {name!r} where it is not associated with a value")
+
+

@@ -1,0 +1,451 @@
+"""Running a user's function over abstract values: plain Python values stay what they are, tensors become nodes.
+
+A function's syntax tree is turned once into closures of Python (`expressions`, `statements`), which a `Frame` is then passed through. Every call goes
+through `call`, which decides how: functions of the user are interpreted, everything else (the library, which is written for staged
+tensors, builtins, other packages, functions without source) runs natively. Functions and lambdas that interpreted code
+defines are `Closure`s: real callables that remember their frame, so that native code can call them.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import itertools
+import os
+import sys
+import sysconfig
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import eager
+from mycel.errors import CompileError
+from mycel.frontend import guards as G
+from mycel.frontend.scopes import NameScope, contains_yield, scope_of
+from mycel.frontend.source import NoSource, definition_of
+from mycel.frontend.stage import MISSING, Stage
+from mycel.ir.graph import current_where, set_where
+from mycel.tensor import Tensor
+
+__all__ = ["Closure", "Code", "Frame", "call", "is_native"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_DEMO = os.path.join(_PACKAGE, "demo") + os.sep
+_STANDARD = tuple({os.path.dirname(os.__file__) + os.sep, sysconfig.get_path("stdlib") + os.sep})
+_SITE = tuple({sysconfig.get_path(n) + os.sep for n in ("purelib", "platlib")})
+_MUTATED = (list, dict, set, deque, OrderedDict, defaultdict, bytearray)
+_DEEPEST = 400
+
+
+class Frame:
+    """The variables of one activation of a function."""
+
+    __slots__ = ("vars", "outer", "globals", "cells", "stage", "code", "undefined", "owner", "__weakref__")
+
+    def __init__(self, variables: dict[str, Any], outer: Optional[Frame], globals_: Any, cells: Any, stage: Optional[Stage], code: Code) -> None:
+        self.vars, self.outer, self.globals, self.cells, self.stage, self.code = variables, outer, globals_, cells, stage, code
+        self.undefined: Optional[dict[str, str]] = None
+        self.owner: Any = None
+
+
+class Code:
+    """A function's syntax tree as closures, with how it takes its arguments."""
+
+    def __init__(self, node: Any, file: str, name: str, scope: NameScope, free: tuple[str, ...], class_name: str) -> None:
+        from mycel.frontend.statements import build_body
+
+        a = node.args
+        self.node, self.file, self.name, self.scope, self.free, self.class_name = node, file, name, scope, free, class_name
+        self.line = node.lineno
+        mangle = lambda n: mangled(n, class_name)  # noqa: E731
+        self.positional_only = len(a.posonlyargs)
+        self.positional = tuple(mangle(p.arg) for p in [*a.posonlyargs, *a.args])
+        self.keyword_only = tuple(mangle(p.arg) for p in a.kwonlyargs)
+        self.variadic = a.vararg.arg if a.vararg else None
+        self.keywords = a.kwarg.arg if a.kwarg else None
+        self.simple = not (self.keyword_only or self.variadic or self.keywords)
+        self.run: Callable[[Frame], Any] = build_body(node, self)
+
+    def bind(self, stage: Any, args: Any, kwargs: Any, defaults: Any, keyword_defaults: Any) -> dict[str, Any]:
+        """The variables that a call begins with; TypeError for arguments that do not fit, in Python's words."""
+        names = self.positional
+        if self.simple and not kwargs and len(args) == len(names):
+            return dict(zip(names, args))
+        if len(args) > len(names) and self.variadic is None:
+            raise TypeError(f"{self.name}() takes {len(names)} positional arguments but {len(args)} were given")
+        variables = dict(zip(names, args))
+        rest: dict[str, Any] = {}
+        for name, value in kwargs.items():
+            if name in names[self.positional_only :] or name in self.keyword_only:
+                if name in variables:
+                    raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
+                variables[name] = value
+            elif self.keywords is None:
+                raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}")
+            else:
+                rest[name] = value
+        first = len(names) - len(defaults or ())
+        for i in range(max(first, 0), len(names)):
+            variables.setdefault(names[i], defaults[i - first])
+        missing = [n for n in names if n not in variables]
+        for name in self.keyword_only:
+            if name not in variables:
+                if keyword_defaults and name in keyword_defaults:
+                    variables[name] = keyword_defaults[name]
+                else:
+                    missing.append(name)
+        if missing:
+            raise TypeError(f"{self.name}() missing required arguments: {', '.join(map(repr, missing))}")
+        if self.variadic is not None:
+            variables[self.variadic] = tuple(args[len(names) :])
+        if self.keywords is not None:
+            variables[self.keywords] = rest if stage is None else stage.created(rest)
+        return variables
+
+
+_codes: dict[int, tuple[types.CodeType, Optional[Code], str]] = {}
+
+
+def code_of(function: types.FunctionType) -> Optional[Code]:
+    """The closures of a real function; None where it has to run natively."""
+    found = _codes.get(id(function.__code__))
+    if found is None:
+        code, reason = None, ""
+        try:
+            node, class_name = definition_of(function)
+            if contains_yield(node):
+                reason = "it is a generator or a coroutine"
+            else:
+                raw = function.__code__
+                code = Code(node, raw.co_filename, raw.co_name, scope_of(node, None), raw.co_freevars, class_name)
+        except NoSource as error:
+            reason = str(error)
+        found = _codes[id(function.__code__)] = (function.__code__, code, reason)
+    return found[1]
+
+
+def why_native(function: Any) -> str:
+    """Why a user's function was not interpreted; empty where it was."""
+    found = _codes.get(id(getattr(function, "__code__", None)))
+    return found[2] if found is not None else ""
+
+
+def mangled(name: str, class_name: str) -> str:
+    """A name as Python stores it: ``__x`` inside a class is private to it."""
+    if class_name and name.startswith("__") and not name.endswith("__") and class_name.strip("_"):
+        return f"_{class_name.lstrip('_')}{name}"
+    return name
+
+
+class Closure:
+    """A function that interpreted code defined."""
+
+    def __init__(self, code: Code, frame: Frame, defaults: tuple[Any, ...], keyword_defaults: Optional[dict[str, Any]], name: str) -> None:
+        self._code, self._frame = code, frame
+        self.__defaults__, self.__kwdefaults__ = defaults, keyword_defaults
+        self.__name__ = name
+        self.__qualname__ = f"{frame.code.name}.<locals>.{name}"
+        self.__module__ = frame.globals.get("__name__", "")
+        self.__doc__ = ast.get_docstring(code.node) if not isinstance(code.node, ast.Lambda) else None
+        self._owner: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        context = eager.local.context if eager.active else None
+        return self.run(context if isinstance(context, Stage) else None, args, kwargs)
+
+    def run(self, stage: Optional[Stage], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        code = self._code
+        variables = code.bind(stage, args, kwargs, self.__defaults__, self.__kwdefaults__)
+        outer = self._frame
+        frame = Frame(variables, outer, outer.globals, outer.cells, stage, code)
+        frame.owner = self._owner
+        return activate(stage, frame)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__qualname__}>"
+
+
+def activate(stage: Optional[Stage], frame: Frame) -> Any:
+    """Run a frame's body; the user's position is put back behind it."""
+    if stage is None:
+        return frame.code.run(frame)
+    before = current_where()
+    stage.calls += 1
+    if stage.calls > _DEEPEST:
+        stage.calls -= 1
+        raise CompileError(f"{before}: calls nest more than {_DEEPEST} deep while {frame.code.name} is compiled; "
+                           "a recursion must end by plain Python values, or be written as a loop")  # fmt: skip
+    try:
+        return frame.code.run(frame)
+    except Exception as error:
+        place = current_where()
+        entries = error.__dict__.setdefault("_mycel_trace", [])
+        entries.append((frame.code.file, place.line if place else frame.code.line, frame.code.name))
+        raise
+    finally:
+        stage.calls -= 1
+        set_where(before)
+
+
+# Calls.
+
+
+def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call anything from interpreted code."""
+    kind = type(fn)
+    if kind is types.FunctionType:
+        return call_function(stage, fn, args, kwargs)
+    if kind is types.MethodType:
+        inner = fn.__func__
+        if type(inner) is types.FunctionType or type(inner) is Closure:
+            return call(stage, inner, (fn.__self__, *args), kwargs)
+        return call(stage, inner, (fn.__self__, *args), kwargs) if _is_jit(inner) else fn(*args, **kwargs)
+    if kind is Closure:
+        return fn.run(stage, args, kwargs)
+    if stage is None:
+        return fn(*args, **kwargs)
+    if kind is types.BuiltinFunctionType or kind is types.BuiltinMethodType:
+        return _call_builtin(stage, fn, args, kwargs)
+    if isinstance(fn, type):
+        return _construct(stage, fn, args, kwargs)
+    if kind is functools.partial:
+        return call(stage, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
+    if _is_jit(fn):
+        return call(stage, fn.__wrapped__, args, kwargs)
+    if hasattr(fn, "cache_info") and hasattr(fn, "__wrapped__"):
+        return call(stage, fn.__wrapped__, args, kwargs)
+    method = G.lookup(kind, "__call__")
+    if type(method) is types.FunctionType and not is_native(method):
+        return call_function(stage, method, (fn, *args), kwargs)
+    special = getattr(fn, "call_staged", None) if kind.__module__.startswith("mycel.frontend") else None
+    if special is not None:
+        return special(stage, args, kwargs)
+    return _call_native(stage, fn, args, kwargs)
+
+
+def _is_jit(fn: Any) -> bool:
+    from mycel.jit import Jit
+
+    return isinstance(fn, Jit)
+
+
+def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call a real Python function: interpreted if it is the user's and has source."""
+    if is_native(fn):
+        return _call_native(stage, fn, args, kwargs)
+    code = code_of(fn)
+    if code is None:
+        return _call_native(stage, fn, args, kwargs)
+    variables = code.bind(stage, args, kwargs, fn.__defaults__, fn.__kwdefaults__)
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__)) if fn.__closure__ else None
+    return activate(stage, Frame(variables, None, fn.__globals__, cells, stage, code))
+
+
+def _call_native(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    if stage is not None:
+        _refuse_impure(fn)
+        if stage.scope.is_branch:
+            for value in itertools.chain(args, kwargs.values()):
+                if type(value) in _MUTATED:
+                    stage.note_container(value)
+    return fn(*args, **kwargs)
+
+
+_native: dict[types.CodeType, bool] = {}
+
+
+def is_native(fn: Any) -> bool:
+    """Whether a function runs as it is: the library's own, the standard library's, and other packages' that do not use this one."""
+    if type(fn) is not types.FunctionType:
+        return not isinstance(fn, Closure) and not _is_jit(fn)
+    code = fn.__code__
+    found = _native.get(code)
+    if found is None:
+        file = code.co_filename
+        if file.startswith(_PACKAGE):
+            found = not file.startswith(_DEMO)
+        elif file.startswith(_SITE):
+            found = not _uses_this_package(fn.__globals__)
+        else:
+            found = file.startswith(_STANDARD) or file.startswith("<frozen ") or file == "<string>" and "__dataclass" in str(fn.__qualname__)
+        _native[code] = found
+    return found
+
+
+def _uses_this_package(namespace: dict[str, Any]) -> bool:
+    for value in list(namespace.values()):
+        name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+        if isinstance(name, str) and name.split(".")[0] in ("mycel", "mindspore"):
+            return True
+    return False
+
+
+_IMPURE_MODULES = ("time", "random", "secrets", "uuid")
+
+
+def _refuse_impure(fn: Any) -> None:
+    """CompileError for functions whose result changes by itself: it would be frozen into the compiled code."""
+    owner = getattr(fn, "__self__", None)
+    module = getattr(fn, "__module__", None) or ""
+    name = getattr(fn, "__name__", type(fn).__name__)
+    if module in _IMPURE_MODULES or type(owner).__module__ in ("random", "numpy.random", "numpy.random.mtrand", "numpy.random._generator"):
+        if isinstance(owner, type(sys)) and module not in _IMPURE_MODULES:
+            return
+        if name in ("sleep", "seed", "struct_time", "strftime", "gmtime", "localtime", "mktime") and name != "seed":
+            return
+        raise CompileError(f"{current_where()}: {module or type(owner).__module__}.{name}() gives another result at each call, which a compiled "
+                           "function would freeze; use the random functions of ops, or pass the value as an argument")  # fmt: skip
+
+
+def _call_builtin(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    from mycel.frontend.builtin_calls import SPECIAL
+
+    special = SPECIAL.get(fn)
+    if special is not None:
+        return special(stage, args, kwargs)
+    owner = fn.__self__
+    if owner is not None and type(owner) in _MUTATED:
+        stage.note_container(owner)
+        result = fn(*args, **kwargs)
+        return stage.created(result) if fn.__name__ == "copy" else result
+    return _call_native(stage, fn, args, kwargs)
+
+
+def _construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> Any:
+    from mycel.frontend.builtin_calls import SPECIAL
+
+    special = SPECIAL.get(kind)
+    if special is not None:
+        return special(stage, args, kwargs)
+    initialize = G.lookup(kind, "__init__")
+    if (
+        type(kind).__call__ is type.__call__
+        and type(initialize) in (types.FunctionType, Closure)
+        and not is_native(initialize)
+        and not issubclass(kind, (Tensor, BaseException))
+    ):
+        new = G.lookup(kind, "__new__")
+        made = kind.__new__(kind) if new is object.__new__ or isinstance(new, types.BuiltinFunctionType) and new.__self__ is object else kind.__new__(kind, *args, **kwargs)  # fmt: skip
+        stage.created(made)
+        if isinstance(made, kind):
+            call(stage, initialize, (made, *args), kwargs)
+        return made
+    made = _call_native(stage, kind, args, kwargs)
+    if type(made) in G._PLAIN_SET or isinstance(made, type):
+        return made
+    if isinstance(made, Tensor) and made._buf is None:
+        return made
+    return stage.created(made)
+
+
+# Reading and writing names and attributes.
+
+
+_UNGUARDED = frozenset((int, float, complex, str, bytes, bool, type(None), tuple, list, dict, set, frozenset, slice, range, deque, OrderedDict, type))
+
+
+def load_global(frame: Frame, name: str) -> Any:
+    namespace = frame.globals
+    value = namespace.get(name, MISSING)
+    stage = frame.stage
+    if value is MISSING:
+        value = getattr(builtins, name, MISSING)
+        if value is MISSING:
+            raise NameError(f"name {name!r} is not defined")
+        if stage is not None:
+            stage.guards.item(namespace, name, G.MISSING)
+        return value
+    if stage is not None and not stage.was_changed(("item", id(namespace), name)):
+        stage.guards.item(namespace, name, value)
+    return value
+
+
+def load_cell(frame: Frame, name: str) -> Any:
+    cell = frame.cells[name]
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        raise NameError(f"free variable {name!r} referenced before assignment in enclosing scope") from None
+    stage = frame.stage
+    if stage is not None and not stage.was_changed(("attribute", id(cell), "cell_contents")):
+        stage.guards.attribute(cell, "cell_contents", value)
+    return value
+
+
+def load_attribute(stage: Stage, target: Any, name: str) -> Any:
+    """`target.name` with its guard."""
+    from mycel.nn.cell import Cell
+
+    kind = type(target)
+    if kind in _UNGUARDED:
+        return getattr(target, name)
+    if isinstance(target, Tensor):
+        value = getattr(target, name)
+        if target._buf is not None and name in target.__dict__ and not stage.is_fresh(target):
+            stage.guards.attribute(target, name, value)
+        return value
+    if kind is types.ModuleType:
+        value = getattr(target, name)
+        file = getattr(target, "__file__", None)
+        if file is not None and not file.startswith((*_STANDARD, *_SITE, _PACKAGE)):
+            stage.guards.item(target.__dict__, name, value)
+        return value
+    own = getattr(target, "__dict__", None)
+    if own is not None and not isinstance(target, type) and name in own:
+        value = own[name]
+        if stage.was_changed(("attribute", id(target), name)) or stage.is_fresh(target):
+            return value
+        if isinstance(target, Cell):
+            stage.guards.cell_attribute(target, name, value)
+            if isinstance(value, Cell):
+                stage.guards.cell(value)
+        else:
+            stage.guards.attribute(target, name, value)
+        return value
+    if not isinstance(target, type):
+        found = G.lookup(kind, name)
+        if type(found) is property and type(found.fget) in (types.FunctionType, Closure) and not is_native(found.fget):
+            stage.guards.of_type(kind, name, found)
+            return call(stage, found.fget, (target,), {})
+        if type(found) is types.FunctionType and not is_native(found):
+            stage.guards.of_type(kind, name, found)
+            return types.MethodType(found, target)
+        if found is not G.MISSING:
+            if type(found) in (types.MemberDescriptorType,) and not stage.is_fresh(target):
+                value = getattr(target, name)
+                if not stage.was_changed(("attribute", id(target), name)):
+                    stage.guards.attribute(target, name, value)
+                return value
+            if not kind.__module__.startswith(("mycel", "builtins")) and not hasattr(type(found), "__get__"):
+                stage.guards.of_type(kind, name, found)
+        return getattr(target, name)
+    value = getattr(target, name)
+    if own is not None and name in own and not target.__module__.startswith(("mycel.", "builtins", "numpy")):
+        if not stage.was_changed(("attribute", id(target), name)) and not stage.is_fresh(target):
+            stage.guards.of_type(target, name, own[name])
+    return value
+
+
+def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
+    """``target.name = value``, journaled."""
+    from mycel.nn.cell import Cell
+
+    if isinstance(target, Cell) and not stage.is_fresh(target):
+        own = target.__dict__
+        if name in own["_params"] and isinstance(value, Tensor):
+            setattr(target, name, value)
+            return
+        if name in own["_params"] or name in own["_cells"] or isinstance(value, Cell) or type(value).__name__ == "Parameter":
+            raise CompileError(f"{current_where()}: a compiled function cannot exchange the parameter or cell {name!r} of {type(target).__name__}; "
+                               "do it outside")  # fmt: skip
+    found = G.lookup(type(target), name)
+    if type(found) is property and found.fset is not None and not is_native(found.fset):
+        call(stage, found.fset, (target, value), {})
+        return
+    stage.note_attribute(target, name)
+    setattr(target, name, value)

@@ -1,0 +1,435 @@
+"""Loops: unrolled as long as Python's own values decide, one `while_loop` where a tensor does.
+
+A loop that a tensor decides is staged as one round, from fresh inputs for what it carries to their next values. What it carries is found by trial: first
+what the source assigns, as tensors where they are tensors and as constants otherwise; whatever a trial shows to change is added, or given
+a wider type, until a round gives back the types that it took. The test is staged at the end of each round (and once before the loop), so that
+it runs exactly where Python runs it; its result, `alive`, is carried. How a round is left by break or return is carried as the code of
+`control.Dynamic`. What a round leaves as it was becomes an operand that stays the same.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.errors import CompileError, NeedsValue
+from mycel.frontend.control import (
+    BREAK, CONTINUE, NUMBERS, Dynamic, Return, after, apply_effect, closed, code_equals, common_dtype, describe, fork_value, free_nodes, kinds_of,
+    make_signal, node_as, outputs_of_call, placeholder, same, truth, value_of,
+)  # fmt: skip
+from mycel.frontend.stage import MISSING, Effect, Scope, Stage
+from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where
+from mycel.ir.types import TensorType
+from mycel.prims import control as C
+from mycel.prims import elementwise as E
+from mycel.tensor import Tensor, make_staged
+
+__all__ = ["Loop", "TensorRange", "run_for", "run_while", "static_items"]
+
+Run = Callable[[Any], Any]
+_UNROLLED_ROWS = 16
+_TRIALS = 12
+
+
+class Loop:
+    """What a loop statement consists of, and the names that it assigns."""
+
+    def __init__(self, body: Run, orelse: Optional[Run], where: Where, assigned: Sequence[str]) -> None:
+        self.body, self.orelse, self.where, self.assigned = body, orelse, where, assigned
+        self.counter = f"<counter {where.line}:{where.column}>"
+
+
+class TensorRange:
+    """``range`` of tensors."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start, self.stop, self.step = start, stop, step
+
+
+def static_items(f: Any, items: Any, where: Where) -> Any:
+    """The items of something that Python itself iterates."""
+    if isinstance(items, TensorRange):
+        raise CompileError(f"{where}: the number of items of a comprehension over range() of a tensor is not known; use a for statement or ops.arange")
+    return items
+
+
+def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
+    """A `for` statement: unrolled, or one loop where a tensor decides the number of rounds or has many rows."""
+    stage = f.stage
+    if stage is not None:
+        if isinstance(items, TensorRange):
+            return _for_range(f, loop, items, store)
+        if isinstance(items, Tensor) and items.ndim and isinstance(items.shape[0], int) and items.shape[0] > _UNROLLED_ROWS and not stage.depth:
+            begin, stop = stage.literal(0, D.int64), stage.literal(items.shape[0], D.int64)
+            return _counted(f, loop, begin, stop, 1, lambda g, i: store(g, items[i]))
+        from mycel.nn.cell import Cell
+
+        if isinstance(items, Cell):
+            stage.guards.cell(items)
+    return _rounds(f, loop, iter(items), store)
+
+
+def _rounds(f: Any, loop: Loop, items: Any, store: Any) -> Any:
+    for item in items:
+        store(f, item)
+        signal = loop.body(f)
+        if signal is None or signal is CONTINUE:
+            continue
+        if signal is BREAK:
+            return None
+        if type(signal) is Return:
+            return signal
+        signal = without(f, signal, 2)
+        if type(signal) is Dynamic:
+            return without(f, after(f, signal, lambda g: _rounds(g, loop, items, store)), 1)
+        if signal is not None:
+            return None if signal is BREAK else signal
+    return loop.orelse(f) if loop.orelse is not None else None
+
+
+def without(f: Any, signal: Any, code: int) -> Any:
+    """The signal behind what catches one code: the program goes on there."""
+    if type(signal) is not Dynamic:
+        return None if signal is not None and signal.code == code else signal
+    if code not in signal.kinds:
+        return signal
+    kinds = (signal.kinds - {code}) | {0}
+    if kinds == {0}:
+        return None
+    zero = f.stage.literal(0, D.int32)
+    return Dynamic(eager.apply(E._SELECT, code_equals(f, signal.code, code), zero, signal.code), kinds, signal.value)
+
+
+def _for_range(f: Any, loop: Loop, items: TensorRange, store: Any) -> Any:
+    if isinstance(items.step, Tensor):
+        raise CompileError(f"{loop.where}: the step of range() must be a Python number where a tensor is its end")
+    if items.step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    dtype = (items.stop if isinstance(items.stop, Tensor) else items.start).dtype
+    ends = []
+    for v in (items.start, items.stop):
+        t = v if isinstance(v, Tensor) else f.stage.literal(v, dtype)
+        ends.append(t if t.dtype is dtype else eager.apply(E.cast, t, dtype=dtype))
+    return _counted(f, loop, ends[0], ends[1], items.step, store)
+
+
+def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign: Any) -> Any:
+    compare = E.lt if step > 0 else E.gt
+    name = loop.counter
+    f.vars[name] = make_staged(f.stage.node_of(begin))
+
+    def body(g: Any) -> Any:
+        assign(g, make_staged(g.stage.node_of(g.vars[name])))
+        return loop.body(g)
+
+    def test(g: Any) -> Any:
+        g.vars[name] = g.vars[name] + step
+        return eager.apply(compare, g.vars[name], stop)
+
+    counted = Loop(body, loop.orelse, loop.where, sorted({*loop.assigned, name}))
+    signal = _tensor_loop(f, counted, eager.apply(compare, begin, stop), None, test)
+    f.vars.pop(name, None)
+    return signal
+
+
+def run_while(f: Any, loop: Loop, test: Run) -> Any:
+    """A `while` statement: Python's own as long as its test is no tensor."""
+    while True:
+        decided = truth(f, test(f), loop.where)
+        if isinstance(decided, Tensor):
+            return _tensor_loop(f, loop, decided, None, test)
+        if not decided:
+            return loop.orelse(f) if loop.orelse is not None else None
+        signal = loop.body(f)
+        signal = without(f, signal, 2) if signal is not None else None
+        if signal is None:
+            continue
+        if type(signal) is not Dynamic:
+            return None if signal is BREAK else signal
+        return _tensor_loop(f, loop, _next_test(f, loop, signal, test), signal, test)
+
+
+def _next_test(f: Any, loop: Loop, signal: Any, test: Run) -> Any:
+    """Whether another round follows one that ended with a signal: a bool or a tensor."""
+    if signal is None:
+        set_where(loop.where)
+        return truth(f, test(f), loop.where)
+    if type(signal) is not Dynamic or 0 not in signal.kinds:
+        return False
+    go_on = code_equals(f, signal.code, 0)
+    return fork_value(f, go_on, lambda g: truth(g, test(g), loop.where), lambda g: False, loop.where)
+
+
+class _Leaf:
+    """A tensor that a loop carries: where it is, what it was, what stands for it in a round, and its next value."""
+
+    __slots__ = ("path", "before", "initial", "input", "entered", "output", "in_place")
+
+    def __init__(self, path: Any, before: Any, initial: Node, input: Node, entered: Tensor) -> None:
+        self.path, self.before, self.initial, self.input, self.entered = path, before, initial, input, entered
+        self.output = input
+        self.in_place = False
+
+
+class _Plan:
+    """What is known, from trial to trial, about what a loop carries."""
+
+    def __init__(self, names: Sequence[str], kinds: frozenset[int], value: Any) -> None:
+        self.names = names
+        self.effects: dict[Any, Effect] = {}
+        self.types: dict[Any, TensorType] = {}
+        self.kinds, self.value = kinds, value
+
+
+def _tensor_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
+    """The rounds from the state in `f`; `signal` says how a round before them ended."""
+    stage = f.stage
+    if not isinstance(alive, Tensor):
+        alive = stage.literal(alive, D.bool_)
+    value = value_of(signal)
+    plan = _Plan([n for n in loop.assigned if n in f.vars], kinds_of(signal), value)
+    for _ in range(_TRIALS):
+        trial = _Trial(f, loop, plan, signal)
+        if trial.run(test):
+            return trial.finish(alive)
+    raise CompileError(f"{loop.where}: the types of what this loop carries do not settle; give the variables their final types before it")
+
+
+class _Trial:
+    """One attempt to stage a round."""
+
+    def __init__(self, f: Any, loop: Loop, plan: _Plan, signal: Any) -> None:
+        self.f, self.loop, self.plan = f, loop, plan
+        self.stage: Stage = f.stage
+        self.scope = Scope(True)
+        self.leaves: list[_Leaf] = []
+        self.memo: dict[int, _Leaf] = {}
+        self.settled = True
+        code = signal.code if type(signal) is Dynamic else self.stage.literal(0, D.int32)
+        self.before: dict[Any, Any] = {("var", n): f.vars[n] for n in plan.names}
+        self.before.update({k: self.read(e) for k, e in plan.effects.items()})
+        if plan.kinds != {0}:
+            self.before["code"] = code
+        if plan.value is not MISSING:
+            self.before["value"] = plan.value
+        self.mirrors: dict[Any, Any] = {}
+        self.entered: dict[Any, Any] = {}
+        self.now: dict[Any, Any] = {}
+        for key, v in self.before.items():
+            self.entered[key], self.mirrors[key] = self.enter(v, (key,))
+
+    def read(self, effect: Effect) -> Any:
+        value = effect.read(self.stage)
+        return make_staged(value) if effect.kind == "tensor" else value
+
+    def enter(self, value: Any, path: Any) -> tuple[Any, Any]:
+        """A value with fresh inputs in place of its tensors, and a mirror of its form."""
+        if isinstance(value, Tensor) or path in self.plan.types:
+            leaf = self.memo.get(id(value)) if isinstance(value, Tensor) else None
+            if leaf is None:
+                kind = self.plan.types.get(path) or value._type
+                initial = node_as(self.stage, value, kind.dtype, self.stage.scope)
+                node = input_node(kind, _label(path))
+                self.scope.own.add(node)
+                leaf = _Leaf(path, value, initial, node, make_staged(node))
+                self.leaves.append(leaf)
+                self.memo[id(value)] = leaf
+            return leaf.entered, leaf
+        kind_of = type(value)
+        if isinstance(value, tuple) or kind_of is list:
+            parts = [self.enter(v, (*path, i)) for i, v in enumerate(value)]
+            items = [p[0] for p in parts]
+            made: Any = kind_of(*items) if hasattr(kind_of, "_fields") else kind_of(items)
+            self.scope.fresh[id(made)] = made
+            return made, (kind_of, None, [p[1] for p in parts])
+        if kind_of is dict or kind_of is OrderedDict:
+            pairs = {k: self.enter(v, (*path, k)) for k, v in value.items()}
+            made = kind_of((k, p[0]) for k, p in pairs.items())
+            self.scope.fresh[id(made)] = made
+            return made, (kind_of, list(pairs), [p[1] for p in pairs.values()])
+        return value, _Static(value)
+
+    def run(self, test: Run) -> bool:
+        """Stage the round; whether it gives back the types that it took."""
+        f, stage, loop, plan = self.f, self.stage, self.loop, self.plan
+        before, place = dict(f.vars), current_where()
+        changes: Any = {}
+        with stage.inside(self.scope):
+            try:
+                set_where(loop.where)
+                f.vars.update({n: self.entered["var", n] for n in plan.names})
+                for key, effect in plan.effects.items():
+                    apply_effect(stage, effect, self.entered[key])
+                signal = loop.body(f)
+                signal = without(f, signal, 2) if signal is not None else None
+                self.alive = node_as(stage, _next_test(f, loop, signal, test), D.bool_, self.scope)
+                self.after_vars = dict(f.vars)
+                self.collect(signal)
+                for key, mirror in self.mirrors.items():
+                    self.compare(mirror, self.now[key], (key,), _word(key, plan))
+            except (CompileError, NeedsValue):
+                raise
+            except Exception as error:
+                raise CompileError(f"{current_where()}: {type(error).__name__} in a loop that a tensor decides: {error}") from error
+            finally:
+                changes = self.scope.take_back(stage)
+                f.vars.clear()
+                f.vars.update(before)
+                set_where(place)
+        for key, (effect, _) in changes.items():
+            if key not in plan.effects:
+                plan.effects[key] = effect
+                self.settled = False
+        return self.settled
+
+    def collect(self, signal: Any) -> None:
+        """What the round ended with, by the keys of what it began with."""
+        plan = self.plan
+        for n in plan.names:
+            if n not in self.after_vars:
+                raise CompileError(f"{self.loop.where}: {n!r} is deleted in a loop that a tensor decides")
+            self.now["var", n] = self.after_vars[n]
+        for key, effect in plan.effects.items():
+            self.now[key] = self.read(effect)
+        kinds = kinds_of(signal)
+        if not kinds <= plan.kinds:
+            plan.kinds |= kinds
+            self.settled = False
+        if 3 in kinds and plan.value is MISSING:
+            plan.value = placeholder(value_of(signal))
+            self.settled = False
+        if "code" in self.mirrors:
+            self.now["code"] = signal.code if type(signal) is Dynamic else self.stage.literal(signal.code if signal is not None else 0, D.int32)
+            if type(signal) in (Return,) or signal is BREAK:
+                self.now["code"] = self.stage.literal(signal.code, D.int32)
+        if "value" in self.mirrors:
+            self.now["value"] = value_of(signal) if 3 in kinds else self.entered["value"]
+
+    def compare(self, mirror: Any, now: Any, path: Any, what: str) -> None:
+        """Note the next values of a carried value, or what has to be carried differently."""
+        where = self.loop.where
+        if isinstance(mirror, _Leaf):
+            self.compare_leaf(mirror, now, what)
+        elif isinstance(mirror, _Static):
+            old = mirror.value
+            if same(old, now):
+                return
+            if type(old) in NUMBERS and (isinstance(now, Tensor) or type(now) in NUMBERS):
+                if isinstance(now, Tensor) and now.shape != ():
+                    raise CompileError(f"{where}: {what} is a number before this loop and a tensor of shape {now.shape} after a round; "
+                                       "a tensor decides the number of rounds, so make it a tensor of that shape before the loop")  # fmt: skip
+                self.plan.types[path] = self.stage.literal(0, common_dtype(old, now))._type
+                self.settled = False
+                return
+            raise CompileError(f"{where}: {what} changes from {describe(old)} to {describe(now)} in a loop that a tensor decides; "
+                               "only tensors and numbers can change there")  # fmt: skip
+        else:
+            kind, keys, parts = mirror
+            same_form = type(now) is kind and len(now) == len(parts) and (keys is None or list(now) == keys)
+            if not same_form:
+                raise CompileError(f"{where}: {what} changes its form in a loop that a tensor decides, to {describe(now)}; "
+                                   "write into a tensor of the final size instead")  # fmt: skip
+            for i, part in enumerate(parts):
+                k = i if keys is None else keys[i]
+                self.compare(part, now[k], (*path, k), f"{what}[{k!r}]")
+
+    def compare_leaf(self, leaf: _Leaf, now: Any, what: str) -> None:
+        where = self.loop.where
+        kind = leaf.input.type
+        if not isinstance(now, Tensor) and type(now) not in NUMBERS:
+            raise CompileError(f"{where}: {what} turns from a tensor into {describe(now)} in a loop that a tensor decides")
+        shape = now.shape if isinstance(now, Tensor) else ()
+        if shape != kind.shape:
+            raise CompileError(f"{where}: {what} has shape {kind.shape} before a round of this loop and {shape} after it; "
+                               "a tensor decides the number of rounds, so shapes must stay")  # fmt: skip
+        wanted = common_dtype(leaf.entered, now)
+        if wanted is not kind.dtype:
+            self.plan.types[leaf.path] = kind.with_dtype(wanted)
+            self.settled = False
+            return
+        if leaf.output is not leaf.input and now is not leaf.entered:
+            other = self.stage.node_of(now) if isinstance(now, Tensor) else None
+            if other is not leaf.output:
+                raise CompileError(f"{where}: {what} is the same tensor as another variable before this loop and a different one after a round; copy one of them")
+            return
+        leaf.output = node_as(self.stage, now, wanted, self.scope)
+        leaf.in_place = now is leaf.entered and leaf.output is not leaf.input
+
+    # The loop itself.
+
+    def finish(self, alive: Tensor) -> Any:
+        """Emit the loop and take over its results; the signal with which it ends."""
+        stage, f, plan = self.stage, self.f, self.plan
+        set_where(self.loop.where)
+        moving = [leaf for leaf in self.leaves if leaf.output is not leaf.input]
+        fixed = [leaf for leaf in self.leaves if leaf.output is leaf.input]
+        start = input_node(alive._type, "alive")
+        outputs = [self.alive, *[leaf.output for leaf in moving]]
+        free, _ = free_nodes(stage, outputs, [leaf.input for leaf in self.leaves])
+        inner = [start, *[leaf.input for leaf in moving], *[leaf.input for leaf in fixed], *free]
+        operands = [stage.node_of(alive), *[leaf.initial for leaf in moving], *[leaf.initial for leaf in fixed], *free]
+        body = closed(outputs, inner, "body")
+        test_inputs = [input_node(n.type, "carried") for n in inner]
+        test = Graph(test_inputs, [test_inputs[0]], "test")
+        parts = outputs_of_call(stage, C.while_loop.node(*operands, test=test, body=body, carried=len(outputs)))
+        results = {leaf: make_staged(part) for leaf, part in zip(moving, parts[1:])}
+        stage.scope.fresh.update(self.scope.fresh)
+        for leaf in moving:
+            if leaf.in_place and isinstance(leaf.before, Tensor):
+                stage.write(leaf.before, results[leaf])
+        rebuilt = {key: self.rebuild(mirror, self.before[key], results) for key, mirror in self.mirrors.items()}
+        for n in plan.names:
+            f.vars[n] = rebuilt["var", n]
+        for key, effect in plan.effects.items():
+            apply_effect(stage, effect, rebuilt[key])
+        for n in self.after_vars:
+            if n not in f.vars and not n.startswith("<"):
+                text = f"{n!r} is set only inside a loop that a tensor decides; give it a value before the loop"
+                f.undefined = {**(f.undefined or {}), n: text}
+        return self.end(rebuilt)
+
+    def rebuild(self, mirror: Any, before: Any, results: dict[_Leaf, Tensor]) -> Any:
+        if isinstance(mirror, _Leaf):
+            if mirror not in results or mirror.in_place:
+                return mirror.before if isinstance(mirror.before, Tensor) else make_staged(mirror.initial)
+            return results[mirror]
+        if isinstance(mirror, _Static):
+            return before
+        kind, keys, parts = mirror
+        values = [self.rebuild(p, before[i if keys is None else keys[i]], results) for i, p in enumerate(parts)]
+        if keys is not None:
+            return self.stage.created(kind(zip(keys, values)))
+        return kind(*values) if hasattr(kind, "_fields") else self.stage.created(kind(values))
+
+    def end(self, rebuilt: dict[Any, Any]) -> Any:
+        plan, loop, f = self.plan, self.loop, self.f
+        if plan.kinds == {0}:
+            return loop.orelse(f) if loop.orelse is not None else None
+        kinds = plan.kinds | {0}
+        signal: Any = make_signal(kinds, lambda: rebuilt["code"], rebuilt.get("value", MISSING))
+        if loop.orelse is not None:
+            signal = after(f, signal, loop.orelse)
+        return without(f, signal, 1) if signal is not None else None
+
+
+class _Static:
+    """A part of a carried value that is no tensor."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _label(path: Any) -> str:
+    key = path[0]
+    return str(key[1]) if isinstance(key, tuple) and key[0] == "var" else "carried"
+
+
+def _word(key: Any, plan: _Plan) -> str:
+    if isinstance(key, tuple) and key[0] == "var":
+        return repr(key[1])
+    return str(plan.effects[key]) if key in plan.effects else "the result"

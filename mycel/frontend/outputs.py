@@ -1,0 +1,106 @@
+"""The form of a compiled function's result: how to build it anew from the tensors that the graph gives.
+
+Containers, named tuples, dataclasses and objects that the function made are rebuilt on each call with the call's tensors in them. A tensor that is an argument
+or existed before is returned as itself. Anything that holds a tensor in a way that cannot be rebuilt is an error.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+from mycel.errors import CompileError
+from mycel.frontend.control import Choice
+from mycel.frontend.interpret import Closure
+from mycel.frontend.loops import TensorRange
+from mycel.frontend.stage import Stage, is_constant
+from mycel.ir.graph import Node
+from mycel.tensor import Tensor
+
+__all__ = ["Outputs"]
+
+Build = Callable[[Any, Any], Any]
+_PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice))
+
+
+class Outputs:
+    """Collects the nodes that results need; `of(value)` gives what builds a value from (the graph's tensors, the call's arguments)."""
+
+    def __init__(self, stage: Stage, arguments: dict[int, int]) -> None:
+        self.stage, self.arguments = stage, arguments
+        self.nodes: list[Node] = []
+        self.places: dict[Any, int] = {}
+        self.memo: dict[int, Build] = {}
+        self.kept: list[Any] = []
+
+    def place(self, node: Node, owner: Any = None) -> int:
+        """Where a node's value is among the graph's outputs; each owner gets a buffer of its own."""
+        key = (node, owner)
+        if key not in self.places:
+            self.places[key] = len(self.nodes)
+            self.nodes.append(node)
+        return self.places[key]
+
+    def of(self, value: Any) -> Build:
+        found = self.memo.get(id(value))
+        if found is None:
+            self.kept.append(value)
+            self.memo[id(value)] = lambda out, args: _cyclic(value)
+            found = self.memo[id(value)] = self._of(value)
+        return found
+
+    def _of(self, value: Any) -> Build:
+        kind = type(value)
+        if kind in _PLAIN:
+            return lambda out, args: value
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if kind in (list, tuple, deque, set, frozenset):
+            parts = [self.of(v) for v in value]
+            return lambda out, args: kind([p(out, args) for p in parts])
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            parts = [self.of(v) for v in value]
+            return lambda out, args: kind(*[p(out, args) for p in parts])
+        if kind in (dict, OrderedDict):
+            pairs = [(k, self.of(v)) for k, v in value.items()]
+            return lambda out, args: kind([(k, p(out, args)) for k, p in pairs])
+        if kind is defaultdict:
+            pairs = [(k, self.of(v)) for k, v in value.items()]
+            factory = value.default_factory
+            return lambda out, args: defaultdict(factory, [(k, p(out, args)) for k, p in pairs])
+        if isinstance(value, (Closure, Choice, TensorRange)) or isinstance(getattr(value, "__func__", None), Closure):
+            raise CompileError("a compiled function cannot return a function that it defines; define it outside, or return its results")
+        if isinstance(value, (types.GeneratorType, map, filter, zip, enumerate)):
+            raise CompileError(f"a compiled function cannot return a {kind.__name__}; return a list")
+        if self.stage.is_fresh(value) and hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType)):
+            return self._object(value)
+        return lambda out, args: value
+
+    def _tensor(self, t: Tensor) -> Build:
+        position = self.arguments.get(id(t))
+        if position is not None:
+            return lambda out, args: args[position]
+        if t._buf is not None and id(t) not in self.stage.current:
+            if not self.stage.is_fresh(t):
+                return lambda out, args: t
+        elif t._buf is not None and not is_constant(self.stage.current[id(t)]):
+            return lambda out, args: t
+        place = self.place(self.stage.node_of(t), id(t))
+        return lambda out, args: out[place]
+
+    def _object(self, value: Any) -> Build:
+        parts = {name: self.of(v) for name, v in value.__dict__.items()}
+
+        def build(out: Any, args: Any) -> Any:
+            made = copy.copy(value)
+            made.__dict__.update({name: p(out, args) for name, p in parts.items()})
+            return made
+
+        return build
+
+
+def _cyclic(value: Any) -> Any:
+    raise CompileError(f"a compiled function cannot return a {type(value).__name__} that contains itself")

@@ -1,0 +1,146 @@
+"""From a function object to the syntax tree of its source.
+
+A file (or notebook cell, or anything that `linecache` knows) is parsed once; its functions and lambdas are then found by the line at which their
+code starts, and by name and parameters. Lambdas that share a line are told apart by the columns of their instructions, and where
+Python does not record columns, by their order among the code objects that compiling the file again gives.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any, Optional, Union
+
+__all__ = ["Definition", "NoSource", "definition_of", "line_of"]
+
+Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
+
+
+class NoSource(LookupError):
+    """The source of a function cannot be found, or is no longer what it was compiled from."""
+
+
+class _File:
+    """A parsed file: its definitions by the line where their code starts."""
+
+    def __init__(self, lines: list[str], tree: ast.Module) -> None:
+        self.lines, self.tree = lines, tree
+        self.by_line: dict[int, list[Definition]] = {}
+        self.owner: dict[ast.AST, str] = {}
+        stack: list[tuple[ast.AST, str]] = [(tree, "")]
+        while stack:
+            node, owner = stack.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min([node.lineno, *[d.lineno for d in node.decorator_list]])
+                self.by_line.setdefault(first, []).append(node)
+                self.owner[node] = owner
+            elif isinstance(node, ast.Lambda):
+                self.by_line.setdefault(node.lineno, []).append(node)
+                self.owner[node] = owner
+            elif isinstance(node, ast.ClassDef):
+                owner = node.name
+            stack.extend((child, owner) for child in ast.iter_child_nodes(node))
+
+
+_files: dict[str, _File] = {}
+_lock = threading.Lock()
+
+
+def _parsed(filename: str, module_globals: Optional[dict[str, Any]]) -> _File:
+    lines = linecache.getlines(filename, module_globals)
+    if not lines:
+        raise NoSource(f"the source of {filename} is not available")
+    with _lock:
+        found = _files.get(filename)
+        if found is None or found.lines != lines:
+            try:
+                tree = ast.parse("".join(lines), filename)
+            except SyntaxError as error:
+                raise NoSource(f"{filename} no longer parses: {error}") from None
+            found = _files[filename] = _File(list(lines), tree)
+        return found
+
+
+def line_of(filename: str, line: int) -> str:
+    """One line of a source, without its end; empty where there is none."""
+    return linecache.getline(filename, line).rstrip("\n")
+
+
+def definition_of(function: types.FunctionType) -> tuple[Definition, str]:
+    """The syntax tree of a function, and the class that it is written in (for names like ``__x``); NoSource where there is none."""
+    code = function.__code__
+    file = _parsed(code.co_filename, function.__globals__)
+    is_lambda = code.co_name == "<lambda>"
+    found = [
+        node
+        for node in file.by_line.get(code.co_firstlineno, [])
+        if isinstance(node, ast.Lambda) == is_lambda and _parameters(node) == _code_parameters(code)
+    ]
+    if not is_lambda:
+        found = [node for node in found if node.name == code.co_name]  # type: ignore[union-attr]
+    if len(found) > 1:
+        found = _by_columns(found, code) or _by_order(found, code, file)
+    if len(found) != 1:
+        raise NoSource(f"{code.co_filename} has changed since {code.co_name} (line {code.co_firstlineno}) was compiled from it")
+    return found[0], file.owner[found[0]]
+
+
+def _parameters(node: Definition) -> tuple[str, ...]:
+    a = node.args
+    given = [*a.posonlyargs, *a.args, *a.kwonlyargs, *([a.vararg] if a.vararg else []), *([a.kwarg] if a.kwarg else [])]
+    return tuple(arg.arg for arg in given)
+
+
+def _code_parameters(code: types.CodeType) -> tuple[str, ...]:
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    return tuple(_unmangled(name, code) for name in code.co_varnames[:count])
+
+
+def _unmangled(name: str, code: types.CodeType) -> str:
+    if name.startswith("_") and not name.startswith("__"):
+        owner = getattr(code, "co_qualname", "").split(".")[-2:-1]
+        if owner and name.startswith(f"_{owner[0].lstrip('_')}__"):
+            return name[len(owner[0].lstrip("_")) + 1 :]
+    return name
+
+
+def _by_columns(candidates: list[Definition], code: types.CodeType) -> list[Definition]:
+    if not hasattr(code, "co_positions"):
+        return []
+    places = {(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None}
+    places.discard((code.co_firstlineno, 0))
+    inside = [c for c in candidates if isinstance(c, ast.Lambda) and places and all(_spans(c.body, p) for p in places)]
+    return inside if len(inside) == 1 else _innermost(inside)
+
+
+def _innermost(found: list[Any]) -> list[Any]:
+    """Of lambdas nested in each other none but the one whose body begins last can hold all instructions."""
+    return sorted(found, key=lambda c: (c.body.lineno, c.body.col_offset))[-1:]
+
+
+def _spans(node: ast.expr, place: tuple[int, int]) -> bool:
+    start, end = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return start <= place < end or place[0] < node.lineno
+
+
+def _by_order(candidates: list[Definition], code: types.CodeType, file: _File) -> list[Definition]:
+    whole = compile(file.tree, code.co_filename, "exec", dont_inherit=True)
+    same_line = [
+        c for c in _codes(whole) if c.co_name == code.co_name and c.co_firstlineno == code.co_firstlineno
+        and _code_parameters(c) == _code_parameters(code)
+    ]  # fmt: skip
+    if len(same_line) != len(candidates):
+        return []
+    equal = [i for i, c in enumerate(same_line) if c.co_code == code.co_code and c.co_consts == code.co_consts and c.co_names == code.co_names]
+    ordered = sorted(candidates, key=lambda c: (c.lineno, c.col_offset))
+    return [ordered[equal[0]]] if equal else []
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes(constant)

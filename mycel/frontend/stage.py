@@ -1,0 +1,388 @@
+"""What applying a primitive means while a function is being staged: a node.
+
+A `Stage` is one staging of one function. Tensors that existed before are *captured*: each gets an input node, and `current` holds the node of its
+present value, which a write in place replaces. A branch or loop body that a tensor decides is staged in a `Scope` of its own: the scope
+knows the nodes that were made in it (`own`), so that what it uses from outside becomes an explicit operand, and journals what
+it changes (tensors, attributes, containers, variables of other frames), so that the change can be taken back and joined with the other branch's.
+The outermost scope's journal is what the function did to Python objects that outlive it; compiled code does it again after each call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.engines import buffers
+from mycel.errors import CompileError, NeedsValue
+from mycel.frontend.guards import Guards
+from mycel.ir.graph import Node, current_where, input_node
+from mycel.parameter import Parameter
+from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
+from mycel.prims.elementwise import identity
+from mycel.tensor import Tensor, make_staged
+from mycel.transforms.grad import vjp
+
+__all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING: Any = _Missing()
+_READABLE = 1024
+_MENDS = {
+    "the truth of a tensor": "use ops.where, or write the condition in the function's own `if`",
+    "item()": "keep it a tensor, or return it and call item() outside",
+    "asnumpy()": "use operations of ops, or return the tensor and convert it outside",
+    "float()": "keep it a tensor; .astype(ms.float32) converts",
+    "int()": "keep it a tensor; .astype(ms.int64) converts",
+}
+
+
+class Effect:
+    """A change to something that outlived a scope: how to read, write and name it, and its value before."""
+
+    __slots__ = ("kind", "target", "name", "before")
+
+    def __init__(self, kind: str, target: Any, name: Any, before: Any) -> None:
+        self.kind, self.target, self.name, self.before = kind, target, name, before
+
+    def read(self, stage: Stage) -> Any:
+        """The present value: a node for a tensor, a copy for a container."""
+        if self.kind == "tensor":
+            return stage.node_of(self.target)
+        if self.kind == "container":
+            return copy_container(self.target)
+        if self.kind == "item":
+            return self.target.get(self.name, MISSING)
+        return attribute_now(self.target, self.name)
+
+    def write(self, stage: Stage, value: Any) -> None:
+        """Put a value that `read` gave back, without journaling."""
+        if self.kind == "tensor":
+            stage.set_node(self.target, value)
+        elif self.kind == "container":
+            fill_container(self.target, value)
+        elif self.kind == "item":
+            if value is MISSING:
+                self.target.pop(self.name, None)
+            else:
+                self.target[self.name] = value
+        elif value is MISSING:
+            if attribute_now(self.target, self.name) is not MISSING:
+                delattr(self.target, self.name)
+        else:
+            set_attribute(self.target, self.name, value)
+
+    def __str__(self) -> str:
+        if self.kind == "tensor":
+            name = self.target.__dict__.get("name") if self.target._buf is not None else None
+            return f"tensor {name!r}" if name else f"a tensor {self.target._type}"
+        if self.kind == "container":
+            return f"a {type(self.target).__name__}"
+        return f"{self.name!r}" if self.kind == "item" else f"attribute {self.name!r} of {type(self.target).__name__}"
+
+
+def attribute_now(target: Any, name: str) -> Any:
+    own = getattr(target, "__dict__", None)
+    if own is not None and not isinstance(target, type) and name in own:
+        return own[name]
+    try:
+        return getattr(target, name)
+    except (AttributeError, ValueError):
+        return MISSING
+
+
+def set_attribute(target: Any, name: str, value: Any) -> None:
+    """Set an attribute as the program does; where a plain entry of a Cell changes, without its registration."""
+    setattr(target, name, value)
+
+
+def copy_container(target: Any) -> Any:
+    if isinstance(target, (list, deque)):
+        return list(target)
+    if isinstance(target, dict):
+        return dict(target)
+    return set(target)
+
+
+def fill_container(target: Any, content: Any) -> None:
+    target.clear()
+    if isinstance(target, (list, deque)):
+        target.extend(content)
+    else:
+        target.update(content)
+
+
+class Scope:
+    """The nodes made, objects created and changes made while one piece of the program was staged."""
+
+    __slots__ = ("own", "fresh", "journal", "is_branch")
+
+    def __init__(self, is_branch: bool) -> None:
+        self.own: set[Node] = set()
+        self.fresh: dict[int, Any] = {}
+        self.journal: dict[Any, Effect] = {}
+        self.is_branch = is_branch
+
+    def take_back(self, stage: Stage) -> dict[Any, tuple[Effect, Any]]:
+        """Undo the journaled changes; each with its value at the end of the scope."""
+        changes = {key: (effect, effect.read(stage)) for key, effect in self.journal.items()}
+        for effect in reversed(self.journal.values()):
+            effect.write(stage, effect.before)
+        return changes
+
+
+class Capture:
+    """A tensor from outside that the graph takes as an input."""
+
+    __slots__ = ("tensor", "node", "type")
+
+    def __init__(self, tensor: Tensor, node: Node) -> None:
+        self.tensor, self.node, self.type = tensor, node, tensor._type
+
+
+class Stage(eager.Context):
+    """One staging of one function; see the module's description."""
+
+    is_staging = True
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.guards = Guards()
+        self.scopes = [Scope(False)]
+        self.scope = self.scopes[0]
+        self.current: dict[int, Node] = {}
+        self.captures: dict[int, Capture] = {}
+        self.literals: dict[Any, Tensor] = {}
+        self.arguments: dict[int, Any] = {}
+        self.calls = 0
+        self.trace: list[Any] = []
+
+    # Nodes.
+
+    def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+        nodes = tuple([t._node if t._buf is None and t._node is not None else self.node_of(t) for t in inputs])
+        node = Node(primitive, nodes, params, primitive.infer(*[n.type for n in nodes], **params))  # type: ignore[union-attr]
+        own = self.scope.own
+        own.add(node)
+        if type(node.type) is tuple:
+            parts = [Node(GET_ITEM, (node,), {"index": i}, t) for i, t in enumerate(node.type)]
+            own.update(parts)
+            return tuple([make_staged(p) for p in parts])
+        return make_staged(node)
+
+    def adopt(self, roots: Sequence[Node]) -> None:
+        """Enter nodes that rules made, and all behind them that are not known yet, into the present scope."""
+        own = self.scope.own
+        stack = [n for n in roots if not self.knows(n)]
+        while stack:
+            node = stack.pop()
+            if node in own:
+                continue
+            own.add(node)
+            stack.extend(i for i in node.inputs if i not in own and not self.knows(i))
+
+    def knows(self, node: Node) -> bool:
+        """Whether a node was made in a scope that is still open."""
+        return any(node in scope.own for scope in reversed(self.scopes))
+
+    def node_of(self, t: Tensor) -> Node:
+        """The node of a tensor's present value; a tensor from outside is captured."""
+        if t._buf is None:
+            if t._node is not None:
+                return t._node
+            t._need_value("a compiled function")
+        found = self.current.get(id(t))
+        return self._capture(t) if found is None else found
+
+    def set_node(self, t: Tensor, node: Node) -> None:
+        if t._buf is None:
+            t._node = node
+        else:
+            self.current[id(t)] = node
+
+    def capture(self, t: Tensor) -> Node:
+        """The node of a tensor from outside."""
+        return self.node_of(t)
+
+    def _capture(self, t: Tensor) -> Node:
+        if any(id(t) in scope.fresh for scope in self.scopes):
+            node = constant(buffers.to_array(t._buf, t._type))
+            self.scopes[0].own.add(node)
+        else:
+            node = input_node(t._type, t.__dict__.get("name") or "captured")
+            self.scopes[0].own.add(node)
+            self.captures[id(t)] = Capture(t, node)
+        self.current[id(t)] = node
+        return node
+
+    def literal(self, value: Any, dtype: Any = None) -> Tensor:
+        """A number or array as a constant of the graph."""
+        kind = D.from_any(dtype if dtype is not None else type(value)) if not isinstance(value, (np.ndarray, np.generic)) else None
+        if kind is None:
+            array = np.asarray(value, dtype=None if dtype is None else D.from_any(dtype).numpy)
+            return make_staged(constant(array))
+        key = (repr(value), kind)
+        found = self.literals.get(key)
+        if found is None:
+            node = constant(value, kind)
+            self.scopes[0].own.add(node)
+            found = self.literals[key] = make_staged(node)
+        return make_staged(found._node)  # type: ignore[arg-type]
+
+    # Values.
+
+    def need_value(self, t: Tensor, what: str) -> Any:
+        """The array of a tensor that is a constant here; NeedsValue for one that is computed when the graph runs."""
+        node = t._node if t._buf is None else self.current.get(id(t))
+        if node is not None and is_constant(node):
+            return np.array(node.value)
+        if t._buf is not None:
+            if any(id(t) in scope.fresh for scope in self.scopes):
+                return buffers.to_array(t._buf, t._type)
+            unchanged = node is None or (id(t) in self.captures and self.captures[id(t)].node is node)
+            if unchanged and not isinstance(t, Parameter) and t.size <= _READABLE:
+                array = buffers.to_array(t._buf, t._type)
+                self.guards.value(t, array)
+                return array
+            kind = "a parameter" if isinstance(t, Parameter) else "a tensor"
+            text = f"{what} needs the value of {kind} ({t._type}) that may change between calls"
+        else:
+            text = f"{what} needs the value of a tensor ({t._type}) that is computed only when the compiled function runs"
+        where = current_where()
+        mend = _MENDS.get(what, "compute with tensors, or do this outside the compiled function")
+        raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
+
+    # State.
+
+    def write(self, target: Tensor, new: Tensor) -> None:
+        """Make `new` the value of `target` from here on."""
+        node = self.node_of(new)
+        before = self.node_of(target)
+        if target._buf is not None and id(target) in self.captures and self.captures[id(target)].type is not node.type:
+            raise CompileError(f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to {node.type}")
+        self.note(("tensor", id(target)), "tensor", target, None, before)
+        self.set_node(target, node)
+
+    def note(self, key: Any, kind: str, target: Any, name: Any, before: Any) -> None:
+        """Journal a change, once for each scope, unless the object was created in it."""
+        scope = self.scope
+        if key in scope.journal or id(target) in scope.fresh or (kind == "tensor" and not scope.is_branch):
+            return
+        scope.journal[key] = Effect(kind, target, name, before)
+
+    def note_attribute(self, target: Any, name: str) -> None:
+        self.note(("attribute", id(target), name), "attribute", target, name, attribute_now(target, name))
+
+    def note_item(self, target: dict[str, Any], name: str) -> None:
+        self.note(("item", id(target), name), "item", target, name, target.get(name, MISSING))
+
+    def note_container(self, target: Any) -> None:
+        key = ("container", id(target))
+        if key not in self.scope.journal and id(target) not in self.scope.fresh:
+            self.note(key, "container", target, None, copy_container(target))
+
+    def was_changed(self, key: Any) -> bool:
+        """Whether the program itself has set this before, so that reading it needs no guard."""
+        return any(key in scope.journal for scope in self.scopes)
+
+    def is_fresh(self, value: Any) -> bool:
+        """Whether an object was created while staging."""
+        return any(id(value) in scope.fresh for scope in self.scopes)
+
+    def created(self, value: Any) -> Any:
+        """Remember that the program created an object here."""
+        self.scope.fresh[id(value)] = value
+        return value
+
+    def written(self) -> list[Capture]:
+        """The captured tensors whose value has changed."""
+        return [c for i, c in self.captures.items() if self.current[i] is not c.node]
+
+    @contextmanager
+    def inside(self, scope: Scope) -> Iterator[Scope]:
+        """Stage into a scope for a block."""
+        self.scopes.append(scope)
+        self.scope = scope
+        try:
+            yield scope
+        finally:
+            self.scopes.pop()
+            self.scope = self.scopes[-1]
+
+    # Gradients.
+
+    def mark(self, t: Tensor) -> Tensor:
+        """A new tensor with the value of `t` whose gradient can be asked for."""
+        node = self.node_of(t)
+        made = Node(identity, (node,), {}, node.type)
+        self.scope.own.add(made)
+        return make_staged(made)
+
+    @contextmanager
+    def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
+        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
+        before = [self.node_of(w) for w in weights]
+        marked = []
+        for w, node in zip(weights, before):
+            made = Node(identity, (node,), {}, node.type)
+            self.scope.own.add(made)
+            self.set_node(w, made)
+            marked.append(made)
+        try:
+            yield marked
+        finally:
+            for w, node, made in zip(weights, before, marked):
+                if self.node_of(w) is made:
+                    self.set_node(w, node)
+
+    def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a user's function, interpreting it."""
+        from mycel.frontend.interpret import call
+
+        return call(self, fn, args, kwargs)
+
+    def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> list[Optional[Tensor]]:
+        """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
+        found = vjp([self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents], wrt)
+        self.adopt([g for g in found if g is not None])
+        return [None if g is None else make_staged(g) for g in found]
+
+    # Cells.
+
+    def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a Cell, interpreting its construct."""
+        from mycel.frontend.interpret import call, is_native
+
+        construct = cell.construct
+        if is_native(getattr(construct, "__func__", construct)):
+            self.guards.native_cell(cell)
+            return cell.run_construct(construct, args, kwargs)
+        self.guards.cell(cell)
+        return cell.run_construct(lambda *a, **k: call(self, construct, a, k), args, kwargs)
+
+
+def is_constant(node: Node) -> bool:
+    return node.prim is CONSTANT
+
+
+def is_staged(value: Any) -> bool:
+    """Whether a value is a tensor that has only a node."""
+    return isinstance(value, Tensor) and value._buf is None and value._node is not None
+
+
+def current_stage() -> Optional[Stage]:
+    """The stage in force in this thread, if any."""
+    context = eager.local.context if eager.active else None
+    return context if isinstance(context, Stage) else None
+
+

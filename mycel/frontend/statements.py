@@ -1,0 +1,542 @@
+"""Statements as closures from a frame to a signal: None to go on, or how the block is left.
+
+A block stops at the first signal. Where a tensor decided whether it was left (`control.Dynamic`), the rest of the block runs under that
+condition. An `if` of which one branch always leaves takes the rest of its block into the other branch, so that nothing is staged twice.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+from mycel.errors import CompileError, NeedsValue, Unsupported
+from mycel.frontend import control, loops
+from mycel.frontend.control import BREAK, CONTINUE, Dynamic, Return
+from mycel.frontend.expressions import BINARY, IN_PLACE, ExpressionBuilder
+from mycel.frontend.interpret import _MUTATED, Closure, Code, Frame, call, load_attribute, mangled, store_attribute
+from mycel.frontend.patterns import PatternBuilder
+from mycel.frontend.scopes import assigned_names, scope_of, terminates
+from mycel.ir.graph import current_where, set_where
+from mycel.tensor import Tensor
+
+__all__ = ["StatementBuilder", "build_body"]
+
+Run = Callable[[Frame], Any]
+Store = Callable[[Frame, Any], None]
+
+
+def build_body(node: Any, code: Code) -> Run:
+    """The closure of a function's body: from a frame with its arguments to the result."""
+    builder = StatementBuilder(code, code.scope)
+    if isinstance(node, ast.Lambda):
+        value = builder.expression(node.body)
+        where = builder.where(node.body)
+
+        def evaluate(f: Frame) -> Any:
+            set_where(where)
+            return value(f)
+
+        return evaluate
+    body = builder.block(node.body)
+
+    def run(f: Frame) -> Any:
+        signal = body(f)
+        if signal is None:
+            return None
+        return signal.value if type(signal) is Return else control.result_of(f, signal)
+
+    return run
+
+
+class StatementBuilder(PatternBuilder, ExpressionBuilder):
+    """Builds the closures of the statements in one scope of a function."""
+
+    def block(self, body: list[ast.stmt]) -> Callable[..., Any]:
+        """The closure of some statements; it can start at any of them."""
+        parts = [(self.where(s), self.statement(s), isinstance(s, ast.If) and self._absorbs(s)) for s in body]
+        count = len(parts)
+
+        def run(f: Frame, start: int = 0) -> Any:
+            for i in range(start, count):
+                where, statement, absorbs = parts[i]
+                set_where(where)
+                if absorbs:
+                    done, signal = statement(f, lambda g, i=i: run(g, i + 1))
+                    if done:
+                        return signal
+                else:
+                    signal = statement(f)
+                if signal is not None:
+                    if type(signal) is Dynamic and i + 1 < count:
+                        return control.after(f, signal, lambda g, i=i: run(g, i + 1))
+                    return signal
+            return None
+
+        return run
+
+    def statement(self, node: ast.stmt) -> Any:
+        build = getattr(self, f"_{type(node).__name__}", None)
+        if build is None:
+            return self.unsupported(node, f"{type(node).__name__} statements")
+        return build(node)
+
+    # Simple statements.
+
+    def _Expr(self, node: ast.Expr) -> Run:
+        value = self.expression(node.value)
+
+        def run(f: Frame) -> None:
+            value(f)
+
+        return run
+
+    def _Pass(self, node: ast.Pass) -> Run:
+        return lambda f: None
+
+    _Global = _Nonlocal = _Pass  # type: ignore[assignment]
+
+    def _Return(self, node: ast.Return) -> Run:
+        if node.value is None:
+            return lambda f: Return(None)
+        value = self.expression(node.value)
+        return lambda f: Return(value(f))
+
+    def _Break(self, node: ast.Break) -> Run:
+        return lambda f: BREAK
+
+    def _Continue(self, node: ast.Continue) -> Run:
+        return lambda f: CONTINUE
+
+    def _Assign(self, node: ast.Assign) -> Run:
+        value = self.expression(node.value)
+        stores = [self.target(t) for t in node.targets]
+        if len(stores) == 1:
+            store = stores[0]
+
+            def one(f: Frame) -> None:
+                store(f, value(f))
+
+            return one
+
+        def several(f: Frame) -> None:
+            v = value(f)
+            for s in stores:
+                s(f, v)
+
+        return several
+
+    def _AnnAssign(self, node: ast.AnnAssign) -> Run:
+        if node.value is None:
+            return lambda f: None
+        value, store = self.expression(node.value), self.target(node.target)
+
+        def run(f: Frame) -> None:
+            store(f, value(f))
+
+        return run
+
+    def _AugAssign(self, node: ast.AugAssign) -> Run:
+        operate, value = IN_PLACE[type(node.op)], self.expression(node.value)
+        symbol = BINARY[type(node.op)]
+
+        def update(f: Frame, old: Any, new: Any) -> Any:
+            if f.stage is not None and type(old) in _MUTATED:
+                f.stage.note_container(old)
+            return operate(old, new) if not isinstance(new, Tensor) or isinstance(old, Tensor) else symbol(old, new)
+
+        if isinstance(node.target, ast.Name):
+            load = self.expression(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+            store = self.target(node.target)
+
+            def name(f: Frame) -> None:
+                old = load(f)
+                store(f, update(f, old, value(f)))
+
+            return name
+        target = self.expression(node.target.value)
+        if isinstance(node.target, ast.Attribute):
+            attribute = mangled(node.target.attr, self.code.class_name)
+
+            def of_object(f: Frame) -> None:
+                owner = target(f)
+                old = getattr(owner, attribute) if f.stage is None else load_attribute(f.stage, owner, attribute)
+                new = update(f, old, value(f))
+                if new is not old or not isinstance(new, Tensor):
+                    set_attribute(f, owner, attribute, new)
+
+            return of_object
+        index = self.expression(node.target.slice)
+
+        def item(f: Frame) -> None:
+            owner, i = target(f), index(f)
+            set_item(f, owner, i, update(f, owner[i], value(f)))
+
+        return item
+
+    def target(self, node: ast.expr) -> Store:
+        if isinstance(node, ast.Name):
+            return self.store_name(node.id, self.scope)
+        if isinstance(node, ast.Attribute):
+            owner, name = self.expression(node.value), mangled(node.attr, self.code.class_name)
+            return lambda f, value: set_attribute(f, owner(f), name, value)
+        if isinstance(node, ast.Subscript):
+            owner, index = self.expression(node.value), self.expression(node.slice)
+            return lambda f, value: set_item(f, owner(f), index(f), value)
+        if isinstance(node, ast.Starred):
+            return self.target(node.value)
+        assert isinstance(node, (ast.Tuple, ast.List))
+        stores = [self.target(e) for e in node.elts]
+        star = next((i for i, e in enumerate(node.elts) if isinstance(e, ast.Starred)), None)
+
+        def unpack(f: Frame, value: Any) -> None:
+            items = list(value)
+            if star is None:
+                if len(items) != len(stores):
+                    word = "too many" if len(items) > len(stores) else "not enough"
+                    raise ValueError(f"{word} values to unpack (expected {len(stores)}, got {len(items)})")
+            else:
+                behind = len(stores) - star - 1
+                if len(items) < len(stores) - 1:
+                    raise ValueError(f"not enough values to unpack (expected at least {len(stores) - 1}, got {len(items)})")
+                middle = items[star : len(items) - behind]
+                if f.stage is not None:
+                    f.stage.created(middle)
+                items = [*items[:star], middle, *items[len(items) - behind :]]
+            for store, item in zip(stores, items):
+                store(f, item)
+
+        return unpack
+
+    def _Delete(self, node: ast.Delete) -> Run:
+        actions = [self._deletion(t) for t in node.targets]
+
+        def run(f: Frame) -> None:
+            for a in actions:
+                a(f)
+
+        return run
+
+    def _deletion(self, node: ast.expr) -> Run:
+        if isinstance(node, ast.Name):
+            name = node.id
+            kind, distance = self.scope.resolve(name, self.code.free)
+            if kind != "frame" or distance:
+                return self.unsupported(node, "deletions of variables of other functions")
+
+            def variable(f: Frame) -> None:
+                if name not in f.vars:
+                    raise UnboundLocalError(f"cannot access local variable {name!r} where it is not associated with a value")
+                del f.vars[name]
+
+            return variable
+        if isinstance(node, ast.Attribute):
+            owner, attribute = self.expression(node.value), mangled(node.attr, self.code.class_name)
+
+            def of_object(f: Frame) -> None:
+                target = owner(f)
+                if f.stage is not None:
+                    f.stage.note_attribute(target, attribute)
+                delattr(target, attribute)
+
+            return of_object
+        if isinstance(node, ast.Subscript):
+            container, index = self.expression(node.value), self.expression(node.slice)
+
+            def item(f: Frame) -> None:
+                target = container(f)
+                if f.stage is not None and type(target) in _MUTATED:
+                    f.stage.note_container(target)
+                del target[index(f)]
+
+            return item
+        parts = [self._deletion(e) for e in node.elts]  # type: ignore[attr-defined]
+
+        def several(f: Frame) -> None:
+            for p in parts:
+                p(f)
+
+        return several
+
+    def _Assert(self, node: ast.Assert) -> Run:
+        test = self.expression(node.test)
+        message = self.expression(node.msg) if node.msg is not None else None
+        where = self.where(node)
+
+        def run(f: Frame) -> None:
+            if not control.static_truth(f, test(f), where, "an assertion"):
+                raise AssertionError(*([message(f)] if message is not None else []))
+
+        return run
+
+    def _Raise(self, node: ast.Raise) -> Run:
+        error = self.expression(node.exc) if node.exc is not None else None
+        cause = self.expression(node.cause) if node.cause is not None else None
+        where = self.where(node)
+
+        def run(f: Frame) -> None:
+            if f.stage is not None and f.stage.scope.is_branch:
+                raise CompileError(f"{where}: whether this is raised is decided by a tensor; check the condition outside the compiled function")
+            if error is None:
+                raise  # noqa: PLE0704
+            value = error(f)
+            if isinstance(value, type):
+                value = value()
+            if cause is not None:
+                raise value from cause(f)
+            raise value
+
+        return run
+
+    def _Import(self, node: ast.Import) -> Run:
+        stores = [(a.name, a.asname, self.store_name(a.asname or a.name.split(".")[0], self.scope)) for a in node.names]
+
+        def run(f: Frame) -> None:
+            for name, alias, store in stores:
+                module = importlib.import_module(name)
+                store(f, module if alias else importlib.import_module(name.split(".")[0]))
+
+        return run
+
+    def _ImportFrom(self, node: ast.ImportFrom) -> Run:
+        names = [(a.name, self.store_name(a.asname or a.name, self.scope)) for a in node.names]
+        level, origin = node.level, node.module or ""
+
+        def run(f: Frame) -> None:
+            module = builtins.__import__(origin, f.globals, None, [n for n, _ in names], level)
+            for name, store in names:
+                if not hasattr(module, name):
+                    importlib.import_module(f"{module.__name__}.{name}")
+                store(f, getattr(module, name))
+
+        return run
+
+    # Definitions.
+
+    def _FunctionDef(self, node: ast.FunctionDef) -> Run:
+        make = self.function(node, node.name)
+        decorators = [self.expression(d) for d in node.decorator_list]
+        store = self.store_name(node.name, self.scope)
+
+        def run(f: Frame) -> None:
+            chosen = [d(f) for d in decorators]
+            value = make(f)
+            for decorate in reversed(chosen):
+                value = call(f.stage, decorate, (value,), {})
+            store(f, value)
+
+        return run
+
+    def _ClassDef(self, node: ast.ClassDef) -> Run:
+        bases, decorators = self._items(node.bases), [self.expression(d) for d in node.decorator_list]
+        keywords = [(k.arg, self.expression(k.value)) for k in node.keywords]
+        inner = StatementBuilder(_in_class(self.code, node.name), scope_of(node, self.scope))
+        body, store = inner.block(node.body), self.store_name(node.name, self.scope)
+
+        def run(f: Frame) -> None:
+            frame = Frame({}, f, f.globals, f.cells, f.stage, f.code)
+
+            def fill(namespace: dict[str, Any]) -> None:
+                frame.vars = namespace
+                namespace["__module__"] = f.globals.get("__name__")
+                namespace["__qualname__"] = node.name
+                body(frame)
+
+            chosen = [d(f) for d in decorators]
+            made: Any = types.new_class(node.name, tuple(bases(f)), {k: v(f) for k, v in keywords if k is not None}, fill)
+            for value in list(vars(made).values()):
+                member = getattr(value, "__func__", getattr(value, "fget", value))
+                if type(member) is Closure:
+                    member._owner = made
+            for decorate in reversed(chosen):
+                made = call(f.stage, decorate, (made,), {})
+            if f.stage is not None:
+                f.stage.created(made)
+            store(f, made)
+
+        return run
+
+    # Control flow.
+
+    def _absorbs(self, node: ast.If) -> bool:
+        return terminates(node.body) != terminates(node.orelse)
+
+    def _If(self, node: ast.If) -> Any:
+        test, body = self.expression(node.test), self.block(node.body)
+        orelse = self.block(node.orelse) if node.orelse else (lambda f: None)
+        where = self.where(node.test)
+        if not self._absorbs(node):
+
+            def run(f: Frame) -> Any:
+                truth = control.truth(f, test(f), where)
+                if isinstance(truth, Tensor):
+                    return control.fork(f, truth, body, orelse, where)
+                return body(f) if truth else orelse(f)
+
+            return run
+
+        def absorb(f: Frame, rest: Run) -> tuple[bool, Any]:
+            truth = control.truth(f, test(f), where)
+            if not isinstance(truth, Tensor):
+                return False, body(f) if truth else orelse(f)
+            return True, control.fork(f, truth, control.then(body, rest), control.then(orelse, rest), where)
+
+        return absorb
+
+    def _While(self, node: ast.While) -> Run:
+        loop = loops.Loop(
+            self.block(node.body), self.block(node.orelse) if node.orelse else None, self.where(node),
+            sorted(self._mangled(assigned_names([node.test, *node.body]))),
+        )  # fmt: skip
+        test = self.expression(node.test)
+        return lambda f: loops.run_while(f, loop, test)
+
+    def _For(self, node: ast.For) -> Run:
+        loop = loops.Loop(
+            self.block(node.body), self.block(node.orelse) if node.orelse else None, self.where(node),
+            sorted(self._mangled(assigned_names([node.target, *node.body]))),
+        )  # fmt: skip
+        source, store = self.expression(node.iter), self.target(node.target)
+        return lambda f: loops.run_for(f, loop, source(f), store)
+
+    def _mangled(self, names: set[str]) -> set[str]:
+        return {mangled(n, self.code.class_name) for n in names}
+
+    def _With(self, node: ast.With) -> Run:
+        items = [(self.expression(i.context_expr), self.target(i.optional_vars) if i.optional_vars is not None else None) for i in node.items]
+        body = self.block(node.body)
+
+        def enter(f: Frame, level: int) -> Any:
+            if level == len(items):
+                return body(f)
+            source, store = items[level]
+            manager = source(f)
+            entered = call(f.stage, _special(f, manager, "__enter__"), (), {})
+            leave = _special(f, manager, "__exit__")
+            try:
+                if store is not None:
+                    store(f, entered)
+                signal = enter(f, level + 1)
+            except Exception as error:
+                if _internal(error) or not call(f.stage, leave, (type(error), error, error.__traceback__), {}):
+                    raise
+                return None
+            call(f.stage, leave, (None, None, None), {})
+            return signal
+
+        return lambda f: enter(f, 0)
+
+    def _Try(self, node: ast.Try) -> Run:
+        body, orelse, final = self.block(node.body), self.block(node.orelse), self.block(node.finalbody)
+        handlers = [(self.expression(h.type) if h.type is not None else None, h.name, self.block(h.body)) for h in node.handlers]
+
+        def handled(f: Frame) -> Any:
+            try:
+                signal = body(f)
+            except Exception as error:
+                if _internal(error):
+                    raise
+                for kind, name, action in handlers:
+                    if kind is None or isinstance(error, kind(f)):
+                        error.__dict__.pop("_mycel_trace", None)
+                        if name is not None:
+                            f.vars[name] = error
+                        try:
+                            return action(f)
+                        finally:
+                            if name is not None:
+                                f.vars.pop(name, None)
+                raise
+            if signal is None and node.orelse:
+                return orelse(f)
+            if type(signal) is Dynamic and node.orelse:
+                return control.after(f, signal, orelse)
+            return signal
+
+        if not node.finalbody:
+            return handled
+
+        def finished(f: Frame) -> Any:
+            try:
+                signal = handled(f)
+            except Exception as error:
+                if not _internal(error):
+                    left = final(f)
+                    if left is not None:
+                        return left
+                raise
+            left = final(f)
+            return signal if left is None else left
+
+        return finished
+
+    def _Match(self, node: ast.Match) -> Run:
+        subject = self.expression(node.subject)
+        cases = [
+            (self.pattern(c.pattern), self.expression(c.guard) if c.guard is not None else None, self.block(c.body), self.where(c.pattern))
+            for c in node.cases
+        ]
+
+        def attempt(f: Frame, value: Any, start: int) -> Any:
+            for i in range(start, len(cases)):
+                matches, guard, body, where = cases[i]
+                truth = matches(f, value)
+                if truth is not True and isinstance(truth, Tensor):
+                    raise CompileError(f"{where}: a tensor cannot be matched with values; use if")
+                if not truth:
+                    continue
+                if guard is not None:
+                    chosen = control.truth(f, guard(f), where)
+                    if isinstance(chosen, Tensor):
+                        return control.fork(f, chosen, body, lambda g, i=i: attempt(g, value, i + 1), where)
+                    if not chosen:
+                        continue
+                return body(f)
+            return None
+
+        return lambda f: attempt(f, subject(f), 0)
+
+
+def _in_class(code: Code, name: str) -> Code:
+    """The same code, for building what is written inside a class."""
+    made = object.__new__(Code)
+    made.__dict__.update(code.__dict__)
+    made.class_name = name
+    return made
+
+
+def _internal(error: BaseException) -> bool:
+    """Whether an error is the compiler's word to its caller, which a program's own handlers must not see."""
+    return isinstance(error, (CompileError, NeedsValue, Unsupported))
+
+
+def _special(f: Frame, target: Any, name: str) -> Any:
+    return getattr(target, name) if f.stage is None else load_attribute(f.stage, target, name)
+
+
+def set_attribute(f: Frame, owner: Any, name: str, value: Any) -> None:
+    if f.stage is None:
+        setattr(owner, name, value)
+    else:
+        store_attribute(f.stage, owner, name, value)
+
+
+def set_item(f: Frame, owner: Any, index: Any, value: Any) -> None:
+    stage = f.stage
+    if stage is not None and not isinstance(owner, Tensor):
+        if type(owner) in _MUTATED:
+            stage.note_container(owner)
+        elif not stage.is_fresh(owner) and not hasattr(owner, "__setitem__"):
+            raise TypeError(f"{type(owner).__name__!r} object does not support item assignment")
+        elif not stage.is_fresh(owner) or stage.scope.is_branch:
+            method = getattr(type(owner), "__setitem__", None)
+            if type(method) is types.FunctionType:
+                call(stage, method, (owner, index, value), {})
+                return
+            raise CompileError(f"{current_where()}: a compiled function cannot change an item of a {type(owner).__name__} from outside; do it outside")
+    owner[index] = value
+
+

@@ -1,0 +1,479 @@
+"""Compiled functions: the cache of graphs behind `jit`.
+
+A call is described by a key: the structure of its arguments, the types of the tensors in them and the values of everything else. For each
+key there are versions, newest first; the first whose guards hold runs. A version takes the call's tensors and the captured ones, puts written
+values back, and builds the result in the form that the function returned. Where a function cannot be compiled, the reason is logged
+once, kept for `explain`, and the function runs operation by operation for this key; with ``fullgraph=True`` it is an error instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import threading
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel import config, eager
+from mycel.errors import CompileError, NeedsValue, Unsupported
+from mycel.frontend.guards import frozen
+from mycel.frontend.interpret import call
+from mycel.frontend.outputs import Outputs
+from mycel.frontend.stage import Capture, Effect, Stage
+from mycel.frontend.tracebacks import describe_place, place_of, show_user_lines
+from mycel.ir.graph import Graph, Node, at, current_where, input_node, toposort
+from mycel.log import logger
+from mycel.parameter import Parameter
+from mycel.prims import control as C
+from mycel.prims.elementwise import identity
+from mycel.tensor import Tensor, make, make_staged
+
+__all__ = ["Fallback", "Jit", "Version", "jit"]
+
+_MANY = 16
+_STACK = 12000
+_PLAIN = frozenset((int, str, bytes, bool, complex, type(None), type(...)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Fallback:
+    """Why a function runs operation by operation: the place, the reason, and what to write instead."""
+
+    function: str
+    reason: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.function} is not compiled: {self.reason}" + (f"\n{self.place}" if self.place else "")
+
+
+class _Identity:
+    """An object in a key, compared by identity; weakly held where possible."""
+
+    __slots__ = ("number", "get")
+
+    def __init__(self, value: Any) -> None:
+        self.number = id(value)
+        try:
+            self.get: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.get = lambda: value
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Identity) or self.number != other.number:
+            return False
+        mine = self.get()
+        return mine is not None and mine is other.get()
+
+
+def describe(value: Any, tensors: list[Any]) -> Any:
+    """What a value contributes to a key; its tensors are collected."""
+    kind = type(value)
+    if kind is Tensor:
+        tensors.append(value)
+        return value._type
+    if kind in _PLAIN:
+        return (kind, value)
+    if kind is float:
+        return (kind, value.hex())
+    if kind is tuple or kind is list:
+        return (kind, *[describe(v, tensors) for v in value])
+    if kind is dict or kind is OrderedDict:
+        return (kind, *[(_static(k), describe(v, tensors)) for k, v in value.items()])
+    if isinstance(value, Tensor):
+        if isinstance(value, Parameter):
+            return _Identity(value)
+        tensors.append(value)
+        return value._type
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return (kind, *[describe(v, tensors) for v in value])
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value)]
+        return (kind, *[describe(getattr(value, n), tensors) for n in fields])
+    return _static(value)
+
+
+def _static(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return frozen(value)
+    kind = type(value)
+    if kind in _PLAIN or kind is slice or isinstance(value, (np.generic, np.dtype)):
+        return (kind, repr(value)) if kind is slice or isinstance(value, np.generic) else (kind, value)
+    if kind.__hash__ is not None and kind.__eq__ is not object.__eq__ and isinstance(value, (frozenset, range, tuple)):
+        return (kind, value)
+    return _Identity(value)
+
+
+class _Arguments:
+    """The arguments as the staged function sees them: tensors replaced, containers made anew."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.staged: list[Tensor] = []
+        self.containers: dict[int, Any] = {}
+        self.known: dict[int, Tensor] = {}
+
+    def replace(self, value: Any, name: str) -> Any:
+        kind = type(value)
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            node = input_node(value._type, name)
+            self.nodes.append(node)
+            known = self.known.get(id(value))
+            staged = known if known is not None else make_staged(node)
+            self.known[id(value)] = staged
+            self.staged.append(staged)
+            return staged
+        if kind is tuple:
+            return tuple([self.replace(v, f"{name}.{i}") for i, v in enumerate(value)])
+        if kind is list:
+            return self.keep([self.replace(v, f"{name}.{i}") for i, v in enumerate(value)])
+        if kind is dict or kind is OrderedDict:
+            return self.keep(kind((k, self.replace(v, f"{name}.{k}")) for k, v in value.items()))
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return kind(*[self.replace(v, f"{name}.{i}") for i, v in enumerate(value)])
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            made = object.__new__(kind)
+            for field in dataclasses.fields(value):
+                object.__setattr__(made, field.name, self.replace(getattr(value, field.name), f"{name}.{field.name}"))
+            return self.keep(made)
+        return value
+
+    def keep(self, value: Any) -> Any:
+        self.containers[id(value)] = value
+        return value
+
+
+class Version:
+    """One compiled graph with its guards, captured tensors, written tensors and the form of its result."""
+
+    def __init__(self, stage: Stage, arguments: _Arguments, result: Any, name: str) -> None:
+        self.stage_guards = stage.guards
+        changes = stage.scopes[0].take_back(stage)
+        positions: dict[int, int] = {}
+        for i, t in enumerate(arguments.staged):
+            positions.setdefault(id(t), i)
+        outputs = Outputs(stage, positions)
+        self.build = outputs.of(result)
+        self.effects: list[tuple[Effect, Any]] = []
+        for effect, value in changes.values():
+            if id(effect.target) in arguments.containers:
+                raise CompileError(f"a compiled function cannot change {effect} that was passed to it; return the new value instead")
+            self.effects.append((effect, outputs.of(value)))
+        self.argument_writes = []
+        for i, (t, node) in enumerate(zip(arguments.staged, arguments.nodes)):
+            if positions[id(t)] == i and t._node is not node:
+                self.argument_writes.append((i, outputs.place(t._node, ("argument", i))))  # type: ignore[arg-type]
+        written = stage.written()
+        writes = [(c, outputs.place(stage.current[id(c.tensor)], ("state", id(c.tensor)))) for c in written]
+        self.captures = self._needed(stage, outputs.nodes, arguments.nodes, written)
+        self.tensors = [c.tensor for c in self.captures]
+        self.types = [c.type for c in self.captures]
+        inputs = [*arguments.nodes, *[c.node for c in self.captures]]
+        self.graph = Graph(inputs, _distinct(outputs.nodes, inputs), name)
+        self.writes = [(c.tensor, place) for c, place in writes]
+        self.aliases = {place: inputs.index(c.node) for c, place in writes if isinstance(c.tensor, Parameter)}
+        self.result_types = self.graph.output_types
+        self.program: Optional[Callable[..., Any]] = None
+        self.stage_guards.close()
+
+    @staticmethod
+    def _needed(stage: Stage, outputs: list[Node], given: list[Node], written: list[Capture]) -> list[Capture]:
+        known = set(given)
+        by_node = {c.node: c for c in stage.captures.values()}
+        needed = {c.node: None for c in written}
+        for node in toposort(outputs):
+            if node.prim is None and node not in known:
+                if node not in by_node:
+                    raise CompileError("a tensor of another compiled function is used here; it has no value outside that function")
+                needed[node] = None
+        return [by_node[n] for n in needed]
+
+    def holds(self) -> bool:
+        """Whether this version still says what the function does."""
+        for t, kind in zip(self.tensors, self.types):
+            if t._type is not kind:
+                return False
+        return self.stage_guards.hold()
+
+    def run(self, tensors: list[Any]) -> Any:
+        """Run on a call's tensors and give its result."""
+        if self.result_types:
+            given = [t._buf for t in tensors]
+            given += [t._buf for t in self.tensors]
+            if None in given:
+                given = [_buffer(t) for t in (*tensors, *self.tensors)]
+            program = self.program or self.compile()
+            values = program(*given)
+            if len(self.result_types) == 1 and not isinstance(values, tuple):
+                values = (values,)
+            out = [make(t, v) for t, v in zip(self.result_types, values)]
+        else:
+            out = []
+        for t, place in self.writes:
+            t._buf = out[place]._buf
+        for i, place in self.argument_writes:
+            tensors[i]._buf = out[place]._buf
+        return self._finish(out, tensors)
+
+    def record(self, recorder: Any, tensors: list[Any]) -> Any:
+        """Run as one operation that a gradient can go back through."""
+        if not self.result_types:
+            return self._finish([], tensors)
+        for t in (*tensors, *self.tensors):
+            _buffer(t)
+        out = recorder.emit(C.call, [*tensors, *self.tensors], {"graph": self.graph})
+        for t, place in self.writes:
+            recorder.write(t, out[place])
+        for i, place in self.argument_writes:
+            recorder.write(tensors[i], out[place])
+        return self._finish(out, tensors)
+
+    def _finish(self, out: Any, tensors: list[Any]) -> Any:
+        for effect, build in self.effects:
+            effect.write(None, build(out, tensors))  # type: ignore[arg-type]
+        return self.build(out, tensors)
+
+    def compile(self) -> Callable[..., Any]:
+        """The native program of the graph."""
+        from mycel.engines.select import compile_graph
+
+        self.program = compile_graph(self.graph, self.aliases)
+        return self.program
+
+
+def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
+    """The outputs, each a node of its own and none of them an input."""
+    seen = set(inputs)
+    result = []
+    for node in outputs:
+        if node in seen:
+            node = Node(identity, (node,), {}, node.type)
+        seen.add(node)
+        result.append(node)
+    return result
+
+
+def _buffer(t: Tensor) -> Any:
+    if t._buf is None:
+        t._need_value("a compiled function")
+    return t._buf
+
+
+class Jit:
+    """A function, method or Cell that is compiled when called."""
+
+    def __init__(self, function: Any, fullgraph: bool = False, **options: Any) -> None:
+        self.__wrapped__ = function
+        self.fullgraph = fullgraph
+        self.options = options
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
+        self.__doc__ = getattr(function, "__doc__", None)
+        self.__module__ = getattr(function, "__module__", "")
+        self.versions: dict[Any, list[Version]] = {}
+        self.fallbacks: dict[Any, Fallback] = {}
+        self._lock = threading.RLock()
+        self._warned = False
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.__qualname__}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        context = eager.local.context if eager.active else None
+        if context is not None and context.is_staging:
+            return call(context, self.__wrapped__, args, kwargs)  # type: ignore[arg-type]
+        tensors: list[Any] = []
+        key = self._key(args, kwargs, tensors)
+        for version in self.versions.get(key, ()):
+            if version.holds():
+                break
+        else:
+            found = self._version(key, args, kwargs)
+            if found is None:
+                return self._eagerly(args, kwargs)
+            version = found
+        return version.run(tensors) if context is None else version.record(context, tensors)
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:
+        key = tuple([describe(a, tensors) for a in args])
+        if kwargs:
+            key = (key, tuple([(k, describe(v, tensors)) for k, v in kwargs.items()]))
+        if len(tensors) > 1:
+            numbers = [id(t) for t in tensors]
+            if len(set(numbers)) != len(numbers):
+                key = (key, "shared", tuple([numbers.index(n) for n in numbers]))
+        return key
+
+    def _version(self, key: Any, args: Any, kwargs: Any) -> Optional[Version]:
+        """A version for these arguments; None where they run operation by operation."""
+        with self._lock:
+            if key in self.fallbacks:
+                return None
+            versions = self.versions.setdefault(key, [])
+            for version in versions:
+                if version.holds():
+                    return version
+            if len(versions) >= _MANY:
+                reason = (
+                    f"what it reads from outside has changed more than {_MANY} times, and each change needs a new compilation; "
+                    "pass what changes as a tensor argument"
+                )
+                return self._fall_back(key, Fallback(self.__qualname__, reason, ""))
+            try:
+                version = self._stage(args, kwargs)
+            except (CompileError, NeedsValue, Unsupported) as error:
+                return self._refused(key, error)
+            except Exception as error:
+                raise show_user_lines(error) from error.__cause__
+            versions.insert(0, version)
+            count = sum(map(len, self.versions.values()))
+            if count > _MANY and not self._warned:
+                self._warned = True
+                logger.warning("%s has been compiled %d times; arguments that are Python numbers are constants, pass what changes as tensors",
+                               self.__qualname__, count)  # fmt: skip
+            return version
+
+    def _stage(self, args: Any, kwargs: Any) -> Version:
+        stage = Stage()
+        arguments = _Arguments()
+        names = _parameter_names(self.__wrapped__)
+        given = [arguments.replace(a, names[i] if i < len(names) else f"argument{i}") for i, a in enumerate(args)]
+        options = {k: arguments.replace(v, k) for k, v in kwargs.items()}
+        stage.scope.own.update(arguments.nodes)
+        result: Any = None
+        try:
+            with _deep_stack(), eager.use_context(stage), at(None):
+                try:
+                    result = call(stage, self.__wrapped__, given, options)
+                except BaseException:
+                    self._position = current_where()
+                    raise
+                return Version(stage, arguments, result, self.__name__.replace("<lambda>", "lambda"))
+        except BaseException:
+            for scope in reversed(stage.scopes):
+                scope.take_back(stage)
+            raise
+
+    _position: Any = None
+
+    def _refused(self, key: Any, error: Exception) -> None:
+        where, place = self._position, place_of(error)
+        column = where.column if where is not None and place is not None and (where.file, where.line) == place[:2] else None
+        text = str(error)
+        if place is not None:
+            text = text.removeprefix(f"{place[0]}:{place[1]}: ")
+        reason = Fallback(self.__qualname__, text, describe_place(place, column))
+        if self.fullgraph or config._context["jit_syntax_level"] == config.STRICT:
+            raise CompileError(str(reason)) from None
+        self._fall_back(key, reason)
+
+    def _fall_back(self, key: Any, reason: Fallback) -> None:
+        if not any(f == reason for f in self.fallbacks.values()):
+            logger.warning("%s\n  it runs operation by operation instead", reason)
+        self.fallbacks[key] = reason
+
+    def _eagerly(self, args: Any, kwargs: Any) -> Any:
+        from mycel.nn.cell import Cell
+
+        target = self.__wrapped__
+        if isinstance(target, Cell):
+            return target.run_construct(target.construct, args, kwargs)
+        return target(*args, **kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> Optional[Version]:
+        """Compile for these arguments without running; None where they run operation by operation."""
+        tensors: list[Any] = []
+        version = self._version(self._key(args, kwargs, tensors), args, kwargs)
+        if version is not None and version.program is None and version.result_types:
+            version.compile()
+        return version
+
+
+def _parameter_names(function: Any) -> tuple[str, ...]:
+    function = getattr(function, "construct", function)
+    inner = getattr(function, "__func__", function)
+    code = getattr(inner, "__code__", None)
+    if code is None:
+        return ()
+    return tuple(code.co_varnames[inner is not function : code.co_argcount])
+
+
+@contextmanager
+def _deep_stack() -> Iterator[None]:
+    """Room for the interpreter, which takes several Python calls for each call of the program."""
+    before = sys.getrecursionlimit()
+    if before < _STACK:
+        sys.setrecursionlimit(_STACK)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def jit(
+    function: Optional[Callable[..., Any]] = None,
+    *,
+    capture_mode: str = "ast",
+    jit_level: str = "O0",
+    dynamic: int = 0,
+    fullgraph: bool = False,
+    backend: str = "",
+    **options: Any,
+) -> Any:
+    """Compile a function, method or Cell into one graph when it is called.
+
+    Works as a decorator with and without arguments. Tensors in the arguments (also inside containers) are inputs of the graph, everything else is a
+    constant, for each value of which the function is compiled anew. With `fullgraph` a construct that cannot be compiled raises
+    CompileError; otherwise the reason is logged and the function runs operation by operation. `capture_mode` may be "ast", "bytecode" or "trace", which mean
+    the same here; `jit_level` "O0", "O1" or "O2" and `backend` "", "ms_backend" or "GE" are accepted likewise. Raises ValueError for other values.
+
+    >>> import mycel as ms
+    >>> @ms.jit
+    ... def double_until(x, limit):
+    ...     while x < limit:
+    ...         x = x * 2
+    ...     return x
+    >>> double_until(ms.Tensor(3.0), ms.Tensor(20.0))
+    Tensor(shape=[], dtype=Float32, value= 24)
+    """
+    function = options.pop("fn", function)
+    mode = options.pop("mode", None)
+    for name, value, allowed in (
+        ("capture_mode", capture_mode, ("ast", "bytecode", "trace")),
+        ("jit_level", jit_level or "O0", ("O0", "O1", "O2")),
+        ("dynamic", dynamic, (0, 1)),
+        ("backend", backend, ("", "ms_backend", "GE")),
+        ("mode", mode or "PSJit", ("PSJit", "PIJit")),
+    ):
+        if value not in allowed:
+            raise ValueError(f"jit: {name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+    if not isinstance(fullgraph, bool):
+        raise TypeError(f"jit: fullgraph must be a bool, not {type(fullgraph).__name__}")
+    settings: Mapping[str, Any] = dict(options)
+    if function is None:
+        return lambda f: _wrapped(f, fullgraph, settings)
+    return _wrapped(function, fullgraph, settings)
+
+
+def _wrapped(function: Any, fullgraph: bool, settings: Mapping[str, Any]) -> Union[Jit, Any]:
+    if isinstance(function, Jit):
+        function = function.__wrapped__
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(_wrapped(function.__func__, fullgraph, settings))
+    if not callable(function):
+        raise TypeError(f"jit: the argument must be a function, a method or a Cell, not {type(function).__name__}")
+    return Jit(function, fullgraph, **settings)
+
+
