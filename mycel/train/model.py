@@ -50,11 +50,11 @@ class Model:
     `eval_network` replaces the network in evaluations; of its outputs, `eval_indexes` tells which are loss, prediction and label. `amp_level`
     is a level of mixed precision, from "O0" (none). Raises TypeError or ValueError for arguments that do not fit.
 
-    >>> import numpy as np, mycel as ms
+    >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import Model
     >>> net = ms.nn.Dense(2, 1, weight_init="ones")
     >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.1), metrics={"mse"})
-    >>> data = ms.dataset.NumpySlicesDataset((np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> data = ds.NumpySlicesDataset((np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
     >>> model.eval(data)
     {'mse': 1.0}
     >>> model.train(20, data)
