@@ -1,0 +1,495 @@
+"""Indexing: `tensor[index]` and `tensor[index] = value` with NumPy's rules.
+
+An index is read as entries, one for each axis. Ints, slices, None and "..." are *basic*: they become one strided slice with positive steps, a
+reversal of the axes that run backwards, and a reshape. Tensors, arrays, sequences of ints and masks are *advanced*: a mask of k axes stands for its
+k vectors of positions, all advanced entries broadcast together, and their shape takes their place, or comes first where they are
+separated. Their values need not be known, but for masks, whose shape depends on them. A scalar integer tensor is a
+position that may be unknown too: it becomes the start of a block.
+
+Writing replaces a block (basic indices), chooses between a block spread out by its strides and what was there, or scatters to the positions
+of all axes (advanced ones); the tensor takes the new value. Known positions out of range raise IndexError,
+unknown ones read 0 and write nothing.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.errors import ShapeError
+from mycel.ir.dims import Dim, DimLike, InconclusiveDimension
+from mycel.prims import block as B
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import shape as S
+from mycel.prims.base import broadcast_shapes
+from mycel.tensor import Tensor, as_tensor, cast
+
+__all__ = ["get", "put"]
+
+apply = eager.apply
+Entry = Any
+
+
+class _Axes:
+    """What the entries of an index do to the axes of a tensor, in order.
+
+    `steps` holds one record for each axis of the tensor, ("slice", start, stop, step), ("at", position) or ("advanced", tensor),
+    and ("new",) for each new axis.
+    """
+
+    def __init__(self, shape: tuple[DimLike, ...], index: Any) -> None:
+        self.steps: list[tuple[Any, ...]] = []
+        self.shape = shape
+        entries = _expanded(index, len(shape))
+        axis = 0
+        for entry in entries:
+            if entry is None:
+                self.steps.append(("new",))
+                continue
+            if isinstance(entry, _Mask):
+                for positions in entry.positions(shape[axis : axis + entry.rank], axis):
+                    self.steps.append(("advanced", positions))
+                axis += entry.rank
+                continue
+            self.steps.append(_step(entry, shape[axis], axis))
+            axis += 1
+
+    def advanced(self) -> bool:
+        return any(s[0] == "advanced" for s in self.steps)
+
+
+class _Mask:
+    """A boolean entry of at least one axis. Its positions depend on its value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.rank = value.ndim
+
+    def positions(self, shape: tuple[DimLike, ...], axis: int) -> list[Tensor]:
+        if tuple(self.value.shape) != tuple(shape):
+            raise IndexError(f"a boolean index of shape {tuple(self.value.shape)} does not fit the axes of sizes {tuple(shape)} at axis {axis}")
+        array = self.value.asnumpy() if isinstance(self.value, Tensor) else self.value
+        return [Tensor(v.astype(np.int64)) for v in np.nonzero(array)]
+
+
+def _expanded(index: Any, rank: int) -> list[Entry]:
+    """The entries with one for each axis: "..." and missing ones filled in with full slices, arrays as tensors, masks marked."""
+    entries = [_entry(e) for e in (index if isinstance(index, tuple) else (index,))]
+    used = sum(e.rank if isinstance(e, _Mask) else 0 if e is None or e is Ellipsis else 1 for e in entries)
+    dots = [i for i, e in enumerate(entries) if e is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can hold only one '...'")
+    if used > rank:
+        raise IndexError(f"too many indices: the tensor has {rank} dimensions, {used} were indexed")
+    place = dots[0] if dots else len(entries)
+    entries[place : place + len(dots)] = [slice(None)] * (rank - used)
+    return entries
+
+
+def _entry(entry: Any) -> Entry:
+    if entry is None or entry is Ellipsis or isinstance(entry, (slice, Dim)):
+        return entry
+    if isinstance(entry, (bool, np.bool_)):
+        return _scalar_mask(bool(entry))
+    if isinstance(entry, Tensor):
+        if entry.dtype is D.bool_:
+            return _Mask(entry) if entry.ndim else _scalar_mask(bool(entry))
+        if not entry.dtype.is_integer:
+            raise IndexError(f"tensors used as indices must be integers or booleans, not {entry.dtype.name}")
+        return entry if entry.dtype in (D.int32, D.int64) else cast(entry, D.int64)
+    if isinstance(entry, (list, range, np.ndarray, tuple)):
+        if isinstance(entry, (list, tuple)) and any(isinstance(v, Tensor) for v in entry):
+            parts = [apply(S.RESHAPE, as_tensor(v, D.int64), shape=(1,)) for v in entry]
+            return apply(S.CONCAT, *parts, axis=0) if len(parts) > 1 else parts[0]
+        array = np.asarray(entry)
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.astype(np.int64)
+        if array.dtype.kind == "b":
+            return _Mask(array) if array.ndim else _scalar_mask(bool(array))
+        if array.dtype.kind not in "iu":
+            raise IndexError(f"arrays used as indices must be integers or booleans, not {array.dtype}")
+        return array.astype(np.int64) if array.ndim else int(array)
+    try:
+        return operator.index(entry)
+    except TypeError:
+        raise IndexError(
+            f"an index must be an int, a slice, None, '...', an integer or boolean tensor, or a sequence of ints, not {type(entry).__name__}"
+        ) from None
+
+
+def _scalar_mask(value: bool) -> None:
+    """True is a new axis of size 1."""
+    if not value:
+        raise IndexError("the index False, which selects nothing, is not supported; use an empty slice such as [:0]")
+    return None
+
+
+def _step(entry: Entry, size: DimLike, axis: int) -> tuple[Any, ...]:
+    if isinstance(entry, slice):
+        return ("slice", *_bounds(entry, size))
+    if isinstance(entry, (int, Dim)):
+        return ("at", _inside(entry, size, axis))
+    if isinstance(entry, Tensor):
+        return ("advanced", entry)
+    if isinstance(size, int):
+        wrong = entry[(entry < -size) | (entry >= size)]
+        if wrong.size:
+            raise IndexError(f"index {int(wrong[0])} is out of range for axis {axis} of size {size}")
+    return ("advanced", Tensor(entry))
+
+
+def _inside(position: DimLike, size: DimLike, axis: int) -> DimLike:
+    try:
+        if position < -size or position >= size:
+            raise IndexError(f"index {position} is out of range for axis {axis} of size {size}")
+        return position + size if position < 0 else position
+    except InconclusiveDimension:
+        return position + size if isinstance(position, int) and position < 0 else position
+
+
+def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
+    """Start, stop and step inside the axis; for a negative step those of the same elements from below."""
+    step = 1 if entry.step is None else operator.index(entry.step)
+    if step == 0:
+        raise ValueError("slice step must not be 0")
+    start, stop = (None if v is None else v if isinstance(v, Dim) else operator.index(v) for v in (entry.start, entry.stop))
+    if isinstance(size, int) and not isinstance(start, Dim) and not isinstance(stop, Dim):
+        first, last, step = slice(start, stop, step).indices(size)
+        count = len(range(first, last, step))
+        if step > 0:
+            return (first, first + (count - 1) * step + 1, step) if count else (0, 0, step)
+        return (first + (count - 1) * step, first + 1, step) if count else (0, 0, step)
+    if step > 0:
+        return _clamped(0 if start is None else start, size), _clamped(size if stop is None else stop, size), step
+    if start is None and stop is None:
+        count = -(-size // -step)
+        return size - 1 - (count - 1) * -step, size, step
+    raise ShapeError(f"a slice with step {step} of an axis of unknown size {size} must leave out both bounds")
+
+
+def _clamped(bound: DimLike, size: DimLike) -> DimLike:
+    if isinstance(bound, int) and bound < 0:
+        return size + bound
+    try:
+        return size if bound > size else bound
+    except InconclusiveDimension:
+        return bound
+
+
+def get(tensor: Tensor, index: Any) -> Tensor:
+    """`tensor[index]`: a new tensor. IndexError for an index that does not fit.
+
+    >>> import mycel as ms
+    >>> ms.Tensor([[1, 2], [3, 4]])[:, -1].tolist()
+    [2, 4]
+    """
+    if isinstance(index, Tensor) and index.ndim == 0 and index.dtype.is_integer and tensor.ndim:
+        return _at(tensor, [index] + [slice(None)] * (tensor.ndim - 1))
+    if isinstance(index, tuple) and any(isinstance(e, Tensor) and e.ndim == 0 and e.dtype.is_integer for e in index):
+        found = _scalar_entries(tensor, index)
+        if found is not None:
+            return found
+    axes = _Axes(tensor.shape, index)
+    return _advanced(tensor, axes) if axes.advanced() else _basic(tensor, axes.steps)
+
+
+def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
+    """Scalar tensors as starts of a block where no other entry is advanced, else None: they are advanced like the rest."""
+    entries = _expanded(index, tensor.ndim)
+    if any(isinstance(e, (_Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries):
+        return None
+    block = _at(tensor, [e for e in entries if e is not None], keep=True)
+    return _basic(block, _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps)
+
+
+def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLike]]:
+    """Where the block that scalar tensors name starts, negative ones counted from the end, and its sizes."""
+    starts, sizes = [], []
+    for entry, size in zip(entries, x.shape):
+        if isinstance(entry, Tensor):
+            entry = entry if entry.dtype in (D.int32, D.int64) else cast(entry, D.int64)
+            starts.append(apply(E._SELECT, entry < 0, entry + as_tensor(size, entry.dtype), entry))
+            sizes.append(1)
+        else:
+            starts.append(Tensor(0, D.int32))
+            sizes.append(size)
+    return starts, sizes
+
+
+def _check_known(x: Tensor, entries: Sequence[Any]) -> None:
+    for axis, (entry, size) in enumerate(zip(entries, x.shape)):
+        if isinstance(entry, Tensor) and entry._buf is not None and entry._node is None and isinstance(size, int):
+            _inside(int(entry), size, axis)
+
+
+def _at(x: Tensor, entries: Sequence[Any], keep: bool = False) -> Tensor:
+    """The block at scalar tensors, whole along the other axes, without (or with `keep` as size 1) the axes of the scalars."""
+    _check_known(x, entries)
+    starts, sizes = _starts(x, entries)
+    block: Tensor = apply(B.dynamic_slice, x, *starts, sizes=tuple(sizes))
+    return block if keep else _reshaped(block, tuple(d for e, d in zip(entries, sizes) if not isinstance(e, Tensor)))
+
+
+def _reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
+    return x if x.shape == shape else apply(S.RESHAPE, x, shape=shape)
+
+
+def _sliced(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
+    """The elements that basic entries select, with the axes of ints kept as size 1; advanced axes stay whole."""
+    starts: list[DimLike] = []
+    stops: list[DimLike] = []
+    strides: list[int] = []
+    backwards: list[int] = []
+    own = [s for s in steps if s[0] != "new"]
+    for axis, step in enumerate(own):
+        if step[0] == "at":
+            a, b, s = step[1], step[1] + 1, 1
+        elif step[0] == "slice":
+            a, b, s = step[1:]
+            if s < 0:
+                backwards.append(axis)
+        else:
+            a, b, s = 0, x.shape[axis], 1
+        starts.append(a)
+        stops.append(b)
+        strides.append(abs(s))
+    whole = all(isinstance(a, int) and a == 0 for a in starts) and tuple(stops) == x.shape and set(strides) <= {1}
+    if not whole:
+        x = apply(S.SLICE, x, starts=tuple(starts), stops=tuple(stops), steps=tuple(strides))
+    return apply(S.reverse, x, axes=tuple(backwards)) if backwards else x
+
+
+def _basic(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
+    part = _sliced(x, steps)
+    sizes = iter(part.shape)
+    shape: list[DimLike] = []
+    for step in steps:
+        if step[0] == "new":
+            shape.append(1)
+            continue
+        size = next(sizes)
+        if step[0] == "slice":
+            shape.append(size)
+    result = _reshaped(part, tuple(shape))
+    return apply(E.identity, x) if result is x else result  # type: ignore[no-any-return]
+
+
+def _as_advanced(steps: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Beside advanced entries ints are advanced too."""
+    return [("advanced", as_tensor(s[1], D.int64)) if s[0] == "at" else s for s in steps]
+
+
+def _advanced(x: Tensor, axes: _Axes) -> Tensor:
+    steps = _as_advanced(axes.steps)
+    x = _sliced(x, steps)
+    own = [s for s in steps if s[0] != "new"]
+    indexed = [i for i, s in enumerate(own) if s[0] == "advanced"]
+    indices, shape = _together([own[i][1] for i in indexed])
+    kept = [i for i in range(x.ndim) if i not in indexed]
+    if len(indexed) == 1:
+        result = apply(I.take, x, indices[0], axis=indexed[0])
+        result = _moved(result, indexed[0], len(shape), 0)
+    else:
+        order = (*indexed, *kept)
+        x = x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
+        result = apply(I.gather_nd, x, _stacked(indices, shape))
+    return _placed(result, steps, shape, [x.shape[len(indexed) + i] for i in range(len(kept))] if len(indexed) > 1 else [x.shape[i] for i in kept])
+
+
+def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, ...]]:
+    """Index tensors of one type and shape."""
+    try:
+        shape = broadcast_shapes(*[t.shape for t in indices])
+    except ShapeError:
+        raise IndexError(f"index arrays of shapes {', '.join(str(t.shape) for t in indices)} do not broadcast together") from None
+    kind = D.int64 if any(t.dtype is D.int64 for t in indices) else D.int32
+    result = [cast(t, kind) for t in indices]
+    return [t if t.shape == shape else apply(S.BROADCAST_TO, t, shape=shape) for t in result], shape
+
+
+def _stacked(indices: Sequence[Tensor], shape: tuple[DimLike, ...]) -> Tensor:
+    parts = [_reshaped(t, (*shape, 1)) for t in indices]
+    return parts[0] if len(parts) == 1 else apply(S.CONCAT, *parts, axis=len(shape))
+
+
+def _moved(x: Tensor, at: int, count: int, to: int) -> Tensor:
+    """The block of `count` axes that starts at `at` moved so that it starts at `to`."""
+    block = list(range(at, at + count))
+    rest = [i for i in range(x.ndim) if i not in block]
+    order = (*rest[:to], *block, *rest[to:])
+    return x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
+
+
+def _front(steps: Sequence[tuple[Any, ...]]) -> int:
+    """Before how many basic axes of the result the advanced block stands: all of those before it, or none where it is separated."""
+    marks = [s[0] == "advanced" for s in steps]
+    first, last = marks.index(True), len(marks) - 1 - marks[::-1].index(True)
+    return first if all(marks[first : last + 1]) else 0
+
+
+def _placed(x: Tensor, steps: Sequence[tuple[Any, ...]], shape: tuple[DimLike, ...], kept: Sequence[DimLike]) -> Tensor:
+    """A result (advanced block, kept axes) with its new axes and the block in its place."""
+    sizes = iter(kept)
+    basic = [1 if s[0] == "new" else next(sizes) for s in steps if s[0] != "advanced"]
+    x = _reshaped(x, (*shape, *basic))
+    return _moved(x, 0, len(shape), _front(steps))
+
+
+def put(tensor: Tensor, index: Any, value: Any) -> None:
+    """`tensor[index] = value`: the tensor takes a value with `value`, broadcast and converted, at the selected places.
+
+    IndexError for an index that does not fit, ValueError for a value that does not.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([1, 2, 3])
+    >>> x[1:] = 0
+    >>> x.tolist()
+    [1, 0, 0]
+    """
+    new = as_tensor(value)
+    new = cast(new, tensor.dtype)
+    tensor._replace(_written(tensor, index, new))
+
+
+def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
+    mask = _whole_mask(x, index)
+    if mask is not None and value.ndim == 0:
+        extra = (1,) * (x.ndim - mask.ndim)
+        return apply(E._SELECT, _reshaped(mask, (*mask.shape, *extra)), value, x)  # type: ignore[no-any-return]
+    entries = _expanded(index, x.ndim)
+    if any(isinstance(e, Tensor) and e.ndim == 0 for e in entries) and not any(
+        isinstance(e, (_Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries
+    ):
+        return _written_at(x, entries, value)
+    axes = _Axes(x.shape, index)
+    return _scattered(x, axes, value) if axes.advanced() else _written_slice(x, axes.steps, value)
+
+
+def _whole_mask(x: Tensor, index: Any) -> Optional[Tensor]:
+    """The mask that is the whole index, if it is one of the leading shape: it can be written through without its value."""
+    if isinstance(index, tuple) and len(index) == 1:
+        index = index[0]
+    entry = None if isinstance(index, tuple) else _entry(index)
+    if not isinstance(entry, _Mask) or tuple(entry.value.shape) != x.shape[: entry.rank]:
+        return None
+    return entry.value if isinstance(entry.value, Tensor) else Tensor(entry.value)
+
+
+def _fitted(value: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
+    """The value broadcast to the selection; leading axes of size 1 too many are dropped."""
+    while value.ndim > len(shape) and isinstance(value.shape[0], int) and value.shape[0] == 1:
+        value = _reshaped(value, value.shape[1:])
+    if value.shape == shape:
+        return value
+    try:
+        if broadcast_shapes(value.shape, shape) != shape:
+            raise ShapeError("")
+        return apply(S.BROADCAST_TO, value, shape=shape)  # type: ignore[no-any-return]
+    except ShapeError:
+        raise ValueError(f"a value of shape {value.shape} does not fit the selected places, of shape {shape}") from None
+
+
+def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -> Tensor:
+    """Basic indices: one block, or with steps other than 1 positions along each axis."""
+    shape: list[DimLike] = []
+    whole: list[DimLike] = []
+    backwards: list[int] = []
+    own = [s for s in steps if s[0] != "new"]
+    for axis, step in enumerate(own):
+        if step[0] == "at":
+            whole.append(1)
+        else:
+            a, b, s = step[1:]
+            whole.append((b - a + abs(s) - 1) // abs(s))
+            if s < 0:
+                backwards.append(axis)
+    sizes = iter(whole)
+    for step in steps:
+        size = 1 if step[0] == "new" else next(sizes)
+        if step[0] != "at":
+            shape.append(size)
+    value = _reshaped(_fitted(value, tuple(shape)), tuple(whole))
+    if any(isinstance(d, int) and d == 0 for d in whole):
+        return apply(E.identity, x)  # type: ignore[no-any-return]
+    if backwards:
+        value = apply(S.reverse, value, axes=tuple(backwards))
+    firsts: list[DimLike] = [s[1] for s in own]
+    strides = [abs(s[3]) if s[0] == "slice" else 1 for s in own]
+    if tuple(whole) == x.shape:
+        return apply(E.identity, value)  # type: ignore[no-any-return]
+    if set(strides) <= {1}:
+        starts = [as_tensor(a, D.int64) for a in firsts]
+        return apply(B.dynamic_update_slice, x, value, *starts)  # type: ignore[no-any-return]
+    # The block spread out by its strides, and where it lies.
+    high = tuple(d - (a + (n - 1) * s + 1) for d, a, n, s in zip(x.shape, firsts, whole, strides))
+    layout = {"low": tuple(firsts), "high": high, "interior": tuple(s - 1 for s in strides)}
+    spread = apply(S.PAD, value, Tensor(0, x.dtype), **layout)
+    ones = apply(S.BROADCAST_TO, Tensor(True), shape=tuple(whole))
+    here = apply(S.PAD, ones, Tensor(False), **layout)
+    return apply(E._SELECT, here, spread, x)  # type: ignore[no-any-return]
+
+
+def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
+    """Scalar tensors beside basic entries: the block that they name is read, written and put back."""
+    own = [e for e in entries if e is not None]
+    block = _at(x, own, keep=True)
+    steps = _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps
+    starts, _ = _starts(x, own)
+    return apply(B.dynamic_update_slice, x, _written_slice(block, steps, value), *starts)  # type: ignore[no-any-return]
+
+
+def _scattered(x: Tensor, axes: _Axes, value: Tensor) -> Tensor:
+    """Advanced indices: every axis's positions, sliced ones included, name the places to scatter to."""
+    steps = _as_advanced(axes.steps)
+    own = [s for s in steps if s[0] != "new"]
+    indexed = [i for i, s in enumerate(own) if s[0] == "advanced"]
+    kept = [i for i in range(x.ndim) if i not in indexed]
+    indices, shape = _together([own[i][1] for i in indexed])
+    full = all(own[i][1:] == (0, x.shape[i], 1) for i in kept)
+    sizes = [_count(own[i]) for i in kept]
+    counts = iter(sizes)
+    basic = [1 if s[0] == "new" else next(counts) for s in steps if s[0] != "advanced"]
+    front = _front(steps)
+    wanted = (*basic[:front], *shape, *basic[front:])
+    value = _reshaped(_moved(_fitted(value, wanted), front, len(shape), 0), (*shape, *sizes))
+    order = (*indexed, *kept)
+    turned = x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
+    if not full:
+        indices, shape = _with_slices(indices, shape, [own[i] for i in kept])
+    back = tuple(order.index(i) for i in range(x.ndim))
+    written = _scatter(turned, _stacked(indices, shape), value)
+    return written if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, written, permutation=back)
+
+
+def _scatter(x: Tensor, indices: Tensor, value: Tensor) -> Tensor:
+    if x.dtype is D.bool_:
+        return cast(apply(I.scatter_nd, cast(x, D.int8), indices, cast(value, D.int8), mode="set"), D.bool_)
+    return apply(I.scatter_nd, x, indices, value, mode="set")  # type: ignore[no-any-return]
+
+
+def _count(step: tuple[Any, ...]) -> DimLike:
+    start, stop, stride = step[1:]
+    return (stop - start + abs(stride) - 1) // abs(stride)
+
+
+def _with_slices(
+    indices: Sequence[Tensor], shape: tuple[DimLike, ...], slices: Sequence[tuple[Any, ...]]
+) -> tuple[list[Tensor], tuple[DimLike, ...]]:
+    """Positions along sliced axes as further indices; all of the joint shape."""
+    sizes = tuple(_count(s) for s in slices)
+    whole = (*shape, *sizes)
+    result = [apply(S.BROADCAST_TO, _reshaped(t, (*shape, *(1,) * len(sizes))), shape=whole) for t in indices]
+    for i, (step, size) in enumerate(zip(slices, sizes)):
+        start, stop, stride = step[1:]
+        line = apply(S.iota, shape=(size,), axis=0, dtype=indices[0].dtype)
+        line = line * stride + (start if stride > 0 else start + (size - 1) * -stride)
+        line = _reshaped(line, (*(1,) * (len(shape) + i), size, *(1,) * (len(sizes) - 1 - i)))
+        result.append(apply(S.BROADCAST_TO, line, shape=whole))
+    return result, whole
+
