@@ -52,7 +52,7 @@ class Model:
 
     >>> import numpy as np, mycel as ms, mycel.dataset as ds
     >>> from mycel.train import Model
-    >>> net = ms.nn.Dense(2, 1, weight_init="ones")
+    >>> net = ms.nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
     >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.1), metrics={"mse"})
     >>> data = ds.NumpySlicesDataset((np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
     >>> model.eval(data)
