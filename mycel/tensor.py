@@ -64,9 +64,14 @@ class Tensor:
         if init is not None:
             raise ValueError("Tensor: give either input_data or init, not both")
         wanted = None if dtype is None else D.from_any(dtype)
+        context = eager.local.context if eager.active else None
+        staging: Any = context if context is not None and context.is_staging else None
         if isinstance(input_data, Tensor):
             source = input_data if wanted is None else input_data.astype(wanted)
             self._type, self._node = source._type, source._node
+            if staging is not None:
+                self._buf, self._node = None, staging.node_of(source)
+                return
             self._buf = None if source._buf is None else buffers.copy(source._buf, source._type)
             return
         array = to_numpy_array(input_data, wanted)
@@ -74,6 +79,8 @@ class Tensor:
             raise ValueError(f"Tensor: input_data has shape {array.shape}, not the given {tuple(_as_shape(shape))}")
         self._type = tensor_type(tuple(map(int, array.shape)), D.from_any(array.dtype))
         self._buf = buffers.from_array(array)
+        if staging is not None:
+            staging.created(self)
 
     def _declare(self, dtype: Any, shape: Any, init: Any) -> None:
         if shape is None or (init is None and dtype is None):
@@ -107,12 +114,11 @@ class Tensor:
         raise NeedsValue(f"{what}: this tensor ({self._type}) only declares a shape and has no value")
 
     def _value(self, what: str) -> np.ndarray[Any, Any]:
-        if self._buf is None or (eager.active and self._node is not None and eager.local.context is not None):
-            context = eager.local.context
-            if context is not None and context.is_staging:
-                context.need_value(self, what)  # type: ignore[attr-defined]
-            if self._buf is None:
-                self._need_value(what)
+        context = eager.local.context if eager.active else None
+        if context is not None and context.is_staging:
+            return context.need_value(self, what)  # type: ignore[attr-defined, no-any-return]
+        if self._buf is None:
+            self._need_value(what)
         return buffers.to_array(self._buf, self._type)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
@@ -188,7 +194,7 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())  # type: ignore[attr-defined]
+        return bool((self == value).any())
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self._type.shape))
@@ -244,7 +250,7 @@ class Tensor:
     @property
     def itemsize(self) -> int:
         """Bytes per element."""
-        return self._type.dtype.itemsize
+        return self._type.dtype.itemsize  # type: ignore[no-any-return]
 
     @property
     def nbytes(self) -> Any:
@@ -273,7 +279,7 @@ class Tensor:
             if self._buf is None:
                 raise ValueError("init_data: this tensor was not declared with an initializer")
             return self
-        array = np.zeros(self._type.shape, self._type.dtype.numpy)  # type: ignore[arg-type]
+        array = np.zeros(self._type.shape, self._type.dtype.numpy)
         init(array)
         self._buf = buffers.from_array(array)
         self.__dict__.pop("init")
@@ -470,6 +476,9 @@ _scalars: dict[Any, Tensor] = {}
 
 def scalar(value: Any, dtype: DType) -> Tensor:
     """A tensor of no dimensions holding a Python number; the same object for the same number."""
+    context = eager.local.context if eager.active else None
+    if context is not None and context.is_staging:
+        return context.literal(value, dtype)  # type: ignore[attr-defined, no-any-return]
     key = (value, dtype, type(value))
     found = _scalars.get(key)
     if found is None:
@@ -536,7 +545,7 @@ def _operand(value: Any) -> Optional[Tensor]:
     if isinstance(value, (np.generic, np.ndarray, list, tuple, Dim)):
         return as_tensor(value)
     if isinstance(value, NUMBERS):
-        return as_tensor(next(kind(value) for kind in NUMBERS if isinstance(value, kind)))
+        return as_tensor(next(kind(value) for kind in NUMBERS if isinstance(value, kind)))  # type: ignore[arg-type, arg-type]
     return None
 
 

@@ -237,12 +237,15 @@ class Stage(eager.Context):
             node = constant(value, kind)
             self.scopes[0].own.add(node)
             found = self.literals[key] = make_staged(node)
-        return make_staged(found._node)  # type: ignore[arg-type]
+        return self.created(make_staged(found._node))  # type: ignore[arg-type, no-any-return]
 
     # Values.
 
     def need_value(self, t: Tensor, what: str) -> Any:
         """The array of a tensor that is a constant here; NeedsValue for one that is computed when the graph runs."""
+        if t._buf is None and t._node is None:
+            t._need_value(what)
+            return buffers.to_array(t._buf, t._type)
         node = t._node if t._buf is None else self.current.get(id(t))
         if node is not None and is_constant(node):
             return np.array(node.value)
@@ -276,7 +279,9 @@ class Stage(eager.Context):
     def note(self, key: Any, kind: str, target: Any, name: Any, before: Any) -> None:
         """Journal a change, once for each scope, unless the object was created in it."""
         scope = self.scope
-        if key in scope.journal or id(target) in scope.fresh or (kind == "tensor" and not scope.is_branch):
+        if key in scope.journal or id(target) in scope.fresh:
+            return
+        if kind == "tensor" and (not scope.is_branch or before in scope.own):
             return
         scope.journal[key] = Effect(kind, target, name, before)
 

@@ -1,12 +1,13 @@
 """The primitives, one record each, and their registry; importing the package fills it."""
 
-from mycel.prims import block, conv, elementwise, index, linalg, ordered, random, reduce, shape, window
+from mycel.prims import block, control, conv, elementwise, index, linalg, ordered, random, reduce, shape, window
 from mycel.prims.base import REGISTRY, Primitive
 
 __all__ = [
     "REGISTRY",
     "Primitive",
     "block",
+    "control",
     "conv",
     "elementwise",
     "index",
