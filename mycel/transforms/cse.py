@@ -1,0 +1,121 @@
+"""Common subexpressions: nodes that apply the same primitive to the same inputs with the same parameters become one, the first.
+
+Literals are the same by their bytes, so 0.0 and -0.0 stay apart; floats in parameters by their bits; nested graphs by their structural hash and
+the symbolic sizes in them, since two graphs of one structure may speak of different sizes. Operands of `add`, `mul` and their like count in
+either order. Effects are never joined. What no output needs is not in the result: a graph is what its outputs reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mycel.ir.graph import Graph, Node
+from mycel.ir.hash import structural_hash
+from mycel.ir.printer import graphs_in
+from mycel.ir.types import TokenType
+from mycel.prims import elementwise as E
+from mycel.transforms.rewrite import Visit, rewrite, sizes_in
+
+__all__ = ["eliminate_common_subexpressions"]
+
+COMMUTATIVE = frozenset(
+    {
+        E.add, E.mul, E.maximum, E.minimum, E.eq, E.ne, E.logical_and, E.logical_or, E.logical_xor, E.bitwise_and,
+        E.bitwise_or, E.bitwise_xor,
+    }
+)  # fmt: skip
+
+
+def eliminate_common_subexpressions(graph: Graph) -> Graph:
+    """`graph` with each subexpression computed once; the graph itself where none is repeated.
+
+    >>> from mycel.dtype import float32
+    >>> from mycel.ir.graph import input_node
+    >>> from mycel.ir.types import tensor_type
+    >>> x = input_node(tensor_type((2,), float32), "x")
+    >>> len(eliminate_common_subexpressions(Graph([x], [E.exp(x) + E.exp(x)])).nodes)
+    2
+    """
+    return rewrite(graph, _start)
+
+
+def _start(graph: Graph) -> Visit:
+    known: dict[Any, Node] = {}
+    number: dict[Node, int] = {}
+
+    def rank(node: Node) -> int:
+        return number.setdefault(node, len(number))
+
+    def visit(old: Node, new: Node) -> Node:
+        prim = new.prim
+        assert prim is not None
+        if prim.effect or _has_token(new.type):
+            return new
+        inputs = new.inputs
+        if prim in COMMUTATIVE and rank(inputs[0]) > rank(inputs[1]):
+            inputs = (inputs[1], inputs[0])
+        # The parameters compared are those before this pass, which are complete even inside a recursive graph.
+        return known.setdefault((prim, inputs, _key(old.params)), new)
+
+    return visit
+
+
+def _has_token(type: Any) -> bool:
+    return any(map(_has_token, type)) if isinstance(type, tuple) else isinstance(type, TokenType)
+
+
+def _key(params: Mapping[str, Any]) -> Any:
+    if not params:
+        return ()
+    if len(params) == 1:
+        for value in params.values():
+            return _identity(value)
+    return tuple([(name, _identity(params[name])) for name in sorted(params)])
+
+
+def _identity(value: Any) -> Any:
+    """What makes a parameter the same as another, as a hashable value."""
+    kind = type(value)
+    if kind is int:
+        return value
+    if kind is tuple:
+        for v in value:
+            if type(v) is not int:
+                return tuple([_identity(v) for v in value])
+        return value
+    if kind is float:
+        return (float, value.hex())
+    if kind is bool:
+        return (bool, value)
+    if isinstance(value, np.generic):
+        return (kind, value.tobytes())
+    if isinstance(value, Graph):
+        return _graph_identity(value)
+    return value
+
+
+def _graph_identity(graph: Graph) -> Any:
+    try:
+        digest = structural_hash(graph)
+    except TypeError:
+        # A Python function in it has no lasting identity: only the same graph is the same.
+        return graph
+    return (Graph, digest, graph.input_types, _sizes(graph, set()))
+
+
+def _sizes(graph: Graph, seen: set[Graph]) -> tuple[Any, ...]:
+    """The symbolic sizes that the parameters in a graph name, in the order of its nodes."""
+    if graph in seen:
+        return ()
+    seen.add(graph)
+    found: list[Any] = []
+    for node in graph.nodes:
+        for name in sorted(node.params):
+            value = node.params[name]
+            found.extend(sizes_in(value))
+            for nested in graphs_in(value):
+                found.extend(_sizes(nested, seen))
+    return tuple(found)

@@ -1,0 +1,136 @@
+"""Constant folding: what depends on constants alone is computed while compiling, by the primitives' references.
+
+A constant here is a literal, or a literal broadcast to no more than `LIMIT` elements; a result of more than `LIMIT` elements is not
+computed, nor is one from more than `INPUT_LIMIT`. Literals whose elements are all the same bytes become a broadcast scalar, so that the rules that
+know scalars see them and none takes memory. `broadcast_to` is therefore never computed itself. Effects, random numbers, control flow
+and whatever depends on a symbolic size stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.errors import VerifyError
+from mycel.ir.graph import Graph, Node
+from mycel.ir.types import TensorType
+from mycel.prims import shape as S
+from mycel.prims.base import CONSTANT, GET_ITEM, Literal
+from mycel.prims.random import random_bits
+from mycel.transforms.rewrite import Visit, holds_graphs, rewrite, sizes_in
+
+__all__ = ["INPUT_LIMIT", "LIMIT", "fold_constants"]
+
+LIMIT = 4096
+INPUT_LIMIT = 1 << 20
+Array = np.ndarray[Any, Any]
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """`graph` with what depends on constants alone replaced by its value; the graph itself where there is nothing such.
+
+    >>> from mycel.dtype import float32
+    >>> from mycel.ir.graph import input_node
+    >>> from mycel.ir.types import tensor_type
+    >>> from mycel.prims import elementwise as E
+    >>> from mycel.prims.base import constant
+    >>> x = input_node(tensor_type((2,), float32), "x")
+    >>> folded = fold_constants(Graph([x], [x + E.exp(constant(0.0, float32))]))
+    >>> folded.outputs[0].inputs[1].value
+    array(1., dtype=float32)
+    """
+    return rewrite(graph, _start)
+
+
+def _start(graph: Graph) -> Visit:
+    tuples: dict[Node, tuple[Array, ...]] = {}
+
+    def visit(old: Node, new: Node) -> Node:
+        if new.prim is CONSTANT:
+            return _scalar_broadcast(new)
+        if new.prim is GET_ITEM:
+            values = tuples.get(new.inputs[0])
+            return new if values is None else literal(values[new.params["index"]], new)
+        arrays = _arguments(new)
+        if arrays is None:
+            return new
+        result = _compute(new, arrays)
+        if isinstance(result, tuple):
+            tuples[new] = result
+            return new
+        return literal(result, new)
+
+    return visit
+
+
+def literal(array: Array, node: Node) -> Node:
+    """The constant that replaces `node`, as a broadcast scalar where its elements are equal."""
+    return _scalar_broadcast(Node(CONSTANT, (), {"value": Literal(array)}, node.type, node.where))
+
+
+def _scalar_broadcast(node: Node) -> Node:
+    array = node.value
+    if array.ndim == 0 or not _is_uniform(array):
+        return node
+    first = np.asarray(array.reshape(-1)[0])
+    scalar = Node(CONSTANT, (), {"value": Literal(first)}, node.type.with_shape(()), node.where)
+    return Node(S.BROADCAST_TO, (scalar,), {"shape": node.shape}, node.type, node.where)
+
+
+def _is_uniform(array: Array) -> bool:
+    if not array.size:
+        return False
+    raw = array.reshape(-1).view(np.uint8).reshape(array.size, array.itemsize)
+    return bool((raw[:64] == raw[0]).all()) and bool((raw == raw[0]).all())
+
+
+def known_value(node: Node) -> Optional[Array]:
+    """The array of a literal, or of a literal broadcast to a few elements; None for anything else."""
+    if node.prim is CONSTANT:
+        return node.value
+    if node.prim is S.BROADCAST_TO and node.inputs[0].prim is CONSTANT and _is_small(node.type):
+        return np.broadcast_to(node.inputs[0].value, node.shape)
+    return None
+
+
+def _is_small(type: Any) -> bool:
+    if isinstance(type, tuple):
+        return all(map(_is_small, type))
+    return isinstance(type, TensorType) and type.is_static and type.size <= LIMIT
+
+
+def _arguments(node: Node) -> Optional[list[Array]]:
+    """The arrays to compute `node` from; None where it is not to be computed."""
+    prim = node.prim
+    assert prim is not None
+    arrays = []
+    for i in node.inputs:
+        array = known_value(i)
+        if array is None:
+            return None
+        arrays.append(array)
+    if not arrays or prim.reference is None or prim.effect or prim is random_bits or prim is S.BROADCAST_TO:
+        return None
+    if not _is_small(node.type) or sum(a.size for a in arrays) > INPUT_LIMIT:
+        return None
+    if any(sizes_in(v) or holds_graphs(v) for v in node.params.values()):
+        return None
+    return arrays
+
+
+def _compute(node: Node, arrays: list[Array]) -> Any:
+    prim = node.prim
+    assert prim is not None and prim.reference is not None
+    with np.errstate(all="ignore"):
+        result = prim.reference(*arrays, **node.params)
+    if isinstance(node.type, tuple):
+        return tuple([_checked(prim.name, r, t) for r, t in zip(result, node.type)])
+    return _checked(prim.name, result, node.type)
+
+
+def _checked(name: str, result: Any, type: TensorType) -> Array:
+    array = np.asarray(result, order="C")
+    if array.dtype != type.dtype.numpy or array.shape != type.shape:
+        raise VerifyError(f"{name}: infer promises {type}, the reference gave {array.dtype}{list(array.shape)}")
+    return array

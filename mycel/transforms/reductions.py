@@ -1,0 +1,118 @@
+"""Long reductions to few elements, in two stages, so that threads can share them.
+
+The outermost reduced axes make about `parts` parts, of which each is reduced for itself; a second, short reduction joins their results. Where
+whole axes do not give between `LEAST` and ``2 * parts`` parts, one axis of size d is cut into (g, d / g) by a reshape. The parts depend on the shape
+alone, never on the number of threads, and so does the rounding of the result. `simplify` joins the stages again, so that
+optimizing an optimized graph gives the same stages. A reduction whose only users reduce further in the same way is a first stage and stays.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from mycel.ir.graph import Graph, Node, at
+from mycel.ir.types import TensorType
+from mycel.prims import reduce as R
+from mycel.prims import shape as S
+from mycel.prims.base import Primitive
+from mycel.transforms.rewrite import Visit, rewrite
+
+__all__ = ["FEW", "LEAST", "MANY", "PARTS", "split_reductions"]
+
+PARTS = 32
+LEAST = 8
+FEW = 64
+MANY = 65536
+_SPLIT = frozenset({R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_prod})
+
+
+def split_reductions(graph: Graph, parts: int = PARTS) -> Graph:
+    """`graph` with each reduction of more than `MANY` elements to fewer than `FEW` in two stages of about `parts` parts.
+
+    >>> from mycel.dtype import float32
+    >>> from mycel.ir.graph import input_node
+    >>> from mycel.ir.types import tensor_type
+    >>> x = input_node(tensor_type((64, 2000), float32), "x")
+    >>> split = split_reductions(Graph([x], [R.reduce_sum(x, axes=(0, 1), keepdims=False)]))
+    >>> [n.type.shape for n in split.nodes]
+    [(64,), ()]
+    """
+
+    def start(inner: Graph) -> Visit:
+        later = _later_users(inner)
+
+        def visit(old: Node, new: Node) -> Node:
+            if new.prim not in _SPLIT or not _is_long(new) or later.get(old) == {new.prim}:
+                return new
+            with at(old.where):
+                return _in_stages(new, parts) or new
+
+        return visit
+
+    return rewrite(graph, start)
+
+
+def _later_users(graph: Graph) -> dict[Node, set[Optional[Primitive]]]:
+    """The primitives that use each reduction; None among them for an output."""
+    users: dict[Node, set[Optional[Primitive]]] = {}
+    for node in graph.nodes:
+        for i in node.inputs:
+            if i.prim in _SPLIT:
+                users.setdefault(i, set()).add(node.prim)
+    for o in graph.outputs:
+        users.setdefault(o, set()).add(None)
+    return users
+
+
+def _is_long(node: Node) -> bool:
+    source: TensorType = node.inputs[0].type
+    if not source.is_static or node.type.size >= FEW or source.size <= MANY or not node.type.size:
+        return False
+    # A 16-bit sum rounds once, at the end; its parts would round as well.
+    return node.dtype.itemsize > 2 or node.dtype.is_integer or node.prim in (R.reduce_max, R.reduce_min)
+
+
+def _in_stages(node: Node, parts: int) -> Optional[Node]:
+    """The two stages; None where the sizes do not divide into parts."""
+    (x,) = node.inputs
+    prim = node.prim
+    assert prim is not None
+    axes = sorted(node.params["axes"])
+    outer, cut = _choose([x.shape[a] for a in axes], parts)
+    if not outer and cut is None:
+        return None
+    first = axes[len(outer) :]
+    last = axes[: len(outer)]
+    if cut is not None:
+        at_axis = axes[len(outer)]
+        shape = x.shape[:at_axis] + (cut, x.shape[at_axis] // cut) + x.shape[at_axis + 1 :]
+        x = S.reshape(x, shape)
+        first = [a + 1 for a in first]
+        last = [*last, at_axis]
+    stage = prim.node(x, axes=tuple(first), keepdims=False)
+    places = [a - sum(b < a for b in first) for a in last]
+    return S.reshape(prim.node(stage, axes=tuple(places), keepdims=False), node.shape)
+
+
+def _choose(sizes: list[int], parts: int) -> tuple[list[int], Optional[int]]:
+    """The outermost sizes that are parts as they are, and how many parts the next one is cut into, if it is."""
+    outer: list[int] = []
+    total = 1
+    for k, d in enumerate(sizes):
+        if total >= LEAST:
+            return outer, None
+        if total * d <= 2 * parts and k + 1 < len(sizes):
+            outer.append(d)
+            total *= d
+            continue
+        cut = _divisor(d, total, parts)
+        if cut is not None:
+            return outer, cut
+        break
+    return (outer, None) if total >= LEAST else ([], None)
+
+
+def _divisor(d: int, total: int, parts: int) -> Optional[int]:
+    """The divisor g of d, neither 1 nor d, for which ``total * g`` is nearest to `parts`, the larger of two."""
+    found = [g for g in range(2, min(d - 1, 2 * parts // total) + 1) if d % g == 0 and total * g >= LEAST]
+    return min(found, key=lambda g: (abs(total * g - parts), -g), default=None)

@@ -1,0 +1,184 @@
+"""Rules of primitives that move elements: what moves nothing goes, what moves twice moves once, and a uniform value is only broadcast."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel.ir.dims import InconclusiveDimension
+from mycel.ir.graph import Node
+from mycel.prims import shape as S
+from mycel.prims.base import CONSTANT
+from mycel.transforms.rules import Context, rule, uniform
+
+__all__: list[str] = []
+
+
+def _scalar(node: Node) -> Optional[Node]:
+    """The scalar that a tensor repeats everywhere."""
+    if node.prim is S.BROADCAST_TO and node.inputs[0].shape == ():
+        return node.inputs[0]
+    return None
+
+
+def _are_ints(*groups: Any) -> bool:
+    return all(type(v) is int for group in groups for v in group)
+
+
+@rule(S.RESHAPE, S.TRANSPOSE, S.SLICE, S.reverse)
+def _uniform(node: Node, context: Context) -> Optional[Node]:
+    scalar = _scalar(node.inputs[0])
+    return None if scalar is None else context.broadcast(scalar, node.shape)
+
+
+@rule(S.RESHAPE)
+def _reshape(node: Node, context: Context) -> Optional[Node]:
+    (x,) = node.inputs
+    if x.shape == node.shape:
+        return x
+    return S.RESHAPE.node(x.inputs[0], shape=node.shape) if x.prim is S.RESHAPE else None
+
+
+@rule(S.TRANSPOSE)
+def _transpose(node: Node, context: Context) -> Optional[Node]:
+    (x,) = node.inputs
+    order = node.params["permutation"]
+    if order == tuple(range(len(order))):
+        return x
+    if x.prim is S.TRANSPOSE:
+        inner = x.params["permutation"]
+        return S.TRANSPOSE.node(x.inputs[0], permutation=tuple([inner[k] for k in order]))
+    if x.prim is not None and x.prim.elementwise and context.is_single(x):
+        return _through(x, order, context)
+    return None
+
+
+def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node]:
+    """A transpose of element-wise work on transposes that it undoes."""
+    operands = []
+    for i in x.inputs:
+        if i.prim is S.TRANSPOSE and tuple([i.params["permutation"][k] for k in order]) == tuple(range(len(order))):
+            operands.append(i.inputs[0])
+        elif i.shape == ():
+            operands.append(i)
+        else:
+            return None
+    assert x.prim is not None
+    return x.prim.node(*operands, **x.params)
+
+
+@rule(S.BROADCAST_TO)
+def _broadcast(node: Node, context: Context) -> Optional[Node]:
+    (x,) = node.inputs
+    if x.shape == node.shape:
+        return x
+    if x.prim is S.BROADCAST_TO:
+        return S.BROADCAST_TO.node(x.inputs[0], shape=node.shape)
+    if x.prim is S.RESHAPE:
+        source = x.inputs[0]
+        extra = x.type.rank - source.type.rank
+        if extra > 0 and x.shape == (1,) * extra + source.shape:
+            return S.BROADCAST_TO.node(source, shape=node.shape)
+    if x.prim is CONSTANT and x.type.rank and x.value.size == 1:
+        return S.BROADCAST_TO.node(context.reshape(x, ()), shape=node.shape)
+    return None
+
+
+@rule(S.SLICE)
+def _slice(node: Node, context: Context) -> Optional[Node]:
+    (x,) = node.inputs
+    starts, stops, steps = node.params["starts"], node.params["stops"], node.params["steps"]
+    if stops == x.shape and all(s == 1 for s in steps) and all(type(a) is int and a == 0 for a in starts):
+        return x
+    if not _are_ints(starts, stops, node.shape):
+        return None
+    if x.prim is S.SLICE and _are_ints(x.params["starts"]):
+        inner, by = x.params["starts"], x.params["steps"]
+        first = tuple([a + b * s for a, b, s in zip(inner, starts, by)])
+        step = tuple([s * t for s, t in zip(by, steps)])
+        last = tuple([a + (n - 1) * s + 1 if n else a for a, n, s in zip(first, node.shape, step)])
+        if all(a <= d for a, d in zip(first, x.inputs[0].shape) if type(d) is int):
+            return S.SLICE.node(x.inputs[0], starts=first, stops=last, steps=step)
+    if x.prim is S.PAD:
+        return _slice_of_pad(node, x)
+    if x.prim is S.CONCAT:
+        return _slice_of_concat(node, x, context)
+    return None
+
+
+def _slice_of_pad(node: Node, x: Node) -> Optional[Node]:
+    """The part of a padded tensor that is the tensor itself, or lies in it."""
+    source, low = x.inputs[0], x.params["low"]
+    starts, stops, steps = node.params["starts"], node.params["stops"], node.params["steps"]
+    if any(x.params["interior"]) or not _are_ints(low, source.shape):
+        return None
+    first = tuple([a - lo for a, lo in zip(starts, low)])
+    last = tuple([b - lo for b, lo in zip(stops, low)])
+    if any(a < 0 or b > d for a, b, d in zip(first, last, source.shape)):
+        return None
+    return S.SLICE.node(source, starts=first, stops=last, steps=steps)
+
+
+def _slice_of_concat(node: Node, x: Node, context: Context) -> Optional[Node]:
+    """A slice that lies in one of the joined tensors, as a slice of that one."""
+    axis = x.params["axis"]
+    start, stop = node.params["starts"][axis], node.params["stops"][axis]
+    position = 0
+    for part in x.inputs:
+        size = part.shape[axis]
+        if type(size) is not int:
+            return None
+        if position <= start and stop <= position + size and start < stop:
+            starts, stops = list(node.params["starts"]), list(node.params["stops"])
+            starts[axis], stops[axis] = start - position, stop - position
+            return S.SLICE.node(part, starts=tuple(starts), stops=tuple(stops), steps=node.params["steps"])
+        position += size
+    return None
+
+
+@rule(S.PAD)
+def _pad(node: Node, context: Context) -> Optional[Node]:
+    x, value = node.inputs
+    low, high, interior = node.params["low"], node.params["high"], node.params["interior"]
+    if any(interior) or not _are_ints(low, high):
+        return None
+    if not any(low) and not any(high):
+        return x
+    if _are_ints(x.shape) and all(v <= 0 for v in (*low, *high)):
+        starts = tuple([-v for v in low])
+        stops = tuple([d + v for d, v in zip(x.shape, high)])
+        if all(a <= b for a, b in zip(starts, stops)):
+            return S.SLICE.node(x, starts=starts, stops=stops, steps=(1,) * x.type.rank)
+    inner, around = uniform(x), uniform(value)
+    if inner is not None and around is not None and inner.tobytes() == around.tobytes():
+        return context.broadcast(value, node.shape)
+    return None
+
+
+@rule(S.CONCAT)
+def _concat(node: Node, context: Context) -> Optional[Node]:
+    axis = node.params["axis"]
+    if len(node.inputs) == 1:
+        return node.inputs[0]
+    kept = [i for i in node.inputs if not (type(i.shape[axis]) is int and i.shape[axis] == 0)] or [node.inputs[0]]
+    return S.CONCAT.node(*kept, axis=axis) if len(kept) < len(node.inputs) else None
+
+
+@rule(S.reverse)
+def _reverse(node: Node, context: Context) -> Optional[Node]:
+    (x,) = node.inputs
+    axes = node.params["axes"]
+    turned = tuple([a for a in axes if not _is_one(x.shape[a])])
+    if not turned:
+        return x
+    if x.prim is S.reverse:
+        inner = x.params["axes"]
+        both = tuple(sorted(set(inner) ^ set(axes)))
+        return S.reverse.node(x.inputs[0], axes=both)
+    return S.reverse.node(x, axes=turned) if turned != axes else None
+
+
+def _is_one(size: Any) -> bool:
+    try:
+        return bool(size <= 1)
+    except InconclusiveDimension:
+        return False

@@ -1,0 +1,183 @@
+"""Rules of reductions.
+
+The normal form has ``keepdims=False`` (a reshape puts the axes back), no axis of size 1, and joins all that successive reductions of one kind join.
+A reshape below a reduction is looked through: both shapes are cut into the shortest runs of axes of equal size, and a run that is
+reduced as a whole on one side is so on the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.dtype import DType
+from mycel.ir.dims import Dim, DimLike, product
+from mycel.ir.graph import Node
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.prims import shape as S
+from mycel.prims.base import constant
+from mycel.transforms.rules import Context, is_close_under_rounding, rule, uniform
+from mycel.transforms.rules_arithmetic import _is_ordinary
+
+__all__ = ["REDUCTIONS"]
+
+REDUCTIONS = (R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_prod, R.reduce_any, R.reduce_all)
+Shape = tuple[DimLike, ...]
+
+
+def _is_exact(node: Node) -> bool:
+    """Whether a reduction may be cut or joined: sums and products of 16-bit floats round at the end only."""
+    return node.prim not in (R.reduce_sum, R.reduce_prod) or is_close_under_rounding(node)
+
+
+def _reduced(prim: Any, x: Node, axes: tuple[int, ...], context: Context) -> Node:
+    return context.make(prim, x, axes=axes, keepdims=False) if axes else x
+
+
+@rule(*REDUCTIONS)
+def _normal_form(node: Node, context: Context) -> Optional[Node]:
+    (x,) = node.inputs
+    axes = node.params["axes"]
+    joined = tuple([a for a in sorted(axes) if x.shape[a] != 1])
+    if joined == axes and not node.params["keepdims"] and axes:
+        return None
+    if not axes:
+        return x
+    return context.reshape(_reduced(node.prim, x, joined, context), node.shape)
+
+
+@rule(*REDUCTIONS)
+def _twice(node: Node, context: Context) -> Optional[Node]:
+    """A reduction of a reduction of the same kind."""
+    (x,) = node.inputs
+    if x.prim is not node.prim or x.params["keepdims"] or not context.is_single(x) or not _is_exact(node):
+        return None
+    inner = x.params["axes"]
+    left = [a for a in range(x.inputs[0].type.rank) if a not in inner]
+    axes = tuple(sorted([*inner, *[left[a] for a in node.params["axes"]]]))
+    return node.prim.node(x.inputs[0], axes=axes, keepdims=False)  # type: ignore[union-attr]
+
+
+@rule(*REDUCTIONS)
+def _of_reshape(node: Node, context: Context) -> Optional[Node]:
+    (x,) = node.inputs
+    if x.prim is not S.RESHAPE:
+        return None
+    source, axes = x.inputs[0], node.params["axes"]
+    runs = _runs(source.shape, x.shape)
+    if runs is None:
+        return None
+    whole: list[int] = []
+    for old, new in runs:
+        hit = [a in axes for a in new]
+        if any(hit) and not all(hit):
+            return _neighbours_joined(node, x, context)
+        if any(hit):
+            whole.extend(old)
+    return context.reshape(_reduced(node.prim, source, tuple(sorted(whole)), context), node.shape)
+
+
+def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
+    """Neighbouring axes that are reduced, as one axis of the reshape."""
+    axes, shape = node.params["axes"], []
+    merged: list[int] = []
+    for a, d in enumerate(x.shape):
+        if a in axes and a - 1 in axes:
+            shape[-1] = shape[-1] * d
+            continue
+        if a in axes:
+            merged.append(len(shape))
+        shape.append(d)
+    if len(shape) == x.type.rank:
+        return None
+    return node.prim.node(context.reshape(x.inputs[0], tuple(shape)), axes=tuple(merged), keepdims=False)  # type: ignore[union-attr]
+
+
+def _runs(old: Shape, new: Shape) -> Optional[list[tuple[list[int], list[int]]]]:
+    """Axes other than those of size 1, as the shortest runs that have equal sizes in both shapes; None where that stays open."""
+    left = [a for a, d in enumerate(old) if d != 1]
+    right = [a for a, d in enumerate(new) if d != 1]
+    if any(d == 0 for d in (*old, *new)):
+        return None
+    runs: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        a, b = [left[i]], [right[j]]
+        p, q = old[left[i]], new[right[j]]
+        i, j = i + 1, j + 1
+        while p != q:
+            if isinstance(p, Dim) or isinstance(q, Dim):
+                return None
+            if p < q:
+                if i == len(left):
+                    return None
+                a.append(left[i])
+                p, i = p * old[left[i]], i + 1
+            else:
+                if j == len(right):
+                    return None
+                b.append(right[j])
+                q, j = q * new[right[j]], j + 1
+        runs.append((a, b))
+    return runs if i == len(left) and j == len(right) else None
+
+
+@rule(R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_any, R.reduce_all)
+def _of_broadcast(node: Node, context: Context) -> Optional[Node]:
+    """A reduction over repeated axes: a multiple for a sum, nothing for an extreme."""
+    (x,) = node.inputs
+    if x.prim is not S.BROADCAST_TO:
+        return None
+    source, axes = x.inputs[0], node.params["axes"]
+    extra = x.type.rank - source.type.rank
+    repeated = [a for a in axes if a < extra or (source.shape[a - extra] == 1 and x.shape[a] != 1)]
+    if not repeated or not all(_is_positive(x.shape[a]) for a in repeated):
+        return None
+    times = product(x.shape[a] for a in repeated)
+    if node.prim is R.reduce_sum and not _can_count(times, node):
+        return None
+    rest = tuple([a - extra for a in axes if a not in repeated])
+    y = _reduced(node.prim, source, rest, context)
+    # What is left: the kept axes of the source, of which the repeated ones are reduced as size 1.
+    kept = [a for a in range(x.type.rank) if a not in axes]
+    y = context.reshape(y, tuple([source.shape[a - extra] for a in kept if a >= extra]))
+    if node.prim is R.reduce_sum:
+        y = context.make(E.mul, y, constant(times, node.dtype))
+    return context.broadcast(y, node.shape)
+
+
+def _is_positive(size: DimLike) -> bool:
+    return size.bounds()[0] >= 1 if isinstance(size, Dim) else size >= 1
+
+
+def _can_count(times: DimLike, node: Node) -> bool:
+    """Whether a count is a number of the type of `node` and multiplying by it is as good as summing."""
+    if not is_close_under_rounding(node) and not node.dtype.is_complex:
+        return False
+    if isinstance(times, Dim):
+        return node.dtype.name in ("float64", "int64", "float32")
+    return times <= (np.iinfo(node.dtype.numpy).max if node.dtype.is_integer else _largest_count(node.dtype))
+
+
+def _largest_count(dtype: DType) -> int:
+    return 1 << (53 if dtype.name in ("float64", "complex128") else 24)
+
+
+@rule(R.reduce_sum)
+def _of_multiple(node: Node, context: Context) -> Optional[Node]:
+    """A constant factor, or the sign, is taken out of a sum."""
+    (x,) = node.inputs
+    if not context.is_single(x) or not is_close_under_rounding(node):
+        return None
+    if x.prim is E.neg:
+        return E.neg.node(_reduced(node.prim, x.inputs[0], node.params["axes"], context))
+    if x.prim not in (E.mul, E.div):
+        return None
+    for k in (1, 0) if x.prim is E.mul else (1,):
+        value, rest = uniform(x.inputs[k]), x.inputs[1 - k]
+        if value is not None and rest.shape == x.shape and (x.dtype.is_integer or _is_ordinary(value, x.dtype)):
+            total = _reduced(node.prim, rest, node.params["axes"], context)
+            return x.prim.node(total, constant(value, x.dtype))  # type: ignore[union-attr]
+    return None
