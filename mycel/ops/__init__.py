@@ -15,3 +15,6 @@ from mycel.ops.normalization import *  # noqa: F403
 from mycel.ops.loss import *  # noqa: F403
 from mycel.ops.random import *  # noqa: F403
 from mycel.ops.indexed import *  # noqa: F403
+from mycel.ops.state import *  # noqa: F403
+from mycel.ops.sorting import *  # noqa: F403
+from mycel.ops.math import *  # noqa: F403

@@ -1,0 +1,615 @@
+"""Element-wise functions composed of several primitives, and distances.
+
+Limits (`clamp`) pass NaN on and have derivative 1 at the bounds. Functions with a removable singularity (`xlogy`, `sinc`, `hypot`) keep NaN out of
+derivatives by choosing a harmless argument first.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, reshaped, run, select
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.prims.base import broadcast_shapes
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "accumulate_n", "addcdiv", "addcmul", "addn", "approximate_equal", "cartesian_prod", "cdist", "clamp", "clip", "clip_by_value",
+    "combinations", "copysign", "cov", "deg2rad", "dist", "float_power", "fmax", "fmin", "frac", "gcd", "heaviside", "hypot", "isclose",
+    "isneginf", "isposinf", "isreal", "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "logit", "nan_to_num", "pdist", "rad2deg", "sgn",
+    "signbit", "sinc", "vander", "xdivy", "xlogy",
+]  # fmt: skip
+
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """Each element limited from below and above by numbers or tensors, which broadcast; `max` wins where they cross.
+
+    Operands meet in their common type. ValueError where both bounds are None. A sequence gives a list of results.
+
+    >>> import mycel as ms
+    >>> ms.ops.clamp(ms.Tensor([-1.0, 0.5, 3.0]), 0, 2).tolist()
+    [0.0, 0.5, 2.0]
+    """
+    if min is None and max is None:
+        raise ValueError("clamp: min and max are both None; give at least one")
+    if isinstance(input, (list, tuple)) and input and isinstance(input[0], Tensor):
+        return type(input)(clamp(v, min, max) for v in input)  # type: ignore[return-value]
+    x = operand("clamp", input)
+    for bound, primitive in ((min, E.lt), (max, E.gt)):
+        if bound is None:
+            continue
+        x, limit = operands("clamp", x, bound)
+        x = select(run(primitive, x, limit), limit, x)
+    return x
+
+
+def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """The same as `clamp`.
+
+    >>> import mycel as ms
+    >>> ms.ops.clip(ms.Tensor([-1.0, 3.0]), max=2).tolist()
+    [-1.0, 2.0]
+    """
+    return clamp(input, min, max)
+
+
+def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
+    """The same as `clamp`.
+
+    >>> import mycel as ms
+    >>> ms.ops.clip_by_value(ms.Tensor([-1.0, 3.0]), 0, 2).tolist()
+    [0.0, 2.0]
+    """
+    return clamp(x, clip_value_min, clip_value_max)
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2``.
+
+    >>> import mycel as ms
+    >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), 0.5).tolist()
+    [4.0]
+    """
+    a, b = operands("addcmul", tensor1, tensor2)
+    return operand("addcmul", input) + a * b * value  # type: ignore[no-any-return]
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2``.
+
+    >>> import mycel as ms
+    >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0]), 0.5).tolist()
+    [2.0]
+    """
+    a, b = operands("addcdiv", tensor1, tensor2)
+    return operand("addcdiv", input) + a / b * value  # type: ignore[no-any-return]
+
+
+def addn(x: Any) -> Tensor:
+    """The sum of several tensors.
+
+    >>> import mycel as ms
+    >>> ms.ops.addn((ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]))).tolist()
+    [6.0]
+    """
+    values = [operand("addn", v) for v in x]
+    if not values:
+        raise ValueError("addn: takes at least one tensor")
+    total = values[0]
+    for v in values[1:]:
+        total = total + v
+    return total
+
+
+def accumulate_n(x: Any) -> Tensor:
+    """The same as `addn`.
+
+    >>> import mycel as ms
+    >>> ms.ops.accumulate_n([ms.Tensor([1.0]), ms.Tensor([2.0])]).tolist()
+    [3.0]
+    """
+    return addn(x)
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """``input + weight * (end - input)``.
+
+    >>> import mycel as ms
+    >>> ms.ops.lerp(ms.Tensor([1.0]), ms.Tensor([3.0]), 0.25).tolist()
+    [1.5]
+    """
+    a, b = operands("lerp", input, end)
+    return a + (b - a) * weight  # type: ignore[no-any-return]
+
+
+def logaddexp(input: Any, other: Any) -> Tensor:
+    """log(exp(x) + exp(y)) without overflow.
+
+    >>> import mycel as ms
+    >>> ms.ops.logaddexp(ms.Tensor(1000.0), ms.Tensor(1000.0)).item()
+    1000.6931762695312
+    """
+    a, b = operands("logaddexp", input, other)
+    a, b = floating("logaddexp", a), floating("logaddexp", b)
+    same = run(E.eq, a, b)
+    gap = select(same, 0.0, a - b)
+    from mycel.ops.activation import _softplus
+
+    # y + softplus(x - y), whose derivative is the share of each; where both are equal it is x / 2 + y / 2 + log 2.
+    return select(same, a * 0.5 + b * 0.5 + math.log(2.0), b + _softplus(gap))
+
+
+def logaddexp2(input: Any, other: Any) -> Tensor:
+    """log2(2**x + 2**y) without overflow.
+
+    >>> import mycel as ms
+    >>> ms.ops.logaddexp2(ms.Tensor(1000.0), ms.Tensor(1000.0)).item()
+    1001.0
+    """
+    a, b = operands("logaddexp2", input, other)
+    scale = math.log(2.0)
+    return logaddexp(floating("logaddexp2", a) * scale, floating("logaddexp2", b) * scale) / scale  # type: ignore[no-any-return]
+
+
+def xlogy(input: Any, other: Any) -> Tensor:
+    """x * log(y), and 0 where x is 0 unless y is NaN.
+
+    >>> import mycel as ms
+    >>> ms.ops.xlogy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 1.0])).tolist()
+    [0.0, 0.0]
+    """
+    return _times("xlogy", input, other, lambda y: run(E.log, y))
+
+
+def xdivy(x: Any, y: Any) -> Tensor:
+    """x / y, and 0 where x is 0 unless y is NaN.
+
+    >>> import mycel as ms
+    >>> ms.ops.xdivy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 4.0])).tolist()
+    [0.0, 0.5]
+    """
+    return _times("xdivy", x, y, lambda v: 1.0 / v)
+
+
+def _times(name: str, input: Any, other: Any, function: Any) -> Tensor:
+    x, y = operands(name, input, other)
+    x, y = floating(name, x), floating(name, y)
+    zero = run(E.logical_and, run(E.eq, x, constant_like(0.0, x)), run(E.logical_not, run(E.is_nan, y)))
+    return select(zero, 0.0, run(E.mul, x, function(select(zero, 1.0, y))))
+
+
+def hypot(input: Any, other: Any) -> Tensor:
+    """sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.hypot(ms.Tensor([3.0]), ms.Tensor([4.0])).tolist()
+    [5.0]
+    """
+    a, b = operands("hypot", input, other)
+    a, b = run(E.abs_, floating("hypot", a)), run(E.abs_, floating("hypot", b))
+    top = run(E.stop_gradient, run(E.maximum, a, b))
+    plain = run(E.logical_and, run(E.is_finite, top), run(E.gt, top, constant_like(0.0, top)))
+    scale = select(plain, top, 1.0)
+    p, q = select(plain, a / scale, 1.0), select(plain, b / scale, 0.0)
+    return select(plain, run(E.sqrt, p * p + q * q) * scale, run(E.maximum, a, b))
+
+
+def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
+    """The larger or smaller, where NaN gives way to a number."""
+    a, b = operands(name, input, other)
+    if not a.dtype.is_floating:
+        return run(primitive, a, b)
+    return select(run(E.is_nan, a), b, select(run(E.is_nan, b), a, run(primitive, a, b)))
+
+
+def fmax(input: Any, other: Any) -> Tensor:
+    """The larger of two elements; a number rather than NaN.
+
+    >>> import mycel as ms
+    >>> ms.ops.fmax(ms.Tensor([1.0, float("nan")]), ms.Tensor([2.0, 3.0])).tolist()
+    [2.0, 3.0]
+    """
+    return _with_nan("fmax", input, other, E.maximum)
+
+
+def fmin(input: Any, other: Any) -> Tensor:
+    """The smaller of two elements; a number rather than NaN.
+
+    >>> import mycel as ms
+    >>> ms.ops.fmin(ms.Tensor([1.0, float("nan")]), ms.Tensor([2.0, 3.0])).tolist()
+    [1.0, 3.0]
+    """
+    return _with_nan("fmin", input, other, E.minimum)
+
+
+def signbit(input: Any) -> Tensor:
+    """Whether the sign is negative; also that of -0.
+
+    >>> import mycel as ms
+    >>> ms.ops.signbit(ms.Tensor([-0.0, 1.0])).tolist()
+    [True, False]
+    """
+    x = operand("signbit", input)
+    if not x.dtype.is_floating:
+        return run(E.lt, x, constant_like(0, x))
+    # atan2 tells -0 from 0: its angle to the left is -pi.
+    angle = run(E.atan2, x, broadcast(constant_like(-1.0, x), x.shape))
+    return run(E.lt, angle, constant_like(0.0, x))
+
+
+def copysign(x: Any, other: Any) -> Tensor:
+    """The size of x with the sign of the other operand.
+
+    >>> import mycel as ms
+    >>> ms.ops.copysign(ms.Tensor([1.0, -2.0]), ms.Tensor([-1.0, 1.0])).tolist()
+    [-1.0, 2.0]
+    """
+    a, b = operands("copysign", x, other)
+    a = run(E.abs_, floating("copysign", a))
+    return select(signbit(b), run(E.neg, a), a)
+
+
+def sgn(input: Any) -> Tensor:
+    """-1, 0 or 1 by the sign of each element.
+
+    >>> import mycel as ms
+    >>> ms.ops.sgn(ms.Tensor([-3.0, 0.0])).tolist()
+    [-1.0, 0.0]
+    """
+    return run(E.sign, operand("sgn", input))
+
+
+def heaviside(input: Any, values: Any) -> Tensor:
+    """0 for negative elements, 1 for positive ones, `values` at 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.heaviside(ms.Tensor([-1.0, 0.0, 2.0]), ms.Tensor(0.5)).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    x, at_zero = operands("heaviside", input, values)
+    zero = constant_like(0, x)
+    side = select(run(E.lt, x, zero), zero, select(run(E.gt, x, zero), constant_like(1, x), x))
+    return select(run(E.eq, x, zero), at_zero, side)
+
+
+def frac(x: Any) -> Tensor:
+    """Each element less its whole part.
+
+    >>> import mycel as ms
+    >>> ms.ops.frac(ms.Tensor([1.5, -2.25])).tolist()
+    [0.5, -0.25]
+    """
+    value = floating("frac", x)
+    return run(E.sub, value, run(E.trunc, value))
+
+
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """The first operand raised to the second in float64.
+
+    >>> import mycel as ms
+    >>> ms.ops.float_power(ms.Tensor([2]), 3).tolist()
+    [8.0]
+    """
+    x, y = operands("float_power", input, exponent)
+    return run(E.pow_, cast(x, D.float64), cast(y, D.float64))
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees as radians.
+
+    >>> import mycel as ms
+    >>> ms.ops.deg2rad(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return floating("deg2rad", x) * (math.pi / 180)  # type: ignore[no-any-return]
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians as degrees.
+
+    >>> import mycel as ms
+    >>> ms.ops.rad2deg(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return floating("rad2deg", x) * (180 / math.pi)  # type: ignore[no-any-return]
+
+
+def nan_to_num(input: Any, nan: Optional[float] = None, posinf: Optional[float] = None, neginf: Optional[float] = None) -> Tensor:
+    """NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf` (the largest and smallest of the type).
+
+    >>> import mycel as ms
+    >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), 1.0]), 5.0).tolist()
+    [5.0, 1.0]
+    """
+    import ml_dtypes
+
+    x = operand("nan_to_num", input)
+    if not x.dtype.is_floating:
+        return x
+    limits = ml_dtypes.finfo(x.dtype.numpy)
+    top = float(limits.max) if posinf is None else posinf
+    bottom = float(limits.min) if neginf is None else neginf
+    result = select(run(E.eq, x, constant_like(math.inf, x)), constant_like(top, x), x)
+    result = select(run(E.eq, x, constant_like(-math.inf, x)), constant_like(bottom, x), result)
+    return select(run(E.is_nan, x), constant_like(0.0 if nan is None else nan, x), result)
+
+
+def isposinf(input: Any) -> Tensor:
+    """Whether each element is +inf.
+
+    >>> import mycel as ms
+    >>> ms.ops.isposinf(ms.Tensor([float("inf"), float("-inf")])).tolist()
+    [True, False]
+    """
+    x = floating("isposinf", input)
+    return run(E.eq, x, constant_like(math.inf, x))
+
+
+def isneginf(input: Any) -> Tensor:
+    """Whether each element is -inf.
+
+    >>> import mycel as ms
+    >>> ms.ops.isneginf(ms.Tensor([float("inf"), float("-inf")])).tolist()
+    [False, True]
+    """
+    x = floating("isneginf", input)
+    return run(E.eq, x, constant_like(-math.inf, x))
+
+
+def isreal(input: Any) -> Tensor:
+    """Whether each element is a real number: all are but complex ones, which are not supported.
+
+    >>> import mycel as ms
+    >>> ms.ops.isreal(ms.Tensor([1.0])).tolist()
+    [True]
+    """
+    x = operand("isreal", input)
+    if x.dtype.is_complex:
+        raise TypeError("isreal: complex tensors are not supported; real ones are")
+    from mycel.ops.creation import ones
+
+    return ones(x.shape, D.bool_)
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Whether ``|x - y| <= atol + rtol * |y|``; with `equal_nan` NaN is close to NaN.
+
+    >>> import mycel as ms
+    >>> ms.ops.isclose(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 2.1])).tolist()
+    [True, False]
+    """
+    x, y = operands("isclose", input, other)
+    same = run(E.eq, x, y)
+    if not x.dtype.is_floating:
+        x, y = cast(x, D.float64), cast(y, D.float64)
+    near = run(E.le, run(E.abs_, x - y), run(E.abs_, y) * rtol + atol)
+    close = run(E.logical_or, same, run(E.logical_and, near, run(E.is_finite, y)))
+    return run(E.logical_or, close, run(E.logical_and, run(E.is_nan, x), run(E.is_nan, y))) if equal_nan else close
+
+
+def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
+    """Whether ``|x - y| < tolerance``.
+
+    >>> import mycel as ms
+    >>> ms.ops.approximate_equal(ms.Tensor([1.0]), ms.Tensor([1.1]), 0.2).tolist()
+    [True]
+    """
+    a, b = operands("approximate_equal", x, y)
+    gap = run(E.abs_, a - b)
+    return gap < tolerance  # type: ignore[no-any-return]
+
+
+def logit(input: Any, eps: Optional[float] = None) -> Tensor:
+    """log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given.
+
+    >>> import mycel as ms
+    >>> ms.ops.logit(ms.Tensor([0.5])).tolist()
+    [0.0]
+    """
+    x = floating("logit", input)
+    x = x if eps is None else clamp(x, eps, 1 - eps)
+    return run(E.log, x / (1.0 - x))
+
+
+def sinc(input: Any) -> Tensor:
+    """sin(pi x) / (pi x), and 1 at 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.sinc(ms.Tensor([0.0])).tolist()
+    [1.0]
+    """
+    x = floating("sinc", input)
+    zero = run(E.eq, x, constant_like(0.0, x))
+    angle = select(zero, 1.0, x * math.pi)
+    return select(zero, 1.0, run(E.sin, angle) / angle)
+
+
+def ldexp(x: Any, other: Any) -> Tensor:
+    """x * 2**y.
+
+    >>> import mycel as ms
+    >>> ms.ops.ldexp(ms.Tensor([3.0]), ms.Tensor([2])).tolist()
+    [12.0]
+    """
+    value, power = floating("ldexp", x), floating("ldexp", other)
+    return value * run(E.exp2, power)  # type: ignore[no-any-return]
+
+
+def gcd(input: Any, other: Any) -> Tensor:
+    """The greatest common divisor of integers, by Euclid's algorithm with as many steps as the type can need.
+
+    >>> import mycel as ms
+    >>> ms.ops.gcd(ms.Tensor([12, 7]), ms.Tensor([18, 0])).tolist()
+    [6, 7]
+    """
+    a, b = operands("gcd", input, other)
+    if not a.dtype.is_integer:
+        raise TypeError(f"gcd: takes integers, not {a.dtype.name}")
+    shape = broadcast_shapes(a.shape, b.shape)
+    a, b = (broadcast(v if v.dtype.kind == "u" else run(E.abs_, v), shape) for v in (a, b))
+    zero, one = constant_like(0, a), constant_like(1, a)
+    # Consecutive Fibonacci numbers need the most steps: about 1.44 for each bit.
+    for _ in builtins.range(math.ceil(1.45 * a.dtype.bits)):
+        done = run(E.eq, b, zero)
+        a, b = select(done, a, b), select(done, zero, run(E.mod, a, select(done, one, b)))
+    return a
+
+
+def lcm(input: Any, other: Any) -> Tensor:
+    """The least common multiple of integers.
+
+    >>> import mycel as ms
+    >>> ms.ops.lcm(ms.Tensor([4, 0]), ms.Tensor([6, 3])).tolist()
+    [12, 0]
+    """
+    a, b = operands("lcm", input, other)
+    divisor = gcd(a, b)
+    zero = run(E.eq, divisor, constant_like(0, divisor))
+    product = run(E.mul, run(E.floor_div, a, select(zero, 1, divisor)), b)
+    return product if product.dtype.kind == "u" else run(E.abs_, product)
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
+    """The p-norm distances between the rows of two (stacks of) matrices: (..., P, M) and (..., R, M) give (..., P, R).
+
+    >>> import mycel as ms
+    >>> ms.ops.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
+    [[5.0]]
+    """
+    from mycel.ops.reduction import vector_norm
+
+    a, b = operands("cdist", x1, x2)
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"cdist: the operands must be matrices with rows of one length: {a._type} and {b._type}")
+    a = reshaped(a, (*a.shape[:-1], 1, a.shape[-1]))
+    b = reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]))
+    return vector_norm(a - b, p, -1)
+
+
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """The p-norm distances between the rows of a matrix, for every pair i < j.
+
+    >>> import mycel as ms
+    >>> ms.ops.pdist(ms.Tensor([[0.0, 0.0], [3.0, 4.0]])).tolist()
+    [5.0]
+    """
+    from mycel.ops.array import concat
+    from mycel.ops.reduction import vector_norm
+
+    x = floating("pdist", input)
+    if x.ndim != 2:
+        raise ShapeError(f"pdist: the input must be a matrix, not {x._type}")
+    if x.shape[0] < 2:
+        from mycel.ops.creation import zeros
+
+        return zeros((0,), x.dtype)
+    return concat([vector_norm(x[i + 1 :] - x[i : i + 1], p, -1) for i in builtins.range(x.shape[0] - 1)])
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Tensor:
+    """The p-norm of the difference of two tensors.
+
+    >>> import mycel as ms
+    >>> ms.ops.dist(ms.Tensor([0.0, 0.0]), ms.Tensor([3.0, 4.0])).item()
+    5.0
+    """
+    from mycel.ops.reduction import vector_norm
+
+    a, b = operands("dist", input, other)
+    return vector_norm(a - b, p)
+
+
+def vander(x: Any, N: Optional[int] = None) -> Tensor:
+    """The matrix of falling powers x**(N-1), ..., x**1, x**0 of a vector.
+
+    >>> import mycel as ms
+    >>> ms.ops.vander(ms.Tensor([2.0, 3.0])).tolist()
+    [[2.0, 1.0], [3.0, 1.0]]
+    """
+    value = operand("vander", x)
+    if value.ndim != 1:
+        raise ShapeError(f"vander: takes a vector, not {value._type}")
+    count = value.shape[0] if N is None else N
+    from mycel.ops.array import stack
+    from mycel.ops.creation import ones_like, zeros
+
+    if count == 0:
+        return zeros((value.shape[0], 0), value.dtype)
+    columns = [ones_like(value)]
+    for _ in builtins.range(count - 1):
+        columns.append(run(E.mul, columns[-1], value))
+    return stack(columns[::-1], 1)
+
+
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """The covariances of variables (rows) over observations (columns), divided by the number less `correction`.
+
+    `fweights` counts each observation several times and `aweights` weighs it.
+
+    >>> import mycel as ms
+    >>> ms.ops.cov(ms.Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    from mycel.ops.array import swapaxes
+    from mycel.ops.linalg import matmul
+
+    x = floating("cov", input)
+    if x.ndim > 2:
+        raise ShapeError(f"cov: takes at most 2 dimensions, not {x._type}")
+    single = x.ndim < 2
+    x = reshaped(x, (1, x.size)) if single else x
+    weight: Optional[Tensor] = None
+    for given in (fweights, aweights):
+        if given is not None:
+            w = operand("cov", given, x.dtype)
+            weight = w if weight is None else weight * w
+    line = lambda v: run(R.reduce_sum, v, axes=(v.ndim - 1,), keepdims=v.ndim == 2)  # noqa: E731
+    count: Any = x.shape[1] if weight is None else line(weight)
+    scaled = x if weight is None else x * weight
+    centred = x - line(scaled) / count
+    if aweights is None or correction == 0 or weight is None:
+        factor = count - correction
+    else:
+        factor = count - correction * line(weight * operand("cov", aweights, x.dtype)) / count
+    product = matmul(centred if weight is None else centred * weight, swapaxes(centred, 0, 1)) / factor
+    return reshaped(product, ()) if single else product
+
+
+def cartesian_prod(*inputs: Any) -> Tensor:
+    """All combinations of one element from each vector, as rows, the last vector changing fastest.
+
+    >>> import mycel as ms
+    >>> ms.ops.cartesian_prod(ms.Tensor([1, 2]), ms.Tensor([5])).tolist()
+    [[1, 5], [2, 5]]
+    """
+    from mycel.ops.arrange import meshgrid
+    from mycel.ops.array import ravel, stack
+
+    if len(inputs) == 1:
+        return operand("cartesian_prod", inputs[0])
+    return stack([ravel(g) for g in meshgrid(*inputs, indexing="ij")], -1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r elements of a vector in order, as rows; with replacement an element may come again.
+
+    >>> import mycel as ms
+    >>> ms.ops.combinations(ms.Tensor([1, 2, 3])).tolist()
+    [[1, 2], [1, 3], [2, 3]]
+    """
+    import itertools
+
+    from mycel.prims import index as I
+
+    x = operand("combinations", input)
+    if x.ndim != 1 or r < 0:
+        raise ShapeError(f"combinations: takes a vector and r >= 0, not {x._type} and {r}")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(builtins.range(x.shape[0]), r))
+    index = Tensor([list(row) for row in rows], D.int32) if rows and r else Tensor(shape=(len(rows), r), dtype=D.int32)
+    return run(I.take, x, index, axis=0)

@@ -1,0 +1,383 @@
+"""Order: sorting, largest and smallest elements, running sums, products and extremes, medians and quantiles, searches and counts.
+
+Sorting is stable, puts NaN last in both directions, and gives int32 positions. Its derivative moves cotangents back to where the elements came
+from.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.dtype import DType
+from mycel.errors import ShapeError
+from mycel.ops._operands import (
+    apply, axis_of, broadcast, constant_like, flat, floating, iota, move_axis, operand, operands, reshaped, run, select, take_slice, wide,
+)  # fmt: skip
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import ordered as O
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "argsort", "bincount", "bucketize", "cummax", "cummin", "cumprod", "cumsum", "diff", "histc", "logcumsumexp", "median",
+    "msort", "nanmedian", "nanquantile", "quantile", "searchsorted", "sort", "top_k", "topk", "trapz",
+]  # fmt: skip
+
+Pair = tuple[Tensor, Tensor]
+
+
+def sort(input_x: Any, axis: int = -1, descending: bool = False) -> Pair:
+    """The sorted elements along an axis and their int32 positions.
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.ops.sort(ms.Tensor([3.0, 1.0, 2.0]))]
+    [[1.0, 2.0, 3.0], [1, 2, 0]]
+    """
+    x = operand("sort", input_x)
+    if x.ndim == 0:
+        return x, cast(x * 0, D.int32)
+    values, positions = apply(O.sort, x, axis=axis_of("sort", axis, x.ndim), descending=bool(descending))
+    return values, positions
+
+
+def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
+    """The int32 positions that sort the elements along an axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.argsort(ms.Tensor([3.0, 1.0, 2.0])).tolist()
+    [1, 2, 0]
+    """
+    return sort(input, axis, descending)[1]
+
+
+def msort(input: Any) -> Tensor:
+    """The elements sorted along axis 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.msort(ms.Tensor([3.0, 1.0])).tolist()
+    [1.0, 3.0]
+    """
+    return sort(input, 0)[0]
+
+
+def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, sorted: bool = True) -> Pair:
+    """The k largest (or smallest) elements along an axis (the last one) in order, and their int32 positions.
+
+    They come in order also where `sorted` is off. ValueError for k outside the axis.
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.ops.topk(ms.Tensor([3.0, 1.0, 2.0]), 2)]
+    [[3.0, 2.0], [0, 2]]
+    """
+    x = operand("topk", input)
+    axis = axis_of("topk", -1 if dim is None else dim, x.ndim)
+    size = x.shape[axis]
+    if k < 0 or (isinstance(size, int) and k > size):
+        raise ValueError(f"topk: k must lie between 0 and {size}, the size of axis {axis}, not {k}")
+    values, positions = sort(x, axis, largest)
+    return take_slice(values, axis, 0, k), take_slice(positions, axis, 0, k)
+
+
+def top_k(input_x: Any, k: int, sorted: bool = True) -> Pair:
+    """The k largest elements along the last axis in order, and their int32 positions.
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.ops.top_k(ms.Tensor([3.0, 1.0, 2.0]), 1)]
+    [[3.0], [0]]
+    """
+    return topk(input_x, k, -1, True, sorted)
+
+
+def _running(name: str, primitive: Any, input: Any, axis: Any, dtype: Any) -> Tensor:
+    x = operand(name, input)
+    kind = None if dtype is None else D.from_any(dtype)
+    x = cast(x, kind) if kind is not None else cast(x, D.int64) if x.dtype is D.bool_ else x
+    return run(primitive, x, axis=axis_of(name, axis, x.ndim), reverse=False)
+
+
+def cumsum(x: Any, axis: int, dtype: Any = None) -> Tensor:
+    """The running sums along an axis, in the type of `x` or in `dtype`.
+
+    >>> import mycel as ms
+    >>> ms.ops.cumsum(ms.Tensor([1.0, 2.0, 3.0]), 0).tolist()
+    [1.0, 3.0, 6.0]
+    """
+    return _running("cumsum", O.cumsum, x, axis, dtype)
+
+
+def cumprod(input: Any, dim: int, dtype: Any = None) -> Tensor:
+    """The running products along an axis, in the type of `input` or in `dtype`.
+
+    >>> import mycel as ms
+    >>> ms.ops.cumprod(ms.Tensor([1.0, 2.0, 3.0]), 0).tolist()
+    [1.0, 2.0, 6.0]
+    """
+    return _running("cumprod", O.cumprod, input, dim, dtype)
+
+
+def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
+    x = operand(name, input)
+    where = axis_of(name, axis, x.ndim)
+    best = run(primitive, x, axis=where, reverse=False)
+    # The latest place that equals the running extreme is where it comes from; NaN equals nothing but itself.
+    hit = run(E.eq, x, best)
+    if x.dtype.is_floating:
+        hit = run(E.logical_or, hit, run(E.is_nan, x))
+    places = select(hit, iota(x.shape, where, D.int32), -1)
+    return best, cast(run(O.cummax, cast(places, D.int32), axis=where, reverse=False), D.int64)
+
+
+def cummax(input: Any, axis: int) -> Pair:
+    """The largest element so far along an axis, and its int64 position (the latest of equals).
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.ops.cummax(ms.Tensor([1.0, 3.0, 2.0]), 0)]
+    [[1.0, 3.0, 3.0], [0, 1, 1]]
+    """
+    return _running_extreme("cummax", O.cummax, input, axis)
+
+
+def cummin(input: Any, axis: int) -> Pair:
+    """The smallest element so far along an axis, and its int64 position (the latest of equals).
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.ops.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0)]
+    [[3.0, 1.0, 1.0], [0, 1, 1]]
+    """
+    return _running_extreme("cummin", O.cummin, input, axis)
+
+
+def logcumsumexp(input: Any, axis: int) -> Tensor:
+    """The logarithms of the running sums of exponentials along an axis, with the largest element taken out.
+
+    >>> import mycel as ms
+    >>> ms.ops.logcumsumexp(ms.Tensor([0.0, float("-inf")]), 0).tolist()
+    [0.0, 0.0]
+    """
+    x = floating("logcumsumexp", input)
+    where, full = axis_of("logcumsumexp", axis, x.ndim), wide(x)
+    # Pairs (i, j <= i): each running sum takes out its own running maximum, so nothing underflows.
+    line = move_axis(full, where, x.ndim - 1)
+    size = line.shape[-1]
+    top = run(E.stop_gradient, run(O.cummax, line, axis=x.ndim - 1, reverse=False))
+    top = select(run(E.is_finite, top), top, 0.0)
+    gaps = run(E.sub, reshaped(line, (*line.shape[:-1], 1, size)), reshaped(top, (*top.shape, 1)))
+    below = run(E.ge, iota((size, size), 0, D.int32), iota((size, size), 1, D.int32))
+    # Places above the diagonal may be far larger than the running maximum: they must not reach exp.
+    powers = select(below, run(E.exp, select(below, gaps, 0.0)), 0.0)
+    total = run(R.reduce_sum, powers, axes=(powers.ndim - 1,), keepdims=False)
+    return cast(move_axis(run(E.add, run(E.log, total), top), x.ndim - 1, where), x.dtype)
+
+
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The n-th differences of neighbours along an axis, with `prepend` and `append` joined on first.
+
+    >>> import mycel as ms
+    >>> ms.ops.diff(ms.Tensor([1.0, 4.0, 9.0])).tolist()
+    [3.0, 5.0]
+    """
+    from mycel.ops.array import concat
+
+    value = operand("diff", x)
+    where = axis_of("diff", axis, value.ndim)
+    parts = [operand("diff", v, value.dtype) for v in (prepend, value, append) if v is not None]
+    parts = [broadcast(v, (*value.shape[:where], 1, *value.shape[where + 1 :])) if v.ndim == 0 else v for v in parts]
+    value = concat(parts, where)
+    for _ in builtins.range(n):
+        size = value.shape[where]
+        later, earlier = take_slice(value, where, 1, size), take_slice(value, where, 0, size - 1)
+        value = run(E.logical_xor if value.dtype is D.bool_ else E.sub, later, earlier)
+    return value
+
+
+def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The integral along an axis by the trapezoid rule, at the points `x` or at distances `dx`.
+
+    >>> import mycel as ms
+    >>> ms.ops.trapz(ms.Tensor([1.0, 2.0, 3.0])).item()
+    4.0
+    """
+    value = floating("trapz", y)
+    where = axis_of("trapz", dim, value.ndim)
+    size = value.shape[where]
+    pairs = take_slice(value, where, 1, size) + take_slice(value, where, 0, size - 1)
+    if x is not None:
+        points = operand("trapz", x, value.dtype)
+        gaps = diff(points, axis=-1 if points.ndim == 1 else dim)
+        pairs = pairs * (reshaped(gaps, (gaps.size, *(1,) * (value.ndim - 1 - where))) if points.ndim == 1 else gaps)
+        dx = 1.0
+    return run(R.reduce_sum, pairs, axes=(where,), keepdims=False) * (0.5 * dx)  # type: ignore[no-any-return]
+
+
+def _kth(values: Tensor, positions: Tensor, axis: int, k: Any, keep: bool) -> Pair:
+    result = []
+    for t in (values, positions):
+        part = take_slice(t, axis, k, k + 1)
+        result.append(part if keep else reshaped(part, part.shape[:axis] + part.shape[axis + 1 :]))
+    return result[0], cast(result[1], D.int64)
+
+
+def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
+    """The lower median along an axis and its int64 position; NaN where there is one.
+
+    >>> import mycel as ms
+    >>> [t.item() for t in ms.ops.median(ms.Tensor([3.0, 1.0, 2.0, 4.0]))]
+    [2.0, 2]
+    """
+    x = operand("median", input)
+    where = axis_of("median", axis, x.ndim)
+    values, positions = sort(x, where)
+    middle, place = _kth(values, positions, where, (x.shape[where] - 1) // 2, keepdims)
+    if not x.dtype.is_floating:
+        return middle, place
+    # NaN sorts last, so the last element tells.
+    last, last_place = _kth(values, positions, where, x.shape[where] - 1, keepdims)
+    broken = run(E.is_nan, last)
+    return select(broken, last, middle), select(broken, last_place, place)
+
+
+def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
+    """The lower median of the elements along an axis that are not NaN, and its int64 position.
+
+    >>> import mycel as ms
+    >>> [t.item() for t in ms.ops.nanmedian(ms.Tensor([3.0, float("nan"), 2.0]))]
+    [2.0, 2]
+    """
+    x = floating("nanmedian", input)
+    where = axis_of("nanmedian", axis, x.ndim)
+    values, positions = sort(x, where)
+    count = run(R.reduce_sum, cast(run(E.logical_not, run(E.is_nan, x)), D.int32), axes=(where,), keepdims=True)
+    place = run(E.maximum, (count - 1) // 2, constant_like(0, count))
+    result = []
+    for t in (values, positions):
+        part = run(I.take_along, t, place, axis=where)
+        result.append(part if keepdims else reshaped(part, part.shape[:where] + part.shape[where + 1 :]))
+    return result[0], cast(result[1], D.int64)
+
+
+def _quantile(name: str, input: Any, q: Any, axis: Optional[int], keepdims: bool, skip_nan: bool) -> Tensor:
+    x = floating(name, input)
+    levels = operand(name, q, x.dtype)
+    if levels.ndim > 1:
+        raise ShapeError(f"{name}: q must be a number or a vector, not {levels._type}")
+    line, where = (flat(x), 0) if axis is None else (x, axis_of(name, axis, x.ndim))
+    values = move_axis(sort(line, where)[0], where, line.ndim - 1)
+    good = run(E.logical_not, run(E.is_nan, values))
+    count = run(R.reduce_sum, cast(good, x.dtype), axes=(values.ndim - 1,), keepdims=True)
+    at = reshaped(levels, (levels.size, *(1,) * values.ndim)) * (count - 1.0)
+    low = run(E.maximum, run(E.floor, at), constant_like(0.0, at))
+    high = run(E.minimum, low + 1.0, run(E.maximum, broadcast(count, low.shape) - 1.0, constant_like(0.0, at)))
+    table = broadcast(reshaped(values, (1, *values.shape)), (levels.size, *values.shape))
+    below, above = (run(I.take_along, table, cast(p, D.int32), axis=table.ndim - 1) for p in (low, high))
+    result = below + (above - below) * (at - low)
+    if not skip_nan:
+        last = take_slice(values, values.ndim - 1, values.shape[-1] - 1, values.shape[-1])
+        result = select(run(E.is_nan, last), last, result)
+    lead = () if levels.ndim == 0 else (levels.size,)
+    body = values.shape[:-1]
+    if keepdims:
+        body = (1,) * x.ndim if axis is None else (*body[:where], 1, *body[where:])
+    return reshaped(result, (*lead, *body))
+
+
+def quantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+    """The q-quantiles along an axis (of all elements without one), between neighbours by linear interpolation; NaN where there is one.
+
+    A vector `q` gives a leading axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.quantile(ms.Tensor([1.0, 2.0, 4.0]), 0.75).item()
+    3.0
+    """
+    return _quantile("quantile", input, q, axis, keepdims, False)
+
+
+def nanquantile(input: Any, q: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+    """`quantile` of the elements that are not NaN.
+
+    >>> import mycel as ms
+    >>> ms.ops.nanquantile(ms.Tensor([1.0, float("nan"), 3.0]), 0.5).item()
+    2.0
+    """
+    return _quantile("nanquantile", input, q, axis, keepdims, True)
+
+
+def _index_type(out_int32: bool) -> DType:
+    return D.int32 if out_int32 else D.int64
+
+
+def searchsorted(
+    sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False, side: Optional[str] = None, sorter: Any = None
+) -> Tensor:
+    """Where values would be put into rows (the last axis) that are sorted: before equal elements, or behind with `right` (side "right").
+
+    One row serves all values. `sorter` holds the positions that sort the rows. ValueError where shapes or `side` do not fit.
+
+    >>> import mycel as ms
+    >>> ms.ops.searchsorted(ms.Tensor([1.0, 3.0, 5.0]), ms.Tensor([3.0, 4.0])).tolist()
+    [1, 2]
+    """
+    rows, wanted = operands("searchsorted", sorted_sequence, values)
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise ValueError(f"searchsorted: side must be None, 'left' or 'right' and agree with right={right}, not {side!r}")
+    if sorter is not None:
+        rows = run(I.take_along, rows, operand("searchsorted", sorter, D.int64), axis=rows.ndim - 1)
+    shape = wanted.shape
+    if rows.ndim == 1:
+        wanted = flat(wanted)
+    found = run(O.search_sorted, rows, wanted, side="right" if right or side == "right" else "left")
+    return cast(reshaped(found, shape), _index_type(out_int32))
+
+
+def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
+    """For each element the int32 number of the interval between sorted boundaries that it lies in; `right` closes intervals on the left.
+
+    >>> import mycel as ms
+    >>> ms.ops.bucketize(ms.Tensor([0.0, 2.0, 9.0]), [1.0, 2.0, 3.0]).tolist()
+    [0, 1, 3]
+    """
+    return searchsorted(operand("bucketize", boundaries), operand("bucketize", input), out_int32=True, right=right)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+    """How often each number 0, 1, ... occurs (float32), or the sum of the weights with it. It needs the largest value.
+
+    >>> import mycel as ms
+    >>> ms.ops.bincount(ms.Tensor([1, 1, 2])).tolist()
+    [0.0, 2.0, 1.0]
+    """
+    x = operand("bincount", input)
+    if not x.dtype.is_integer or x.ndim != 1:
+        raise TypeError(f"bincount: takes a vector of integers, not {x._type}")
+    array = x.asnumpy()
+    if array.size and array.min() < 0:
+        raise ValueError(f"bincount: numbers must not be negative, got {array.min()}")
+    count = builtins.max(int(array.max()) + 1 if array.size else 0, int(minlength))
+    from mycel.ops.creation import ones, zeros
+
+    shares = ones(x.shape) if weights is None else operand("bincount", weights)
+    start = zeros((count,), shares.dtype)
+    return run(I.scatter_nd, start, reshaped(cast(x, D.int64), (x.shape[0], 1)), shares, mode="add")
+
+
+def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
+    """How many elements fall into each of `bins` equal intervals of [min, max] (of the elements' own range where both are 0).
+
+    The type is that of `input`; the last interval is closed. It needs the values.
+
+    >>> import mycel as ms
+    >>> ms.ops.histc(ms.Tensor([1.0, 2.0, 1.0]), 4, 0.0, 3.0).tolist()
+    [0.0, 2.0, 1.0, 0.0]
+    """
+    x = operand("histc", input)
+    if bins < 1 or min > max:
+        raise ValueError(f"histc: bins must be at least 1 and min at most max, not {bins}, {min}, {max}")
+    array = x.asnumpy().astype(np.float64).ravel()
+    low, high = (min, max) if min != max or not array.size else (array.min(), array.max())
+    low, high = (low - 1, high + 1) if low == high else (low, high)
+    return Tensor(np.histogram(array, bins, (low, high))[0].astype(x.dtype.numpy))

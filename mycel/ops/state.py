@@ -1,0 +1,66 @@
+"""Writing to parameters and tensors: assignments, as functions that return the parameter they change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel.errors import ShapeError
+from mycel.ops._operands import broadcast, operand, run
+from mycel.prims import elementwise as E
+from mycel.tensor import Tensor
+
+__all__ = ["assign", "assign_add", "assign_sub", "depend"]
+
+
+def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
+    """`value` in the type of `variable` and broadcast to its shape; ValueError where it does not fit."""
+    if not isinstance(variable, Tensor):
+        raise TypeError(f"{name}: the variable must be a parameter or a tensor, not {type(variable).__name__}")
+    new = operand(name, value, variable.dtype)
+    if new.ndim == 0 and variable.ndim:
+        return broadcast(new, variable.shape)
+    if new.shape != variable.shape:
+        raise ShapeError(f"{name}: a value of shape {new.shape} does not fit a variable of shape {variable.shape}")
+    return new
+
+
+def assign(variable: Tensor, value: Any) -> Tensor:
+    """Give a parameter the values of a tensor (or number) in place; the parameter. ValueError where shapes differ.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> ms.ops.assign(w, ms.Tensor([3.0, 4.0])).tolist()
+    [3.0, 4.0]
+    """
+    new = fitted("assign", variable, value)
+    return variable._replace(run(E.identity, new) if new is value else new)
+
+
+def assign_add(variable: Tensor, value: Any) -> Tensor:
+    """Add to a parameter in place; the parameter. ValueError where shapes differ.
+
+    >>> import mycel as ms
+    >>> ms.ops.assign_add(ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor([1.0, 1.0])).tolist()
+    [2.0, 3.0]
+    """
+    return variable._replace(run(E.add, variable, fitted("assign_add", variable, value)))
+
+
+def assign_sub(variable: Tensor, value: Any) -> Tensor:
+    """Subtract from a parameter in place; the parameter. ValueError where shapes differ.
+
+    >>> import mycel as ms
+    >>> ms.ops.assign_sub(ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor([1.0, 1.0])).tolist()
+    [0.0, 1.0]
+    """
+    return variable._replace(run(E.sub, variable, fitted("assign_sub", variable, value)))
+
+
+def depend(value: Any, expr: Any) -> Any:
+    """`value`; operations run in the order of the program, so `expr` has run before.
+
+    >>> import mycel as ms
+    >>> ms.ops.depend(ms.Tensor(2.0), None).item()
+    2.0
+    """
+    return value
