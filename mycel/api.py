@@ -45,7 +45,7 @@ def _recording() -> Iterator[Any]:
 
 def _filled_like(t: Tensor, value: float) -> Tensor:
     number = scalar(value, t.dtype)
-    return number if not t.shape else eager.apply(BROADCAST_TO, number, shape=t.shape)  # type: ignore[no-any-return]
+    return number if not t.shape else eager.apply(BROADCAST_TO, number, shape=t.shape)
 
 
 def _tensor_argument(value: Any, position: int) -> Tensor:

@@ -139,7 +139,7 @@ def from_any(value: Any) -> DType:
 
 def to_numpy(value: Any) -> np.dtype[Any]:
     """The NumPy dtype of a data type in any spelling."""
-    return from_any(value).numpy
+    return from_any(value).numpy  # type: ignore[no-any-return]
 
 
 _FLOAT_RANK = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}

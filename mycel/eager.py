@@ -79,7 +79,7 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
     if entry is None:
         entry = _entries[key] = _build(primitive, types, params)
         if not params and len(types) == 2 and type(entry[1]) is TensorType:
-            pair_table(primitive)[types] = entry  # type: ignore[index]
+            pair_table(primitive)[types] = entry
     run, result = entry
     for t in inputs:
         if t._buf is None:

@@ -115,7 +115,7 @@ class Parameter(Tensor):
             from mycel.common.initializer import initializer
 
             value = initializer(init, self.shape, self.dtype)
-        made = Parameter(value, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)  # type: ignore[attr-defined]
+        made = Parameter(value, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)
         made.__dict__["has_name"] = self.__dict__["has_name"]
         return made
 
@@ -131,7 +131,7 @@ class Parameter(Tensor):
             if D.promote(data.dtype, self.dtype) is not self.dtype:
                 raise TypeError(f"set_data: a value of type {data.dtype.name} does not convert to {self.dtype.name}, "
                                 f"the type of parameter {self.name!r}, without loss; cast it first")  # fmt: skip
-            data = data.astype(self.dtype)  # type: ignore[attr-defined]
+            data = data.astype(self.dtype)
         if data.shape != self.shape:
             self._type = tensor_type(data.shape, self.dtype)
         if data._buf is not None and data._node is None:

@@ -63,7 +63,7 @@ def to_array(buffer: Any, type: TensorType) -> np.ndarray[Any, Any]:
 
 def copy(buffer: Any, type: TensorType) -> Any:
     """A new buffer with the same contents."""
-    nbytes = int(type.nbytes)  # type: ignore[arg-type]
+    nbytes = int(type.nbytes)
     made = empty(nbytes)
     if nbytes:
         ctypes.memmove(address(made), address(buffer), nbytes)

@@ -75,7 +75,7 @@ class _Generator:
         self.words: list[Word] = []
         self.word_names: list[str] = []
         self.entry: list[str] = []
-        self.pointers: dict[int, str] = {}
+        self.pointers: dict[Any, str] = {}
         self.scopes: list[dict[Any, Any]] = [{}]
         self.offsets: list[dict[int, Optional[str]]] = [{}]
         self.position: dict[int, Any] = {}
@@ -228,6 +228,7 @@ class _Generator:
             default=0,
         )
         self.last_stage = last_stage
+        self.begin(0)
         self.enter(0)
         if self.rows:
             with self.loop("%begin", "%end", 1) as p:
@@ -328,14 +329,11 @@ class _Generator:
                 self.store(s)
             return
         for stage in range(self.last_stage + 1):
-            reduces = [r for r in self.nest.reduces if self.stages[id(r.value)] == stage]
-            stores = [s for s in self.nest.stores if s.full and self.stages[id(s.value)] == stage]
+            reduces, stores = self.begin(stage)
             if not reduces and not stores:
                 continue
             for r in reduces:
                 self.start(r)
-            self.stage = stage
-            self.current = (reduces, stores)
             self.enter(self.row_depth)
             self.inner_loops(list(self.inner))
             for r in reduces:
@@ -344,6 +342,16 @@ class _Generator:
         for s in self.nest.stores:
             if not s.full:
                 self.store(s)
+        self.begin(0)
+
+    def begin(self, stage: int) -> tuple[list[Reduce], list[Store]]:
+        """Turn to the statements of one stage: those whose values need the reductions of the stages before, and no other."""
+        self.stage = stage
+        self.current = (
+            [r for r in self.nest.reduces if self.stages[id(r.value)] == stage],
+            [s for s in self.nest.stores if s.full and self.stages[id(s.value)] == stage],
+        )
+        return self.current
 
     def inner_loops(self, loops: list[int]) -> None:
         if not loops:
@@ -369,15 +377,13 @@ class _Generator:
     def needed(self) -> list[Expr]:
         if not self.inner:
             return [s.value for s in self.nest.stores]
-        if not hasattr(self, "current"):
-            return []
         reduces, stores = self.current
         return [x for r in reduces for x in (r.value, r.valid) if x is not None] + [s.value for s in stores]
 
     def enter(self, depth: int, rows: bool = False) -> None:
         """Compute what the statements inside need and what can be computed at this depth."""
         wanted = [s.value for s in self.nest.stores if not s.full] if rows else self.needed()
-        limit = len(self.nest.reduces) + 1 if rows or not self.inner else getattr(self, "stage", 0)
+        limit = len(self.nest.reduces) + 1 if rows or not self.inner else self.stage
         seen: set[int] = set()
 
         def visit(x: Expr) -> None:
@@ -501,7 +507,7 @@ class _Generator:
 
     def size_word(self, position: Affine, size: int) -> str:
         key = ("size", position, size)
-        if key not in self.pointers:
+        if key not in self.pointers:  # type: ignore[comparison-overlap]
             self.pointers[key] = self.word("int", size)  # type: ignore[index]
         return self.pointers[key]  # type: ignore[index]
 
@@ -570,7 +576,7 @@ class _Generator:
         if moved is not None:
             wide = moved if moved_wide else e.splat(moved, "i64")
             steps = wide if steps is None else e.put(f"add {e.vector('i64')} {steps}, {wide}")
-        return e.put(f"getelementptr {kind}, ptr {base}, {e.vector('i64')} {steps}")
+        return e.put(f"getelementptr {kind}, ptr {base}, {e.vector('i64')} {steps or 'zeroinitializer'}")
 
     def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
         """The mask of a vector access: lanes that exist, guards and index checks."""

@@ -207,7 +207,7 @@ def _sign(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType])
 def _division(floored: bool) -> Rule:
     """(quotient, remainder) of integers without traps, towards minus infinity if `floored`."""
 
-    def rule(e: Emitter, kind: str, dtype: DType, x: str, y: str) -> tuple[str, str, str]:  # type: ignore[misc]
+    def rule(e: Emitter, kind: str, dtype: DType, x: str, y: str) -> tuple[str, str, str]:
         zero, one = _number(e, kind, dtype, 0), _number(e, kind, dtype, 1)
         void = e.put(f"icmp eq {kind} {y}, {zero}")
         safe = choose(e, kind, void, one, y)

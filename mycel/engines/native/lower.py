@@ -99,6 +99,7 @@ class _Lowering:
         self.result = Lowered([], [], [])
         self.siblings: dict[Any, Unit] = {}
         self.bound: Optional[list[View]] = None
+        self.results = {self.root(o) for o in graph.outputs}
         self.items: dict[Node, list[Node]] = {}
         for user in graph.nodes:
             if user.prim is GET_ITEM:
@@ -119,7 +120,7 @@ class _Lowering:
             )
             self.result.inputs.append(buffer)
             if isinstance(node.type, TensorType):
-                self.views[node] = row_major(buffer, node.type.shape)
+                self.views[node] = row_major(buffer, node.type.shape)  # type: ignore[arg-type]
         for node in graph.nodes:
             self.place(node)
         for out in graph.outputs:
@@ -450,6 +451,8 @@ class _Group:
         best: Optional[tuple[int, ...]] = None
         score = (-1, -1)
         rank = len(self.domain.shape)
+        if not self.domain.axes and not self.lowering.results.isdisjoint(self.unit.members):
+            return contiguous_strides(self.domain.shape)
         for node in self.unit.members:
             positions = self.input_positions(node)
             for i, p in zip(node.inputs, positions):
@@ -457,8 +460,8 @@ class _Group:
                     p is None
                     or self.lowering.root(i) in self.unit.members
                     or self.lowering.root(i).prim
-                    and self.lowering.root(i).prim.name in ("constant", "iota")
-                ):  # type: ignore[union-attr]
+                    and self.lowering.root(i).prim.name in ("constant", "iota")  # type: ignore[union-attr]
+                ):
                     continue
                 view = self.lowering.view(i)
                 offset = view.access(p).offset

@@ -36,4 +36,4 @@ def plan(lives: Sequence[tuple[Buffer, int, int]]) -> tuple[dict[int, int], int]
 
 
 def nbytes(buffer: Buffer) -> int:
-    return buffer.size * buffer.dtype.itemsize
+    return buffer.size * buffer.dtype.itemsize  # type: ignore[no-any-return]

@@ -92,10 +92,20 @@ class Program:
             if direct:
                 buffer.place = ("output", j)
                 continue
-            target = Buffer(buffer.dtype, buffer.size, "output")
+            size = max(int(np.prod(view.shape)), 1)
+            target = Buffer(buffer.dtype, size, "output")
             target.place = ("output", j)
-            step = Step("copy", [buffer], [target], (row_major(target, view.shape), view))
-            (last if j in aliases else plain).append(step)
+            if j in aliases:
+                if buffer is inputs[aliases[j]] and view.offset == 0:
+                    continue
+                if buffer in inputs:
+                    # Another output may be copied over this input first.
+                    held = row_major(Buffer(buffer.dtype, size, "held"), view.shape)
+                    plain.append(Step("copy", [buffer], [held.buffer], (held, view)))
+                    view = held
+                last.append(Step("copy", [view.buffer], [target], (row_major(target, view.shape), view)))
+            else:
+                plain.append(Step("copy", [buffer], [target], (row_major(target, view.shape), view)))
         steps.extend(plain + last)
 
     def may_write(self, steps: list[Step], output: Buffer, source: Buffer) -> bool:
@@ -315,11 +325,11 @@ def _signed(value: int) -> int:
 
 
 def _array_at(address: int, type: TensorType) -> np.ndarray[Any, Any]:
-    count = int(type.size)  # type: ignore[arg-type]
+    count = int(type.size)
     raw = (ctypes.c_uint8 * max(count * type.dtype.itemsize, 1)).from_address(address)
-    return (
+    return (  # type: ignore[no-any-return]
         np.frombuffer(raw, dtype=np.uint8, count=count * type.dtype.itemsize).view(type.dtype.numpy).reshape(type.shape)
-    )  # type: ignore[arg-type]
+    )
 
 
 def _elementwise(step: Step, output: Buffer, source: Buffer) -> bool:

@@ -181,7 +181,7 @@ class Domain:
             return b.reduce(kind, value, node.dtype, position)  # type: ignore[no-any-return]
         if name == "matmul" or name == "conv":
             left, right = self.input_positions(node)
-            guards = self.guards(left, node) if name == "conv" else ()
+            guards = self.guards(left, node) if name == "conv" else ()  # type: ignore[arg-type]
             view = group.lowering.view(x)
             first = b.load(Access(view.buffer, view.access(left).offset, guards))
             second = group.at(node.inputs[1], right)
@@ -247,9 +247,9 @@ def _pad(group: Any, node: Node, position: Position) -> Expr:
     root = group.lowering.root(value)
     access = Access(view.buffer, view.access(at).offset, guards)
     if root.is_constant and root.value.size == 1:
-        return group.builder.load(
+        return group.builder.load(  # type: ignore[no-any-return]
             access, root.value.reshape(()).item() if root.dtype.name != "bfloat16" else float(root.value.reshape(()))
-        )  # type: ignore[no-any-return]
+        )
     b = group.builder
     return b.op("select", node.dtype, b.guard(guards, D.bool_), b.load(access), group.at(value, ()))  # type: ignore[no-any-return]
 
