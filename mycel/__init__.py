@@ -16,6 +16,8 @@ from mycel.config import PYNATIVE_MODE as PYNATIVE_MODE
 from mycel.config import get_context as get_context
 from mycel.config import set_context as set_context
 from mycel.dtype import *  # noqa: F403
+from mycel.frontend.explain import explain as explain
+from mycel.jit import jit as jit
 from mycel.parameter import Parameter as Parameter
 from mycel.parameter import ParameterTuple as ParameterTuple
 from mycel.tensor import Tensor as Tensor

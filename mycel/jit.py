@@ -27,7 +27,7 @@ from mycel.frontend.interpret import call
 from mycel.frontend.outputs import Outputs
 from mycel.frontend.stage import Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_place, place_of, show_user_lines
-from mycel.ir.graph import Graph, Node, at, current_where, input_node, toposort
+from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.log import logger
 from mycel.parameter import Parameter
 from mycel.prims import control as C
@@ -156,7 +156,7 @@ class Version:
     """One compiled graph with its guards, captured tensors, written tensors and the form of its result."""
 
     def __init__(self, stage: Stage, arguments: _Arguments, result: Any, name: str) -> None:
-        self.stage_guards = stage.guards
+        self.guards = stage.guards
         changes = stage.scopes[0].take_back(stage)
         positions: dict[int, int] = {}
         for i, t in enumerate(arguments.staged):
@@ -183,7 +183,7 @@ class Version:
         self.aliases = {place: inputs.index(c.node) for c, place in writes if isinstance(c.tensor, Parameter)}
         self.result_types = self.graph.output_types
         self.program: Optional[Callable[..., Any]] = None
-        self.stage_guards.close()
+        self.guards.close()
 
     @staticmethod
     def _needed(stage: Stage, outputs: list[Node], given: list[Node], written: list[Capture]) -> list[Capture]:
@@ -202,7 +202,7 @@ class Version:
         for t, kind in zip(self.tensors, self.types):
             if t._type is not kind:
                 return False
-        return self.stage_guards.hold()
+        return self.guards.hold()
 
     def run(self, tensors: list[Any]) -> Any:
         """Run on a call's tensors and give its result."""
@@ -355,26 +355,19 @@ class Jit:
         result: Any = None
         try:
             with _deep_stack(), eager.use_context(stage), at(None):
-                try:
-                    result = call(stage, self.__wrapped__, given, options)
-                except BaseException:
-                    self._position = current_where()
-                    raise
+                result = call(stage, self.__wrapped__, given, options)
                 return Version(stage, arguments, result, self.__name__.replace("<lambda>", "lambda"))
         except BaseException:
             for scope in reversed(stage.scopes):
                 scope.take_back(stage)
             raise
 
-    _position: Any = None
-
     def _refused(self, key: Any, error: Exception) -> None:
-        where, place = self._position, place_of(error)
-        column = where.column if where is not None and place is not None and (where.file, where.line) == place[:2] else None
+        place = place_of(error)
         text = str(error)
         if place is not None:
             text = text.removeprefix(f"{place[0]}:{place[1]}: ")
-        reason = Fallback(self.__qualname__, text, describe_place(place, column))
+        reason = Fallback(self.__qualname__, text, describe_place(place))
         if self.fullgraph or config._context["jit_syntax_level"] == config.STRICT:
             raise CompileError(str(reason)) from None
         self._fall_back(key, reason)
@@ -394,11 +387,16 @@ class Jit:
 
     def compile(self, *args: Any, **kwargs: Any) -> Optional[Version]:
         """Compile for these arguments without running; None where they run operation by operation."""
-        tensors: list[Any] = []
-        version = self._version(self._key(args, kwargs, tensors), args, kwargs)
+        version, _ = self.look(args, kwargs)
         if version is not None and version.program is None and version.result_types:
             version.compile()
         return version
+
+    def look(self, args: Any, kwargs: Any) -> tuple[Optional[Version], Optional[Fallback]]:
+        """The version for these arguments, or why there is none."""
+        key = self._key(args, kwargs, [])
+        version = self._version(key, args, kwargs)
+        return version, None if version is not None else self.fallbacks[key]
 
 
 def _parameter_names(function: Any) -> tuple[str, ...]:

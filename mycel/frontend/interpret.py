@@ -185,7 +185,8 @@ def activate(stage: Optional[Stage], frame: Frame) -> Any:
     except Exception as error:
         place = current_where()
         entries = error.__dict__.setdefault("_mycel_trace", [])
-        entries.append((frame.code.file, place.line if place else frame.code.line, frame.code.name))
+        line, column = (place.line, place.column) if place else (frame.code.line, 0)
+        entries.append((frame.code.file, line, frame.code.name, column))
         raise
     finally:
         stage.calls -= 1

@@ -14,7 +14,7 @@ from mycel.frontend.source import line_of
 
 __all__ = ["describe_place", "place_of", "show_user_lines"]
 
-Place = tuple[str, int, str]
+Place = tuple[str, int, str, int]
 
 
 def places_of(error: BaseException) -> list[Place]:
@@ -29,17 +29,17 @@ def place_of(error: BaseException) -> Optional[Place]:
     return found[0] if found else None
 
 
-def describe_place(place: Optional[Place], column: Optional[int] = None) -> str:
+def describe_place(place: Optional[Place]) -> str:
     """File, line and the line itself with a caret, for a message."""
     if place is None:
         return ""
-    file, line, name = place
+    file, line, name, column = place
     text = line_of(file, line)
     shown = f"  {file}:{line}, in {name}"
     if not text.strip():
         return shown
     lead = len(text) - len(text.lstrip())
-    caret = " " * max((column if column is not None else lead) - lead, 0) + "^"
+    caret = " " * max(column - lead, 0) + "^"
     return f"{shown}\n    {text.strip()}\n    {caret}"
 
 
@@ -62,8 +62,8 @@ def show_user_lines(error: BaseException) -> BaseException:
     chain: Optional[types.TracebackType] = None
     for known in reversed(tail):
         chain = types.TracebackType(chain, known.tb_frame, known.tb_lasti, known.tb_lineno)
-    for file, line, name in places:
-        chain = types.TracebackType(chain, _frame(file, name), 0, line)
+    for file, line, name, _ in places:
+        chain = types.TracebackType(chain, _frame(file, name), -1, line)
     return error.with_traceback(chain)
 
 
