@@ -1,0 +1,70 @@
+"""MindSpore's import paths, answered by Mycel.
+
+After `install()` every ``import mindspore``, also of paths that only older releases had, gives Mycel's classes and functions: the
+same objects as under Mycel's own paths, so that `isinstance`, pickling and compiled code know no difference. Old spellings that are gone from
+today's interface (`c_transforms`, `nn.metrics`, single-process answers of `communication`) live in this package alone.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import sys
+from types import ModuleType
+
+from mycel.compat.finder import Finder
+from mycel.compat.paths import API_VERSION, ROOT
+from mycel.log import logger
+
+__all__ = ["API_VERSION", "install", "is_installed", "uninstall"]
+
+_finder = Finder()
+_replaced: dict[str, ModuleType] = {}
+
+
+def install() -> None:
+    """Answer imports of `mindspore` with Mycel from now on; again is the same as once.
+
+    Mycel takes precedence over an installed MindSpore, which the log says at the level "debug"; modules of it that were imported already are put
+    aside until `uninstall`. `mindspore.__version__` is the release whose interface is followed.
+
+    >>> from mycel import compat
+    >>> compat.install()
+    >>> import mindspore, mycel
+    >>> mindspore.Tensor is mycel.Tensor
+    True
+    >>> compat.uninstall()
+    """
+    if is_installed():
+        return
+    _replaced.update(_take())
+    real = importlib.machinery.PathFinder.find_spec(ROOT)
+    sys.meta_path.insert(0, _finder)
+    if real is not None or _replaced:
+        where = real.origin if real is not None else "imported already"
+        logger.debug("compat: import mindspore gives Mycel, which takes precedence over the MindSpore installed (%s)", where)
+    else:
+        logger.debug("compat: import mindspore gives Mycel")
+
+
+def uninstall() -> None:
+    """Undo `install`: later imports of `mindspore` find what is installed, or nothing.
+
+    Modules that a program holds already stay what they are.
+    """
+    if not is_installed():
+        return
+    sys.meta_path.remove(_finder)
+    _take()
+    sys.modules.update(_replaced)
+    _replaced.clear()
+
+
+def is_installed() -> bool:
+    """Whether `import mindspore` gives Mycel."""
+    return _finder in sys.meta_path
+
+
+def _take() -> dict[str, ModuleType]:
+    """Remove all modules of `mindspore` from those imported; the removed ones."""
+    names = [name for name in sys.modules if name == ROOT or name.startswith(ROOT + ".")]
+    return {name: sys.modules.pop(name) for name in names}

@@ -1,0 +1,99 @@
+"""The finder that answers imports of `mindspore` and of every path below it.
+
+Each path is one module object, a *view*, that offers the very objects of Mycel's modules: classes and functions are the same under both
+names. A view is filled when it is imported and asks its sources for what appears later. Views of Mycel's modules lead to views: `mindspore.nn`
+is the same object however it is reached. A path or name that Mycel lacks is refused with the names that come close, also in
+``from mindspore.x import name``, which Python looks up as a submodule once the attribute is not there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, Optional
+
+from mycel.compat.hints import missing
+from mycel.compat.paths import API_VERSION, ROOT, is_absent, sources
+
+__all__ = ["Finder"]
+
+
+class _MissingAttribute(AttributeError):
+    """An attribute that Mycel lacks; the message is composed only when somebody reads it."""
+
+    def __init__(self, parent: str, name: str) -> None:
+        super().__init__(parent, name)
+
+    def __str__(self) -> str:
+        parent, name = self.args
+        return missing(parent, name)
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and loads views; see the module."""
+
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        """The spec of a view; None for paths of other packages. Raises ModuleNotFoundError for one that Mycel lacks."""
+        if fullname != ROOT and not fullname.startswith(ROOT + "."):
+            return None
+        found = _answers(fullname)
+        if not found:
+            parent, _, name = fullname.rpartition(".")
+            # Without a `name`, which would make Python replace the message by its own in `from parent import name`.
+            raise ModuleNotFoundError(missing(parent, name))
+        return importlib.machinery.ModuleSpec(fullname, self, origin=f"mycel ({', '.join(found)})", is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
+        """Python's own kind of module."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill a view from its sources, the first of which wins."""
+        parts = [importlib.import_module(name) for name in _answers(module.__name__)]
+        content: dict[str, Any] = {}
+        public: dict[str, None] = {}
+        for part in parts:
+            for name, value in vars(part).items():
+                if not name.startswith("__") and not isinstance(value, ModuleType):
+                    content.setdefault(name, value)
+            listed = getattr(part, "__all__", None) or [n for n in vars(part) if not n.startswith("_")]
+            public.update(dict.fromkeys(listed))
+        view = vars(module)
+        view.update(content)
+        view["__doc__"] = parts[0].__doc__
+        view["__file__"] = parts[0].__file__
+        view["__all__"] = list(public)
+        view["__getattr__"] = _later(module, parts)
+        view["__dir__"] = lambda: sorted({*vars(module), *public})
+        if module.__name__ == ROOT:
+            view["__version__"] = API_VERSION
+
+
+def _answers(fullname: str) -> list[str]:
+    path = fullname[len(ROOT) + 1 :]
+    return [] if is_absent(path) else sources(path)
+
+
+def _later(module: ModuleType, parts: list[ModuleType]) -> Any:
+    """The `__getattr__` of a view: names that its sources got since, and the views below it."""
+
+    def find(name: str) -> Any:
+        if not name.startswith("__"):
+            for part in parts:
+                value = getattr(part, name, None)
+                if value is not None and not isinstance(value, ModuleType):
+                    vars(module)[name] = value
+                    return value
+            if _answers(f"{module.__name__}.{name}"):
+                return importlib.import_module(f"{module.__name__}.{name}")
+            for part in parts:
+                if name in vars(part):
+                    return vars(part)[name]
+        raise _MissingAttribute(module.__name__, name)
+
+    return find

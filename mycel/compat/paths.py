@@ -1,0 +1,127 @@
+"""Which modules answer for which MindSpore path.
+
+Every path is answered first by the Mycel module of the same name, if there is one, and then by the modules listed here in order, so that a
+name is found where Mycel keeps it. Paths that only older releases had are listed in full: an unlisted path without a module of the same
+name does not exist.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+__all__ = ["ABSENT", "API_VERSION", "ROOT", "is_absent", "sources"]
+
+ROOT = "mindspore"
+API_VERSION = "2.10.0"
+
+_HERE = "mycel.compat"
+_NN = ("mycel.nn", "mycel.train")
+_OPS = ("mycel.ops", f"{_HERE}.operations", "mycel.api", "mycel.tensor", "mycel.parameter")
+_COMMON = ("mycel", "mycel.common.seed", "mycel.common.initializer", "mycel.jit")
+_TRAIN = ("mycel.train", "mycel.amp")
+
+_TABLE: dict[str, tuple[str, ...]] = {
+    "": ("mycel.api", "mycel.jit", f"{_HERE}.context", "mycel.train", "mycel.amp", "mycel.common.seed"),
+    "context": (f"{_HERE}.context",),
+    "communication": (f"{_HERE}.communication",),
+    "communication.management": (f"{_HERE}.communication",),
+    "communication._comm_helper": (f"{_HERE}.communication",),
+    "parallel": (f"{_HERE}.context",),
+    "parallel._auto_parallel_context": (f"{_HERE}.context",),
+    "parallel._utils": (f"{_HERE}.context",),
+    "parallel.algo_parameter_config": (f"{_HERE}.context",),
+    "common": _COMMON,
+    "common.api": ("mycel.jit", "mycel.api", "mycel"),
+    "common.dtype": ("mycel.dtype",),
+    "common.initializer": (),
+    "common.parameter": ("mycel.parameter", "mycel.tensor"),
+    "common.seed": (),
+    "common.tensor": ("mycel.tensor",),
+    "dataset": (),
+    "dataset.core.config": ("mycel.dataset.config",),
+    "dataset.engine": ("mycel.dataset",),
+    "dataset.engine.datasets": ("mycel.dataset",),
+    "dataset.engine.iterators": ("mycel.dataset.iterators", "mycel.dataset"),
+    "dataset.engine.samplers": ("mycel.dataset.samplers", "mycel.dataset"),
+    "dataset.transforms.c_transforms": (f"{_HERE}.c_transforms",),
+    "dataset.transforms.py_transforms": (f"{_HERE}.py_transforms",),
+    "dataset.transforms.transforms": ("mycel.dataset.transforms",),
+    "dataset.transforms.vision": ("mycel.dataset.vision",),
+    "dataset.transforms.vision.c_transforms": (f"{_HERE}.vision_c_transforms",),
+    "dataset.transforms.vision.py_transforms": (f"{_HERE}.vision_py_transforms",),
+    "dataset.transforms.vision.utils": ("mycel.dataset.vision",),
+    "dataset.vision.c_transforms": (f"{_HERE}.vision_c_transforms",),
+    "dataset.vision.py_transforms": (f"{_HERE}.vision_py_transforms",),
+    "dataset.vision.transforms": ("mycel.dataset.vision",),
+    "dataset.vision.utils": ("mycel.dataset.vision",),
+    "nn": (f"{_HERE}.metrics", "mycel.train.metrics"),
+    "nn.loss": _NN,
+    "nn.loss.loss": ("mycel.nn.loss", *_NN),
+    "nn.metrics": (f"{_HERE}.metrics", "mycel.train.metrics"),
+    "nn.optim": _NN,
+    "nn.wrap": _NN,
+    "nn.wrap.cell_wrapper": _NN,
+    "nn.wrap.grad_reducer": _NN,
+    "nn.wrap.loss_scale": _NN,
+    "ops": (f"{_HERE}.operations", "mycel.api"),
+    "ops.composite": _OPS,
+    "ops.function": _OPS,
+    "ops.functional": _OPS,
+    "ops.operations": _OPS,
+    "ops.primitive": (f"{_HERE}.operations", "mycel.api"),
+    "train": _TRAIN,
+    "train.amp": ("mycel.amp",),
+    "train.callback": (),
+    "train.loss_scale_manager": ("mycel.amp", "mycel.train"),
+    "train.metrics": (),
+    "train.model": ("mycel.train.model", "mycel.train"),
+    "train.serialization": ("mycel.train",),
+}
+_TABLE.update({
+    f"nn.layer.{part}": _NN
+    for part in ("activation", "basic", "container", "conv", "embedding", "image", "math", "normalization", "pooling", "rnns")
+})  # fmt: skip
+_TABLE["nn.layer"] = _NN
+_TABLE.update({f"nn.optim.{part}": _NN for part in ("adam", "lamb", "lars", "momentum", "optimizer", "sgd")})
+_TABLE.update({
+    f"ops.operations.{part}": _OPS
+    for part in ("array_ops", "control_ops", "debug_ops", "image_ops", "linalg_ops", "math_ops", "nn_ops", "random_ops")
+})  # fmt: skip
+
+ABSENT: dict[str, str] = {
+    "boost": "write the training step with mycel.value_and_grad instead",
+    "hal": "there are no streams or events of an accelerator on a CPU",
+    "lite": "models run on devices through mycel itself",
+    "mindrecord": "read files with mycel.dataset.GeneratorDataset or MnistDataset",
+    "profiler": "time steps with mycel.train.TimeMonitor, or the process with Python's cProfile",
+    "rewrite": "change networks as Python objects: cells are attributes",
+    "train.quant": "quantisation-aware training is not available in this release",
+    "compression": "quantisation-aware training is not available in this release",
+    "train.summary": "keep losses with mycel.train.History or a Callback of your own",
+}
+
+
+def is_absent(path: str) -> str | None:
+    """What to do instead of a part of MindSpore that Mycel lacks as a whole, for a path below `ROOT`; None for other paths."""
+    for name, advice in ABSENT.items():
+        if (path == name or path.startswith(name + ".")) and not _exists(f"mycel.{path}"):
+            return f"Mycel does not have {ROOT}.{name}; {advice}"
+    return None
+
+
+def sources(path: str) -> list[str]:
+    """The modules that answer for `path` below `ROOT` ("" for the root itself), in order; empty where there is no such path.
+
+    >>> sources("common.dtype"), sources("no.such.path")
+    (['mycel.dtype'], [])
+    """
+    same = f"mycel.{path}" if path else "mycel"
+    found = [same] if _exists(same) else []
+    return found + [name for name in _TABLE.get(path, ()) if name != same and _exists(name)]
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
