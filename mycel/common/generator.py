@@ -37,20 +37,22 @@ class Generator:
     """
 
     def __init__(self) -> None:
-        self._state = Parameter(Tensor.from_numpy(seed_state(0)), name="generator_state", requires_grad=False)
+        self._held: Optional[Parameter] = None
         self._seed = 0
 
     @property
     def state(self) -> Parameter:
         """The state itself, uint64[2], which operations read and replace."""
-        return self._state
+        if self._held is None:
+            self._held = Parameter(Tensor.from_numpy(seed_state(self._seed)), name="generator_state", requires_grad=False)
+        return self._held
 
     def take(self, count: DimLike) -> Tensor:
         """The state for a draw of `count` elements; the generator goes on behind them."""
         with _lock:
             # A copy, because the state's own memory is about to be replaced.
-            now: Tensor = eager.apply(E.identity, self._state)
-            self._state._replace(eager.apply(E.add, now, _step(count)))
+            now: Tensor = eager.apply(E.identity, self.state)
+            self.state._replace(eager.apply(E.add, now, _step(count)))
         return now
 
     def manual_seed(self, seed: int) -> Generator:
@@ -58,7 +60,7 @@ class Generator:
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
             raise TypeError(f"manual_seed: the seed must be an int, not {type(seed).__name__}")
         self._seed = int(seed)
-        self._state._replace(Tensor.from_numpy(seed_state(int(seed))))
+        self.state._replace(Tensor.from_numpy(seed_state(int(seed))))
         return self
 
     def seed(self) -> int:
@@ -73,7 +75,7 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The state as 16 bytes (uint8): the seed and the counter."""
-        return Tensor(self._state.asnumpy().view(np.uint8))
+        return Tensor(self.state.asnumpy().view(np.uint8))
 
     def set_state(self, state: Any) -> None:
         """Go on from a state that `get_state` gave; ValueError for anything but 16 bytes."""
@@ -82,7 +84,7 @@ class Generator:
             raise ValueError(f"set_state: the state must be 16 bytes (uint8), not {array.dtype} of shape {array.shape}")
         words = array.view(np.uint64).copy()
         self._seed = int(words[0])
-        self._state._replace(Tensor.from_numpy(words))
+        self.state._replace(Tensor.from_numpy(words))
 
 
 _steps: dict[int, Tensor] = {}
