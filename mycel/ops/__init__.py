@@ -18,3 +18,4 @@ from mycel.ops.indexed import *  # noqa: F403
 from mycel.ops.state import *  # noqa: F403
 from mycel.ops.sorting import *  # noqa: F403
 from mycel.ops.math import *  # noqa: F403
+from mycel.ops import tensor_methods as tensor_methods

@@ -1,0 +1,675 @@
+"""The methods of tensors that compute, attached when `mycel.ops` is imported.
+
+Most are the functions of `mycel.ops` themselves, whose first parameter is the tensor. The others differ from the function of their name: they accept both of
+MindSpore's spellings (``axis``/``keepdims`` and ``dim``/``keepdim``), take sizes as separate arguments, or return one value
+where the function returns two. Methods that end in an underscore compute the same as those without and then write the result,
+in the tensor's own type, into the tensor.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops import activation, arrange, array, creation, elementwise, indexed, linalg, math, random, reduction, sorting
+from mycel.ops._operands import all_axes, broadcast, flat, operand, permuted, reshaped, run, shape_of
+from mycel.ops.state import fitted
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import reduce as R
+from mycel.prims.base import broadcast_shapes
+from mycel.tensor import Tensor, cast
+
+__all__: list[str] = []
+
+_UNSET: Any = object()
+
+# Functions whose first parameter is the tensor and whose others agree with the method's.
+_SAME: dict[Any, str] = {
+    elementwise: """abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil cos cosh digamma div divide eq erf erfc
+        erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv invert isfinite isinf isnan le less less_equal
+        lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor lt maximum minimum mul multiply ne neg negative
+        not_equal positive pow reciprocal remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh true_divide trunc""",
+    math: """addcdiv addcmul approximate_equal clamp clip copysign cov deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
+        isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit sinc xdivy xlogy""",
+    activation: "hardshrink relu soft_shrink",
+    reduction: "amax amin aminmax nanmean",
+    linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul matrix_power mm outer",
+    array: """adjoint chunk expand_as expand_dims moveaxis movedim ravel split swapaxes swapdims t tensor_split hsplit vsplit dsplit unbind
+        view_as""",
+    arrange: """diag diagonal flip fliplr flipud is_complex is_floating_point narrow repeat_interleave reverse roll rot90 tril triu
+        type_as""",
+    indexed: """argwhere gather_elements gather_nd index_fill index_select inplace_update masked_fill masked_scatter masked_select nonzero
+        scatter select_scatter slice_scatter unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive""",
+    sorting: "bincount cummax cummin cumprod diff histc logcumsumexp msort nanmedian nanquantile quantile top_k topk",
+}  # fmt: skip
+_RENAMED = {
+    "scatter_sub": indexed.tensor_scatter_sub, "scatter_mul": indexed.tensor_scatter_mul, "scatter_div": indexed.tensor_scatter_div,
+    "scatter_max": indexed.tensor_scatter_max, "scatter_min": indexed.tensor_scatter_min, "unsqueeze": array.unsqueeze,
+    "unsorted_segment_sum": indexed.unsorted_segment_sum, "fill": creation.fills, "fills": creation.fills,
+}  # fmt: skip
+# Methods with an underscore: the function that computes the new value.
+_IN_PLACE: dict[str, Callable[..., Any]] = {
+    "add_": elementwise.add, "sub_": elementwise.sub, "mul_": elementwise.mul, "div_": elementwise.div, "pow_": elementwise.pow,
+    "floor_divide_": elementwise.floor_divide, "remainder_": elementwise.remainder, "exp_": elementwise.exp, "log_": elementwise.log,
+    "floor_": elementwise.floor, "sign_": elementwise.sign, "sigmoid_": elementwise.sigmoid, "tanh_": elementwise.tanh,
+    "erfinv_": elementwise.erfinv, "clamp_": math.clamp, "masked_fill_": indexed.masked_fill, "masked_scatter_": indexed.masked_scatter,
+    "index_fill_": indexed.index_fill, "scatter_": indexed.scatter, "addmm_": linalg.addmm, "relu_": activation.relu,
+}  # fmt: skip
+
+
+def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any:
+    """The one of two spellings of a parameter that was given."""
+    if first is not _UNSET and second is not _UNSET:
+        raise TypeError(f"{name}: {words} name the same parameter; give one of them")
+    return first if first is not _UNSET else second if second is not _UNSET else default
+
+
+def _axes(name: str, axis: Any, dim: Any, default: Any = None) -> Any:
+    return _choose(name, axis, dim, default, "axis and dim")
+
+
+def _keep(name: str, *given: Any) -> bool:
+    chosen = [g for g in given if g is not _UNSET]
+    if len(chosen) > 1:
+        raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
+    return bool(chosen[0]) if chosen else False
+
+
+def _sum(
+    self: Tensor, axis: Any = _UNSET, dtype: Any = None, keepdims: Any = _UNSET, initial: Any = None, *, dim: Any = _UNSET,
+    keepdim: Any = _UNSET,
+) -> Tensor:  # fmt: skip
+    """The sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
+    if isinstance(dtype, bool):
+        dtype, keepdims = None, dtype
+    result = reduction.sum(self, _axes("sum", axis, dim), _keep("sum", keepdims, keepdim), dtype=dtype)
+    return result if initial is None else result + initial
+
+
+def _mean(
+    self: Tensor, axis: Any = _UNSET, keep_dims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET, keepdims: Any = _UNSET,
+    dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """The mean over an axis, several, or all. See `mycel.ops.mean`."""
+    x = self if dtype is None else arrange.cast(self, dtype)
+    return reduction.mean(x, _axes("mean", axis, dim), _keep("mean", keep_dims, keepdim, keepdims))
+
+
+def _prod(
+    self: Tensor, axis: Any = _UNSET, keep_dims: Any = _UNSET, dtype: Any = None, *, dim: Any = _UNSET, keepdim: Any = _UNSET,
+    keepdims: Any = _UNSET,
+) -> Tensor:  # fmt: skip
+    """The product over an axis, several, or all. See `mycel.ops.prod`."""
+    return reduction.prod(self, _axes("prod", axis, dim), _keep("prod", keep_dims, keepdim, keepdims), dtype)
+
+
+def _spread(name: str) -> Any:
+    function = getattr(reduction, name)
+
+    def method(
+        self: Tensor, axis: Any = _UNSET, ddof: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, correction: Any = _UNSET,
+        keepdim: Any = _UNSET, unbiased: Any = _UNSET,
+    ) -> Tensor:  # fmt: skip
+        degrees = _choose(name, ddof, _choose(name, correction, unbiased, _UNSET, "correction and unbiased"), 0, "ddof and correction")
+        return function(self, _axes(name, axis, dim), builtins.int(degrees), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
+
+    return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
+
+
+def _test(name: str) -> Any:
+    function = getattr(reduction, name)
+
+    def method(
+        self: Tensor, axis: Any = _UNSET, keep_dims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET, keepdims: Any = _UNSET
+    ) -> Tensor:
+        return function(self, _axes(name, axis, dim), _keep(name, keep_dims, keepdim, keepdims))  # type: ignore[no-any-return]
+
+    return _named(method, name, f"See `mycel.ops.{name}`.")
+
+
+def _extreme(name: str) -> Any:
+    both, only = getattr(reduction, name), getattr(reduction, f"a{name}")
+
+    def method(
+        self: Tensor, dim: Any = _UNSET, keepdim: Any = _UNSET, *, axis: Any = _UNSET, keepdims: Any = _UNSET, initial: Any = None,
+        where: Any = None, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        keep = _keep(name, keepdim, keepdims)
+        if dim is not _UNSET and dim is not None and not isinstance(dim, (tuple, list)) and not isinstance(keepdim, builtins.str):
+            return both(self, dim, keep, initial=initial, where=where)
+        where_axis = _axes(name, axis, _UNSET if dim is None else dim)
+        if return_indices:
+            return both(self, where_axis, keep, initial=initial, where=where)
+        return only(self, where_axis, keep, initial=initial, where=where)
+
+    text = (f"The extreme over all elements or, by `axis`, over some; by `dim` (also positionally) with its position, as "
+            f"`mycel.ops.{name}`.")  # fmt: skip
+    return _named(method, name, text)
+
+
+def _position(name: str) -> Any:
+    function = getattr(reduction, name)
+
+    def method(self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET) -> Tensor:
+        return function(self, _axes(name, axis, dim), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
+
+    return _named(method, name, f"See `mycel.ops.{name}`.")
+
+
+def _named(method: Any, name: str, text: str) -> Any:
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
+    return method
+
+
+def _logsumexp(
+    self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET, keep_dims: Any = _UNSET
+) -> Tensor:
+    """See `mycel.ops.logsumexp`."""
+    return reduction.logsumexp(self, _axes("logsumexp", axis, dim), _keep("logsumexp", keepdims, keepdim, keep_dims))
+
+
+def _nansum(self: Tensor, axis: Any = _UNSET, keepdims: bool = False, *, dim: Any = _UNSET, keepdim: Any = _UNSET, dtype: Any = None) -> Tensor:
+    """See `mycel.ops.nansum`."""
+    keep = keepdims if keepdim is _UNSET else keepdim
+    return reduction.nansum(self, _axes("nansum", axis, dim), keep, dtype=dtype)
+
+
+def _count_nonzero(self: Tensor, axis: Any = _UNSET, keep_dims: bool = False, dtype: Any = D.int32, *, dim: Any = _UNSET) -> Tensor:
+    """See `mycel.ops.count_nonzero`."""
+    return reduction.count_nonzero(self, _axes("count_nonzero", axis, dim, ()), keep_dims, dtype or D.int32)
+
+
+def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest less the smallest element over an axis, several, or all."""
+    return reduction.amax(self, axis, keepdims) - reduction.amin(self, axis, keepdims)
+
+
+def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """See `mycel.ops.norm`."""
+    return reduction.norm(self, ord, dim, keepdim, dtype=dtype)
+
+
+def _cumsum(self: Tensor, axis: Any = _UNSET, dtype: Any = None, *, dim: Any = _UNSET) -> Tensor:
+    """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
+    where = _axes("cumsum", axis, dim)
+    return sorting.cumsum(flat(self), 0, dtype) if where is None else sorting.cumsum(self, where, dtype)
+
+
+def _ordered(name: str) -> Any:
+    function = getattr(sorting, name)
+
+    def method(self: Tensor, axis: Any = _UNSET, descending: bool = False, *, dim: Any = _UNSET, stable: bool = True) -> Any:
+        return function(self, _axes(name, axis, dim, -1), descending)
+
+    return _named(method, name, f"See `mycel.ops.{name}`; sorting is stable in any case.")
+
+
+def _median(self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET) -> Any:
+    """See `mycel.ops.median`."""
+    return sorting.median(self, _axes("median", axis, dim, -1), _keep("median", keepdims, keepdim))
+
+
+def _searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where values would be put into the tensor, which is sorted. See `mycel.ops.searchsorted`."""
+    return sorting.searchsorted(self, v, side=side, sorter=sorter)
+
+
+def _softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: Any = _UNSET) -> Tensor:
+    """See `mycel.ops.softmax`."""
+    return activation.softmax(self, axis if dim is _UNSET else dim, dtype=dtype)
+
+
+# Shapes.
+
+
+def _sizes(given: tuple[Any, ...]) -> Any:
+    return given[0] if len(given) == 1 and not isinstance(given[0], builtins.int) else given
+
+
+def _reshape(self: Tensor, *shape: Any) -> Tensor:
+    """The same elements under another shape, given as one sequence or as sizes. See `mycel.ops.reshape`."""
+    return array.reshape(self, _sizes(shape))
+
+
+def _view(self: Tensor, *shape: Any) -> Tensor:
+    """The same elements under another shape; given a data type, the same bytes in that type."""
+    if len(shape) == 1 and isinstance(shape[0], D.DType):
+        raise TypeError("view: another type for the same bytes is not supported; use astype to convert values")
+    return array.reshape(self, _sizes(shape))
+
+
+def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same elements under the shape of another tensor."""
+    return array.reshape(self, other.shape)
+
+
+def _resize(self: Tensor, *new_shape: Any) -> Tensor:
+    """The elements in order under another shape, cut off or followed by zeros where the number differs."""
+    shape = shape_of("resize", _sizes(new_shape))
+    count = builtins.int(np.prod(shape, dtype=np.int64))
+    line = flat(self)
+    if count <= self.size:
+        return reshaped(line[:count], shape)
+    return reshaped(arrange.pad(line, (0, count - self.size)), shape)
+
+
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    """The axes in another order.
+
+    ``transpose()`` reverses them, ``transpose(i, j)`` exchanges two, and a permutation is given as one sequence or, for tensors of other
+    than two dimensions, as separate numbers.
+    """
+    if not axes or axes == (None,):
+        return permuted(self, tuple(reversed(builtins.range(self.ndim))))
+    if len(axes) == 1:
+        return array.transpose(self, axes[0])
+    return array.swapaxes(self, *axes) if len(axes) == 2 else array.transpose(self, axes)
+
+
+def _permute(self: Tensor, *axis: Any) -> Tensor:
+    """The axes in another order, given as one sequence or as numbers. See `mycel.ops.permute`."""
+    return array.permute(self, _sizes(axis))
+
+
+def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes from `start_dim` (0) to `end_dim` joined into one. Both may be given positionally instead of `order`."""
+    if isinstance(order, builtins.int):
+        start_dim, end_dim, order = order, more[0] if more else end_dim, "C"
+    if self.ndim < 2:
+        return flat(self)
+    return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+
+
+def _squeeze(self: Tensor, axis: Any = _UNSET, *, dim: Any = _UNSET) -> Tensor:
+    """Without axes of size 1. See `mycel.ops.squeeze`."""
+    return array.squeeze(self, _axes("squeeze", axis, dim))
+
+
+def _broadcast_to(self: Tensor, *shape: Any) -> Tensor:
+    """Repeated to a shape, given as one sequence or as sizes. See `mycel.ops.broadcast_to`."""
+    return array.broadcast_to(self, _sizes(shape))
+
+
+def _tile(self: Tensor, *reps: Any) -> Tensor:
+    """Repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
+    return arrange.tile(self, _sizes(reps))
+
+
+def _repeat(self: Tensor, *repeats: Any) -> Tensor:
+    """Repeated as a whole: as `tile`, with at least one number for each axis."""
+    counts = shape_of("repeat", _sizes(repeats))
+    if len(counts) < self.ndim:
+        raise ShapeError(f"repeat: {len(counts)} numbers for {self.ndim} dimensions; use repeat_interleave to repeat elements")
+    return arrange.tile(self, counts)
+
+
+def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Summed so that it has a shape that broadcasts to its own."""
+    shape = shape_of("sum_to_size", _sizes(size))
+    if len(shape) > self.ndim or broadcast_shapes(shape, self.shape) != self.shape:
+        raise ShapeError(f"sum_to_size: {shape} does not broadcast to {self.shape}")
+    extra = self.ndim - len(shape)
+    axes = tuple(i for i in builtins.range(self.ndim) if i < extra or shape[i - extra] != self.shape[i])
+    return reshaped(run(R.reduce_sum, self, axes=axes, keepdims=False), shape) if axes else self
+
+
+# Types.
+
+
+def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
+    """The same values in another element type; TypeError for what is no type."""
+    kind = D.from_any(dtype)
+    return run(E.identity if self.dtype is kind else E.cast, self, **({} if self.dtype is kind else {"dtype": kind})) if copy else cast(self, kind)
+
+
+def _to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False) -> Tensor:
+    """The same values in another element type, given as a type or by a tensor that has it. The device must be the CPU."""
+    for given in args:
+        if isinstance(given, Tensor):
+            dtype = given.dtype
+        elif isinstance(given, builtins.str) and given.lower().split(":")[0] in ("cpu", "gpu", "cuda", "ascend", "npu"):
+            device = given
+        elif not isinstance(given, builtins.bool):
+            dtype = given
+    if device is not None and not builtins.str(device).lower().startswith("cpu"):
+        raise ValueError(f"to: device {device!r} is not available in this build; use 'CPU'")
+    result = self if dtype is None else cast(self, D.from_any(dtype))
+    return run(E.identity, result) if copy and result is self else result
+
+
+def _type(self: Tensor, dtype: Any = None) -> Any:
+    """The name of the element type, or the same values in another."""
+    return builtins.str(self.dtype) if dtype is None else arrange.cast(self, dtype)
+
+
+def _convert(name: str, kind: D.DType) -> Any:
+    return _named(lambda self: cast(self, kind), name, f"The same values as {kind.name}.")
+
+
+def _copy(self: Tensor) -> Tensor:
+    """A tensor of its own with the same values."""
+    return run(E.identity, self)
+
+
+def _itself(name: str, text: str) -> Any:
+    return _named(lambda self: self, name, text)
+
+
+def _is_contiguous(self: Tensor) -> bool:
+    """True: elements always lie in row-major order."""
+    return True
+
+
+def _is_signed(self: Tensor) -> bool:
+    """Whether the element type has a sign."""
+    return self.dtype.is_signed
+
+
+def _dim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return self.ndim
+
+
+def _numel(self: Tensor) -> Any:
+    """The number of elements."""
+    return self.size
+
+
+def _stride(self: Tensor, dim: Optional[int] = None) -> Any:
+    """Elements from one to the next along each dimension, or along one."""
+    steps = [s // self.itemsize for s in self.strides]
+    return steps if dim is None else steps[dim]
+
+
+# Reading and writing at positions.
+
+
+def _gather(self: Tensor, *args: Any, **named: Any) -> Tensor:
+    """``gather(input_indices, axis, batch_dims=0)`` as `mycel.ops.gather`, or ``gather(dim, index)`` as `mycel.ops.gather_elements`."""
+    if "dim" in named or "index" in named or (args and isinstance(args[0], builtins.int)):
+        return indexed.gather_elements(self, *args, **named)
+    return indexed.gather(self, *args, **named)
+
+
+def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
+    """``scatter_add(indices, updates)`` as `tensor_scatter_add`, or ``scatter_add(dim, index, src)`` along one axis."""
+    if "dim" in named or (args and isinstance(args[0], builtins.int)):
+        bound = dict(zip(("dim", "index", "src"), args), **named)
+        return indexed.tensor_scatter_elements(self, bound["index"], bound["src"], bound["dim"], "add")
+    return indexed.tensor_scatter_add(self, *args, **named)
+
+
+def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor:
+    """``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y, axis)``: a new tensor. See `mycel.ops.index_add`."""
+    if "dim" in named or (args and isinstance(args[0], builtins.int)):
+        bound = dict(zip(("dim", "index", "source"), args), **named)
+        dim, index, source = bound["dim"], bound["index"], bound["source"]
+    else:
+        bound = dict(zip(("indices", "y", "axis"), args), **named)
+        dim, index, source = bound["axis"], bound["indices"], bound["y"]
+    return indexed._along("index_add", self, dim, index, source * alpha, "add")
+
+
+def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
+    """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" trusts them."""
+    if mode not in ("clip", "wrap", "raise"):
+        raise ValueError(f"take: mode must be 'clip', 'wrap' or 'raise', not {mode!r}")
+    x = flat(self) if axis is None else self
+    where = 0 if axis is None else all_axes("take", axis, self.ndim)[0]
+    index = operand("take", indices)
+    size = x.shape[where]
+    if mode == "clip":
+        index = math.clamp(index, -size, size - 1)
+    elif mode == "wrap":
+        index = index % size
+    return run(I.take, x, cast(index, D.int64), axis=where)
+
+
+def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
+    """The tensor where the condition holds, else `y`."""
+    return indexed.where(condition, self, y)
+
+
+def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
+    """At each place the element of the choice that the tensor's integer there names. `mode` is "clip", "wrap" or "raise"."""
+    values = [operand("choose", c) for c in (choices if not isinstance(choices, Tensor) else array.unstack(choices))]
+    shape = broadcast_shapes(self.shape, *[v.shape for v in values])
+    table = array.stack([broadcast(v, shape) for v in values])
+    index = cast(broadcast(self, shape), D.int64)
+    if mode == "clip":
+        index = math.clamp(index, 0, len(values) - 1)
+    elif mode == "wrap":
+        index = index % len(values)
+    elif mode != "raise":
+        raise ValueError(f"choose: mode must be 'clip', 'wrap' or 'raise', not {mode!r}")
+    return reshaped(run(I.take_along, table, reshaped(index, (1, *shape)), axis=0), shape)
+
+
+def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """A new tensor with values written (with `accumulate` added) at the places that index tensors, one for each leading axis, name."""
+    if not accumulate:
+        result = run(E.identity, self)
+        result[tuple(indices)] = values
+        return result
+    found = [indexed.cast_index("index_put", i) for i in indices]
+    shape = broadcast_shapes(*[i.shape for i in found])
+    rows = array.stack([broadcast(i, shape) for i in found], -1)
+    new = broadcast(operand("index_put", values, self.dtype), (*shape, *self.shape[len(found) :]))
+    return indexed.tensor_scatter_add(self, rows, new)
+
+
+def _itemset(self: Tensor, *args: Any) -> Tensor:
+    """A new tensor with one element set: ``itemset(value)``, ``itemset(index, value)`` with a flat index, or ``itemset(i, j, value)``."""
+    *index, value = args
+    index = list(index[0]) if len(index) == 1 and isinstance(index[0], (tuple, list)) else index
+    if not index and self.size != 1:
+        raise ValueError(f"itemset: the tensor has {self.size} elements; give an index")
+    x = flat(self) if len(index) < 2 else self
+    result = run(E.identity, x)
+    result[tuple(index) or (0,)] = value
+    return reshaped(result, self.shape)
+
+
+def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Any:
+    """The distinct elements (or parts along `dim`) in increasing order; also positions and counts (int64). It needs the values."""
+    found = np.unique(self.asnumpy(), return_inverse=True, return_counts=True, axis=dim)
+    inverse = found[1].reshape(self.shape if dim is None else (-1,))
+    extra = [Tensor(a.astype(np.int64)) for a, wanted in ((inverse, return_inverse), (found[2], return_counts)) if wanted]
+    return (Tensor(found[0]), *extra) if extra else Tensor(found[0])
+
+
+def _equal(self: Tensor, other: Any) -> Tensor:
+    """Whether elements are equal. See `mycel.ops.equal`."""
+    return elementwise.equal(self, other)
+
+
+def _allclose(self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether all elements are close (`mycel.ops.isclose`). It needs the values."""
+    return bool(reduction.all(math.isclose(self, other, rtol, atol, equal_nan)))
+
+
+def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+    """The sum of a diagonal of the matrices over two axes."""
+    line = arrange.diagonal(self, offset, axis1, axis2)
+    return run(R.reduce_sum, line if dtype is None else arrange.cast(line, dtype), axes=(line.ndim - 1,), keepdims=False)
+
+
+def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
+    """``select(dim, index)``: the part at one position along an axis; ``select(condition, y)``: as `where`."""
+    if "condition" in named or (args and isinstance(args[0], Tensor)):
+        return _where(self, *args, **named)
+    bound = dict(zip(("dim", "index"), args), **named)
+    axis = all_axes("select", bound["dim"], self.ndim)[0]
+    return self[(slice(None),) * axis + (bound["index"],)]
+
+
+def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
+    """The position of the largest element along an axis, and that element."""
+    value, place = reduction.max(self, axis, keep_dims)
+    return place, value
+
+
+def _argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
+    """The position of the smallest element along an axis, and that element."""
+    value, place = reduction.min(self, axis, keep_dims)
+    return place, value
+
+
+def _new(name: str) -> Any:
+    function = getattr(creation, name)
+
+    def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+        return function(_sizes(size), self.dtype if dtype is None else dtype)  # type: ignore[no-any-return]
+
+    return _named(method, f"new_{name}", f"`mycel.ops.{name}` in the type of the tensor unless `dtype` is given.")
+
+
+def _new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """`mycel.ops.full` in the type of the tensor unless `dtype` is given."""
+    return creation.full(size, fill_value, dtype=self.dtype if dtype is None else dtype)
+
+
+# Writes in place.
+
+
+def _writer(name: str, function: Callable[..., Any]) -> Any:
+    def method(self: Tensor, *args: Any, **named: Any) -> Tensor:
+        new = function(self, *args, **named)
+        if new.shape != self.shape:
+            raise ShapeError(f"{name}: the result has shape {new.shape}, the tensor {self.shape}; use {name[:-1]} for a new tensor")
+        new = cast(new, self.dtype)
+        return self._replace(run(E.identity, new) if new is self else new)
+
+    return _named(method, name, f"The tensor itself, after writing the result of `{name[:-1]}` into it.")
+
+
+def _filled(self: Tensor, value: Any) -> Tensor:
+    """The tensor itself, after writing one value everywhere."""
+    return self._replace(creation.full(self.shape, value, dtype=self.dtype))
+
+
+def _zeroed(self: Tensor) -> Tensor:
+    """The tensor itself, after writing zeros everywhere."""
+    return _filled(self, 0)
+
+
+def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """The tensor itself, after writing the values of `src`, broadcast and converted, into it."""
+    new = broadcast(operand("copy_", src, self.dtype), self.shape)
+    return self._replace(run(E.identity, new) if new is src else new)
+
+
+def _assign_value(self: Tensor, value: Any) -> Tensor:
+    """The tensor itself, after taking the values of another of its shape."""
+    return self._replace(run(E.identity, fitted("assign_value", self, value)))
+
+
+def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
+    def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
+        from mycel.common.generator import default_generator
+
+        return self._replace(cast(draw(self, generator or default_generator, *args, **named), self.dtype))
+
+    return _named(method, name, "The tensor itself, after writing random numbers into it; from `generator` or the default one.")
+
+
+def _uniform(self: Tensor, generator: Any, from_: Any = 0, to: Any = 1) -> Tensor:
+    return random.draw(random.P.uniform, self.shape, generator, dtype=self.dtype) * (to - from_) + from_  # type: ignore[no-any-return]
+
+
+def _normal(self: Tensor, generator: Any, mean: Any = 0, std: Any = 1) -> Tensor:
+    return random.draw(random.P.normal, self.shape, generator, dtype=self.dtype) * std + mean  # type: ignore[no-any-return]
+
+
+def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = None) -> Tensor:
+    if to is None:
+        # Up to where the type still holds every integer.
+        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+        to = 2 ** digits[self.dtype.name] if self.dtype.is_floating else builtins.int(np.iinfo(self.dtype.numpy).max)
+    return random.draw(random.P.randint, self.shape, generator, dtype=D.int64, low=from_, high=to)
+
+
+def _coins(self: Tensor, generator: Any, p: Any = 0.5) -> Tensor:
+    if isinstance(p, Tensor):
+        return random.draw(random.P.uniform, self.shape, generator, dtype=D.float32) < p  # type: ignore[no-any-return]
+    return random.draw(random.P.bernoulli, self.shape, generator, probability=random.chance("bernoulli_", p))
+
+
+def _exponentials(self: Tensor, generator: Any, lambd: Any = 1) -> Tensor:
+    return run(E.log1p, -random.draw(random.P.uniform, self.shape, generator, dtype=self.dtype)) / -lambd  # type: ignore[no-any-return]
+
+
+def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
+    """See `mycel.ops.multinomial`."""
+    return random.multinomial(self, num_samples, replacement, seed)
+
+
+def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
+    """1 with the probability that each element names and else 0, in the tensor's type."""
+    from mycel.common.generator import default_generator
+
+    return cast(random.draw(random.P.uniform, self.shape, generator or default_generator, dtype=D.float32) < self, self.dtype)
+
+
+def _property(name: str, compute: Callable[[Any], Any], text: str) -> None:
+    setattr(Tensor, name, property(compute, doc=text))
+
+
+def _reversed_axes(self: Tensor) -> Tensor:
+    return permuted(self, tuple(reversed(builtins.range(self.ndim))))
+
+
+def _attach() -> None:
+    for module, names in _SAME.items():
+        for name in names.split():
+            setattr(Tensor, name, getattr(module, name))
+    for name, function in _RENAMED.items():
+        setattr(Tensor, name, function)
+    for name, function in _IN_PLACE.items():
+        setattr(Tensor, name, _writer(name, function))
+    methods: dict[str, Any] = {
+        "sum": _sum, "mean": _mean, "prod": _prod, "std": _spread("std"), "var": _spread("var"), "any": _test("any"), "all": _test("all"),
+        "max": _extreme("max"), "min": _extreme("min"), "argmax": _position("argmax"), "argmin": _position("argmin"), "ptp": _ptp,
+        "logsumexp": _logsumexp, "nansum": _nansum, "count_nonzero": _count_nonzero, "norm": _norm, "cumsum": _cumsum,
+        "sort": _ordered("sort"), "argsort": _ordered("argsort"), "median": _median, "searchsorted": _searchsorted, "softmax": _softmax,
+        "reshape": _reshape, "view": _view, "reshape_as": _reshape_as, "resize": _resize, "transpose": _transpose, "permute": _permute,
+        "flatten": _flatten, "squeeze": _squeeze, "broadcast_to": _broadcast_to, "expand": _broadcast_to, "tile": _tile,
+        "repeat": _repeat, "sum_to_size": _sum_to_size, "astype": _astype, "to": _to, "type": _type, "copy": _copy, "clone": _copy,
+        "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
+        "value": _itself("value", "The tensor itself."), "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
+        "ndimension": _dim, "numel": _numel, "nelement": _numel, "stride": _stride, "gather": _gather, "scatter_add": _scatter_add,
+        "scatter_add_": _writer("scatter_add_", _scatter_add), "index_add": _index_add,
+        "index_add_": _writer("index_add_", _index_add), "index_put": _index_put, "index_put_": _writer("index_put_", _index_put),
+        "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,
+        "allclose": _allclose, "trace": _trace, "select": _select, "argmax_with_value": _argmax_with_value,
+        "argmin_with_value": _argmin_with_value, "new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty"),
+        "new_full": _new_full, "fill_": _filled, "zero_": _zeroed, "copy_": _copied, "assign_value": _assign_value,
+        "uniform_": _drawn("uniform_", _uniform), "normal_": _drawn("normal_", _normal), "random_": _drawn("random_", _integers),
+        "bernoulli_": _drawn("bernoulli_", _coins), "exponential_": _drawn("exponential_", _exponentials),
+        "multinomial": _multinomial, "bernoulli": _bernoulli,
+    }  # fmt: skip
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+    kinds = {
+        "float": D.float32, "half": D.float16, "double": D.float64, "bfloat16": D.bfloat16, "int": D.int32, "long": D.int64,
+        "short": D.int16, "byte": D.uint8, "bool": D.bool_,
+    }  # fmt: skip
+    for name, kind in kinds.items():
+        setattr(Tensor, name, _convert(name, kind))
+    _property("T", _reversed_axes, "The axes in reverse order.")
+    _property("mT", lambda self: array.swapaxes(self, -1, -2), "The last two axes exchanged.")
+    _property("H", _reversed_axes, "A matrix transposed (and conjugated, were it complex).")
+    _property("mH", lambda self: array.adjoint(self), "The last two axes exchanged (and conjugated, were it complex).")
+    _property("device", lambda self: "CPU", "Where the tensor lies: 'CPU'.")
+    if not isinstance(getattr(Tensor, "data", None), property):
+        _property("data", lambda self: self, "The tensor itself.")
+
+
+_attach()
