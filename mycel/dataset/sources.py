@@ -406,9 +406,9 @@ def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
 class MnistDataset(_ArrayDataset):
     """The MNIST files of a directory: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `usage` is "train", "test", or "all" (the default): first the test, then the training images. Files may be
-    compressed (`.gz`). Shuffled unless `shuffle` is False. Raises ValueError for a missing directory or file, and for
-    truncated files.
+    `usage` is "train", "test", or "all" (the default): first the test, then the training images, or those of the two
+    that the directory has. Files may be compressed (`.gz`). Shuffled unless `shuffle` is False. Raises ValueError for a
+    missing directory or file, and for truncated files.
 
     >>> import tempfile
     >>> import mycel.dataset as ds
@@ -441,6 +441,8 @@ class MnistDataset(_ArrayDataset):
         self.dataset_dir = os.fspath(dataset_dir)
         self.usage = usage or "all"
         parts = {"train": ["train"], "test": ["t10k"], "all": ["t10k", "train"]}[self.usage]
+        if len(parts) > 1 and any(map(self._has, parts)):
+            parts = [part for part in parts if self._has(part)]
         loaded = [self._load(part) for part in parts]
         self._arrays: dict[str, Column] = {
             "image": loaded[0][0] if len(loaded) == 1 else np.concatenate([images for images, _ in loaded]),
@@ -465,9 +467,18 @@ class MnistDataset(_ArrayDataset):
             )
         return images[..., None], labels.astype(np.uint32)
 
-    def _find(self, part: str, content: str, axes: int) -> Path:
+    def _has(self, part: str) -> bool:
+        """Whether any file of a part is there: half a part is an error, none of it is another usage."""
+        names = self._candidates(part, "images", 3) + self._candidates(part, "labels", 1)
+        return any(Path(self.dataset_dir, name).is_file() for name in names)
+
+    @staticmethod
+    def _candidates(part: str, content: str, axes: int) -> list[str]:
         plain = f"{part}-{content}-idx{axes}-ubyte"
-        candidates = [name + end for name in (plain, plain.replace("-idx", ".idx")) for end in ("", ".gz")]
+        return [name + end for name in (plain, plain.replace("-idx", ".idx")) for end in ("", ".gz")]
+
+    def _find(self, part: str, content: str, axes: int) -> Path:
+        candidates = self._candidates(part, content, axes)
         for name in candidates:
             path = Path(self.dataset_dir, name)
             if path.is_file():
