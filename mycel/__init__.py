@@ -1,9 +1,15 @@
 """Mycel: an AI framework with MindSpore's interface and a compiler of its own.
 
     import mycel as ms
+
+Tensors, operations, layers and gradients are here at once; the libraries for data, training and NumPy-like programs are loaded when they are
+first named, so that importing the package stays quick.
 """
 
 from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from mycel import dtype as dtype
 from mycel import nn as nn
@@ -11,17 +17,74 @@ from mycel import ops as ops
 from mycel.api import get_grad as get_grad
 from mycel.api import grad as grad
 from mycel.api import value_and_grad as value_and_grad
+from mycel.common.generator import Generator as Generator
+from mycel.common.generator import default_generator as default_generator
+from mycel.common.generator import get_rng_state as get_rng_state
+from mycel.common.generator import initial_seed as initial_seed
+from mycel.common.generator import manual_seed as manual_seed
+from mycel.common.generator import seed as seed
+from mycel.common.generator import set_rng_state as set_rng_state
+from mycel.common.seed import get_seed as get_seed
+from mycel.common.seed import set_seed as set_seed
+from mycel.config import COMPATIBLE as COMPATIBLE
 from mycel.config import GRAPH_MODE as GRAPH_MODE
+from mycel.config import LAX as LAX
 from mycel.config import PYNATIVE_MODE as PYNATIVE_MODE
+from mycel.config import STRICT as STRICT
 from mycel.config import get_context as get_context
 from mycel.config import set_context as set_context
-from mycel.dtype import *  # noqa: F403
+from mycel.dtype import bfloat16 as bfloat16
+from mycel.dtype import bool_ as bool_
+from mycel.dtype import complex64 as complex64
+from mycel.dtype import complex128 as complex128
+from mycel.dtype import float16 as float16
+from mycel.dtype import float32 as float32
+from mycel.dtype import float64 as float64
+from mycel.dtype import int8 as int8
+from mycel.dtype import int16 as int16
+from mycel.dtype import int32 as int32
+from mycel.dtype import int64 as int64
+from mycel.dtype import uint8 as uint8
+from mycel.dtype import uint16 as uint16
+from mycel.dtype import uint32 as uint32
+from mycel.dtype import uint64 as uint64
 from mycel.frontend.explain import explain as explain
 from mycel.jit import jit as jit
 from mycel.parameter import Parameter as Parameter
 from mycel.parameter import ParameterTuple as ParameterTuple
 from mycel.tensor import Tensor as Tensor
+from mycel.tensor import from_numpy as from_numpy
 from mycel.tensor import is_tensor as is_tensor
 from mycel.tensor import tensor as tensor
 
 __version__ = "0.1.0"
+
+# The spellings that MindSpore has for the same types.
+half, single, double = float16, float32, float64
+short, long, ubyte, ushort, byte = int16, int64, uint8, uint16, int8
+float_, int_, uint, intc, uintc, intp, uintp = float32, int64, uint64, int32, uint32, int64, uint64
+cfloat, cdouble = complex64, complex128
+
+_TRAIN = (
+    "Accuracy", "Callback", "CheckpointConfig", "CheckpointError", "ConfusionMatrix", "EarlyStopping", "F1", "Fbeta", "History",
+    "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint", "OnRequestExit",
+    "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy", "async_ckpt_thread_status", "ckpt_to_safetensors", "get_metric_fn", "load_checkpoint",
+    "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs", "safetensors_to_ckpt", "save_checkpoint",
+)  # fmt: skip
+_LAZY = {name: "mycel.train" for name in _TRAIN}
+_MODULES = ("common", "compat", "dataset", "numpy", "train")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"mycel.{name}")
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'mycel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_MODULES})

@@ -461,6 +461,20 @@ def tensor(
     return Tensor(input_data, dtype, shape, init, const_arg)
 
 
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor that shares the memory of a contiguous NumPy array.
+
+    >>> import numpy as np
+    >>> import mycel as ms
+    >>> a = np.zeros(2, np.float32)
+    >>> t = ms.from_numpy(a)
+    >>> a[0] = 1
+    >>> float(t[0])
+    1.0
+    """
+    return Tensor.from_numpy(array)
+
+
 def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a tensor.
 
