@@ -86,6 +86,8 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
             t._need_value(primitive.name)
     values = run(*[t._buf for t in inputs])
     if type(result) is tuple:
+        if len(result) == 1 and type(values) is not tuple:
+            values = (values,)
         return tuple([_make_tensor(t, v) for t, v in zip(result, values)])
     return _make_tensor(result, values)
 

@@ -264,7 +264,10 @@ class Joiner:
         if nodes[0].type is not nodes[1].type:
             raise CompileError(f"{current_where()}: {what} has shape {nodes[0].shape} where the condition holds and {nodes[1].shape} where it does not; "
                                "a tensor decides, so both must have one shape")  # fmt: skip
-        return self.pair(nodes[0], nodes[1])
+        build = self.pair(nodes[0], nodes[1])
+        if self.stage.is_number(a) and self.stage.is_number(b):
+            return lambda out: self.stage.mark_number(build(out))
+        return build
 
     def convert(self, value: Any, dtype: Any, scope: Scope) -> Node:
         return node_as(self.stage, value, dtype, scope)

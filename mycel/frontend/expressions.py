@@ -429,14 +429,14 @@ class ExpressionBuilder:
         """The builder of its scope, and what runs its loops lazily: it yields `produce(frame)` for each round."""
         first = self.expression(node.generators[0].iter)
         inner = type(self)(self.code, scope_of(node, self.scope))
-        loops = []
+        levels = []
         for i, generator in enumerate(node.generators):
             source = None if i == 0 else inner.expression(generator.iter)
-            loops.append((source, inner.target(generator.target), [inner.expression(c) for c in generator.ifs]))
+            levels.append((source, inner.target(generator.target), [inner.expression(c) for c in generator.ifs]))
         where = self.where(node)
 
         def rounds(f: Frame, level: int, produce: Any) -> Iterator[Any]:
-            source, store, conditions = loops[level]
+            source, store, conditions = levels[level]
             assert source is not None
             yield from over(f, source(f), level, store, conditions, produce)
 
@@ -444,7 +444,7 @@ class ExpressionBuilder:
             for item in loops.static_items(f, items, where):
                 store(f, item)
                 if all(control.static_truth(f, c(f), where, "a condition of a comprehension") for c in conditions):
-                    if level + 1 < len(loops):
+                    if level + 1 < len(levels):
                         yield from rounds(f, level + 1, produce)
                     else:
                         yield produce(f)
@@ -452,7 +452,7 @@ class ExpressionBuilder:
         def start(f: Frame, produce: Any) -> Iterator[Any]:
             items = first(f)
             frame = Frame({}, f, f.globals, f.cells, f.stage, f.code)
-            return over(frame, items, 0, loops[0][1], loops[0][2], produce)
+            return over(frame, items, 0, levels[0][1], levels[0][2], produce)
 
         return inner, start
 

@@ -142,9 +142,11 @@ def mangled(name: str, class_name: str) -> str:
 class Closure:
     """A function that interpreted code defined."""
 
+    __slots__ = ("_code", "_frame", "_owner", "_defaults", "_keyword_defaults", "__dict__", "__weakref__")
+
     def __init__(self, code: Code, frame: Frame, defaults: tuple[Any, ...], keyword_defaults: Optional[dict[str, Any]], name: str) -> None:
         self._code, self._frame = code, frame
-        self.__defaults__, self.__kwdefaults__ = defaults, keyword_defaults
+        self._defaults, self._keyword_defaults = defaults, keyword_defaults
         self.__name__ = name
         self.__qualname__ = f"{frame.code.name}.<locals>.{name}"
         self.__module__ = frame.globals.get("__name__", "")
@@ -157,7 +159,7 @@ class Closure:
 
     def run(self, stage: Optional[Stage], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         code = self._code
-        variables = code.bind(stage, args, kwargs, self.__defaults__, self.__kwdefaults__)
+        variables = code.bind(stage, args, kwargs, self._defaults, self._keyword_defaults)
         outer = self._frame
         frame = Frame(variables, outer, outer.globals, outer.cells, stage, code)
         frame.owner = self._owner

@@ -166,11 +166,12 @@ def _next_test(f: Any, loop: Loop, signal: Any, test: Run) -> Any:
 class _Leaf:
     """A tensor that a loop carries: where it is, what it was, what stands for it in a round, and its next value."""
 
-    __slots__ = ("path", "before", "initial", "input", "entered", "output", "in_place")
+    __slots__ = ("path", "before", "initial", "input", "entered", "output", "seen", "in_place")
 
     def __init__(self, path: Any, before: Any, initial: Node, input: Node, entered: Tensor) -> None:
         self.path, self.before, self.initial, self.input, self.entered = path, before, initial, input, entered
         self.output = input
+        self.seen = False
         self.in_place = False
 
 
@@ -181,6 +182,7 @@ class _Plan:
         self.names = names
         self.effects: dict[Any, Effect] = {}
         self.types: dict[Any, TensorType] = {}
+        self.separate: set[Any] = set()
         self.kinds, self.value = kinds, value
 
 
@@ -228,15 +230,19 @@ class _Trial:
     def enter(self, value: Any, path: Any) -> tuple[Any, Any]:
         """A value with fresh inputs in place of its tensors, and a mirror of its form."""
         if isinstance(value, Tensor) or path in self.plan.types:
-            leaf = self.memo.get(id(value)) if isinstance(value, Tensor) else None
+            shared = isinstance(value, Tensor) and path not in self.plan.separate
+            leaf = self.memo.get(id(value)) if shared else None
             if leaf is None:
                 kind = self.plan.types.get(path) or value._type
                 initial = node_as(self.stage, value, kind.dtype, self.stage.scope)
                 node = input_node(kind, _label(path))
                 self.scope.own.add(node)
                 leaf = _Leaf(path, value, initial, node, make_staged(node))
+                if self.stage.is_number(value):
+                    self.stage.mark_number(leaf.entered)
                 self.leaves.append(leaf)
-                self.memo[id(value)] = leaf
+                if shared:
+                    self.memo[id(value)] = leaf
             return leaf.entered, leaf
         kind_of = type(value)
         if isinstance(value, tuple) or kind_of is list:
@@ -312,7 +318,7 @@ class _Trial:
         """Note the next values of a carried value, or what has to be carried differently."""
         where = self.loop.where
         if isinstance(mirror, _Leaf):
-            self.compare_leaf(mirror, now, what)
+            self.compare_leaf(mirror, now, path, what)
         elif isinstance(mirror, _Static):
             old = mirror.value
             if same(old, now):
@@ -336,7 +342,7 @@ class _Trial:
                 k = i if keys is None else keys[i]
                 self.compare(part, now[k], (*path, k), f"{what}[{k!r}]")
 
-    def compare_leaf(self, leaf: _Leaf, now: Any, what: str) -> None:
+    def compare_leaf(self, leaf: _Leaf, now: Any, path: Any, what: str) -> None:
         where = self.loop.where
         kind = leaf.input.type
         if not isinstance(now, Tensor) and type(now) not in NUMBERS:
@@ -350,13 +356,14 @@ class _Trial:
             self.plan.types[leaf.path] = kind.with_dtype(wanted)
             self.settled = False
             return
-        if leaf.output is not leaf.input and now is not leaf.entered:
-            other = self.stage.node_of(now) if isinstance(now, Tensor) else None
-            if other is not leaf.output:
-                raise CompileError(f"{where}: {what} is the same tensor as another variable before this loop and a different one after a round; copy one of them")
+        node = node_as(self.stage, now, wanted, self.scope)
+        if leaf.seen and node is not leaf.output:
+            # Two places held one tensor before the loop and hold different ones after a round.
+            self.plan.separate.add(path)
+            self.settled = False
             return
-        leaf.output = node_as(self.stage, now, wanted, self.scope)
-        leaf.in_place = now is leaf.entered and leaf.output is not leaf.input
+        leaf.seen, leaf.output = True, node
+        leaf.in_place = now is leaf.entered and node is not leaf.input
 
     # The loop itself.
 
@@ -376,6 +383,9 @@ class _Trial:
         test = Graph(test_inputs, [test_inputs[0]], "test")
         parts = outputs_of_call(stage, C.while_loop.node(*operands, test=test, body=body, carried=len(outputs)))
         results = {leaf: make_staged(part) for leaf, part in zip(moving, parts[1:])}
+        for leaf, result in results.items():
+            if stage.is_number(leaf.before):
+                stage.mark_number(result)
         stage.scope.fresh.update(self.scope.fresh)
         for leaf in moving:
             if leaf.in_place and isinstance(leaf.before, Tensor):
@@ -393,9 +403,10 @@ class _Trial:
 
     def rebuild(self, mirror: Any, before: Any, results: dict[_Leaf, Tensor]) -> Any:
         if isinstance(mirror, _Leaf):
-            if mirror not in results or mirror.in_place:
-                return mirror.before if isinstance(mirror.before, Tensor) else make_staged(mirror.initial)
-            return results[mirror]
+            known = isinstance(mirror.before, Tensor)
+            if mirror not in results:
+                return mirror.before if known else before
+            return mirror.before if mirror.in_place and known else results[mirror]
         if isinstance(mirror, _Static):
             return before
         kind, keys, parts = mirror

@@ -163,9 +163,8 @@ class Stage(eager.Context):
         self.current: dict[int, Node] = {}
         self.captures: dict[int, Capture] = {}
         self.literals: dict[Any, Tensor] = {}
-        self.arguments: dict[int, Any] = {}
+        self.numbers: dict[int, Tensor] = {}
         self.calls = 0
-        self.trace: list[Any] = []
 
     # Nodes.
 
@@ -178,7 +177,19 @@ class Stage(eager.Context):
             parts = [Node(GET_ITEM, (node,), {"index": i}, t) for i, t in enumerate(node.type)]
             own.update(parts)
             return tuple([make_staged(p) for p in parts])
-        return make_staged(node)
+        made = make_staged(node)
+        if self.numbers and all(id(t) in self.numbers or is_constant(n) for t, n in zip(inputs, nodes)):
+            self.numbers[id(made)] = made
+        return made
+
+    def is_number(self, value: Any) -> bool:
+        """Whether a value is a Python number, or a tensor that stands for one because a tensor decided which."""
+        return type(value) in (bool, int, float, complex) or id(value) in self.numbers
+
+    def mark_number(self, t: Tensor) -> Tensor:
+        """Say that a tensor stands for a Python number, which no assignment changes in place."""
+        self.numbers[id(t)] = t
+        return t
 
     def adopt(self, roots: Sequence[Node]) -> None:
         """Enter nodes that rules made, and all behind them that are not known yet, into the present scope."""

@@ -146,7 +146,10 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
         def update(f: Frame, old: Any, new: Any) -> Any:
             if f.stage is not None and type(old) in _MUTATED:
                 f.stage.note_container(old)
-            return operate(old, new) if not isinstance(new, Tensor) or isinstance(old, Tensor) else symbol(old, new)
+            if isinstance(old, Tensor):
+                number = f.stage is not None and f.stage.is_number(old)
+                return symbol(old, new) if number else operate(old, new)
+            return symbol(old, new) if isinstance(new, Tensor) else operate(old, new)
 
         if isinstance(node.target, ast.Name):
             load = self.expression(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
