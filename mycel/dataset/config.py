@@ -11,6 +11,8 @@ import os
 import secrets
 from typing import Any
 
+from mycel.common import seed as global_seed
+
 __all__ = [
     "get_auto_num_workers",
     "get_callback_timeout",
@@ -86,19 +88,25 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> int:
-    """The seed that was set, or 5489 if none was."""
-    seed: int | None = _settings["seed"]
+    """The seed that was set, here or by `mycel.set_seed`, or 5489 if none was."""
+    seed = _seed()
     return DEFAULT_SEED if seed is None else seed
 
 
+def _seed() -> int | None:
+    """The seed set here, else the global one."""
+    seed: int | None = _settings["seed"]
+    return seed if seed is not None else global_seed.get_seed()
+
+
 def is_seeded() -> bool:
-    """Whether `set_seed` was called."""
-    return _settings["seed"] is not None
+    """Whether a seed was set, here or by `mycel.set_seed`."""
+    return _seed() is not None
 
 
 def fresh_seed() -> int:
     """The seed for a new iterator: the configured one, or one drawn from the operating system."""
-    seed: int | None = _settings["seed"]
+    seed = _seed()
     return secrets.randbits(32) if seed is None else seed
 
 

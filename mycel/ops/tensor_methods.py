@@ -2,8 +2,7 @@
 
 Most are the functions of `mycel.ops` themselves, whose first parameter is the tensor. The others differ from the function of their name: they accept both of
 MindSpore's spellings (``axis``/``keepdims`` and ``dim``/``keepdim``), take sizes as separate arguments, or return one value
-where the function returns two. Methods that end in an underscore compute the same as those without and then write the result,
-in the tensor's own type, into the tensor.
+where the function returns two.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops import activation, arrange, array, creation, elementwise, indexed, linalg, math, random, reduction, sorting
+from mycel.ops import activation, arrange, array, creation, elementwise, indexed, linalg, math, reduction, segments, sorting, tensor_writes
 from mycel.ops._operands import all_axes, broadcast, flat, operand, permuted, reshaped, run, shape_of
-from mycel.ops.state import fitted
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -46,24 +44,15 @@ _SAME: dict[Any, str] = {
     arrange: """diag diagonal flip fliplr flipud is_complex is_floating_point narrow repeat_interleave reverse roll rot90 tril triu
         type_as""",
     indexed: """argwhere gather_elements gather_nd index_fill index_select inplace_update masked_fill masked_scatter masked_select nonzero
-        scatter select_scatter slice_scatter unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive""",
+        scatter select_scatter slice_scatter""",
+    segments: "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive",
     sorting: "bincount cummax cummin cumprod diff histc logcumsumexp msort nanmedian nanquantile quantile top_k topk",
 }  # fmt: skip
 _RENAMED = {
     "scatter_sub": indexed.tensor_scatter_sub, "scatter_mul": indexed.tensor_scatter_mul, "scatter_div": indexed.tensor_scatter_div,
     "scatter_max": indexed.tensor_scatter_max, "scatter_min": indexed.tensor_scatter_min, "unsqueeze": array.unsqueeze,
-    "unsorted_segment_sum": indexed.unsorted_segment_sum, "fill": creation.fills, "fills": creation.fills,
+    "unsorted_segment_sum": segments.unsorted_segment_sum, "fill": creation.fills, "fills": creation.fills,
 }  # fmt: skip
-# Methods with an underscore: the function that computes the new value.
-_IN_PLACE: dict[str, Callable[..., Any]] = {
-    "add_": elementwise.add, "sub_": elementwise.sub, "mul_": elementwise.mul, "div_": elementwise.div, "pow_": elementwise.pow,
-    "floor_divide_": elementwise.floor_divide, "remainder_": elementwise.remainder, "exp_": elementwise.exp, "log_": elementwise.log,
-    "floor_": elementwise.floor, "sign_": elementwise.sign, "sigmoid_": elementwise.sigmoid, "tanh_": elementwise.tanh,
-    "erfinv_": elementwise.erfinv, "clamp_": math.clamp, "masked_fill_": indexed.masked_fill, "masked_scatter_": indexed.masked_scatter,
-    "index_fill_": indexed.index_fill, "scatter_": indexed.scatter, "addmm_": linalg.addmm, "relu_": activation.relu,
-}  # fmt: skip
-
-
 def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any:
     """The one of two spellings of a parameter that was given."""
     if first is not _UNSET and second is not _UNSET:
@@ -536,88 +525,6 @@ def _new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) ->
     return creation.full(size, fill_value, dtype=self.dtype if dtype is None else dtype)
 
 
-# Writes in place.
-
-
-def _writer(name: str, function: Callable[..., Any]) -> Any:
-    def method(self: Tensor, *args: Any, **named: Any) -> Tensor:
-        new = function(self, *args, **named)
-        if new.shape != self.shape:
-            raise ShapeError(f"{name}: the result has shape {new.shape}, the tensor {self.shape}; use {name[:-1]} for a new tensor")
-        new = cast(new, self.dtype)
-        return self._replace(run(E.identity, new) if new is self else new)
-
-    return _named(method, name, f"The tensor itself, after writing the result of `{name[:-1]}` into it.")
-
-
-def _filled(self: Tensor, value: Any) -> Tensor:
-    """The tensor itself, after writing one value everywhere."""
-    return self._replace(creation.full(self.shape, value, dtype=self.dtype))
-
-
-def _zeroed(self: Tensor) -> Tensor:
-    """The tensor itself, after writing zeros everywhere."""
-    return _filled(self, 0)
-
-
-def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """The tensor itself, after writing the values of `src`, broadcast and converted, into it."""
-    new = broadcast(operand("copy_", src, self.dtype), self.shape)
-    return self._replace(run(E.identity, new) if new is src else new)
-
-
-def _assign_value(self: Tensor, value: Any) -> Tensor:
-    """The tensor itself, after taking the values of another of its shape."""
-    return self._replace(run(E.identity, fitted("assign_value", self, value)))
-
-
-def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
-    def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
-        from mycel.common.generator import default_generator
-
-        return self._replace(cast(draw(self, generator or default_generator, *args, **named), self.dtype))
-
-    return _named(method, name, "The tensor itself, after writing random numbers into it; from `generator` or the default one.")
-
-
-def _uniform(self: Tensor, generator: Any, from_: Any = 0, to: Any = 1) -> Tensor:
-    return random.draw(random.P.uniform, self.shape, generator, dtype=self.dtype) * (to - from_) + from_  # type: ignore[no-any-return]
-
-
-def _normal(self: Tensor, generator: Any, mean: Any = 0, std: Any = 1) -> Tensor:
-    return random.draw(random.P.normal, self.shape, generator, dtype=self.dtype) * std + mean  # type: ignore[no-any-return]
-
-
-def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = None) -> Tensor:
-    if to is None:
-        # Up to where the type still holds every integer.
-        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-        to = 2 ** digits[self.dtype.name] if self.dtype.is_floating else builtins.int(np.iinfo(self.dtype.numpy).max)
-    return random.draw(random.P.randint, self.shape, generator, dtype=D.int64, low=from_, high=to)
-
-
-def _coins(self: Tensor, generator: Any, p: Any = 0.5) -> Tensor:
-    if isinstance(p, Tensor):
-        return random.draw(random.P.uniform, self.shape, generator, dtype=D.float32) < p  # type: ignore[no-any-return]
-    return random.draw(random.P.bernoulli, self.shape, generator, probability=random.chance("bernoulli_", p))
-
-
-def _exponentials(self: Tensor, generator: Any, lambd: Any = 1) -> Tensor:
-    return run(E.log1p, -random.draw(random.P.uniform, self.shape, generator, dtype=self.dtype)) / -lambd  # type: ignore[no-any-return]
-
-
-def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
-    """See `mycel.ops.multinomial`."""
-    return random.multinomial(self, num_samples, replacement, seed)
-
-
-def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
-    """1 with the probability that each element names and else 0, in the tensor's type."""
-    from mycel.common.generator import default_generator
-
-    return cast(random.draw(random.P.uniform, self.shape, generator or default_generator, dtype=D.float32) < self, self.dtype)
-
-
 def _property(name: str, compute: Callable[[Any], Any], text: str) -> None:
     setattr(Tensor, name, property(compute, doc=text))
 
@@ -632,8 +539,7 @@ def _attach() -> None:
             setattr(Tensor, name, getattr(module, name))
     for name, function in _RENAMED.items():
         setattr(Tensor, name, function)
-    for name, function in _IN_PLACE.items():
-        setattr(Tensor, name, _writer(name, function))
+    tensor_writes.attach({"scatter_add_": _scatter_add, "index_add_": _index_add, "index_put_": _index_put})
     methods: dict[str, Any] = {
         "sum": _sum, "mean": _mean, "prod": _prod, "std": _spread("std"), "var": _spread("var"), "any": _test("any"), "all": _test("all"),
         "max": _extreme("max"), "min": _extreme("min"), "argmax": _position("argmax"), "argmin": _position("argmin"), "ptp": _ptp,
@@ -645,15 +551,11 @@ def _attach() -> None:
         "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
         "value": _itself("value", "The tensor itself."), "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
         "ndimension": _dim, "numel": _numel, "nelement": _numel, "stride": _stride, "gather": _gather, "scatter_add": _scatter_add,
-        "scatter_add_": _writer("scatter_add_", _scatter_add), "index_add": _index_add,
-        "index_add_": _writer("index_add_", _index_add), "index_put": _index_put, "index_put_": _writer("index_put_", _index_put),
+        "index_add": _index_add, "index_put": _index_put,
         "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,
         "allclose": _allclose, "trace": _trace, "select": _select, "argmax_with_value": _argmax_with_value,
         "argmin_with_value": _argmin_with_value, "new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty"),
-        "new_full": _new_full, "fill_": _filled, "zero_": _zeroed, "copy_": _copied, "assign_value": _assign_value,
-        "uniform_": _drawn("uniform_", _uniform), "normal_": _drawn("normal_", _normal), "random_": _drawn("random_", _integers),
-        "bernoulli_": _drawn("bernoulli_", _coins), "exponential_": _drawn("exponential_", _exponentials),
-        "multinomial": _multinomial, "bernoulli": _bernoulli,
+        "new_full": _new_full,
     }  # fmt: skip
     for name, method in methods.items():
         setattr(Tensor, name, method)
