@@ -268,7 +268,7 @@ def _cast(node: Node, context: Context) -> Optional[Node]:
     return None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_lossless(source: DType, target: DType) -> bool:
     """Whether every value of one type is a value of another.
 
@@ -290,7 +290,14 @@ def is_lossless(source: DType, target: DType) -> bool:
     return _significand(source) <= _significand(target) and _exponent(source) <= _exponent(target)
 
 
-_FLOAT = {"float16": (11, 5), "bfloat16": (8, 8), "float32": (24, 8), "float64": (53, 11), "complex64": (24, 8), "complex128": (53, 11)}
+_FLOAT = {
+    "float16": (11, 5),
+    "bfloat16": (8, 8),
+    "float32": (24, 8),
+    "float64": (53, 11),
+    "complex64": (24, 8),
+    "complex128": (53, 11),
+}
 
 
 def _significand(dtype: DType) -> int:

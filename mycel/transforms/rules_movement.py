@@ -12,6 +12,8 @@ from mycel.transforms.rules import Context, rule, uniform
 
 __all__: list[str] = []
 
+THROUGH = 16
+
 
 def _scalar(node: Node) -> Optional[Node]:
     """The scalar that a tensor repeats everywhere."""
@@ -47,23 +49,32 @@ def _transpose(node: Node, context: Context) -> Optional[Node]:
     if x.prim is S.TRANSPOSE:
         inner = x.params["permutation"]
         return S.TRANSPOSE.node(x.inputs[0], permutation=tuple([inner[k] for k in order]))
-    if x.prim is not None and x.prim.elementwise and context.is_single(x):
-        return _through(x, order, context)
-    return None
+    return _through(x, order, context)
 
 
 def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node]:
-    """A transpose of element-wise work on transposes that it undoes."""
-    operands = []
-    for i in x.inputs:
-        if i.prim is S.TRANSPOSE and tuple([i.params["permutation"][k] for k in order]) == tuple(range(len(order))):
-            operands.append(i.inputs[0])
-        elif i.shape == ():
-            operands.append(i)
-        else:
+    """A transpose of element-wise work that undoes the transposes at its leaves, if it undoes them all; of few nodes only."""
+    left = THROUGH
+
+    def moved(node: Node) -> Optional[Node]:
+        nonlocal left
+        if node.shape == ():
+            return node
+        if node.prim is S.TRANSPOSE:
+            inner = node.params["permutation"]
+            return node.inputs[0] if tuple([inner[k] for k in order]) == tuple(range(len(order))) else None
+        left -= 1
+        if left < 0 or node.prim is None or not node.prim.elementwise or not context.is_single(node):
             return None
-    assert x.prim is not None
-    return x.prim.node(*operands, **x.params)
+        operands: list[Node] = []
+        for i in node.inputs:
+            operand = moved(i)
+            if operand is None:
+                return None
+            operands.append(operand)
+        return node.prim.node(*operands, **node.params)
+
+    return moved(x)
 
 
 @rule(S.BROADCAST_TO)

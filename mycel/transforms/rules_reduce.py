@@ -154,7 +154,7 @@ def _is_positive(size: DimLike) -> bool:
 
 def _can_count(times: DimLike, node: Node) -> bool:
     """Whether a count is a number of the type of `node` and multiplying by it is as good as summing."""
-    if not is_close_under_rounding(node) and not node.dtype.is_complex:
+    if not is_close_under_rounding(node):
         return False
     if isinstance(times, Dim):
         return node.dtype.name in ("float64", "int64", "float32")
@@ -162,22 +162,42 @@ def _can_count(times: DimLike, node: Node) -> bool:
 
 
 def _largest_count(dtype: DType) -> int:
-    return 1 << (53 if dtype.name in ("float64", "complex128") else 24)
+    return 1 << (53 if dtype.name == "float64" else 24)
 
 
 @rule(R.reduce_sum)
 def _of_multiple(node: Node, context: Context) -> Optional[Node]:
-    """A constant factor, or the sign, is taken out of a sum."""
+    """Constant factors, and the sign, are taken out of a sum."""
     (x,) = node.inputs
-    if not context.is_single(x) or not is_close_under_rounding(node):
+    if not is_close_under_rounding(node):
         return None
+    factors: list[tuple[Any, tuple[Node, ...]]] = []
+    while context.is_single(x):
+        factor = _factor(x)
+        if factor is None:
+            break
+        factors.append((x.prim, factor))
+        x = x.inputs[1] if x.prim is E.mul and uniform(x.inputs[1]) is None else x.inputs[0]
+    if not factors:
+        return None
+    total = _reduced(node.prim, x, node.params["axes"], context)
+    for prim, factor in reversed(factors):
+        total = context.make(prim, total, *factor)
+    return total
+
+
+def _factor(x: Node) -> Optional[tuple[Node, ...]]:
+    """The scalar that the rest of a product or quotient is multiplied with or divided by; nothing for a change of sign."""
     if x.prim is E.neg:
-        return E.neg.node(_reduced(node.prim, x.inputs[0], node.params["axes"], context))
+        return ()
     if x.prim not in (E.mul, E.div):
         return None
     for k in (1, 0) if x.prim is E.mul else (1,):
-        value, rest = uniform(x.inputs[k]), x.inputs[1 - k]
-        if value is not None and rest.shape == x.shape and (x.dtype.is_integer or _is_ordinary(value, x.dtype)):
-            total = _reduced(node.prim, rest, node.params["axes"], context)
-            return x.prim.node(total, constant(value, x.dtype))  # type: ignore[union-attr]
+        value = uniform(x.inputs[k])
+        if (
+            value is not None
+            and x.inputs[1 - k].shape == x.shape
+            and (x.dtype.is_integer or _is_ordinary(value, x.dtype))
+        ):
+            return (constant(value, x.dtype),)
     return None
