@@ -97,7 +97,9 @@ def _gain(name: str, nonlinearity: str, slope: float) -> float:
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + slope * slope))
     if nonlinearity not in _GAINS:
-        raise ValueError(f"{name}: nonlinearity must be one of 'leaky_relu', {', '.join(map(repr, _GAINS))}, not {nonlinearity!r}")
+        raise ValueError(
+            f"{name}: nonlinearity must be one of 'leaky_relu', {', '.join(map(repr, _GAINS))}, not {nonlinearity!r}"
+        )
     return _GAINS[nonlinearity]
 
 
@@ -387,7 +389,8 @@ class Dirac(Initializer):
         centre = tuple(k // 2 for k in arr.shape[2:])
         for group in range(self.groups):
             for i in range(min(outputs, arr.shape[1])):
-                arr[(group * outputs + i, i, *centre)] = 1
+                place = (group * outputs + i, i, *centre)
+                arr[place] = 1
 
 
 @_alias()
@@ -410,7 +413,7 @@ class Sparse(Initializer):
             raise ValueError(f"Sparse: the shape must have 2 dimensions, not {arr.shape}")
         rows, columns = arr.shape
         rng = initializer_rng()
-        values = self.sigma * rng.standard_normal(arr.shape)
+        values = np.asarray(self.sigma * rng.standard_normal(arr.shape))
         zeros = math.ceil(self.sparsity * rows)
         for column in range(columns):
             values[rng.permutation(rows)[:zeros], column] = 0
@@ -486,7 +489,9 @@ def initializer(init: InitLike, shape: Any = None, dtype: Any = D.float32) -> Te
     elif isinstance(init, Initializer):
         made = init
     else:
-        raise TypeError(f"initializer: init must be a Tensor, a number, a name or an Initializer, not {type(init).__name__}")
+        raise TypeError(
+            f"initializer: init must be a Tensor, a number, a name or an Initializer, not {type(init).__name__}"
+        )
     return Tensor(shape=_checked_shape(() if shape is None else shape), dtype=dtype, init=made)
 
 

@@ -56,8 +56,8 @@ class Cell:
     ...         self.factor = ms.Parameter(ms.Tensor(2.0))
     ...     def construct(self, x):
     ...         return x * self.factor
-    >>> Scale()(ms.Tensor(3.0))
-    Tensor(shape=[], dtype=Float32, value= 6)
+    >>> float(Scale()(ms.Tensor(3.0)))
+    6.0
     """
 
     training: bool
@@ -99,7 +99,7 @@ class Cell:
         if isinstance(value, Parameter):
             self._enter_parameter(name, value)
         elif isinstance(value, Cell):
-            self._forget(name)
+            self._forget(name, "_cells")
             if own["_auto_prefix"]:
                 value.update_parameters_name(f"{own['_name_prefix']}{name}.", recurse=True)
             own["_cells"][name] = value
@@ -118,10 +118,11 @@ class Cell:
             self._forget(name)
             _set(self, name, value)
 
-    def _forget(self, name: str) -> None:
-        self.__dict__["_params"].pop(name, None)
-        self.__dict__["_cells"].pop(name, None)
-        self.__dict__["_buffers"].pop(name, None)
+    def _forget(self, name: str, but: str = "") -> None:
+        """Drop what is registered under a name, but in table `but`, where it is to be replaced in its place."""
+        for table in ("_params", "_cells", "_buffers"):
+            if table != but:
+                self.__dict__[table].pop(name, None)
 
     def _name_new(self, parameter: Parameter, name: str) -> None:
         if not parameter.__dict__["has_name"]:
@@ -129,7 +130,7 @@ class Cell:
             parameter.__dict__["has_name"] = True
 
     def _enter_parameter(self, name: str, value: Parameter) -> None:
-        self._forget(name)
+        self._forget(name, "_params")
         self._name_new(value, name)
         self.__dict__["_params"][name] = value
         self.__dict__[name] = value
@@ -214,10 +215,14 @@ class Cell:
                     yield (f"{path}.{name}" if path else name), parameter
 
     def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        own = self._params
+        own, prefix = self._params, self._name_prefix
         for name, value in self.__dict__.items():
             if type(value) is ParameterTuple:
-                yield from ((parameter.name, parameter) for parameter in value)
+                for parameter in value:
+                    yield (
+                        parameter.name[len(prefix) :] if parameter.name.startswith(prefix) else parameter.name,
+                        parameter,
+                    )
             elif name in own:
                 yield name, value
 
@@ -448,7 +453,7 @@ class Cell:
             first, *rest = text.split("\n")
             lines.append(f"  ({name}): {first}")
             lines.extend("  " + line for line in rest)
-        return "\n".join([f"{type(self).__name__}({head}", *lines, ")"])
+        return "\n".join([f"{type(self).__name__}(", *([f"  {head}"] if head else []), *lines, ")"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_compiled_call": None}

@@ -52,15 +52,16 @@ def number(
     """`value` as a float within the bounds given; TypeError for another type, ValueError outside."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{owner}: {name} must be a number, not {type(value).__name__}")
+    found = float(value)
     for bad, words, bound in (
-        (at_least is not None and not value >= at_least, "at least", at_least),
-        (above is not None and not value > above, "above", above),
-        (at_most is not None and not value <= at_most, "at most", at_most),
-        (below is not None and not value < below, "below", below),
+        (at_least is not None and not found >= at_least, "at least", at_least),
+        (above is not None and not found > above, "above", above),
+        (at_most is not None and not found <= at_most, "at most", at_most),
+        (below is not None and not found < below, "below", below),
     ):
         if bad:
             raise ValueError(f"{owner}: {name} must be {words} {bound}, not {value}")
-    return float(value)
+    return found
 
 
 def sizes(owner: str, name: str, value: Any, count: int, at_least: int = 1) -> tuple[int, ...]:

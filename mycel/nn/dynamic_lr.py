@@ -19,7 +19,9 @@ __all__ = [
 ]
 
 
-def _by_epoch(name: str, total_step: Any, step_per_epoch: Any, period_name: str, period: Any, rate: Callable[[int], float]) -> list[float]:
+def _by_epoch(
+    name: str, total_step: Any, step_per_epoch: Any, period_name: str, period: Any, rate: Callable[[int], float]
+) -> list[float]:
     checks.integer(name, "total_step", total_step, 1)
     checks.integer(name, "step_per_epoch", step_per_epoch, 1)
     checks.integer(name, period_name, period, 1)
@@ -51,13 +53,20 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
         checks.integer("piecewise_constant_lr", f"milestone[{i}]", end, 1)
         checks.number("piecewise_constant_lr", f"learning_rates[{i}]", rate, at_least=0)
         if end <= len(rates):
-            raise ValueError(f"piecewise_constant_lr: milestones must grow, but milestone[{i}] is {end} after {len(rates)}")
+            raise ValueError(
+                f"piecewise_constant_lr: milestones must grow, but milestone[{i}] is {end} after {len(rates)}"
+            )
         rates.extend([float(rate)] * (end - len(rates)))
     return rates
 
 
 def exponential_decay_lr(
-    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    is_stair: bool = False,
 ) -> list[float]:
     """``learning_rate * decay_rate ** (epoch / decay_epoch)`` for each step, in stairs if `is_stair`.
 
@@ -66,13 +75,17 @@ def exponential_decay_lr(
     [0.5, 0.5, 0.25, 0.25]
     """
     _check_decay("exponential_decay_lr", learning_rate, decay_rate, is_stair)
-    quotient = (lambda e: e // decay_epoch) if is_stair else (lambda e: e / decay_epoch)
-    rate = lambda e: learning_rate * decay_rate ** quotient(e)
+    rate = lambda e: learning_rate * decay_rate ** (e // decay_epoch if is_stair else e / decay_epoch)
     return _by_epoch("exponential_decay_lr", total_step, step_per_epoch, "decay_epoch", decay_epoch, rate)
 
 
 def natural_exp_decay_lr(
-    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    is_stair: bool = False,
 ) -> list[float]:
     """``learning_rate * exp(-decay_rate * epoch)`` for each step, in stairs of `decay_epoch` if `is_stair`.
 
@@ -81,13 +94,17 @@ def natural_exp_decay_lr(
     [0.1, 0.1, 0.0407, 0.0407]
     """
     _check_decay("natural_exp_decay_lr", learning_rate, decay_rate, is_stair)
-    reached = (lambda e: e // decay_epoch * decay_epoch) if is_stair else (lambda e: e)
-    rate = lambda e: learning_rate * math.exp(-decay_rate * reached(e))
+    rate = lambda e: learning_rate * math.exp(-decay_rate * (e // decay_epoch * decay_epoch if is_stair else e))
     return _by_epoch("natural_exp_decay_lr", total_step, step_per_epoch, "decay_epoch", decay_epoch, rate)
 
 
 def inverse_decay_lr(
-    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    is_stair: bool = False,
 ) -> list[float]:
     """``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step, in stairs if `is_stair`.
 
@@ -96,12 +113,13 @@ def inverse_decay_lr(
     [0.5, 0.25]
     """
     _check_decay("inverse_decay_lr", learning_rate, decay_rate, is_stair)
-    quotient = (lambda e: e // decay_epoch) if is_stair else (lambda e: e / decay_epoch)
-    rate = lambda e: learning_rate / (1 + decay_rate * quotient(e))
+    rate = lambda e: learning_rate / (1 + decay_rate * (e // decay_epoch if is_stair else e / decay_epoch))
     return _by_epoch("inverse_decay_lr", total_step, step_per_epoch, "decay_epoch", decay_epoch, rate)
 
 
-def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int) -> list[float]:
+def cosine_decay_lr(
+    min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
+) -> list[float]:
     """Half a cosine from `max_lr` to `min_lr` over `decay_epoch` epochs, then `min_lr`.
 
     >>> import mycel as ms

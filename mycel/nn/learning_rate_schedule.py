@@ -70,7 +70,12 @@ class ExponentialDecayLR(LearningRateSchedule):
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
         super().__init__()
         _common("ExponentialDecayLR", learning_rate, decay_rate, decay_steps, is_stair)
-        self.learning_rate, self.decay_rate, self.decay_steps, self.is_stair = learning_rate, decay_rate, decay_steps, is_stair
+        self.learning_rate, self.decay_rate, self.decay_steps, self.is_stair = (
+            learning_rate,
+            decay_rate,
+            decay_steps,
+            is_stair,
+        )
 
     def construct(self, global_step: Tensor) -> Tensor:
         """The rate at a step."""
@@ -89,7 +94,12 @@ class NaturalExpDecayLR(LearningRateSchedule):
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
         super().__init__()
         _common("NaturalExpDecayLR", learning_rate, decay_rate, decay_steps, is_stair)
-        self.learning_rate, self.decay_rate, self.decay_steps, self.is_stair = learning_rate, decay_rate, decay_steps, is_stair
+        self.learning_rate, self.decay_rate, self.decay_steps, self.is_stair = (
+            learning_rate,
+            decay_rate,
+            decay_steps,
+            is_stair,
+        )
 
     def construct(self, global_step: Tensor) -> Tensor:
         """The rate at a step."""
@@ -110,7 +120,12 @@ class InverseDecayLR(LearningRateSchedule):
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
         super().__init__()
         _common("InverseDecayLR", learning_rate, decay_rate, decay_steps, is_stair)
-        self.learning_rate, self.decay_rate, self.decay_steps, self.is_stair = learning_rate, decay_rate, decay_steps, is_stair
+        self.learning_rate, self.decay_rate, self.decay_steps, self.is_stair = (
+            learning_rate,
+            decay_rate,
+            decay_steps,
+            is_stair,
+        )
 
     def construct(self, global_step: Tensor) -> Tensor:
         """The rate at a step."""
@@ -122,8 +137,8 @@ class CosineDecayLR(LearningRateSchedule):
     """Half a cosine from `max_lr` to `min_lr` over `decay_steps` (Loshchilov and Hutter, "SGDR", 2017), then `min_lr`.
 
     >>> import mycel as ms
-    >>> ms.nn.CosineDecayLR(0.0, 0.5, 4)(ms.Tensor(4, ms.int32))
-    Tensor(shape=[], dtype=Float32, value= 0)
+    >>> float(ms.nn.CosineDecayLR(0.0, 0.5, 4)(ms.Tensor(4, ms.int32)))
+    0.0
     """
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
@@ -131,7 +146,9 @@ class CosineDecayLR(LearningRateSchedule):
         checks.number("CosineDecayLR", "min_lr", min_lr, at_least=0)
         checks.number("CosineDecayLR", "max_lr", max_lr, above=0)
         if not max_lr > min_lr:
-            raise ValueError(f"CosineDecayLR: max_lr must be above min_lr, but max_lr is {max_lr} and min_lr is {min_lr}")
+            raise ValueError(
+                f"CosineDecayLR: max_lr must be above min_lr, but max_lr is {max_lr} and min_lr is {min_lr}"
+            )
         checks.integer("CosineDecayLR", "decay_steps", decay_steps, 1)
         self.min_lr, self.max_lr, self.decay_steps = min_lr, max_lr, decay_steps
 
@@ -152,7 +169,12 @@ class PolynomialDecayLR(LearningRateSchedule):
     """
 
     def __init__(
-        self, learning_rate: float, end_learning_rate: float, decay_steps: int, power: float, update_decay_steps: bool = False
+        self,
+        learning_rate: float,
+        end_learning_rate: float,
+        decay_steps: int,
+        power: float,
+        update_decay_steps: bool = False,
     ) -> None:
         super().__init__()
         checks.number("PolynomialDecayLR", "learning_rate", learning_rate, above=0)

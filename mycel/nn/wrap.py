@@ -80,12 +80,18 @@ class ForwardValueAndGrad(Cell):
     is not the network's but scales the gradients.
 
     >>> import mycel as ms
-    >>> ms.nn.ForwardValueAndGrad(ms.nn.ReLU())(ms.Tensor(2.0))
-    (Tensor(shape=[], dtype=Float32, value= 2), Tensor(shape=[], dtype=Float32, value= 1))
+    >>> value, gradient = ms.nn.ForwardValueAndGrad(ms.nn.ReLU())(ms.Tensor(2.0))
+    >>> float(value), float(gradient)
+    (2.0, 1.0)
     """
 
     def __init__(
-        self, network: Any, weights: Any = None, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False
+        self,
+        network: Any,
+        weights: Any = None,
+        get_all: bool = False,
+        get_by_list: bool = False,
+        sens_param: bool = False,
     ) -> None:
         super().__init__(auto_prefix=False)
         if not callable(network):
@@ -96,7 +102,9 @@ class ForwardValueAndGrad(Cell):
         if get_by_list and weights is None:
             raise ValueError("ForwardValueAndGrad: get_by_list=True needs weights")
         self.network = network
-        self.weights = None if weights is None else ParameterTuple([weights] if isinstance(weights, Parameter) else weights)
+        self.weights = (
+            None if weights is None else ParameterTuple([weights] if isinstance(weights, Parameter) else weights)
+        )
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def construct(self, *inputs: Any) -> tuple[Any, Any]:

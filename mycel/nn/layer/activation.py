@@ -497,7 +497,9 @@ def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Opti
     if name is None:
         return None
     if name not in _BY_NAME:
-        raise KeyError(f"{prim_name or 'get_activation'}: {name!r} is not an activation; use one of {', '.join(_BY_NAME)}")
+        raise KeyError(
+            f"{prim_name or 'get_activation'}: {name!r} is not an activation; use one of {', '.join(_BY_NAME)}"
+        )
     return _BY_NAME[name]()
 
 

@@ -20,7 +20,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _dense_parameters(owner: str, inputs: int, outputs: int, weight_init: Any, bias_init: Any, has_bias: bool, dtype: Any) -> Any:
+def _dense_parameters(
+    owner: str, inputs: int, outputs: int, weight_init: Any, bias_init: Any, has_bias: bool, dtype: Any
+) -> Any:
     weight = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
     bias = Uniform(1 / math.sqrt(inputs)) if bias_init is None else bias_init
     for name, given, shape in (("weight_init", weight, (outputs, inputs)), ("bias_init", bias, (outputs,))):
@@ -35,8 +37,8 @@ def _dense_parameters(owner: str, inputs: int, outputs: int, weight_init: Any, b
 class Dense(Cell):
     """``activation(x @ weight.T + bias)`` over the last axis, with a weight of shape (out_channels, in_channels).
 
-    The weight starts as ``HeUniform(sqrt(5))``, the bias as ``Uniform(1 / sqrt(in_channels))``. `activation` is a name, a cell or None. Raises
-    ValueError for inputs of another last axis.
+    The weight starts as ``HeUniform(sqrt(5))``, the bias as ``Uniform(1 / sqrt(in_channels))``. `activation` is a name, a cell or None; a name
+    in the place of `has_bias` is the activation. Raises ValueError for inputs of another last axis.
 
     >>> import mycel as ms
     >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape
@@ -48,16 +50,22 @@ class Dense(Cell):
         activation: Any = None, dtype: Any = D.float32,
     ) -> None:  # fmt: skip
         super().__init__()
+        if isinstance(has_bias, str) and activation is None:
+            has_bias, activation = True, has_bias or None
         self.in_channels = checks.integer("Dense", "in_channels", in_channels, 1)
         self.out_channels = checks.integer("Dense", "out_channels", out_channels, 1)
         self.has_bias = checks.boolean("Dense", "has_bias", has_bias)
-        self.weight, self.bias = _dense_parameters("Dense", in_channels, out_channels, weight_init, bias_init, has_bias, dtype)
+        self.weight, self.bias = _dense_parameters(
+            "Dense", in_channels, out_channels, weight_init, bias_init, has_bias, dtype
+        )
         self.activation = activation_of("Dense", activation)
 
     def construct(self, x: Tensor) -> Tensor:
         """The product with the weight."""
         if not x.shape or x.shape[-1] != self.in_channels:
-            raise ValueError(f"Dense: the last axis of the input must have {self.in_channels} elements; its shape is {x.shape}")
+            raise ValueError(
+                f"Dense: the last axis of the input must have {self.in_channels} elements; its shape is {x.shape}"
+            )
         y = ops.dense(x, self.weight, self.bias)
         return y if self.activation is None else self.activation(y)
 
@@ -78,19 +86,29 @@ class Linear(Cell):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, weight_init: Any = None, bias_init: Any = None, dtype: Any = None
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.in_features = checks.integer("Linear", "in_features", in_features, 1)
         self.out_features = checks.integer("Linear", "out_features", out_features, 1)
         self.has_bias = checks.boolean("Linear", "bias", bias)
         kind = D.float32 if dtype is None else dtype
-        self.weight, self.bias = _dense_parameters("Linear", in_features, out_features, weight_init, bias_init, bias, kind)
+        self.weight, self.bias = _dense_parameters(
+            "Linear", in_features, out_features, weight_init, bias_init, bias, kind
+        )
 
     def construct(self, input: Tensor) -> Tensor:
         """The product with the weight."""
         if not input.shape or input.shape[-1] != self.in_features:
-            raise ValueError(f"Linear: the last axis of the input must have {self.in_features} elements; its shape is {input.shape}")
+            raise ValueError(
+                f"Linear: the last axis of the input must have {self.in_features} elements; its shape is {input.shape}"
+            )
         return ops.dense(input, self.weight, self.bias)
 
     def extend_repr(self) -> str:
@@ -202,7 +220,9 @@ class Unflatten(Cell):
         super().__init__()
         self.axis = checks.integer("Unflatten", "axis", axis)
         if not isinstance(unflattened_size, (tuple, list)):
-            raise TypeError(f"Unflatten: unflattened_size must be a tuple or list, not {type(unflattened_size).__name__}")
+            raise TypeError(
+                f"Unflatten: unflattened_size must be a tuple or list, not {type(unflattened_size).__name__}"
+            )
         self.unflattened_size = tuple(unflattened_size)
 
     def construct(self, input: Tensor) -> Tensor:

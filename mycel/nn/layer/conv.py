@@ -27,13 +27,20 @@ _AXES = {1: "L", 2: "HW", 3: "DHW"}
 def _padding(owner: str, padding: Any, rank: int, pad_mode: str) -> Any:
     if isinstance(padding, (tuple, list)):
         if len(padding) != 2 * rank:
-            raise ValueError(f"{owner}: padding must be an int or {2 * rank} of them (low and high of each axis), not {tuple(padding)}")
+            raise ValueError(
+                f"{owner}: padding must be an int or {2 * rank} of them (low and high of each axis), not {tuple(padding)}"
+            )
         given: Any = tuple(checks.integer(owner, "each of padding", p, 0) for p in padding)
     else:
         given = checks.integer(owner, "padding", padding, 0)
     if pad_mode != "pad" and any(given if isinstance(given, tuple) else (given,)):
         raise ValueError(f"{owner}: padding {padding} goes with pad_mode 'pad', not {pad_mode!r}")
     return given
+
+
+def as_image(rank: int, one: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of a line as those of an image of height 1, where `rank` is 1."""
+    return (one, *sizes) if rank == 1 else sizes
 
 
 class _Conv(Cell):
@@ -52,7 +59,9 @@ class _Conv(Cell):
         self.out_channels = checks.integer(owner, "out_channels", out_channels, 1)
         self.group = checks.integer(owner, "group", group, 1)
         if in_channels % group or out_channels % group:
-            raise ValueError(f"{owner}: {in_channels} input and {out_channels} output channels do not both divide into {group} groups")
+            raise ValueError(
+                f"{owner}: {in_channels} input and {out_channels} output channels do not both divide into {group} groups"
+            )
         usual = "NC" + _AXES[rank]
         self.data_format = usual if data_format is None else checks.text(owner, "data_format", data_format)
         if self.data_format != usual:
@@ -62,12 +71,10 @@ class _Conv(Cell):
         output_padding = checks.sizes(owner, "output_padding", output_padding, rank, 0)
         if any(output_padding) and pad_mode != "pad":
             raise ValueError(f"{owner}: output_padding {output_padding} goes with pad_mode 'pad', not {pad_mode!r}")
-        # A line is an image of height 1.
-        lift = (lambda one, sizes: (one, *sizes)) if rank == 1 else (lambda one, sizes: tuple(sizes))
-        self.kernel_size = lift(1, checks.sizes(owner, "kernel_size", kernel_size, rank))
-        self.stride = lift(1, checks.sizes(owner, "stride", stride, rank))
-        self.dilation = lift(1, checks.sizes(owner, "dilation", dilation, rank))
-        self.output_padding = lift(0, output_padding)
+        self.kernel_size = as_image(rank, 1, checks.sizes(owner, "kernel_size", kernel_size, rank))
+        self.stride = as_image(rank, 1, checks.sizes(owner, "stride", stride, rank))
+        self.dilation = as_image(rank, 1, checks.sizes(owner, "dilation", dilation, rank))
+        self.output_padding = as_image(rank, 0, output_padding)
         if rank == 1:
             low, high = padding if isinstance(padding, tuple) else (padding, padding)
             padding = (0, 0, low, high)
@@ -83,7 +90,9 @@ class _Conv(Cell):
 
     def _lifted(self, x: Tensor) -> Tensor:
         if x.ndim != self.rank + 2:
-            raise ValueError(f"{type(self).__name__}: the input must be (N, C, {', '.join(_AXES[self.rank])}), not of shape {x.shape}")
+            raise ValueError(
+                f"{type(self).__name__}: the input must be (N, C, {', '.join(_AXES[self.rank])}), not of shape {x.shape}"
+            )
         return ops.expand_dims(x, 2) if self.rank == 1 else x
 
     def _lowered(self, y: Tensor) -> Tensor:
@@ -92,7 +101,9 @@ class _Conv(Cell):
     def construct(self, x: Tensor) -> Tensor:
         """The convolution of an image."""
         function = ops.conv3d if self.rank == 3 else ops.conv2d
-        y = function(self._lifted(x), self.weight, self.bias, self.stride, self.pad_mode, self.padding, self.dilation, self.group)
+        y = function(
+            self._lifted(x), self.weight, self.bias, self.stride, self.pad_mode, self.padding, self.dilation, self.group
+        )
         return self._lowered(y)
 
     def extend_repr(self) -> str:
@@ -114,11 +125,18 @@ class _Transposed(_Conv):
         spans = tuple((k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation))
         extra = self.output_padding
         if self.pad_mode == "same":
-            pairs = tuple((max(span - s, 0) // 2, max(span - s, 0) - max(span - s, 0) // 2) for span, s in zip(spans, self.stride))
+            pairs: Any = tuple(
+                (max(span - s, 0) // 2, max(span - s, 0) - max(span - s, 0) // 2) for span, s in zip(spans, self.stride)
+            )
         else:
-            pairs = C.paddings(name, self.pad_mode, self.padding, x.shape[2:], self.kernel_size, self.stride, self.dilation)
+            pairs = C.paddings(
+                name, self.pad_mode, self.padding, x.shape[2:], self.kernel_size, self.stride, self.dilation
+            )
         if self.pad_mode != "pad":
             extra = tuple(max(s - span, 0) for span, s in zip(spans, self.stride))
+        if self.rank == 2 and self.pad_mode == "pad" and any(extra):
+            y = C.transposed(name, x, self.weight, self.bias, self.stride, pairs, (0, 0), self.dilation, self.group)
+            return ops.pad(y, [0, extra[1], 0, extra[0]])
         y = C.transposed(name, x, self.weight, self.bias, self.stride, pairs, extra, self.dilation, self.group)
         return self._lowered(y)
 
@@ -146,7 +164,8 @@ class Conv1d(_Conv):
 class Conv2d(_Conv):
     """Cross-correlation of (N, C_in, H, W) with a weight of shape (C_out, C_in / group, *kernel_size), plus a bias if asked for.
 
-    Gives (N, C_out, H', W'). Raises TypeError or ValueError for arguments that do not fit together.
+    Gives (N, C_out, H', W'). By position, `data_format` may also stand before `has_bias`. Raises TypeError or ValueError for
+    arguments that do not fit together.
 
     >>> import mycel as ms
     >>> ms.nn.Conv2d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
@@ -158,6 +177,8 @@ class Conv2d(_Conv):
         dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
         data_format: str = "NCHW", dtype: Any = D.float32,
     ) -> None:  # fmt: skip
+        if isinstance(has_bias, str):
+            data_format, has_bias, weight_init, bias_init = has_bias, weight_init, bias_init, data_format
         super().__init__(in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
                          bias_init, dtype, data_format)  # fmt: skip
 
@@ -206,7 +227,7 @@ class Conv1dTranspose(_Transposed):
 class Conv2dTranspose(_Transposed):
     """The transpose of `Conv2d` in its input: (N, C_in, H, W) with a weight of shape (C_in, C_out / group, *kernel_size).
 
-    "same" gives H * stride rows, "valid" (H - 1) * stride + span or H * stride if larger; with "pad", `output_padding` adds positions behind.
+    "same" gives H * stride rows, "valid" (H - 1) * stride + span or H * stride if larger; with "pad", `output_padding` adds zeros behind.
     Raises TypeError or ValueError as `Conv2d`.
 
     >>> import mycel as ms

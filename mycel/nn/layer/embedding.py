@@ -51,10 +51,14 @@ class Embedding(Cell):
         if padding_idx is not None:
             checks.integer("Embedding", "padding_idx", padding_idx, 0)
             if padding_idx >= vocab_size:
-                raise ValueError(f"Embedding: padding_idx {padding_idx} is out of range for a vocabulary of {vocab_size}")
+                raise ValueError(
+                    f"Embedding: padding_idx {padding_idx} is out of range for a vocabulary of {vocab_size}"
+                )
             if not isinstance(table, Tensor):
                 table = _PaddedRow(table, padding_idx)
-        self.embedding_table = Parameter(initializer(table, (vocab_size, embedding_size), dtype), name="embedding_table")
+        self.embedding_table = Parameter(
+            initializer(table, (vocab_size, embedding_size), dtype), name="embedding_table"
+        )
 
     def construct(self, ids: Tensor) -> Tensor:
         """The rows."""

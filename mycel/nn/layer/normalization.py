@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel import ops
+from mycel.api import stop_gradient
 from mycel.common.initializer import initializer
 from mycel.nn import checks
 from mycel.nn.cell import Cell
@@ -35,7 +36,18 @@ __all__ = [
 class _Channels(Cell):
     """Scale, shift and running statistics of each channel."""
 
-    def __init__(self, num_features: Any, eps: Any, momentum: Any, affine: Any, gamma: Any, beta: Any, mean: Any, variance: Any, dtype: Any) -> None:
+    def __init__(
+        self,
+        num_features: Any,
+        eps: Any,
+        momentum: Any,
+        affine: Any,
+        gamma: Any,
+        beta: Any,
+        mean: Any,
+        variance: Any,
+        dtype: Any,
+    ) -> None:
         super().__init__()
         owner = type(self).__name__
         self.num_features = checks.integer(owner, "num_features", num_features, 1)
@@ -43,13 +55,17 @@ class _Channels(Cell):
         self.momentum = checks.number(owner, "momentum", momentum, at_least=0, at_most=1)
         self.affine = checks.boolean(owner, "affine", affine)
         self.moving_mean = Parameter(initializer(mean, (num_features,), dtype), name="mean", requires_grad=False)
-        self.moving_variance = Parameter(initializer(variance, (num_features,), dtype), name="variance", requires_grad=False)
+        self.moving_variance = Parameter(
+            initializer(variance, (num_features,), dtype), name="variance", requires_grad=False
+        )
         self.gamma = Parameter(initializer(gamma, (num_features,), dtype), name="gamma", requires_grad=affine)
         self.beta = Parameter(initializer(beta, (num_features,), dtype), name="beta", requires_grad=affine)
 
     def _check(self, x: Tensor, ranks: tuple[int, ...], form: str) -> None:
         if x.ndim not in ranks or x.shape[1] != self.num_features:
-            raise ValueError(f"{type(self).__name__}: the input must be {form} with {self.num_features} channels, not of shape {x.shape}")
+            raise ValueError(
+                f"{type(self).__name__}: the input must be {form} with {self.num_features} channels, not of shape {x.shape}"
+            )
 
     def extend_repr(self) -> str:
         """The arguments and parameters."""
@@ -68,7 +84,9 @@ class _BatchNorm(_Channels):
         beta_init: Any = "zeros", moving_mean_init: Any = "zeros", moving_var_init: Any = "ones",
         use_batch_statistics: Optional[bool] = None, data_format: str = "NCHW", dtype: Any = D.float32,
     ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, dtype
+        )
         owner = type(self).__name__
         if use_batch_statistics is not None:
             checks.boolean(owner, "use_batch_statistics", use_batch_statistics)
@@ -152,7 +170,9 @@ class LayerNorm(Cell):
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
             raise TypeError(f"LayerNorm: normalized_shape must be a tuple or list of ints, not {normalized_shape!r}")
-        self.normalized_shape = tuple(checks.integer("LayerNorm", "each of normalized_shape", d, 1) for d in normalized_shape)
+        self.normalized_shape = tuple(
+            checks.integer("LayerNorm", "each of normalized_shape", d, 1) for d in normalized_shape
+        )
         self.begin_norm_axis = checks.integer("LayerNorm", "begin_norm_axis", begin_norm_axis)
         self.begin_params_axis = checks.integer("LayerNorm", "begin_params_axis", begin_params_axis)
         self.epsilon = checks.number("LayerNorm", "epsilon", epsilon, at_least=0)
@@ -210,7 +230,9 @@ class GroupNorm(Cell):
     def construct(self, x: Tensor) -> Tensor:
         """The normalised input."""
         if x.ndim < 2 or x.shape[1] != self.num_channels:
-            raise ValueError(f"GroupNorm: the input must be (N, C, *spatial) with {self.num_channels} channels, not of shape {x.shape}")
+            raise ValueError(
+                f"GroupNorm: the input must be (N, C, *spatial) with {self.num_channels} channels, not of shape {x.shape}"
+            )
         return ops.group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)
 
     def extend_repr(self) -> str:
@@ -232,7 +254,7 @@ class _InstanceNorm(_Channels):
         """The normalised input; in training the running statistics follow the instances."""
         self._check(x, (self.rank,), self.form)
         if self.training:
-            variance, mean = ops.var_mean(ops.stop_gradient(cast(x, self.moving_mean.dtype)), tuple(range(2, self.rank)))
+            variance, mean = ops.var_mean(stop_gradient(cast(x, self.moving_mean.dtype)), tuple(range(2, self.rank)))
             for running, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
                 store(running, running * (1 - self.momentum) + ops.mean(new, 0) * self.momentum)
         return ops.group_norm(x, self.num_features, self.gamma, self.beta, self.eps)
@@ -283,7 +305,12 @@ class LRN(Cell):
     """
 
     def __init__(
-        self, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, norm_region: str = "ACROSS_CHANNELS"
+        self,
+        depth_radius: int = 5,
+        bias: float = 1.0,
+        alpha: float = 1.0,
+        beta: float = 0.5,
+        norm_region: str = "ACROSS_CHANNELS",
     ) -> None:
         super().__init__()
         self.depth_radius = checks.integer("LRN", "depth_radius", depth_radius, 0)

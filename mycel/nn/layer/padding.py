@@ -28,8 +28,12 @@ class Pad(Cell):
     def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
         super().__init__()
         self.mode = checks.choice("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
-        if not isinstance(paddings, tuple) or any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in paddings):
-            raise TypeError(f"Pad: paddings must be a tuple of pairs (before, behind), one for each axis, not {paddings!r}")
+        if not isinstance(paddings, tuple) or any(
+            not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in paddings
+        ):
+            raise TypeError(
+                f"Pad: paddings must be a tuple of pairs (before, behind), one for each axis, not {paddings!r}"
+            )
         self.paddings = tuple(tuple(checks.integer("Pad", "each of paddings", v, 0) for v in pair) for pair in paddings)
 
     def construct(self, x: Tensor) -> Tensor:
@@ -42,7 +46,9 @@ class Pad(Cell):
         for axis, (low, high) in enumerate(self.paddings):
             size = x.shape[axis]
             if max(low, high) > size - skip:
-                raise ValueError(f"Pad: paddings {(low, high)} are too large for axis {axis} of size {size} with mode {self.mode!r}")
+                raise ValueError(
+                    f"Pad: paddings {(low, high)} are too large for axis {axis} of size {size} with mode {self.mode!r}"
+                )
             parts = [x]
             if low:
                 parts.insert(0, ops.flip(ops.narrow(x, axis, skip, low), (axis,)))

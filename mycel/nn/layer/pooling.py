@@ -11,6 +11,7 @@ from typing import Any, Optional
 from mycel import ops
 from mycel.nn import checks
 from mycel.nn.cell import Cell
+from mycel.nn.layer.conv import as_image
 from mycel.ops import convolution as C
 from mycel.ops import pooling as P
 from mycel.tensor import Tensor
@@ -33,7 +34,9 @@ __all__ = [
 class _Pool(Cell):
     rank = 2
 
-    def __init__(self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, data_format: Any = None) -> None:
+    def __init__(
+        self, kernel_size: Any, stride: Any, pad_mode: Any, padding: Any, ceil_mode: Any, data_format: Any = None
+    ) -> None:
         super().__init__()
         owner = type(self).__name__
         self.window = checks.sizes(owner, "kernel_size", kernel_size, self.rank)
@@ -52,7 +55,9 @@ class _Pool(Cell):
 
     def _only_with_pad(self, name: str, value: Any, given: bool) -> None:
         if given and self.pad_mode != "PAD":
-            raise ValueError(f"{type(self).__name__}: {name} {value} goes with pad_mode 'pad', not {self.pad_mode.lower()!r}")
+            raise ValueError(
+                f"{type(self).__name__}: {name} {value} goes with pad_mode 'pad', not {self.pad_mode.lower()!r}"
+            )
 
     def _pairs(self, spatial: tuple[Any, ...]) -> Any:
         if self.pad_mode == "SAME":
@@ -86,15 +91,16 @@ class _MaxPool(_Pool):
 
     def _padded(self, x: Tensor, single: bool) -> Any:
         # A line is an image of height 1, whose positions along it are those in the image.
-        lift = (lambda one, sizes: (one, *sizes)) if self.rank == 1 else (lambda one, sizes: sizes)
+        rank = self.rank
         x = ops.expand_dims(x, 2) if self.rank == 1 else x
         function = ops.max_pool3d if self.rank == 3 else ops.max_pool2d
-        out = function(
-            x, lift(1, self.window), lift(1, self.strides), lift(0, self.padding), lift(1, self.dilation),
-            ceil_mode=self.ceil_mode, return_indices=self.return_indices,
+        out: Any = function(
+            x, as_image(rank, 1, self.window), as_image(rank, 1, self.strides), as_image(rank, 0, self.padding),
+            as_image(rank, 1, self.dilation), ceil_mode=self.ceil_mode, return_indices=self.return_indices,
         )  # fmt: skip
-        lower = lambda y: P.unbatched(ops.squeeze(y, 2) if self.rank == 1 else y, single)
-        return tuple(lower(y) for y in out) if self.return_indices else lower(out)
+        parts = out if self.return_indices else (out,)
+        lowered = tuple(P.unbatched(ops.squeeze(y, 2) if rank == 1 else y, single) for y in parts)
+        return lowered if self.return_indices else lowered[0]
 
 
 class MaxPool1d(_MaxPool):
@@ -211,7 +217,9 @@ class AvgPool2d(_AvgPool):
         self, kernel_size: Any = 1, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: Optional[int] = None, data_format: str = "NCHW",
     ) -> None:  # fmt: skip
-        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override, data_format)
+        super().__init__(
+            kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override, data_format
+        )
 
 
 class AvgPool3d(_AvgPool):

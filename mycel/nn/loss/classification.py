@@ -27,12 +27,18 @@ class CrossEntropyLoss(LossBase):
     """
 
     def __init__(
-        self, weight: Optional[Tensor] = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+        self,
+        weight: Optional[Tensor] = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(reduction)
         self.weight = weight
         self.ignore_index = checks.integer("CrossEntropyLoss", "ignore_index", ignore_index)
-        self.label_smoothing = checks.number("CrossEntropyLoss", "label_smoothing", label_smoothing, at_least=0, at_most=1)
+        self.label_smoothing = checks.number(
+            "CrossEntropyLoss", "label_smoothing", label_smoothing, at_least=0, at_most=1
+        )
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
@@ -115,7 +121,9 @@ class BCEWithLogitsLoss(LossBase):
     0.693
     """
 
-    def __init__(self, reduction: str = "mean", weight: Optional[Tensor] = None, pos_weight: Optional[Tensor] = None) -> None:
+    def __init__(
+        self, reduction: str = "mean", weight: Optional[Tensor] = None, pos_weight: Optional[Tensor] = None
+    ) -> None:
         super().__init__(reduction)
         self.weight, self.pos_weight = weight, pos_weight
 
@@ -164,7 +172,9 @@ class MultiMarginLoss(LossBase):
     0.75
     """
 
-    def __init__(self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Optional[Tensor] = None) -> None:
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Optional[Tensor] = None
+    ) -> None:
         super().__init__(reduction)
         if p not in (1, 2):
             raise ValueError(f"MultiMarginLoss: p must be 1 or 2, not {p}")
@@ -172,7 +182,9 @@ class MultiMarginLoss(LossBase):
 
     def construct(self, x: Tensor, target: Tensor, weight: Any = None) -> Tensor:  # type: ignore[override]
         """The loss."""
-        return ops.multi_margin_loss(x, target, self.p, self.margin, self.weight if weight is None else weight, self.reduction)
+        return ops.multi_margin_loss(
+            x, target, self.p, self.margin, self.weight if weight is None else weight, self.reduction
+        )
 
 
 class MultilabelMarginLoss(LossBase):

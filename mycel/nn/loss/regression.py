@@ -186,7 +186,9 @@ class TripletMarginLoss(LossBase):
     6.0
     """
 
-    def __init__(self, p: int = 2, swap: bool = False, eps: float = 1e-6, reduction: str = "mean", margin: float = 1.0) -> None:
+    def __init__(
+        self, p: int = 2, swap: bool = False, eps: float = 1e-6, reduction: str = "mean", margin: float = 1.0
+    ) -> None:
         super().__init__(reduction)
         self.p = checks.integer("TripletMarginLoss", "p", p)
         self.swap = checks.boolean("TripletMarginLoss", "swap", swap)

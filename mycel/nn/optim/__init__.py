@@ -1,7 +1,7 @@
 """Optimizers."""
 
-from mycel.nn.optim.adam import AdaMax as AdaMax
 from mycel.nn.optim.adam import Adam as Adam
+from mycel.nn.optim.adam import AdaMax as AdaMax
 from mycel.nn.optim.adam import AdamWeightDecay as AdamWeightDecay
 from mycel.nn.optim.adam import Lamb as Lamb
 from mycel.nn.optim.adam import LazyAdam as LazyAdam

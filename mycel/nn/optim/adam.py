@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mycel import dtype as D
 from mycel import ops
 from mycel.nn import checks
@@ -24,10 +26,12 @@ from mycel.tensor import Tensor, cast
 __all__ = ["AdaMax", "Adam", "AdamWeightDecay", "Lamb", "LazyAdam"]
 
 
-def _check_betas(name: str, beta1: Any, beta2: Any, eps: Any) -> None:
-    checks.number(name, "beta1", beta1, above=0, below=1)
-    checks.number(name, "beta2", beta2, above=0, below=1)
-    checks.number(name, "eps", eps, above=0)
+def _checked(name: str, beta1: Any, beta2: Any, eps: Any) -> tuple[float, float, float]:
+    """The betas as float32 holds them, so that ``1 - beta`` is that of a float32 tensor, and eps."""
+    betas = [
+        float(np.float32(checks.number(name, n, b, above=0, below=1))) for n, b in (("beta1", beta1), ("beta2", beta2))
+    ]
+    return betas[0], betas[1], checks.number(name, "eps", eps, above=0)
 
 
 def _power(name: str, one_element: bool = False) -> Parameter:
@@ -68,13 +72,19 @@ class Adam(Optimizer):
         name = type(self).__name__
         unknown = sorted(set(kwargs) - {"use_lazy", "use_offload"})
         if unknown:
-            raise KeyError(f"{name}: unknown arguments {', '.join(unknown)}; the keywords are 'use_lazy' and 'use_offload'")
-        for option, value in (("use_locking", use_locking), ("use_nesterov", use_nesterov), ("use_amsgrad", use_amsgrad), *kwargs.items()):
+            raise KeyError(
+                f"{name}: unknown arguments {', '.join(unknown)}; the keywords are 'use_lazy' and 'use_offload'"
+            )
+        for option, value in (
+            ("use_locking", use_locking),
+            ("use_nesterov", use_nesterov),
+            ("use_amsgrad", use_amsgrad),
+            *kwargs.items(),
+        ):
             checks.boolean(name, option, value)
         if use_amsgrad and (use_nesterov or any(kwargs.values())):
             raise ValueError(f"{name}: use_amsgrad does not go with use_nesterov, use_lazy or use_offload")
-        _check_betas(name, beta1, beta2, eps)
-        self.beta1, self.beta2, self.eps = beta1, beta2, eps
+        self.beta1, self.beta2, self.eps = _checked(name, beta1, beta2, eps)
         self.use_nesterov, self.use_amsgrad = use_nesterov, use_amsgrad
         self.beta1_power, self.beta2_power = _power("beta1_power"), _power("beta2_power")
         self.moment1 = self.states("moment1")
@@ -126,10 +136,11 @@ class LazyAdam(Adam):
 class _Decoupled(Optimizer):
     """Weight decay goes into the step, not into the gradient."""
 
-    def __init__(self, params: Any, learning_rate: Any, beta1: float, beta2: float, eps: float, weight_decay: Any) -> None:
+    def __init__(
+        self, params: Any, learning_rate: Any, beta1: float, beta2: float, eps: float, weight_decay: Any
+    ) -> None:
         super().__init__(learning_rate, params, weight_decay)
-        _check_betas(type(self).__name__, beta1, beta2, eps)
-        self.beta1, self.beta2, self.eps = beta1, beta2, eps
+        self.beta1, self.beta2, self.eps = _checked(type(self).__name__, beta1, beta2, eps)
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The gradients as they are: the decay is part of the step."""
@@ -241,8 +252,7 @@ class AdaMax(Optimizer):
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        _check_betas("AdaMax", beta1, beta2, eps)
-        self.beta1, self.beta2, self.eps = beta1, beta2, eps
+        self.beta1, self.beta2, self.eps = _checked("AdaMax", beta1, beta2, eps)
         self.beta1_power = _power("beta1_power", True)
         self.moment1 = self.states("moment1")
         self.moment2 = self.states("moment2")

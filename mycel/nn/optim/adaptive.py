@@ -145,7 +145,7 @@ class FTRL(Optimizer):
 
     With ``n' = n + g**2`` and ``s = (n'**-lr_power - n**-lr_power) / lr``: ``z += g - s * p``; p is 0 where ``|z| <= l1``, else
     ``(sign(z) * l1 - z) / (n'**-lr_power / lr + 2 * l2)``. The states are named "moments.<parameter>" (n, at first `initial_accum`) and
-    "linear.<parameter>" (z). Raises ValueError for negative numbers and a positive `lr_power`.
+    "linear.<parameter>" (z). Weight decay applies to every parameter. Raises ValueError for negative numbers and a positive `lr_power`.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([0.0]), name="w")
@@ -168,6 +168,8 @@ class FTRL(Optimizer):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if self.dynamic_lr or self.is_group_lr:
             raise ValueError("FTRL: one constant learning rate is supported; leave 'lr' out of the groups")
+        if not self.is_group:
+            self.decay_flags = (True,) * self.param_length
         checks.number("FTRL", "initial_accum", initial_accum, at_least=0)
         self.lr_power = checks.number("FTRL", "lr_power", lr_power, at_most=0)
         self.l1 = checks.number("FTRL", "l1", l1, at_least=0)

@@ -57,7 +57,9 @@ class LARS(Optimizer):
         size, slope = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(g * g))
         usable = ops.logical_and(size > 0, slope > 0)
         below = slope + decay * size + self.epsilon
-        rate = ops.where(usable, self.coefficient * size / ops.where(usable, below, ops.ones_like(below)), ops.ones_like(below))
+        rate = ops.where(
+            usable, self.coefficient * size / ops.where(usable, below, ops.ones_like(below)), ops.ones_like(below)
+        )
         if self.use_clip:
             rate = ops.minimum(rate / lr, 1.0)
         return rate * (g + decay * p)

@@ -13,7 +13,6 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
 from mycel.nn import checks
 from mycel.nn.cell import Cell
@@ -89,13 +88,15 @@ class Optimizer(Cell):
         if self.is_group:
             self._take_groups(members, default, learning_rate, weight_decay)
         else:
-            self._set_parameters(members)
             decay = self._decay(weight_decay)
             self.grad_centralization: Any = False
             self.dynamic_lr = isinstance(default, Cell)
             self.learning_rate: Any = default
+            self._set_parameters(members)
             self.weight_decay: Any = decay
-            self.decay_flags: tuple[bool, ...] = tuple("beta" not in p.name and "gamma" not in p.name for p in self.parameters)
+            self.decay_flags: tuple[bool, ...] = tuple(
+                "beta" not in p.name and "gamma" not in p.name for p in self.parameters
+            )
             self.exec_weight_decay = isinstance(decay, Cell) or decay > 0
         self.param_length = len(self.parameters)
         self.params = self.parameters
@@ -115,7 +116,9 @@ class Optimizer(Cell):
             if all(isinstance(m, kind) for m in members):
                 return members
         found = sorted({type(m).__name__ for m in members})
-        raise TypeError(f"{type(self).__name__}: the parameters must be all Parameters or all groups (dict), not {', '.join(found)}")
+        raise TypeError(
+            f"{type(self).__name__}: the parameters must be all Parameters or all groups (dict), not {', '.join(found)}"
+        )
 
     def _set_parameters(self, members: Sequence[Parameter]) -> None:
         names: dict[str, Parameter] = {}
@@ -135,7 +138,9 @@ class Optimizer(Cell):
         for number, group in enumerate(groups):
             for key in group:
                 if key not in _GROUP_KEYS:
-                    raise KeyError(f"{name}: {key!r} is not a key of a parameter group; use {', '.join(map(repr, _GROUP_KEYS))}")
+                    raise KeyError(
+                        f"{name}: {key!r} is not a key of a parameter group; use {', '.join(map(repr, _GROUP_KEYS))}"
+                    )
             if "order_params" in group:
                 if len(group) > 1 or order is not None:
                     raise ValueError(f"{name}: 'order_params' must be alone in one group")
@@ -156,13 +161,16 @@ class Optimizer(Cell):
                     raise TypeError(f"{name}: the members of a group must be Parameters, not {type(p).__name__}")
                 if p in entries:
                     raise RuntimeError(f"{name}: the parameter {p.name!r} is in two groups")
-                entries[p] = (rate, decay, checks.boolean(name, "grad_centralization", group.get("grad_centralization", False)))
+                entries[p] = (
+                    rate,
+                    decay,
+                    checks.boolean(name, "grad_centralization", group.get("grad_centralization", False)),
+                )
         if order is not None:
             self.is_group_params_ordered = True
             if len(order) != len(entries) or {id(p) for p in order} != {id(p) for p in entries}:
                 raise ValueError(f"{name}: 'order_params' must list every parameter of the groups once")
             entries = {p: entries[p] for p in order}
-        self._set_parameters(list(entries))
         rates = [rate for rate, _, _ in entries.values()]
         decays = [decay for _, decay, _ in entries.values()]
         self.grad_centralization = tuple(flag for _, _, flag in entries.values())
@@ -174,7 +182,8 @@ class Optimizer(Cell):
             for rate in rates:
                 self.learning_rate.append(rate if isinstance(rate, Cell) else _ConstantRate(rate))
         else:
-            self.learning_rate = ParameterTuple(rates)
+            self.learning_rate = ParameterTuple([rate for rate in rates if isinstance(rate, Parameter)])
+        self._set_parameters(list(entries))
         if any(isinstance(decay, Cell) for decay in decays):
             self.decay_cells = CellList([d for d in decays if isinstance(d, Cell)], auto_prefix=False)
         self.weight_decay = tuple(decays)
@@ -187,7 +196,9 @@ class Optimizer(Cell):
             return value
         if isinstance(value, Tensor):
             if value.ndim > 1:
-                raise ValueError(f"{owner}: a learning rate given as a tensor must have 0 or 1 dimensions, not {value.ndim}")
+                raise ValueError(
+                    f"{owner}: a learning rate given as a tensor must have 0 or 1 dimensions, not {value.ndim}"
+                )
             rates = np.asarray(value.asnumpy(), np.float32)
         elif isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool):
             rates = np.float32(checks.number(owner, "learning_rate", value, at_least=0))
@@ -210,7 +221,9 @@ class Optimizer(Cell):
         if isinstance(value, Tensor):
             value = value.asnumpy().item()
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise TypeError(f"{type(self).__name__}: weight_decay must be a number or a Cell, not {type(value).__name__}")
+            raise TypeError(
+                f"{type(self).__name__}: weight_decay must be a number or a Cell, not {type(value).__name__}"
+            )
         return checks.number(type(self).__name__, "weight_decay", value, at_least=0)
 
     # What `construct` of a subclass uses.
@@ -218,12 +231,18 @@ class Optimizer(Cell):
     def _check_gradients(self, gradients: Any) -> tuple[Tensor, ...]:
         found = tuple(gradients) if isinstance(gradients, (tuple, list)) else (gradients,)
         if len(found) != self.param_length:
-            raise ValueError(f"{type(self).__name__}: there are {len(found)} gradients for {self.param_length} parameters")
+            raise ValueError(
+                f"{type(self).__name__}: there are {len(found)} gradients for {self.param_length} parameters"
+            )
         for p, g in zip(self.parameters, found):
             if not isinstance(g, Tensor):
-                raise TypeError(f"{type(self).__name__}: the gradient of {p.name!r} must be a Tensor, not {type(g).__name__}")
+                raise TypeError(
+                    f"{type(self).__name__}: the gradient of {p.name!r} must be a Tensor, not {type(g).__name__}"
+                )
             if g.shape != p.shape:
-                raise ValueError(f"{type(self).__name__}: the gradient of {p.name!r} has shape {g.shape}, the parameter {p.shape}")
+                raise ValueError(
+                    f"{type(self).__name__}: the gradient of {p.name!r} has shape {g.shape}, the parameter {p.shape}"
+                )
         return found
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -232,7 +251,8 @@ class Optimizer(Cell):
             return tuple(gradients)
         decays = self._decays()
         return tuple(
-            g + p * decay if flag else g for g, p, decay, flag in zip(gradients, self.parameters, decays, self.decay_flags)
+            g + p * decay if flag else g
+            for g, p, decay, flag in zip(gradients, self.parameters, decays, self.decay_flags)
         )
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -274,10 +294,12 @@ class Optimizer(Cell):
         return self._decays() if self.is_group else self._decays()[0]
 
     def _decays(self) -> tuple[Any, ...]:
-        one = lambda d: ops.reshape(d(self.global_step), ()) if isinstance(d, Cell) else d
         if self.is_group:
-            return tuple(one(d) for d in self.weight_decay)
-        return (one(self.weight_decay),) * self.param_length
+            return tuple(self._decay_now(decay) for decay in self.weight_decay)
+        return (self._decay_now(self.weight_decay),) * self.param_length
+
+    def _decay_now(self, decay: Any) -> Any:
+        return ops.reshape(decay(self.global_step), ()) if isinstance(decay, Cell) else decay
 
     def get_lr_parameter(self, param: Any) -> Any:
         """The Parameter that holds the learning rate of a parameter, or a list of them for a list; a schedule where there is none."""

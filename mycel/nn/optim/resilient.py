@@ -53,13 +53,17 @@ class Rprop(Optimizer):
         size = ops.where(self.global_step <= 1, ops.ones_like(size) * lr, size)
         agreement = g * before
         factor = ops.where(agreement > 0, self.grow, ops.where(agreement < 0, self.shrink, 1.0))
-        size = ops.clamp(size * factor, self.smallest, self.largest)
+        size = ops.minimum(ops.maximum(size * factor, self.smallest), self.largest)
         g = ops.where(agreement < 0, ops.zeros_like(g), g)
         return p - ops.sign(g) * size, g, size
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
         return self.update(gradients, self._rule, self.prev, self.step_size)
+
+
+def _number(name: str, value: float) -> Parameter:
+    return Parameter(Tensor(value, D.float32), name=name, requires_grad=False)
 
 
 class ASGD(Optimizer):
@@ -87,9 +91,8 @@ class ASGD(Optimizer):
         self.lambd = checks.number("ASGD", "lambd", lambd)
         self.alpha = checks.number("ASGD", "alpha", alpha)
         self.t0 = checks.number("ASGD", "t0", t0)
-        one = lambda prefix, p, value: Parameter(Tensor(value, D.float32), name=prefix + p.name, requires_grad=False)
-        self.mu = ParameterTuple([one("mu_", p, 1.0) for p in self.parameters])
-        self.eta = ParameterTuple([one("eta_", p, 0.0) for p in self.parameters])
+        self.mu = ParameterTuple([_number(f"mu_{p.name}", 1.0) for p in self.parameters])
+        self.eta = ParameterTuple([_number(f"eta_{p.name}", 0.0) for p in self.parameters])
         self.ax = self.states("ax_")
 
     def construct(self, gradients: Any) -> bool:

@@ -1,0 +1,23 @@
+"""Five steps of each optimizer give MindSpore's parameters (see `cases`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from tests.nn.optim import cases
+
+EXPECTED: dict[str, list[list[float]]] = json.loads((Path(__file__).parent / "expected.json").read_text())
+
+
+def test_every_case_is_recorded() -> None:
+    assert set(EXPECTED) == set(cases.CASES)
+
+
+@pytest.mark.parametrize("case", list(cases.CASES))
+def test_steps_are_those_recorded(case: str) -> None:
+    np.testing.assert_allclose(cases.run(ms, case), EXPECTED[case], rtol=1e-5, atol=1e-6)

@@ -1,0 +1,219 @@
+"""Names of parameters in nested cells, containers, and how cells print."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+
+import mycel as ms
+from mycel import nn
+
+
+def parameter(name: Any = None) -> ms.Parameter:
+    return ms.Parameter(ms.Tensor([1.0]), name=name)
+
+
+def dense() -> nn.Dense:
+    return nn.Dense(1, 1, has_bias=False)
+
+
+def names(cell: nn.Cell) -> list[str]:
+    found = [p.name for p in cell.get_parameters()]
+    assert found == [name for name, _ in cell.parameters_and_names()]
+    return found
+
+
+class Inner(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = parameter("given")
+        self.v = parameter()
+
+
+class Outer(nn.Cell):
+    def __init__(self, auto_prefix: bool = True) -> None:
+        super().__init__(auto_prefix=auto_prefix)
+        self.a = Inner()
+        self.b = Inner()
+
+
+def test_a_given_name_holds_until_the_cell_is_nested() -> None:
+    assert [p.name for p in Inner().get_parameters()] == ["given", "v"]
+    assert [name for name, _ in Inner().parameters_and_names()] == ["w", "v"]
+    assert names(Outer()) == ["a.w", "a.v", "b.w", "b.v"]
+    assert [p.name for p in Outer(auto_prefix=False).get_parameters()] == ["given", "v", "given", "v"]
+    assert names(nn.SequentialCell(Outer())) == ["0.a.w", "0.a.v", "0.b.w", "0.b.v"]
+
+
+def test_a_shared_cell_is_listed_once_under_its_last_name() -> None:
+    class Shared(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.q = dense()
+            self.r = self.q
+
+    shared = Shared()
+    assert [p.name for p in shared.get_parameters()] == ["r.weight"]
+    assert [name for name, _ in shared.cells_and_names()] == ["", "q"]
+
+
+def test_members_of_a_parameter_tuple_keep_their_names() -> None:
+    class Holder(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.t = ms.ParameterTuple([parameter("x"), parameter("y")])
+            self.w = parameter()
+
+    assert names(Holder()) == ["x", "y", "w"]
+    assert names(nn.SequentialCell(Holder())) == ["0.x", "0.y", "0.w"]
+
+
+def test_cells_added_to_nested_containers_take_the_whole_path() -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.l = nn.CellList()
+            self.l.append(dense())
+            self.l.append(dense())
+            self.s = nn.SequentialCell(dense())
+            self.s.append(dense())
+            self.d = nn.CellDict({"a": dense()})
+            self.d["b"] = dense()
+
+    assert names(Net()) == ["l.0.weight", "l.1.weight", "s.0.weight", "s.1.weight", "d.a.weight", "d.b.weight"]
+    outer = nn.SequentialCell(Net())
+    outer[0].l.insert(0, dense())
+    outer[0].d["c"] = dense()
+    assert names(outer)[:3] == ["0.l.0.weight", "0.l.1.weight", "0.l.2.weight"] and names(outer)[-1] == "0.d.c.weight"
+
+
+def test_the_optimizers_parameters_are_named_as_the_networks_in_a_training_step() -> None:
+    net = nn.SequentialCell(nn.Dense(2, 3))
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+    assert [p.name for p in step.get_parameters()] == [
+        "0.weight", "0.bias", "global_step", "learning_rate", "momentum", "moments.0.weight", "moments.0.bias",
+    ]  # fmt: skip
+
+
+def test_cell_list() -> None:
+    cells = nn.CellList([nn.ReLU()])
+    cells.append(dense())
+    cells.insert(0, dense())
+    cells.extend([nn.Tanh()])
+    assert [type(c).__name__ for c in cells] == ["Dense", "ReLU", "Dense", "Tanh"]
+    assert names(cells) == ["0.weight", "2.weight"]
+    assert isinstance(cells[-1], nn.Tanh) and len(cells[0:2]) == 2 and names(cells) == ["0.weight", "2.weight"]
+    del cells[0]
+    assert names(cells) == ["1.weight"] and len(cells) == 3
+    cells[0] = dense()
+    assert names(cells) == ["0.weight", "1.weight"]
+    assert not nn.CellList() and cells
+    with pytest.raises(IndexError, match="index 3 is out of range for 3 cells"):
+        cells[3]
+    with pytest.raises(TypeError, match="every member must be a Cell, not int"):
+        cells.append(1)
+    with pytest.raises(TypeError, match="extend takes a list of cells, not int"):
+        cells.extend(1)
+    with pytest.raises(IndexError, match="out of range for an insertion into 3 cells"):
+        cells.insert(9, nn.ReLU())
+    with pytest.raises(NotImplementedError, match="loop over it"):
+        cells(ms.Tensor(1.0))
+
+
+def test_sequential_cell() -> None:
+    cells = nn.SequentialCell(OrderedDict([("a", nn.ReLU()), ("b", dense())]))
+    assert names(cells) == ["b.weight"] and isinstance(cells[0], nn.ReLU)
+    assert nn.SequentialCell([nn.ReLU(), nn.ReLU6()])(ms.Tensor([-1.0, 9.0])).asnumpy().tolist() == [0, 6]
+    plain = nn.SequentialCell(dense(), dense(), dense())
+    part = plain[1:]
+    assert (
+        len(part) == 2 and isinstance(part, nn.SequentialCell) and names(plain) == ["0.weight", "1.weight", "2.weight"]
+    )
+    del plain[0]
+    assert names(plain) == ["0.weight", "1.weight"]
+    relu = nn.ReLU()
+    assert len(nn.SequentialCell(relu, relu)) == 2
+    with pytest.raises(TypeError, match="must be a Cell, not int"):
+        nn.SequentialCell(1)
+    with pytest.raises(TypeError, match="index must be an int or a slice"):
+        plain["a"]
+
+
+def test_cell_dict() -> None:
+    cells = nn.CellDict([("act", nn.ReLU())])
+    cells["fc"] = dense()
+    assert list(cells) == ["act", "fc"] and len(cells) == 2 and "fc" in cells and "x" not in cells
+    assert [k for k, _ in cells.items()] == list(cells.keys()) and isinstance(list(cells.values())[0], nn.ReLU)
+    cells.update({"act": nn.Tanh()})
+    assert isinstance(cells["act"], nn.Tanh)
+    assert isinstance(cells.pop("fc"), nn.Dense) and names(cells) == []
+    del cells["act"]
+    cells.clear()
+    assert not cells
+    with pytest.raises(TypeError, match="value of 'a' must be a Cell, not int"):
+        cells["a"] = 1
+    with pytest.raises(TypeError, match="key must be a string, not int"):
+        cells[1] = nn.ReLU()
+    for key, text in (("a.b", "nor hold a dot"), ("keys", "attribute of every CellDict")):
+        with pytest.raises(KeyError, match=text):
+            cells[key] = nn.ReLU()
+    with pytest.raises(KeyError, match="there is no cell 'q'"):
+        cells["q"]
+
+
+@pytest.mark.parametrize(
+    "cell, text",
+    [
+        (nn.Dense(3, 4), "Dense(input_channels=3, output_channels=4, has_bias=True)"),
+        (nn.Dense(3, 4, has_bias=False), "Dense(input_channels=3, output_channels=4)"),
+        (
+            nn.Dense(3, 4, activation="relu"),
+            "Dense(\n  input_channels=3, output_channels=4, has_bias=True, activation=ReLU()\n  (activation): ReLU()\n)",
+        ),
+        (nn.Linear(3, 4), "Linear(input_features=3, output_features=4, has_bias=True)"),
+        (
+            nn.Conv2d(3, 4, 3, weight_init="ones"),
+            "Conv2d(input_channels=3, output_channels=4, kernel_size=(3, 3), stride=(1, 1), pad_mode=same, padding=0, "
+            "dilation=(1, 1), group=1, has_bias=False, weight_init=ones, bias_init=None, format=NCHW)",
+        ),
+        (
+            nn.Conv1d(3, 4, 3, weight_init="ones"),
+            "Conv1d(input_channels=3, output_channels=4, kernel_size=(1, 3), stride=(1, 1), pad_mode=same, padding=(0, 0, 0, 0), "
+            "dilation=(1, 1), group=1, has_bias=False, weight_init=ones, bias_init=None, format=NCHW)",
+        ),
+        (nn.MaxPool2d(2, 2), "MaxPool2d(kernel_size=2, stride=2, pad_mode=VALID)"),
+        (nn.AvgPool1d(2, 2), "AvgPool1d(kernel_size=(1, 2), stride=(1, 2), pad_mode=VALID)"),
+        (nn.GroupNorm(1, 3), "GroupNorm(num_groups=1, num_channels=3)"),
+        (nn.Dropout(p=0.3), "Dropout(p=0.3)"),
+        (nn.Dropout(0.9), "Dropout(keep_prob=0.9)"),
+        (nn.LeakyReLU(), "LeakyReLU()"),
+        (nn.SequentialCell(nn.Tanh(), nn.ReLU()), "SequentialCell(\n  (0): Tanh()\n  (1): ReLU()\n)"),
+        (nn.WithLossCell(nn.ReLU(), nn.L1Loss()), "WithLossCell(\n  (_backbone): ReLU()\n  (_loss_fn): L1Loss()\n)"),
+        (
+            nn.BatchNorm2d(3),
+            "BatchNorm2d(num_features=3, eps=1e-05, momentum=0.9, "
+            "gamma=Parameter (name=gamma, shape=(3,), dtype=Float32, requires_grad=True), "
+            "beta=Parameter (name=beta, shape=(3,), dtype=Float32, requires_grad=True), "
+            "moving_mean=Parameter (name=mean, shape=(3,), dtype=Float32, requires_grad=False), "
+            "moving_variance=Parameter (name=variance, shape=(3,), dtype=Float32, requires_grad=False))",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_printing(cell: nn.Cell, text: str) -> None:
+    assert repr(cell) == text
+
+
+def test_hooks_see_and_change_inputs_and_outputs() -> None:
+    cell = nn.ReLU()
+    seen: list[Any] = []
+    handles = [
+        cell.register_forward_pre_hook(lambda c, inputs: (inputs[0] * -1,)),
+        cell.register_forward_hook(lambda c, inputs, output: seen.append(inputs[0].asnumpy().tolist()) or output + 1),
+    ]
+    assert cell(ms.Tensor([-2.0, 3.0])).asnumpy().tolist() == [3, 1] and seen == [[2, -3]]
+    for handle in handles:
+        handle.remove()
+    assert cell(ms.Tensor([-2.0, 3.0])).asnumpy().tolist() == [0, 3]

@@ -1,0 +1,30 @@
+"""Layers and losses give MindSpore's outputs, gradients and running statistics (see `cases`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from tests.nn import cases
+
+EXPECTED: dict[str, Any] = json.loads((Path(__file__).parent / "expected.json").read_text())
+
+
+def test_every_case_is_recorded() -> None:
+    assert set(EXPECTED) == set(cases.CASES)
+
+
+@pytest.mark.parametrize("name", list(cases.CASES))
+def test_outputs_and_gradients_are_those_recorded(name: str) -> None:
+    found, expected = cases.run(ms, name), EXPECTED[name]
+    assert found["shape"] == expected["shape"]
+    np.testing.assert_allclose(found["out"], expected["out"], rtol=2e-5, atol=2e-6)
+    for part in ("state", "gradients"):
+        assert len(found.get(part, [])) == len(expected.get(part, []))
+        for got, wanted in zip(found.get(part, []), expected.get(part, [])):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=2e-5)
