@@ -61,7 +61,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             for name, value in vars(part).items():
                 if not name.startswith("__") and not isinstance(value, ModuleType):
                     content.setdefault(name, value)
-            listed = getattr(part, "__all__", None) or [n for n in vars(part) if not n.startswith("_")]
+            listed = getattr(part, "__all__", None) or [n for n in dir(part) if not n.startswith("_")]
             public.update(dict.fromkeys(listed))
         view = vars(module)
         view.update(content)

@@ -60,6 +60,6 @@ def _names() -> dict[str, list[str]]:
     for where in _SEARCHED:
         for source in sources(where)[:1]:
             module = importlib.import_module(source)
-            for name in getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]:
+            for name in getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]:
                 found.setdefault(name, []).append(where)
     return found

@@ -16,7 +16,7 @@ API_VERSION = "2.10.0"
 
 _HERE = "mycel.compat"
 _NN = ("mycel.nn", "mycel.train")
-_OPS = ("mycel.ops", f"{_HERE}.operations", "mycel.api", "mycel.tensor", "mycel.parameter")
+_OPS = ("mycel.ops", "mycel.api", "mycel.tensor", "mycel.parameter")
 _COMMON = ("mycel", "mycel.common.seed", "mycel.common.initializer", "mycel.jit")
 _TRAIN = ("mycel.train", "mycel.amp")
 
@@ -63,12 +63,12 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "nn.wrap.cell_wrapper": _NN,
     "nn.wrap.grad_reducer": _NN,
     "nn.wrap.loss_scale": _NN,
-    "ops": (f"{_HERE}.operations", "mycel.api"),
+    "ops": ("mycel.api",),
     "ops.composite": _OPS,
     "ops.function": _OPS,
     "ops.functional": _OPS,
     "ops.operations": _OPS,
-    "ops.primitive": (f"{_HERE}.operations", "mycel.api"),
+    "ops.primitive": ("mycel.ops", "mycel.api"),
     "train": _TRAIN,
     "train.amp": ("mycel.amp",),
     "train.callback": (),

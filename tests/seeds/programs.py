@@ -30,7 +30,7 @@ def completed(text: str, *replacements: tuple[str, str], before: str = "", after
     return f"{before}\n{text}\n{after}"
 
 
-def run(text: str, folder: Path, **names: Any) -> types.SimpleNamespace:
+def run(text: str, folder: Path, /, **names: Any) -> types.SimpleNamespace:
     """Run a program with some names defined for it; its names."""
     number = next(_numbers)
     path = folder / f"program_{number}.py"
