@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,21 @@ from tests.nn import cases
 EXPECTED: dict[str, Any] = json.loads((Path(__file__).parent / "expected.json").read_text())
 
 
+@pytest.fixture(autouse=True)
+def restored_mode() -> Iterator[None]:
+    before = ms.get_context("mode")
+    yield
+    ms.set_context(mode=before)
+
+
 def test_every_case_is_recorded() -> None:
     assert set(EXPECTED) == set(cases.CASES)
 
 
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["eager", "graph"])
 @pytest.mark.parametrize("name", list(cases.CASES))
-def test_outputs_and_gradients_are_those_recorded(name: str) -> None:
+def test_outputs_and_gradients_are_those_recorded(name: str, mode: int) -> None:
+    ms.set_context(mode=mode)
     found, expected = cases.run(ms, name), EXPECTED[name]
     assert found["shape"] == expected["shape"]
     np.testing.assert_allclose(found["out"], expected["out"], rtol=2e-5, atol=2e-6)

@@ -81,6 +81,27 @@ def test_value_and_gradients() -> None:
     np.testing.assert_allclose(by_weight[0].asnumpy(), 3 * dw, rtol=1e-4, atol=1e-6)
 
 
+def test_a_compiled_step_is_the_eager_one_and_sees_a_changed_rate() -> None:
+    before = ms.get_context("mode")
+    results = []
+    try:
+        for mode in (ms.PYNATIVE_MODE, ms.GRAPH_MODE):
+            ms.set_context(mode=mode)
+            net = nn.SequentialCell(linear(), nn.BatchNorm1d(2))
+            optimizer = nn.Adam(net.trainable_params(), 0.05, weight_decay=0.01)
+            step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer).set_train()
+            losses = []
+            for i in range(5):
+                if i == 3:
+                    optimizer.learning_rate.set_data(ms.Tensor(0.5))
+                losses.append(float(step(ms.Tensor(X), ms.Tensor(Y))))
+            results.append([losses, *(p.asnumpy().ravel().tolist() for p in step.get_parameters())])
+    finally:
+        ms.set_context(mode=before)
+    for eager, compiled in zip(*results):
+        np.testing.assert_allclose(compiled, eager, rtol=1e-4, atol=1e-5)
+
+
 def test_evaluation_and_updates() -> None:
     net = linear()
     loss, out, label = nn.WithEvalCell(net, nn.MSELoss())(ms.Tensor(X), ms.Tensor(Y))

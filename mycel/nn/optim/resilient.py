@@ -50,7 +50,7 @@ class Rprop(Optimizer):
         self.step_size = self.states("step_size")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, before: Tensor, size: Tensor) -> Sequence[Tensor]:
-        size = ops.where(self.global_step <= 1, ops.ones_like(size) * lr, size)
+        size = ops.where(ops.reshape(self.global_step, ()) <= 1, ops.ones_like(size) * lr, size)
         agreement = g * before
         factor = ops.where(agreement > 0, self.grow, ops.where(agreement < 0, self.shrink, 1.0))
         size = ops.minimum(ops.maximum(size * factor, self.smallest), self.largest)

@@ -118,6 +118,30 @@ def test_a_half_precision_parameter_keeps_its_type() -> None:
     np.testing.assert_allclose(w.asnumpy(), START - 0.1, atol=2e-3)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        nn.SGD,
+        nn.Adam,
+        nn.AdamWeightDecay,
+        nn.AdaMax,
+        nn.Adagrad,
+        nn.RMSProp,
+        nn.ProximalAdagrad,
+        nn.FTRL,
+        nn.Adadelta,
+        nn.Rprop,
+        nn.ASGD,
+    ],
+)
+def test_a_parameter_without_dimensions_goes_down(make: Any) -> None:
+    w = parameter(1.0)
+    optimizer = make([w], learning_rate=0.01)
+    for _ in range(3):
+        optimizer((ms.Tensor(2.0),))
+    assert w.shape == () and float(w) < 1
+
+
 def test_state_names() -> None:
     net = nn.SequentialCell(nn.Dense(3, 4))
     names = lambda optimizer: [p.name for p in optimizer.get_parameters()]

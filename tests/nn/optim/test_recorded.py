@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,19 @@ from tests.nn.optim import cases
 EXPECTED: dict[str, list[list[float]]] = json.loads((Path(__file__).parent / "expected.json").read_text())
 
 
+@pytest.fixture(autouse=True)
+def restored_mode() -> Iterator[None]:
+    before = ms.get_context("mode")
+    yield
+    ms.set_context(mode=before)
+
+
 def test_every_case_is_recorded() -> None:
     assert set(EXPECTED) == set(cases.CASES)
 
 
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["eager", "graph"])
 @pytest.mark.parametrize("case", list(cases.CASES))
-def test_steps_are_those_recorded(case: str) -> None:
+def test_steps_are_those_recorded(case: str, mode: int) -> None:
+    ms.set_context(mode=mode)
     np.testing.assert_allclose(cases.run(ms, case), EXPECTED[case], rtol=1e-5, atol=1e-6)
