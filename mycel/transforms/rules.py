@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-import numpy as np
-
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.prims import shape as S
@@ -99,7 +97,7 @@ def broadcast_late(node: Node, context: Context) -> Optional[Node]:
     return small if small.type is node.type else context.broadcast(context.simplify(small), node.shape)
 
 
-def uniform(node: Node) -> Optional[np.generic]:
+def uniform(node: Node) -> Any:
     """The value of a constant that is the same everywhere; None for anything else."""
     if node.prim is S.BROADCAST_TO:
         node = node.inputs[0]
@@ -107,7 +105,7 @@ def uniform(node: Node) -> Optional[np.generic]:
         return None
     array = node.value
     if array.ndim == 0 or array.size == 1:
-        return array.reshape(())[()]  # type: ignore[no-any-return]
+        return array.reshape(())[()]
     return None
 
 

@@ -158,7 +158,17 @@ def _pow(node: Node, context: Context) -> Optional[Node]:
             low = context.make(E.eq, x, constant(-math.inf, x.dtype))
             root = context.make(E._SELECT, low, constant(math.inf, x.dtype), root)
         return context.broadcast(root, node.shape)
+    if _is(value, -0.5) and _is_above_zero(x):
+        return context.broadcast(context.make(E.rsqrt, x), node.shape)
     return None
+
+
+def _is_above_zero(x: Node) -> bool:
+    """Whether a value is plainly above 0 (NaN aside): a positive constant is added to what is not negative."""
+    if x.prim is not E.add:
+        return False
+    rest, value = _constant_operand(x)
+    return rest is not None and bool(value > 0) and _is_above_minus_infinity(rest, 6)
 
 
 _NEVER_NEGATIVE = frozenset({E.abs_, E.exp, E.exp2, E.sigmoid, E.sqrt})
@@ -281,7 +291,7 @@ def is_lossless(source: DType, target: DType) -> bool:
     if target is bool_:
         return False
     if source.kind in "iu":
-        bits = source.bits - (source.kind == "i")
+        bits: int = source.bits - (source.kind == "i")
         if target.kind in "iu":
             return (target.kind == "i" or source.kind == "u") and bits <= target.bits - (target.kind == "i")
         return bits <= _significand(target)

@@ -81,7 +81,8 @@ def _of_reshape(node: Node, context: Context) -> Optional[Node]:
 
 def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
     """Neighbouring axes that are reduced, as one axis of the reshape."""
-    axes, shape = node.params["axes"], []
+    axes = node.params["axes"]
+    shape: list[DimLike] = []
     merged: list[int] = []
     for a, d in enumerate(x.shape):
         if a in axes and a - 1 in axes:
