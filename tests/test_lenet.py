@@ -52,7 +52,7 @@ def batches() -> list[tuple[Any, Any]]:
 def trainer(seed: int = 1) -> Any:
     ms.set_seed(seed)
     net = LeNet5()
-    optimizer = nn.Momentum(net.trainable_params(), 0.02, 0.9)
+    optimizer = nn.Momentum(net.trainable_params(), 0.025, 0.9)
     step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), optimizer)
     step.set_train()
     return step
@@ -68,7 +68,7 @@ def test_graph_and_eager_losses_agree_over_fifty_steps() -> None:
     eager = losses(trainer(), data)
     ms.set_context(mode=ms.GRAPH_MODE)
     compiled = losses(trainer(), data)
-    assert eager[-10:].mean() < 0.95 * eager[:10].mean()
+    assert eager[-10:].mean() < eager[:10].mean() - 0.05
     np.testing.assert_allclose(compiled, eager, rtol=1e-5)
 
 
