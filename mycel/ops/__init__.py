@@ -1,21 +1,160 @@
-"""Operations on tensors, composed of primitives."""
+"""Operations on tensors, composed of primitives, and the methods of tensors, which importing this attaches."""
 
+# isort: skip_file
+# fmt: off
 from __future__ import annotations
 
-from mycel.ops.creation import *  # noqa: F403
-from mycel.ops.linalg import *  # noqa: F403
-from mycel.ops.elementwise import *  # noqa: F403
-from mycel.ops.activation import *  # noqa: F403
-from mycel.ops.reduction import *  # noqa: F403
-from mycel.ops.array import *  # noqa: F403
-from mycel.ops.arrange import *  # noqa: F403
-from mycel.ops.convolution import *  # noqa: F403
-from mycel.ops.pooling import *  # noqa: F403
-from mycel.ops.normalization import *  # noqa: F403
-from mycel.ops.loss import *  # noqa: F403
-from mycel.ops.random import *  # noqa: F403
-from mycel.ops.indexed import *  # noqa: F403
-from mycel.ops.state import *  # noqa: F403
-from mycel.ops.sorting import *  # noqa: F403
-from mycel.ops.math import *  # noqa: F403
+from mycel.api import get_grad as get_grad, grad as grad, stop_gradient as stop_gradient, value_and_grad as value_and_grad
+from mycel.ops.composite import GradOperation as GradOperation, HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph
+from mycel.tensor import is_tensor as is_tensor
+from mycel.ops.activation import (
+    celu as celu, elu as elu, fast_gelu as fast_gelu, gelu as gelu, glu as glu, hardshrink as hardshrink,
+    hardsigmoid as hardsigmoid, hardswish as hardswish, hardtanh as hardtanh, leaky_relu as leaky_relu,
+    log_softmax as log_softmax, logsigmoid as logsigmoid, mish as mish, prelu as prelu, relu as relu, relu6 as relu6,
+    selu as selu, silu as silu, soft_shrink as soft_shrink, softmax as softmax, softmin as softmin,
+    softplus as softplus, softshrink as softshrink, softsign as softsign, swiglu as swiglu, tanhshrink as tanhshrink,
+    threshold as threshold,
+)
+from mycel.ops.array import (
+    adjoint as adjoint, atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
+    broadcast_to as broadcast_to, cat as cat, chunk as chunk, column_stack as column_stack, concat as concat,
+    dsplit as dsplit, dstack as dstack, expand as expand, expand_as as expand_as, expand_dims as expand_dims,
+    flatten as flatten, hsplit as hsplit, hstack as hstack, moveaxis as moveaxis, movedim as movedim,
+    permute as permute, ravel as ravel, reshape as reshape, row_stack as row_stack, split as split,
+    squeeze as squeeze, stack as stack, swapaxes as swapaxes, swapdims as swapdims, t as t,
+    tensor_split as tensor_split, transpose as transpose, unbind as unbind, unsqueeze as unsqueeze,
+    unstack as unstack, view_as as view_as, vsplit as vsplit, vstack as vstack,
+)
+from mycel.ops.arrange import (
+    block_diag as block_diag, cast as cast, deepcopy as deepcopy, diag as diag, diag_embed as diag_embed,
+    diagonal as diagonal, dtype as dtype, dyn_shape as dyn_shape, flip as flip, fliplr as fliplr, flipud as flipud,
+    identity as identity, is_complex as is_complex, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
+    meshgrid as meshgrid, narrow as narrow, numel as numel, pad as pad, rank as rank,
+    repeat_elements as repeat_elements, repeat_interleave as repeat_interleave, reverse as reverse, roll as roll,
+    rot90 as rot90, shape as shape, size as size, slice as slice, strided_slice as strided_slice,
+    tensor_slice as tensor_slice, tile as tile, tril as tril, triu as triu, type_as as type_as,
+)
+from mycel.ops.convolution import (
+    bias_add as bias_add, channel_shuffle as channel_shuffle, conv1d as conv1d, conv2d as conv2d, conv3d as conv3d,
+    conv3d_transpose as conv3d_transpose, conv_transpose2d as conv_transpose2d, fold as fold,
+    pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle, unfold as unfold,
+)
+from mycel.ops.creation import (
+    arange as arange, empty as empty, empty_like as empty_like, eye as eye, fill as fill, fills as fills,
+    full as full, full_like as full_like, linspace as linspace, logspace as logspace, one_hot as one_hot,
+    ones as ones, ones_like as ones_like, range as range, tril_indices as tril_indices, triu_indices as triu_indices,
+    zeros as zeros, zeros_like as zeros_like,
+)
+from mycel.ops.elementwise import (
+    abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, arccos as arccos, arccosh as arccosh,
+    arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2, arctanh as arctanh, asin as asin,
+    asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, bitwise_and as bitwise_and,
+    bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
+    bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, ceil as ceil, cos as cos, cosh as cosh,
+    digamma as digamma, div as div, divide as divide, eq as eq, equal as equal, erf as erf, erfc as erfc,
+    erfinv as erfinv, exp as exp, exp2 as exp2, expm1 as expm1, floor as floor, floor_div as floor_div,
+    floor_divide as floor_divide, floor_mod as floor_mod, floordiv as floordiv, floormod as floormod, fmod as fmod,
+    ge as ge, greater as greater, greater_equal as greater_equal, gt as gt, inv as inv, invert as invert,
+    isfinite as isfinite, isinf as isinf, isnan as isnan, le as le, less as less, less_equal as less_equal,
+    lgamma as lgamma, log as log, log10 as log10, log1p as log1p, log2 as log2, logical_and as logical_and,
+    logical_not as logical_not, logical_or as logical_or, logical_xor as logical_xor, lt as lt, maximum as maximum,
+    minimum as minimum, mul as mul, multiply as multiply, ne as ne, neg as neg, negative as negative,
+    not_equal as not_equal, positive as positive, pow as pow, pows as pows, reciprocal as reciprocal,
+    remainder as remainder, round as round, rsqrt as rsqrt, sigmoid as sigmoid, sign as sign, sin as sin,
+    sinh as sinh, sqrt as sqrt, square as square, sub as sub, subtract as subtract, tan as tan, tanh as tanh,
+    tensor_add as tensor_add, tensor_div as tensor_div, tensor_exp as tensor_exp, tensor_expm1 as tensor_expm1,
+    tensor_floordiv as tensor_floordiv, tensor_ge as tensor_ge, tensor_gt as tensor_gt, tensor_le as tensor_le,
+    tensor_lt as tensor_lt, tensor_mod as tensor_mod, tensor_mul as tensor_mul, tensor_pow as tensor_pow,
+    tensor_sub as tensor_sub, true_divide as true_divide, trunc as trunc, truncate_div as truncate_div,
+    truncate_mod as truncate_mod,
+)
+from mycel.ops.indexed import (
+    argwhere as argwhere, embedding as embedding, gather as gather, gather_d as gather_d,
+    gather_elements as gather_elements, gather_nd as gather_nd, index_add as index_add, index_fill as index_fill,
+    index_select as index_select, inplace_add as inplace_add, inplace_sub as inplace_sub,
+    inplace_update as inplace_update, masked_fill as masked_fill, masked_scatter as masked_scatter,
+    masked_select as masked_select, nonzero as nonzero, scatter as scatter, scatter_add as scatter_add,
+    scatter_div as scatter_div, scatter_max as scatter_max, scatter_min as scatter_min, scatter_mul as scatter_mul,
+    scatter_nd as scatter_nd, scatter_nd_add as scatter_nd_add, scatter_nd_div as scatter_nd_div,
+    scatter_nd_max as scatter_nd_max, scatter_nd_min as scatter_nd_min, scatter_nd_mul as scatter_nd_mul,
+    scatter_nd_sub as scatter_nd_sub, scatter_nd_update as scatter_nd_update, scatter_sub as scatter_sub,
+    scatter_update as scatter_update, select as select, select_scatter as select_scatter,
+    slice_scatter as slice_scatter, take as take, tensor_scatter_add as tensor_scatter_add,
+    tensor_scatter_div as tensor_scatter_div, tensor_scatter_elements as tensor_scatter_elements,
+    tensor_scatter_max as tensor_scatter_max, tensor_scatter_min as tensor_scatter_min,
+    tensor_scatter_mul as tensor_scatter_mul, tensor_scatter_sub as tensor_scatter_sub,
+    tensor_scatter_update as tensor_scatter_update, where as where,
+)
+from mycel.ops.linalg import (
+    addbmm as addbmm, addmm as addmm, addmv as addmv, addr as addr, baddbmm as baddbmm, batch_dot as batch_dot,
+    bmm as bmm, cross as cross, dense as dense, dot as dot, einsum as einsum, ger as ger, inner as inner,
+    kron as kron, matmul as matmul, matrix_power as matrix_power, mm as mm, mv as mv, outer as outer,
+    tensor_dot as tensor_dot, trace as trace, vecdot as vecdot,
+)
+from mycel.ops.loss import (
+    binary_cross_entropy as binary_cross_entropy,
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+    cosine_embedding_loss as cosine_embedding_loss, cosine_similarity as cosine_similarity,
+    cross_entropy as cross_entropy, gaussian_nll_loss as gaussian_nll_loss,
+    hinge_embedding_loss as hinge_embedding_loss, huber_loss as huber_loss, kl_div as kl_div, l1_loss as l1_loss,
+    margin_ranking_loss as margin_ranking_loss, mse_loss as mse_loss, multi_margin_loss as multi_margin_loss,
+    multilabel_margin_loss as multilabel_margin_loss, multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+    nll_loss as nll_loss, smooth_l1_loss as smooth_l1_loss, soft_margin_loss as soft_margin_loss,
+    triplet_margin_loss as triplet_margin_loss,
+)
+from mycel.ops.math import (
+    accumulate_n as accumulate_n, addcdiv as addcdiv, addcmul as addcmul, addn as addn,
+    approximate_equal as approximate_equal, cartesian_prod as cartesian_prod, cdist as cdist, clamp as clamp,
+    clip as clip, clip_by_value as clip_by_value, combinations as combinations, copysign as copysign, cov as cov,
+    deg2rad as deg2rad, dist as dist, float_power as float_power, fmax as fmax, fmin as fmin, frac as frac,
+    gcd as gcd, heaviside as heaviside, hypot as hypot, isclose as isclose, isneginf as isneginf,
+    isposinf as isposinf, isreal as isreal, lcm as lcm, ldexp as ldexp, lerp as lerp, logaddexp as logaddexp,
+    logaddexp2 as logaddexp2, logit as logit, nan_to_num as nan_to_num, pdist as pdist, rad2deg as rad2deg,
+    sgn as sgn, signbit as signbit, sinc as sinc, vander as vander, xdivy as xdivy, xlogy as xlogy,
+)
+from mycel.ops.normalization import (
+    batch_norm as batch_norm, clip_by_global_norm as clip_by_global_norm, clip_by_norm as clip_by_norm,
+    group_norm as group_norm, layer_norm as layer_norm, lrn as lrn, rms_norm as rms_norm,
+)
+from mycel.ops.pooling import (
+    adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
+    adaptive_avg_pool3d as adaptive_avg_pool3d, adaptive_max_pool1d as adaptive_max_pool1d,
+    adaptive_max_pool2d as adaptive_max_pool2d, adaptive_max_pool3d as adaptive_max_pool3d, avg_pool1d as avg_pool1d,
+    avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, lp_pool1d as lp_pool1d, lp_pool2d as lp_pool2d,
+    max_pool2d as max_pool2d, max_pool3d as max_pool3d,
+)
+from mycel.ops.random import (
+    bernoulli as bernoulli, dropout as dropout, dropout1d as dropout1d, dropout2d as dropout2d,
+    dropout3d as dropout3d, gumbel_softmax as gumbel_softmax, laplace as laplace, multinomial as multinomial,
+    normal as normal, rand as rand, rand_like as rand_like, randint as randint, randint_like as randint_like,
+    randn as randn, randn_like as randn_like, random_categorical as random_categorical, randperm as randperm,
+    rrelu as rrelu, shuffle as shuffle, standard_laplace as standard_laplace, standard_normal as standard_normal,
+    uniform as uniform,
+)
+from mycel.ops.reduction import (
+    all as all, amax as amax, amin as amin, aminmax as aminmax, any as any, argmax as argmax, argmin as argmin,
+    count_nonzero as count_nonzero, logsumexp as logsumexp, max as max, mean as mean, min as min, nanmean as nanmean,
+    nansum as nansum, norm as norm, prod as prod, reduce_max as reduce_max, reduce_mean as reduce_mean,
+    reduce_min as reduce_min, reduce_sum as reduce_sum, std as std, std_mean as std_mean, sum as sum, var as var,
+    var_mean as var_mean, vector_norm as vector_norm,
+)
+from mycel.ops.segments import (
+    intopk as intopk, sequence_mask as sequence_mask, unique as unique, unique_consecutive as unique_consecutive,
+    unsorted_segment_max as unsorted_segment_max, unsorted_segment_min as unsorted_segment_min,
+    unsorted_segment_prod as unsorted_segment_prod, unsorted_segment_sum as unsorted_segment_sum,
+)
+from mycel.ops.sorting import (
+    argsort as argsort, bincount as bincount, bucketize as bucketize, cummax as cummax, cummin as cummin,
+    cumprod as cumprod, cumsum as cumsum, diff as diff, histc as histc, logcumsumexp as logcumsumexp,
+    median as median, msort as msort, nanmedian as nanmedian, nanquantile as nanquantile, quantile as quantile,
+    searchsorted as searchsorted, sort as sort, top_k as top_k, topk as topk, trapz as trapz,
+)
+from mycel.ops.state import (
+    assign as assign, assign_add as assign_add, assign_sub as assign_sub, depend as depend,
+)
+
+# Last, because they build on all of the functions.
+from mycel.ops import operations as operations
+from mycel.ops import operations as P
 from mycel.ops import tensor_methods as tensor_methods
+from mycel.ops.operations import *  # noqa: F403

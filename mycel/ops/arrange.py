@@ -24,8 +24,8 @@ from mycel.prims import shape as S
 from mycel.tensor import Tensor
 
 __all__ = [
-    "block_diag", "cast", "channel_shuffle", "deepcopy", "diag", "diag_embed", "diagonal", "dtype", "dyn_shape", "flip", "fliplr", "flipud",
-    "identity", "is_complex", "is_floating_point", "is_nonzero", "meshgrid", "narrow", "numel", "pad", "pixel_shuffle", "pixel_unshuffle",
+    "block_diag", "cast", "deepcopy", "diag", "diag_embed", "diagonal", "dtype", "dyn_shape", "flip", "fliplr", "flipud",
+    "identity", "is_complex", "is_floating_point", "is_nonzero", "meshgrid", "narrow", "numel", "pad", 
     "rank", "repeat_elements", "repeat_interleave", "reverse", "roll", "rot90", "shape", "size", "slice", "strided_slice",
     "tensor_slice", "tile", "tril", "triu", "type_as",
 ]  # fmt: skip
@@ -572,54 +572,3 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
         own = tuple(v.size if order[k] == i else 1 for k in builtins.range(len(lines)))
         grids.append(broadcast(reshaped(v, own), sizes))
     return tuple(grids)
-
-
-def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """(..., C * r * r, H, W) as (..., C, H * r, W * r). Shi et al., 2016. ValueError where the channels do not divide.
-
-    >>> import mycel as ms
-    >>> ms.ops.pixel_shuffle(ms.ops.ones((1, 8, 2, 3)), 2).shape
-    (1, 2, 4, 6)
-    """
-    x, r = operand("pixel_shuffle", input), upscale_factor
-    if x.ndim < 3 or r < 1 or (isinstance(x.shape[-3], int) and x.shape[-3] % (r * r)):
-        raise ShapeError(f"pixel_shuffle: {x._type} needs (..., C * {r} * {r}, H, W)")
-    lead, c, h, w = x.shape[:-3], x.shape[-3] // (r * r), x.shape[-2], x.shape[-1]
-    n = len(lead)
-    x = reshaped(x, (*lead, c, r, r, h, w))
-    x = permuted(x, (*builtins.range(n + 1), n + 3, n + 1, n + 4, n + 2))
-    return reshaped(x, (*lead, c, h * r, w * r))
-
-
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
-    """The inverse of `pixel_shuffle`: (..., C, H * r, W * r) as (..., C * r * r, H, W).
-
-    >>> import mycel as ms
-    >>> ms.ops.pixel_unshuffle(ms.ops.ones((1, 2, 4, 6)), 2).shape
-    (1, 8, 2, 3)
-    """
-    x, r = operand("pixel_unshuffle", input), downscale_factor
-    if x.ndim < 3 or r < 1 or builtins.any(isinstance(d, int) and d % r for d in x.shape[-2:]):
-        raise ShapeError(f"pixel_unshuffle: {x._type} needs (..., C, H * {r}, W * {r})")
-    lead, c, h, w = x.shape[:-3], x.shape[-3], x.shape[-2] // r, x.shape[-1] // r
-    n = len(lead)
-    x = reshaped(x, (*lead, c, h, r, w, r))
-    x = permuted(x, (*builtins.range(n + 1), n + 2, n + 4, n + 1, n + 3))
-    return reshaped(x, (*lead, c * r * r, h, w))
-
-
-def channel_shuffle(x: Any, groups: int) -> Tensor:
-    """The channels of (N, C, ...) in `groups` rows, read by columns. Zhang et al., 2018.
-
-    >>> import mycel as ms
-    >>> ms.ops.channel_shuffle(ms.ops.arange(4).reshape((1, 4, 1, 1)), 2).flatten().tolist()
-    [0, 2, 1, 3]
-    """
-    value = operand("channel_shuffle", x)
-    if value.ndim < 3 or groups < 1 or (isinstance(value.shape[1], int) and value.shape[1] % groups):
-        raise ShapeError(f"channel_shuffle: the channels of {value._type} do not divide into {groups} groups")
-    n, c, rest = value.shape[0], value.shape[1], value.shape[2:]
-    parts = permuted(reshaped(value, (n, groups, c // groups, product(rest))), (0, 2, 1, 3))
-    return reshaped(parts, value.shape)
-
-

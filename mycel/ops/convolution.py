@@ -1,4 +1,4 @@
-"""Convolution and transposed convolution in one to three dimensions. Everything comes down to the `conv` primitives.
+"""Convolution and transposed convolution in one to three dimensions, windows as columns, and moves between channels and space. Everything comes down to the `conv` primitives.
 
 Images are (N, C, *spatial), weights (C_out, C_in / groups, *kernel). `pad_mode` "valid" adds nothing; "same" adds zeros so that there are
 ceil(size / stride) positions, the odd one behind; "pad" adds `padding` on both sides of each axis.
@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel.errors import ShapeError
-from mycel.ir.dims import DimLike, maximum
-from mycel.ops._operands import one_of, operand, operands, reshaped, run
+from mycel.ir.dims import DimLike, maximum, product
+from mycel.ops._operands import one_of, operand, operands, permuted, reshaped, run
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.conv import conv, conv_grad_input
 from mycel.tensor import Tensor
 
-__all__ = ["bias_add", "conv1d", "conv2d", "conv3d", "conv3d_transpose", "conv_transpose2d", "fold", "unfold"]
+__all__ = [
+    "bias_add", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv3d_transpose", "conv_transpose2d", "fold", "pixel_shuffle",
+    "pixel_unshuffle", "unfold",
+]  # fmt: skip
 
 Pairs = tuple[tuple[DimLike, DimLike], ...]
 
@@ -253,3 +256,52 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
         total = part if total is None else run(E.add, total, part)
     assert total is not None
     return total
+
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
+    """(..., C * r * r, H, W) as (..., C, H * r, W * r). Shi et al., 2016. ValueError where the channels do not divide.
+
+    >>> import mycel as ms
+    >>> ms.ops.pixel_shuffle(ms.ops.ones((1, 8, 2, 3)), 2).shape
+    (1, 2, 4, 6)
+    """
+    x, r = operand("pixel_shuffle", input), upscale_factor
+    if x.ndim < 3 or r < 1 or (isinstance(x.shape[-3], int) and x.shape[-3] % (r * r)):
+        raise ShapeError(f"pixel_shuffle: {x._type} needs (..., C * {r} * {r}, H, W)")
+    lead, c, h, w = x.shape[:-3], x.shape[-3] // (r * r), x.shape[-2], x.shape[-1]
+    n = len(lead)
+    x = reshaped(x, (*lead, c, r, r, h, w))
+    x = permuted(x, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
+    return reshaped(x, (*lead, c, h * r, w * r))
+
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
+    """The inverse of `pixel_shuffle`: (..., C, H * r, W * r) as (..., C * r * r, H, W).
+
+    >>> import mycel as ms
+    >>> ms.ops.pixel_unshuffle(ms.ops.ones((1, 2, 4, 6)), 2).shape
+    (1, 8, 2, 3)
+    """
+    x, r = operand("pixel_unshuffle", input), downscale_factor
+    if x.ndim < 3 or r < 1 or any(isinstance(d, int) and d % r for d in x.shape[-2:]):
+        raise ShapeError(f"pixel_unshuffle: {x._type} needs (..., C, H * {r}, W * {r})")
+    lead, c, h, w = x.shape[:-3], x.shape[-3], x.shape[-2] // r, x.shape[-1] // r
+    n = len(lead)
+    x = reshaped(x, (*lead, c, h, r, w, r))
+    x = permuted(x, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
+    return reshaped(x, (*lead, c * r * r, h, w))
+
+
+def channel_shuffle(x: Any, groups: int) -> Tensor:
+    """The channels of (N, C, ...) in `groups` rows, read by columns. Zhang et al., 2018.
+
+    >>> import mycel as ms
+    >>> ms.ops.channel_shuffle(ms.ops.arange(4).reshape((1, 4, 1)), 2).flatten().tolist()
+    [0, 2, 1, 3]
+    """
+    value = operand("channel_shuffle", x)
+    if value.ndim < 3 or groups < 1 or (isinstance(value.shape[1], int) and value.shape[1] % groups):
+        raise ShapeError(f"channel_shuffle: the channels of {value._type} do not divide into {groups} groups")
+    n, c, rest = value.shape[0], value.shape[1], value.shape[2:]
+    parts = permuted(reshaped(value, (n, groups, c // groups, product(rest))), (0, 2, 1, 3))
+    return reshaped(parts, value.shape)

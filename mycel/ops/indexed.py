@@ -29,12 +29,12 @@ from mycel.tensor import Tensor, cast
 
 __all__ = [
     "argwhere", "embedding", "gather", "gather_d", "gather_elements", "gather_nd", "index_add", "index_fill", "index_select",
-    "inplace_add", "inplace_sub", "inplace_update", "intopk", "masked_fill", "masked_scatter", "masked_select", "nonzero", "scatter",
+    "inplace_add", "inplace_sub", "inplace_update", "masked_fill", "masked_scatter", "masked_select", "nonzero", "scatter",
     "scatter_add", "scatter_div", "scatter_max", "scatter_min", "scatter_mul", "scatter_nd", "scatter_nd_add", "scatter_nd_div",
     "scatter_nd_max", "scatter_nd_min", "scatter_nd_mul", "scatter_nd_sub", "scatter_nd_update", "scatter_sub", "scatter_update", "select",
-    "select_scatter", "sequence_mask", "slice_scatter", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements",
-    "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update", "unique",
-    "unique_consecutive", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "where",
+    "select_scatter", "slice_scatter", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements",
+    "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update", 
+    "where",
 ]  # fmt: skip
 
 
@@ -473,95 +473,6 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
     return reshaped(_write("masked_scatter", line, index, take_slice(values, 0, 0, positions.size), "set"), x.shape)
 
 
-def unique(input: Any) -> tuple[Tensor, Tensor]:
-    """The distinct elements in increasing order, and for each element of `input` the int32 position of its own. It needs the values.
-
-    >>> import mycel as ms
-    >>> [t.tolist() for t in ms.ops.unique(ms.Tensor([3, 1, 3]))]
-    [[1, 3], [1, 0, 1]]
-    """
-    x = operand("unique", input)
-    values, inverse = np.unique(x.asnumpy(), return_inverse=True)
-    return Tensor(values), Tensor(inverse.reshape(x.shape).astype(np.int32))
-
-
-def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Any:
-    """The elements (or parts along `dim`) without those equal to the one before; also positions and counts (int64). It needs the values.
-
-    >>> import mycel as ms
-    >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1])).tolist()
-    [1, 2, 1]
-    """
-    x = operand("unique_consecutive", input)
-    array = x.asnumpy().reshape(-1) if dim is None else np.moveaxis(x.asnumpy(), axis_of("unique_consecutive", dim, x.ndim), 0)
-    count = array.shape[0]
-    changed = np.ones(count, bool)
-    changed[1:] = (array[1:] != array[:-1]).reshape(builtins.max(count - 1, 0), -1).any(axis=1) if count else False
-    starts = np.flatnonzero(changed)
-    kept = Tensor(np.ascontiguousarray(array[starts] if dim is None else np.moveaxis(array[starts], 0, dim)))
-    inverse = np.cumsum(changed) - 1
-    extra = [Tensor((inverse.reshape(x.shape) if dim is None else inverse).astype(np.int64))] if return_inverse else []
-    extra += [Tensor(np.diff(np.append(starts, count)).astype(np.int64))] if return_counts else []
-    return (kept, *extra) if extra else kept
-
-
-def _segments(name: str, x: Any, segment_ids: Any, num_segments: Any, mode: str, start: Any) -> Tensor:
-    value, ids = operand(name, x), cast_index(name, segment_ids)
-    count = size_of(name, num_segments.item() if isinstance(num_segments, Tensor) else num_segments)
-    if ids.ndim > value.ndim or value.shape[: ids.ndim] != ids.shape:
-        raise ShapeError(f"{name}: the segment ids {ids._type} must have the leading sizes of {value._type}")
-    from mycel.ops.creation import full
-
-    initial = full((count, *value.shape[ids.ndim :]), start(value.dtype), dtype=value.dtype)
-    # Only here does a negative number mean that an element belongs nowhere.
-    ids = choose(run(E.lt, ids, constant_like(0, ids)), constant_like(2**31 - 1, ids), ids)
-    return _write(name, initial, reshaped(ids, (*ids.shape, 1)), value, mode)
-
-
-def _highest(kind: D.DType) -> Any:
-    return np.inf if kind.is_floating else int(np.iinfo(kind.numpy).max)
-
-
-def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the sum of the parts of `input_x` with its number; 0 for an empty one, and negative numbers belong nowhere.
-
-    >>> import mycel as ms
-    >>> ms.ops.unsorted_segment_sum(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 3).tolist()
-    [4.0, 2.0, 0.0]
-    """
-    return _segments("unsorted_segment_sum", input_x, segment_ids, num_segments, "add", lambda kind: 0)
-
-
-def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the product of the parts of `x` with its number; 1 for an empty one.
-
-    >>> import mycel as ms
-    >>> ms.ops.unsorted_segment_prod(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
-    [3.0, 2.0]
-    """
-    return _segments("unsorted_segment_prod", x, segment_ids, num_segments, "mul", lambda kind: 1)
-
-
-def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the largest of the parts of `x` with its number; the smallest value of the type for an empty one.
-
-    >>> import mycel as ms
-    >>> ms.ops.unsorted_segment_max(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
-    [3.0, 2.0]
-    """
-    return _segments("unsorted_segment_max", x, segment_ids, num_segments, "max", lowest)
-
-
-def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """For each segment the smallest of the parts of `x` with its number; the largest value of the type for an empty one.
-
-    >>> import mycel as ms
-    >>> ms.ops.unsorted_segment_min(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
-    [1.0, 2.0]
-    """
-    return _segments("unsorted_segment_min", x, segment_ids, num_segments, "min", _highest)
-
-
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     """`input` with the part at one position along an axis replaced by `src`.
 
@@ -590,32 +501,3 @@ def slice_scatter(input: Any, src: Any, axis: int = 0, start: Optional[int] = No
     if part.shape != (*x.shape[:where], len(positions), *x.shape[where + 1 :]):
         raise ShapeError(f"slice_scatter: {part._type} does not fit {len(positions)} positions along axis {axis} of {x._type}")
     return _along("slice_scatter", x, where, Tensor(list(positions), D.int32), part, "set")
-
-
-def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
-    """For each length a row of `maxlen` booleans that hold up to it. Without `maxlen` the largest length, whose value is needed.
-
-    >>> import mycel as ms
-    >>> ms.ops.sequence_mask(ms.Tensor([1, 2]), 3).tolist()
-    [[True, False, False], [True, True, False]]
-    """
-    x = operand("sequence_mask", lengths)
-    size = int(x.asnumpy().max()) if maxlen is None else size_of("sequence_mask", maxlen)
-    return run(E.gt, reshaped(x, (*x.shape, 1)), iota((size,), 0, x.dtype))
-
-
-def intopk(x1: Any, x2: Any, k: int) -> Tensor:
-    """Whether the target class of each row of `x1` is among its k largest elements (ties count for it).
-
-    >>> import mycel as ms
-    >>> ms.ops.intopk(ms.Tensor([[1.0, 3.0, 2.0]]), ms.Tensor([2]), 2).tolist()
-    [True]
-    """
-    x, index = operand("intopk", x1), cast_index("intopk", x2)
-    if x.ndim != 2 or index.shape != x.shape[:1]:
-        raise ShapeError(f"intopk: the input must be (N, C) and the target (N,), not {x._type} and {index._type}")
-    own = run(I.take_along, x, reshaped(index, (index.shape[0], 1)), axis=1)
-    from mycel.ops.reduction import sum
-
-    larger = sum(run(E.gt, x, own), 1)
-    return run(E.lt, larger, constant_like(k, larger))

@@ -131,7 +131,7 @@ def _extreme(name: str) -> Any:
         where: Any = None, return_indices: bool = False,
     ) -> Any:  # fmt: skip
         keep = _keep(name, keepdim, keepdims)
-        if dim is not _UNSET and dim is not None and not isinstance(dim, (tuple, list)) and not isinstance(keepdim, builtins.str):
+        if dim is not _UNSET and dim is not None and not isinstance(dim, (tuple, list)):
             return both(self, dim, keep, initial=initial, where=where)
         where_axis = _axes(name, axis, _UNSET if dim is None else dim)
         if return_indices:

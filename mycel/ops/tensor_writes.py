@@ -1,0 +1,129 @@
+"""The methods of tensors that write into them, and those that draw from random generators.
+
+Methods that end in an underscore compute the same as those without and then write the result, in the tensor's own type, into the tensor.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops import activation, creation, elementwise, indexed, linalg, math, random
+from mycel.ops._operands import broadcast, operand, run
+from mycel.ops.state import fitted
+from mycel.prims import elementwise as E
+from mycel.tensor import Tensor, cast
+
+__all__: list[str] = []
+
+# Methods with an underscore: the function that computes the new value.
+_IN_PLACE: dict[str, Callable[..., Any]] = {
+    "add_": elementwise.add, "sub_": elementwise.sub, "mul_": elementwise.mul, "div_": elementwise.div, "pow_": elementwise.pow,
+    "floor_divide_": elementwise.floor_divide, "remainder_": elementwise.remainder, "exp_": elementwise.exp, "log_": elementwise.log,
+    "floor_": elementwise.floor, "sign_": elementwise.sign, "sigmoid_": elementwise.sigmoid, "tanh_": elementwise.tanh,
+    "erfinv_": elementwise.erfinv, "clamp_": math.clamp, "masked_fill_": indexed.masked_fill, "masked_scatter_": indexed.masked_scatter,
+    "index_fill_": indexed.index_fill, "scatter_": indexed.scatter, "addmm_": linalg.addmm, "relu_": activation.relu,
+}  # fmt: skip
+
+
+
+def _named(method: Any, name: str, text: str) -> Any:
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
+    return method
+
+
+def _writer(name: str, function: Callable[..., Any]) -> Any:
+    def method(self: Tensor, *args: Any, **named: Any) -> Tensor:
+        new = function(self, *args, **named)
+        if new.shape != self.shape:
+            raise ShapeError(f"{name}: the result has shape {new.shape}, the tensor {self.shape}; use {name[:-1]} for a new tensor")
+        new = cast(new, self.dtype)
+        return self._replace(run(E.identity, new) if new is self else new)
+
+    return _named(method, name, f"The tensor itself, after writing the result of `{name[:-1]}` into it.")
+
+
+def _filled(self: Tensor, value: Any) -> Tensor:
+    """The tensor itself, after writing one value everywhere."""
+    return self._replace(creation.full(self.shape, value, dtype=self.dtype))
+
+
+def _zeroed(self: Tensor) -> Tensor:
+    """The tensor itself, after writing zeros everywhere."""
+    return _filled(self, 0)
+
+
+def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """The tensor itself, after writing the values of `src`, broadcast and converted, into it."""
+    new = broadcast(operand("copy_", src, self.dtype), self.shape)
+    return self._replace(run(E.identity, new) if new is src else new)
+
+
+def _assign_value(self: Tensor, value: Any) -> Tensor:
+    """The tensor itself, after taking the values of another of its shape."""
+    return self._replace(run(E.identity, fitted("assign_value", self, value)))
+
+
+def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
+    def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
+        from mycel.common.generator import default_generator
+
+        return self._replace(cast(draw(self, generator or default_generator, *args, **named), self.dtype))
+
+    return _named(method, name, "The tensor itself, after writing random numbers into it; from `generator` or the default one.")
+
+
+def _uniform(self: Tensor, generator: Any, from_: Any = 0, to: Any = 1) -> Tensor:
+    return random.draw(random.P.uniform, self.shape, generator, dtype=self.dtype) * (to - from_) + from_  # type: ignore[no-any-return]
+
+
+def _normal(self: Tensor, generator: Any, mean: Any = 0, std: Any = 1) -> Tensor:
+    return random.draw(random.P.normal, self.shape, generator, dtype=self.dtype) * std + mean  # type: ignore[no-any-return]
+
+
+def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = None) -> Tensor:
+    if to is None:
+        # Up to where the type still holds every integer.
+        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+        to = 2 ** digits[self.dtype.name] if self.dtype.is_floating else builtins.int(np.iinfo(self.dtype.numpy).max)
+    return random.draw(random.P.randint, self.shape, generator, dtype=D.int64, low=from_, high=to)
+
+
+def _coins(self: Tensor, generator: Any, p: Any = 0.5) -> Tensor:
+    if isinstance(p, Tensor):
+        return random.draw(random.P.uniform, self.shape, generator, dtype=D.float32) < p  # type: ignore[no-any-return]
+    return random.draw(random.P.bernoulli, self.shape, generator, probability=random.chance("bernoulli_", p))
+
+
+def _exponentials(self: Tensor, generator: Any, lambd: Any = 1) -> Tensor:
+    return run(E.log1p, -random.draw(random.P.uniform, self.shape, generator, dtype=self.dtype)) / -lambd  # type: ignore[no-any-return]
+
+
+def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
+    """See `mycel.ops.multinomial`."""
+    return random.multinomial(self, num_samples, replacement, seed)
+
+
+def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
+    """1 with the probability that each element names and else 0, in the tensor's type."""
+    from mycel.common.generator import default_generator
+
+    return cast(random.draw(random.P.uniform, self.shape, generator or default_generator, dtype=D.float32) < self, self.dtype)
+
+
+def attach(others: dict[str, Callable[..., Any]]) -> None:
+    """Attach the methods; `others` names functions that compute new values for more of them."""
+    for name, function in {**_IN_PLACE, **others}.items():
+        setattr(Tensor, name, _writer(name, function))
+    methods = {
+        "fill_": _filled, "zero_": _zeroed, "copy_": _copied, "assign_value": _assign_value, "uniform_": _drawn("uniform_", _uniform),
+        "normal_": _drawn("normal_", _normal), "random_": _drawn("random_", _integers), "bernoulli_": _drawn("bernoulli_", _coins),
+        "exponential_": _drawn("exponential_", _exponentials), "multinomial": _multinomial, "bernoulli": _bernoulli,
+    }  # fmt: skip
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
