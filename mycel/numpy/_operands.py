@@ -1,0 +1,57 @@
+"""How the functions of `mycel.numpy` read their arguments: anything array-like becomes a tensor.
+
+Python ints become int32 and floats float32, as in MindSpore; NumPy arrays keep their type.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.dtype import DType
+from mycel.ops._operands import operand
+from mycel.tensor import Tensor, cast
+
+__all__ = ["as_kind", "asarray", "both"]
+
+
+def asarray(value: Any, dtype: Any = None) -> Tensor:
+    """`value` as a tensor, itself where it is one of that type; TypeError for what is no array.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.asarray([1, 2]).dtype
+    mindspore.int32
+    """
+    kind = None if dtype is None else D.from_any(dtype)
+    if isinstance(value, Tensor):
+        return value if kind is None else cast(value, kind)
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
+        from mycel.ops.array import stack
+
+        made = stack([asarray(v) for v in value])
+        return made if kind is None else cast(made, kind)
+    made = operand("asarray", value)
+    if kind is None and made.dtype is D.int64 and not isinstance(value, (np.ndarray, np.generic)):
+        kind = D.int32
+    return made if kind is None else cast(made, kind)
+
+
+def both(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands of which at least one is a tensor; a Python number beside a tensor stays one."""
+    if isinstance(x, Tensor):
+        return x, y if isinstance(y, (bool, int, float)) else asarray(y)
+    if isinstance(y, Tensor):
+        return (x if isinstance(x, (bool, int, float)) else asarray(x)), y
+    return asarray(x), asarray(y)
+
+
+def as_kind(x: Tensor, dtype: Any) -> Tensor:
+    """`x` in a type, or as it is for None."""
+    return x if dtype is None else cast(x, D.from_any(dtype))
+
+
+def kind_of(dtype: Any) -> Optional[DType]:
+    """A data type in any spelling, or None."""
+    return None if dtype is None else D.from_any(dtype)

@@ -1,0 +1,528 @@
+"""Shaping, joining and choosing arrays under NumPy's names."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any, Optional
+
+import numpy as _numpy
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.numpy._operands import asarray
+from mycel.tensor import Tensor, cast
+
+__all__: list[str] = []
+
+
+def export(function: Any) -> Any:
+    __all__.append(function.__name__)
+    return function
+
+
+def _forward(name: str, function: Any, parameter: str = "a") -> Any:
+    """A function of `mycel.ops` whose first argument may be anything array-like."""
+
+    def made(first: Any, *args: Any, **named: Any) -> Any:
+        return function(asarray(first), *args, **named)
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
+    return export(made)
+
+
+ravel, moveaxis, swapaxes = _forward("ravel", ops.ravel), _forward("moveaxis", ops.moveaxis), _forward("swapaxes", ops.swapaxes)
+expand_dims, fliplr, flipud = _forward("expand_dims", ops.expand_dims), _forward("fliplr", ops.fliplr), _forward("flipud", ops.flipud)
+array_split, argwhere = _forward("array_split", ops.tensor_split), _forward("argwhere", ops.argwhere)
+hsplit, vsplit, dsplit = _forward("hsplit", ops.hsplit), _forward("vsplit", ops.vsplit), _forward("dsplit", ops.dsplit)
+
+
+@export
+def reshape(x: Any, new_shape: Any) -> Tensor:
+    """The same elements under another shape.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.reshape([1, 2, 3, 4], (2, -1)).shape
+    (2, 2)
+    """
+    return ops.reshape(asarray(x), new_shape)
+
+
+@export
+def transpose(a: Any, axes: Any = None) -> Tensor:
+    """The axes in another order; reversed without `axes`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.transpose(mnp.ones((2, 3))).shape
+    (3, 2)
+    """
+    x = asarray(a)
+    return ops.transpose(x, tuple(reversed(builtins.range(x.ndim))) if axes is None else axes)
+
+
+@export
+def squeeze(a: Any, axis: Any = None) -> Tensor:
+    """Without axes of size 1.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.squeeze(mnp.ones((1, 2))).shape
+    (2,)
+    """
+    return ops.squeeze(asarray(a), axis)
+
+
+@export
+def broadcast_to(array: Any, shape: Any) -> Tensor:
+    """An array repeated to a shape.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.broadcast_to([1, 2], (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    return ops.broadcast_to(asarray(array), shape)
+
+
+@export
+def broadcast_arrays(*args: Any) -> list[Tensor]:
+    """Arrays repeated to their common shape.
+
+    >>> import mycel.numpy as mnp
+    >>> [a.shape for a in mnp.broadcast_arrays([1, 2], [[3], [4]])]
+    [(2, 2), (2, 2)]
+    """
+    from mycel.prims.base import broadcast_shapes
+
+    values = [asarray(v) for v in args]
+    shape = broadcast_shapes(*[v.shape for v in values])
+    return [ops.broadcast_to(v, shape) for v in values]
+
+
+@export
+def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
+    """Arrays joined along an axis; flattened first where it is None.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.concatenate(([1, 2], [3])).tolist()
+    [1, 2, 3]
+    """
+    values = [asarray(v) for v in arrays]
+    return ops.concat([ops.ravel(v) for v in values]) if axis is None else ops.concat(values, axis)
+
+
+@export
+def append(arr: Any, values: Any, axis: Optional[int] = None) -> Tensor:
+    """Values joined to the end of an array; both flattened without an axis.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.append([1, 2], 3).tolist()
+    [1, 2, 3]
+    """
+    return concatenate((arr, values), axis)
+
+
+def _joiner(name: str, parameter: str, function: Any) -> Any:
+    def made(tup: Any) -> Tensor:
+        return function([asarray(v) for v in tup])  # type: ignore[no-any-return]
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
+    return export(made)
+
+
+hstack, vstack = _joiner("hstack", "tup", ops.hstack), _joiner("vstack", "tup", ops.vstack)
+dstack, column_stack = _joiner("dstack", "tup", ops.dstack), _joiner("column_stack", "tup", ops.column_stack)
+
+
+@export
+def stack(arrays: Any, axis: int = 0) -> Tensor:
+    """Arrays of one shape side by side along a new axis.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.stack(([1, 2], [3, 4])).shape
+    (2, 2)
+    """
+    return ops.stack([asarray(v) for v in arrays], axis)
+
+
+@export
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Equal parts along an axis, or cuts at positions. ValueError where it does not divide.
+
+    >>> import mycel.numpy as mnp
+    >>> [p.tolist() for p in mnp.split([1, 2, 3, 4], 2)]
+    [[1, 2], [3, 4]]
+    """
+    value = asarray(x)
+    if isinstance(indices_or_sections, int) and value.shape[axis] % indices_or_sections:
+        raise ValueError(f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use array_split")
+    return ops.tensor_split(value, indices_or_sections, axis)
+
+
+@export
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays with at least one dimension.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.atleast_1d(3).shape
+    (1,)
+    """
+    return _single([ops.atleast_1d(asarray(v)) for v in arys])
+
+
+@export
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays with at least two dimensions.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.atleast_2d([3]).shape
+    (1, 1)
+    """
+    return _single([ops.atleast_2d(asarray(v)) for v in arys])
+
+
+@export
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays with at least three dimensions.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.atleast_3d([3]).shape
+    (1, 1, 1)
+    """
+    return _single([ops.atleast_3d(asarray(v)) for v in arys])
+
+
+def _single(values: list[Tensor]) -> Any:
+    return values[0] if len(values) == 1 else values
+
+
+@export
+def tile(a: Any, reps: Any) -> Tensor:
+    """An array repeated as a whole.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.tile([1, 2], 2).tolist()
+    [1, 2, 1, 2]
+    """
+    return ops.tile(asarray(a), reps)
+
+
+@export
+def repeat(a: Any, repeats: Any, axis: Optional[int] = None) -> Tensor:
+    """Each element several times in a row.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.repeat([1, 2], 2).tolist()
+    [1, 1, 2, 2]
+    """
+    return ops.repeat_interleave(asarray(a), repeats, axis)
+
+
+@export
+def flip(m: Any, axis: Any = None) -> Tensor:
+    """Axes in the opposite direction; all without `axis`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.flip([1, 2]).tolist()
+    [2, 1]
+    """
+    x = asarray(m)
+    return ops.flip(x, tuple(builtins.range(x.ndim)) if axis is None else axis)
+
+
+@export
+def rot90(a: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+    """A quarter turn, k times.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.rot90([[1, 2], [3, 4]]).tolist()
+    [[2, 4], [1, 3]]
+    """
+    return ops.rot90(asarray(a), k, axes)
+
+
+@export
+def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
+    """Elements moved on around the end.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.roll([1, 2, 3], 1).tolist()
+    [3, 1, 2]
+    """
+    return ops.roll(asarray(a), shift, axis)
+
+
+@export
+def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
+    """An axis moved before the axis `start`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.rollaxis(mnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    value = asarray(x)
+    source, target = axis % value.ndim, start + value.ndim if start < 0 else start
+    return ops.moveaxis(value, source, target - 1 if source < target else target)
+
+
+@export
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """`x` where the condition holds, else `y`; without them the positions where it holds.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.where([True, False], [1, 2], 0).tolist()
+    [1, 0]
+    """
+    held = asarray(condition)
+    if x is None and y is None:
+        return ops.nonzero(held, as_tuple=True)
+    if x is None or y is None:
+        raise ValueError("where: give both x and y, or neither")
+    return ops.where(held, *(v if isinstance(v, Tensor) else asarray(v) for v in (x, y)))
+
+
+@export
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
+    """For each place the choice of the first condition that holds, else `default`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.select([[True, False], [True, True]], [[1, 2], [3, 4]]).tolist()
+    [1, 4]
+    """
+    result: Any = default
+    for condition, choice in reversed(list(zip(condlist, choicelist))):
+        result = ops.where(asarray(condition), asarray(choice), result)
+    return asarray(result)
+
+
+@export
+def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
+    """Elements at positions, of the flattened array or along an axis.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.take([1, 2, 3], [2, 0]).tolist()
+    [3, 1]
+    """
+    return asarray(a).take(asarray(indices), axis, mode)  # type: ignore[attr-defined, no-any-return]
+
+
+@export
+def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
+    """Along an axis each row read at the positions in the same row of indices.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.take_along_axis([[1, 2]], [[1]], 1).tolist()
+    [[2]]
+    """
+    x, index = asarray(arr), asarray(indices)
+    return ops.gather_elements(ops.ravel(x), 0, ops.ravel(index)) if axis is None else ops.gather_elements(x, axis, index)
+
+
+@export
+def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
+    """At each place the element of the choice that an integer names.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.choose([0, 1], [[1, 2], [3, 4]]).tolist()
+    [1, 4]
+    """
+    return asarray(a).choose([asarray(c) for c in choices], mode)  # type: ignore[attr-defined, no-any-return]
+
+
+@export
+def diag(v: Any, k: int = 0) -> Tensor:
+    """A matrix with a vector on a diagonal, or a diagonal of a matrix.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.diag([[1, 2], [3, 4]]).tolist()
+    [1, 4]
+    """
+    x = asarray(v)
+    return ops.diag_embed(x, k) if x.ndim == 1 else ops.diagonal(x, k)
+
+
+@export
+def diagflat(v: Any, k: int = 0) -> Tensor:
+    """A matrix with the elements of an array on a diagonal.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.diagflat([[1], [2]]).tolist()
+    [[1, 0], [0, 2]]
+    """
+    return ops.diag_embed(ops.ravel(asarray(v)), k)
+
+
+@export
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """A diagonal of the matrices over two axes.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.diagonal([[1, 2], [3, 4]], 1).tolist()
+    [2]
+    """
+    return ops.diagonal(asarray(a), offset, axis1, axis2)
+
+
+@export
+def tril(m: Any, k: int = 0) -> Tensor:
+    """The elements on and below a diagonal.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.tril([[1, 2], [3, 4]]).tolist()
+    [[1, 0], [3, 4]]
+    """
+    return ops.tril(asarray(m), k)
+
+
+@export
+def triu(m: Any, k: int = 0) -> Tensor:
+    """The elements on and above a diagonal.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.triu([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [0, 4]]
+    """
+    return ops.triu(asarray(m), k)
+
+
+@export
+def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tensor]:
+    """Vectors spread over a grid; with `sparse` along their own axes only.
+
+    >>> import mycel.numpy as mnp
+    >>> [g.shape for g in mnp.meshgrid([1, 2], [3, 4, 5])]
+    [(3, 2), (3, 2)]
+    """
+    lines = [ops.ravel(asarray(v)) for v in xi]
+    if not sparse:
+        return list(ops.meshgrid(*lines, indexing=indexing))
+    order = list(builtins.range(len(lines)))
+    if indexing == "xy" and len(lines) > 1:
+        order[:2] = [1, 0]
+    return [ops.reshape(v, tuple(-1 if order[j] == i else 1 for j in builtins.range(len(lines)))) for i, v in enumerate(lines)]
+
+
+@export
+def pad(arr: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+    """Elements added around an array: `mode` "constant", "edge", "reflect" or "wrap". ValueError for others.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.pad([1, 2], 1).tolist()
+    [0, 1, 2, 0]
+    """
+    x = asarray(arr)
+    names = {"constant": "constant", "edge": "replicate", "reflect": "reflect", "wrap": "circular"}
+    if mode not in names:
+        raise ValueError(f"pad: mode must be one of {', '.join(map(repr, names))}, not {mode!r}")
+    widths = _numpy.broadcast_to(_numpy.asarray(pad_width), (x.ndim, 2))
+    flat = tuple(int(v) for pair in widths[::-1] for v in pair)
+    return ops.pad(x, flat, names[mode], constant_values if mode == "constant" else None)
+
+
+@export
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where values would be put into a sorted vector.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.searchsorted([1, 3, 5], [3, 4]).tolist()
+    [1, 2]
+    """
+    return ops.searchsorted(asarray(a), asarray(v), side=side, sorter=None if sorter is None else asarray(sorter), out_int32=True)
+
+
+@export
+def unique(x: Any, return_inverse: bool = False) -> Any:
+    """The distinct elements in increasing order, and with `return_inverse` where each element's own is. It needs the values.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.unique([2, 1, 2]).tolist()
+    [1, 2]
+    """
+    values, inverse = ops.unique(asarray(x))
+    return (values, inverse) if return_inverse else values
+
+
+@export
+def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Optional[int] = None) -> Tensor:
+    """How often each number 0, 1, ... occurs, or the sum of the weights with it.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.bincount([1, 1, 2]).tolist()
+    [0, 2, 1]
+    """
+    made = ops.bincount(asarray(x), None if weights is None else asarray(weights), builtins.max(minlength, length or 0))
+    made = made if length is None else made[:length]
+    return cast(made, D.int32) if weights is None else made
+
+
+@export
+def size(a: Any, axis: Optional[int] = None) -> Any:
+    """The number of elements, in all or along an axis.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.size([[1, 2], [3, 4]])
+    4
+    """
+    x = asarray(a)
+    return x.size if axis is None else x.shape[axis]
+
+
+@export
+def shape(a: Any) -> tuple[Any, ...]:
+    """The sizes of the dimensions.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.shape([[1, 2]])
+    (1, 2)
+    """
+    return asarray(a).shape
+
+
+@export
+def vander(x: Any, N: Optional[int] = None, increasing: bool = False) -> Tensor:
+    """The matrix of powers of a vector, falling unless `increasing`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.vander([2, 3]).tolist()
+    [[2, 1], [3, 1]]
+    """
+    made = ops.vander(asarray(x), N)
+    return ops.flip(made, 1) if increasing else made
+
+
+@export
+def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
+    """Whether each element is among others.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.isin([1, 2], [2, 5]).tolist()
+    [False, True]
+    """
+    x, others = asarray(element), ops.ravel(asarray(test_elements))
+    found = ops.any(ops.equal(ops.expand_dims(x, -1), others), -1)
+    return ops.logical_not(found) if invert else found
+
+
+@export
+def result_type(*arrays_and_dtypes: Any) -> D.DType:
+    """The type in which arrays and types meet.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.result_type(mnp.float32, mnp.int32)
+    mindspore.float32
+    """
+    kinds = [v if isinstance(v, D.DType) else D.from_any(v) if isinstance(v, (str, type)) else asarray(v).dtype for v in arrays_and_dtypes]
+    result = kinds[0]
+    for k in kinds[1:]:
+        result = D.promote(result, k)
+    return result
+
+
+@export
+def promote_types(type1: Any, type2: Any) -> D.DType:
+    """The type in which two types meet.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.promote_types("int32", "float16")
+    mindspore.float16
+    """
+    return D.promote(D.from_any(type1), D.from_any(type2))

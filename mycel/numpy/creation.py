@@ -1,0 +1,234 @@
+"""Making arrays under NumPy's names: of data, of one value, ranges, grids and random numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as _numpy
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.numpy._operands import as_kind, asarray, kind_of
+from mycel.tensor import Tensor, cast
+
+__all__: list[str] = ["asarray"]
+
+
+def export(function: Any) -> Any:
+    __all__.append(function.__name__)
+    return function
+
+
+@export
+def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
+    """A tensor of anything array-like, with at least `ndmin` dimensions.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.array([1.0, 2.0], ndmin=2).shape
+    (1, 2)
+    """
+    made = asarray(obj, dtype)
+    made = ops.deepcopy(made) if copy and made is obj else made
+    return ops.reshape(made, (1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
+
+
+@export
+def asfarray(a: Any, dtype: Any = D.float32) -> Tensor:
+    """A floating tensor of anything array-like.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.asfarray([1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    kind = D.from_any(dtype)
+    return asarray(a, kind if kind.is_floating else D.float32)
+
+
+@export
+def copy(a: Any) -> Tensor:
+    """A tensor of its own with the same values.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.copy([1, 2]).tolist()
+    [1, 2]
+    """
+    return ops.deepcopy(asarray(a))
+
+
+@export
+def zeros(shape: Any, dtype: Any = D.float32) -> Tensor:
+    """Zeros of a shape.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.zeros(2).tolist()
+    [0.0, 0.0]
+    """
+    return ops.zeros(shape, dtype)
+
+
+@export
+def ones(shape: Any, dtype: Any = D.float32) -> Tensor:
+    """Ones of a shape.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.ones(2).tolist()
+    [1.0, 1.0]
+    """
+    return ops.ones(shape, dtype)
+
+
+@export
+def empty(shape: Any, dtype: Any = D.float32) -> Tensor:
+    """A tensor whose values are not specified (zeros here).
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.empty((2, 3)).shape
+    (2, 3)
+    """
+    return ops.zeros(shape, dtype)
+
+
+@export
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """One value everywhere.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.full(2, 3).tolist()
+    [3, 3]
+    """
+    value = asarray(fill_value, dtype)
+    return ops.broadcast_to(value, shape) if value.ndim else ops.full(shape, value)
+
+
+def _like(name: str, function: Any) -> Any:
+    def made(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+        x = asarray(a)
+        return function(x.shape if shape is None else shape, kind_of(dtype) or x.dtype)  # type: ignore[no-any-return]
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`{name[:-5]}` of the shape and type of an array unless others are given."
+    return export(made)
+
+
+zeros_like, ones_like, empty_like = _like("zeros_like", zeros), _like("ones_like", ones), _like("empty_like", empty)
+
+
+@export
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """One value everywhere, of the shape and type of an array unless others are given.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.full_like([1, 2], 5).tolist()
+    [5, 5]
+    """
+    x = asarray(a)
+    return full(x.shape if shape is None else shape, fill_value, kind_of(dtype) or x.dtype)
+
+
+@export
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
+    """The numbers from `start` up to but without `stop`: int32, or float32 where one of them is a float.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.arange(3).tolist()
+    [0, 1, 2]
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    made = ops.arange(first, last, 1 if step is None else step)
+    return cast(made, D.from_any(dtype) if dtype is not None else D.int32 if made.dtype is D.int64 else made.dtype)
+
+
+@export
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:
+    """`num` numbers at equal distances from `start` to `stop`; with `retstep` also the distance.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.linspace(0, 1, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    parts = num - 1 if endpoint else num
+    first, last = start, stop
+    if isinstance(start, (list, tuple, Tensor)) or isinstance(stop, (list, tuple, Tensor)):
+        first, last = asarray(start, D.float32), asarray(stop, D.float32)
+    step = (last - first) / parts if parts else float("nan")
+    line = ops.linspace(first, last if endpoint else last - step, num)
+    line = as_kind(ops.moveaxis(line, -1, axis), dtype)
+    return (line, step) if retstep else line
+
+
+@export
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> Tensor:
+    """Powers of `base` with exponents at equal distances.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.logspace(0, 2, 3, base=2.0).tolist()
+    [1.0, 2.0, 4.0]
+    """
+    return as_kind(ops.pow(float(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
+
+
+@export
+def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
+    """An N x M matrix with ones on a diagonal.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.eye(2, k=1).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+    return Tensor(_numpy.eye(N, M, k), D.from_any(dtype))
+
+
+@export
+def identity(n: int, dtype: Any = D.float32) -> Tensor:
+    """An n x n matrix with ones on the diagonal.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.identity(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return ops.eye(n, n, dtype)
+
+
+@export
+def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
+    """An N x M matrix with ones on and below a diagonal.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.tri(2).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    return Tensor(_numpy.tri(N, M, k), D.from_any(dtype))
+
+
+@export
+def rand(*shape: Any, dtype: Any = D.float32) -> Tensor:
+    """Numbers spread evenly over [0, 1).
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.rand(2, 3).shape
+    (2, 3)
+    """
+    return ops.rand(*shape, dtype=dtype)
+
+
+@export
+def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
+    """Numbers of the standard normal distribution.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.randn(2, 3).shape
+    (2, 3)
+    """
+    return ops.randn(*shape, dtype=dtype)
+
+
+@export
+def randint(minval: int, maxval: Optional[int] = None, shape: Any = None, dtype: Any = D.int32) -> Tensor:
+    """Integers spread evenly over minval .. maxval - 1, or over 0 .. minval - 1.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.randint(1, 2, (2,)).tolist()
+    [1, 1]
+    """
+    low, high = (0, minval) if maxval is None else (minval, maxval)
+    return ops.randint(low, high, () if shape is None else shape, dtype=dtype)

@@ -1,0 +1,613 @@
+"""Element-wise functions, sums and other mathematics under NumPy's names."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.numpy._operands import as_kind, asarray, both
+from mycel.tensor import Tensor, cast
+
+_UNARY = """abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp exp2 expm1 floor invert isfinite
+    isinf isnan log log10 log1p log2 logical_not negative positive rad2deg reciprocal rint:round sign signbit sin sinh sqrt square tan tanh
+    trunc fabs:abs radians:deg2rad""".split()
+_BINARY = """add arctan2 bitwise_and bitwise_or bitwise_xor copysign divide equal float_power floor_divide fmod gcd greater greater_equal
+    heaviside hypot lcm less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum mod:remainder
+    multiply not_equal power:pow remainder subtract true_divide:divide""".split()
+__all__ = [row.partition(":")[0] for row in (*_UNARY, *_BINARY)]
+_A_FIRST = ("logical_not", "negative", "positive")
+
+
+def _unary(name: str, function: Callable[[Any], Tensor]) -> Callable[..., Tensor]:
+    def of_x(x: Any, dtype: Any = None) -> Tensor:
+        return as_kind(function(asarray(x)), dtype)
+
+    def of_a(a: Any, dtype: Any = None) -> Tensor:
+        return of_x(a, dtype)
+
+    def of_input(input: Any, dtype: Any = None) -> Tensor:
+        return of_x(input, dtype)
+
+    made: Callable[..., Tensor] = of_a if name in _A_FIRST else of_input if name == "arccos" else of_x
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like, in `dtype` where it is given."
+    return made
+
+
+def _binary(name: str, function: Callable[[Any, Any], Tensor]) -> Callable[..., Tensor]:
+    def made(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
+        return as_kind(function(*both(x1, x2)), dtype)
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like, in `dtype` where it is given."
+    return made
+
+
+for _row in _UNARY:
+    _name, _, _target = _row.partition(":")
+    globals()[_name] = _unary(_name, getattr(ops, _target or _name))
+for _row in _BINARY:
+    _name, _, _target = _row.partition(":")
+    globals()[_name] = _binary(_name, getattr(ops, _target or _name))
+
+
+def export(function: Any) -> Any:
+    __all__.append(function.__name__)
+    return function
+
+
+@export
+def cbrt(x: Any, dtype: Any = None) -> Tensor:
+    """The cube root of each element, also of negative ones.
+
+    >>> import mycel.numpy as mnp
+    >>> f"{float(mnp.cbrt(-8.0)):.4f}"
+    '-2.0000'
+    """
+    value = asarray(x)
+    value = value if value.dtype.is_floating else cast(value, D.float32)
+    return as_kind(ops.sign(value) * ops.abs(value) ** (1.0 / 3.0), dtype)
+
+
+@export
+def fix(x: Any) -> Tensor:
+    """Each element without its fraction.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.fix([1.7, -1.7]).tolist()
+    [1.0, -1.0]
+    """
+    return ops.trunc(asarray(x))
+
+
+@export
+def divmod(x1: Any, x2: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
+    """The floored quotient and the remainder.
+
+    >>> import mycel.numpy as mnp
+    >>> [t.item() for t in mnp.divmod(7, 2)]
+    [3, 1]
+    """
+    a, b = both(x1, x2)
+    return as_kind(ops.floor_divide(a, b), dtype), as_kind(ops.remainder(a, b), dtype)
+
+
+@export
+def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
+    """Each element limited to [xmin, xmax]; either may be None.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.clip([1, 5, 9], 2, 6).tolist()
+    [2, 5, 6]
+    """
+    return as_kind(ops.clamp(asarray(x), xmin, xmax), dtype)
+
+
+@export
+def round(a: Any, decimals: int = 0) -> Tensor:
+    """The nearest numbers with so many decimals, ties to even.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.round([0.5, 1.5]).tolist()
+    [0.0, 2.0]
+    """
+    return ops.round(asarray(a), decimals=decimals)
+
+
+@export
+def around(a: Any, decimals: int = 0) -> Tensor:
+    """The same as `round`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.around([2.5]).tolist()
+    [2.0]
+    """
+    return round(a, decimals)
+
+
+@export
+def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+    """The sum over axes; integers add up in int64.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).tolist()
+    [4.0, 6.0]
+    """
+    total = ops.sum(asarray(a), axis, keepdims, dtype=dtype)
+    return total if initial is None else total + initial
+
+
+@export
+def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+    """The mean over axes, in the type of the tensor.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.mean([1.0, 2.0]).item()
+    1.5
+    """
+    return as_kind(ops.mean(as_kind(asarray(a), dtype), axis, keepdims), dtype)
+
+
+@export
+def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
+    """The weighted mean over axes, and with `returned` the sum of the weights.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.average([1.0, 3.0], weights=[3.0, 1.0]).item()
+    1.5
+    """
+    value = asarray(x)
+    value = value if value.dtype.is_floating else cast(value, D.float32)
+    share = ops.ones_like(value) if weights is None else asarray(weights)
+    if share.shape != value.shape:
+        if share.ndim != 1 or not isinstance(axis, int) or share.shape[0] != value.shape[axis]:
+            raise ValueError(f"average: weights of shape {share.shape} do not fit {value.shape} along axis {axis}")
+        where = axis % value.ndim
+        share = ops.broadcast_to(ops.reshape(share, (-1, *(1,) * (value.ndim - 1 - where))), value.shape)
+    whole = ops.sum(share, axis)
+    result = ops.sum(value * share, axis) / whole
+    return (result, whole) if returned else result
+
+
+def _spread(name: str) -> Any:
+    function = getattr(ops, name)
+
+    def made(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+        return function(asarray(x), axis, ddof, keepdims)  # type: ignore[no-any-return]
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`mycel.ops.{name}` of anything array-like."
+    return export(made)
+
+
+std, var = _spread("std"), _spread("var")
+
+
+def _extreme(name: str, largest: bool) -> Any:
+    function = ops.amax if largest else ops.amin
+
+    def made(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Tensor:
+        return function(asarray(a), axis, keepdims, initial=initial, where=None if where is True else where)
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
+    return export(made)
+
+
+max, min, amax, amin = _extreme("max", True), _extreme("min", False), _extreme("amax", True), _extreme("amin", False)
+
+
+@export
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest less the smallest element over axes.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.ptp([1.0, 4.0]).item()
+    3.0
+    """
+    value = asarray(x)
+    return ops.amax(value, axis, keepdims) - ops.amin(value, axis, keepdims)
+
+
+@export
+def argmax(a: Any, axis: Optional[int] = None) -> Tensor:
+    """The int64 position of the first largest element.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.argmax([1.0, 4.0]).item()
+    1
+    """
+    return ops.argmax(asarray(a), axis)
+
+
+@export
+def argmin(a: Any, axis: Optional[int] = None) -> Tensor:
+    """The int64 position of the first smallest element.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.argmin([1.0, 4.0]).item()
+    0
+    """
+    return cast(ops.argmin(asarray(a), axis), D.int64)
+
+
+@export
+def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
+    """The running sums along an axis, or of the flattened tensor.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.cumsum([1, 2, 3]).tolist()
+    [1, 3, 6]
+    """
+    x = asarray(a)
+    return ops.cumsum(ops.ravel(x), 0, dtype) if axis is None else ops.cumsum(x, axis, dtype)
+
+
+@export
+def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
+    """The running products along an axis, or of the flattened tensor.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.cumprod([1, 2, 3]).tolist()
+    [1, 2, 6]
+    """
+    x = asarray(a)
+    return ops.cumprod(ops.ravel(x), 0, dtype) if axis is None else ops.cumprod(x, axis, dtype)
+
+
+@export
+def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
+    """`cumsum` with NaN counted as 0.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.nancumsum([1.0, mnp.nan]).tolist()
+    [1.0, 1.0]
+    """
+    x = asarray(a)
+    return cumsum(ops.where(ops.isnan(x), 0, x), axis, dtype)
+
+
+@export
+def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """`sum` with NaN counted as 0.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.nansum([1.0, mnp.nan]).item()
+    1.0
+    """
+    return ops.nansum(asarray(a), axis, keepdims, dtype=dtype)
+
+
+@export
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """`mean` of the elements that are not NaN.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.nanmean([1.0, mnp.nan]).item()
+    1.0
+    """
+    return ops.nanmean(asarray(a), axis, keepdims, dtype=dtype)
+
+
+@export
+def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """`max` of the elements that are not NaN; NaN where there are none.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.nanmax([1.0, mnp.nan]).item()
+    1.0
+    """
+    return _nan_extreme(a, axis, dtype, keepdims, ops.amax, -float("inf"))
+
+
+@export
+def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """`min` of the elements that are not NaN; NaN where there are none.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.nanmin([1.0, mnp.nan]).item()
+    1.0
+    """
+    return _nan_extreme(a, axis, dtype, keepdims, ops.amin, float("inf"))
+
+
+def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
+    x = as_kind(asarray(a), dtype)
+    if not x.dtype.is_floating:
+        return function(x, axis, keepdims)  # type: ignore[no-any-return]
+    empty = ops.isnan(x)
+    return ops.where(ops.all(empty, axis, keepdims), float("nan"), function(ops.where(empty, least, x), axis, keepdims))
+
+
+@export
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """`var` of the elements that are not NaN.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
+    1.0
+    """
+    x = as_kind(asarray(a), dtype)
+    x = x if x.dtype.is_floating else cast(x, D.float32)
+    good = ops.logical_not(ops.isnan(x))
+    gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
+    return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - ddof)  # type: ignore[no-any-return]
+
+
+@export
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+    """The square root of `nanvar`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.nanstd([1.0, 3.0, mnp.nan]).item()
+    1.0
+    """
+    return ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
+
+
+@export
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """How many elements over axes are not 0.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.count_nonzero([0, 1, 2]).item()
+    2
+    """
+    return ops.count_nonzero(asarray(x), () if axis is None else axis, keepdims)
+
+
+@export
+def dot(a: Any, b: Any) -> Tensor:
+    """The sum of products over the last axis of `a` and the second last (or only) of `b`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.dot([1.0, 2.0], [3.0, 4.0]).item()
+    11.0
+    """
+    return ops.dot(asarray(a), asarray(b))
+
+
+@export
+def inner(a: Any, b: Any) -> Tensor:
+    """The sum of products over the last axes.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.inner([1.0, 2.0], [3.0, 4.0]).item()
+    11.0
+    """
+    return ops.inner(asarray(a), asarray(b))
+
+
+@export
+def outer(a: Any, b: Any) -> Tensor:
+    """The products of every element of `a` with every element of `b`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.outer([1, 2], [3, 4]).tolist()
+    [[3, 4], [6, 8]]
+    """
+    return ops.outer(ops.ravel(asarray(a)), ops.ravel(asarray(b)))
+
+
+@export
+def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
+    """The matrix product over the last two axes.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.matmul([[1.0, 2.0]], [[3.0], [4.0]]).tolist()
+    [[11.0]]
+    """
+    return as_kind(ops.matmul(asarray(x1), asarray(x2)), dtype)
+
+
+@export
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
+    """The sum of products over pairs of axes.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.tensordot(mnp.ones((2, 3)), mnp.ones((3, 4)), 1).shape
+    (2, 4)
+    """
+    return ops.tensor_dot(asarray(a), asarray(b), axes)
+
+
+@export
+def kron(a: Any, b: Any) -> Tensor:
+    """The Kronecker product.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.kron([1, 2], [1, 10]).tolist()
+    [1, 10, 2, 20]
+    """
+    return ops.kron(asarray(a), asarray(b))
+
+
+@export
+def matrix_power(a: Any, n: int) -> Tensor:
+    """A square matrix multiplied by itself n times.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.matrix_power([[1, 1], [0, 1]], 3).tolist()
+    [[1, 3], [0, 1]]
+    """
+    return ops.matrix_power(asarray(a), n)
+
+
+@export
+def multi_dot(arrays: Any) -> Tensor:
+    """The product of several matrices, from left to right.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.multi_dot([mnp.ones((2, 3)), mnp.ones((3, 4)), mnp.ones((4, 1))]).shape
+    (2, 1)
+    """
+    values = [asarray(v) for v in arrays]
+    if len(values) < 2:
+        raise ValueError("multi_dot: takes at least two matrices")
+    result = values[0]
+    for v in values[1:]:
+        result = ops.matmul(result, v)
+    return result
+
+
+@export
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+    """The sum of a diagonal.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.trace([[1, 2], [3, 4]]).item()
+    5
+    """
+    line = ops.diagonal(asarray(a), offset, axis1, axis2)
+    return as_kind(ops.reduce_sum(line, -1), dtype)
+
+
+@export
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The norm of vectors or matrices. See `mycel.ops.norm`.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.norm([3.0, 4.0]).item()
+    5.0
+    """
+    return ops.norm(asarray(x), ord, axis, keepdims)
+
+
+@export
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The n-th differences of neighbours.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.diff([1, 4, 9]).tolist()
+    [3, 5]
+    """
+    ends = [None if v is None else asarray(v) for v in (prepend, append)]
+    return ops.diff(asarray(a), n, axis, *ends)
+
+
+@export
+def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+    """The integral by the trapezoid rule.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.trapz([1.0, 2.0, 3.0]).item()
+    4.0
+    """
+    return ops.trapz(asarray(y), None if x is None else asarray(x), dx=dx, dim=axis)
+
+
+@export
+def polyval(p: Any, x: Any) -> Tensor:
+    """A polynomial, its highest coefficient first, at each element, by Horner's rule.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.polyval([1.0, 0.0, 2.0], [3.0]).tolist()
+    [11.0]
+    """
+    coefficients, value = asarray(p), asarray(x)
+    result = ops.zeros_like(value) + coefficients[0]
+    for i in builtins.range(1, coefficients.shape[0]):
+        result = result * value + coefficients[i]
+    return result
+
+
+@export
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
+    """Linear interpolation at `x` between points with increasing `xp` and values `fp`; `left` and `right` beyond them.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.interp([0.5, 9.0], [0.0, 1.0], [0.0, 10.0]).tolist()
+    [5.0, 10.0]
+    """
+    point, xs, ys = (v if v.dtype.is_floating else cast(v, D.float32) for v in (asarray(x), asarray(xp), asarray(fp)))
+    last = xs.shape[0] - 1
+    high = ops.clamp(ops.searchsorted(xs, point, right=True), 1, builtins.max(last, 1))
+    low = high - 1
+    x0, x1, y0, y1 = (ops.gather(t, i, 0) for t, i in ((xs, low), (xs, high), (ys, low), (ys, high)))
+    width = ops.where(x1 == x0, 1.0, x1 - x0)
+    result = y0 + (y1 - y0) * ops.clamp((point - x0) / width, 0.0, 1.0)
+    result = result if left is None else ops.where(point < xs[0], left, result)
+    return result if right is None else ops.where(point > xs[last], right, result)
+
+
+@export
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Optional[int] = None, fweights: Any = None, aweights: Any = None,
+    dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """The covariances of variables (rows, or columns without `rowvar`).
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    rows = [asarray(v) for v in (m, y) if v is not None]
+    rows = [ops.swapaxes(v, 0, 1) if not rowvar and v.ndim == 2 else ops.atleast_2d(v) if y is not None else v for v in rows]
+    value = rows[0] if len(rows) == 1 else ops.concat(rows)
+    correction = ddof if ddof is not None else 0 if bias else 1
+    weights = {k: None if v is None else asarray(v) for k, v in (("fweights", fweights), ("aweights", aweights))}
+    return as_kind(ops.cov(value, correction=correction, **weights), dtype)
+
+
+@export
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Whether elements are equal within tolerances.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.isclose([1.0], [1.0]).tolist()
+    [True]
+    """
+    return ops.isclose(asarray(a), asarray(b), rtol, atol, equal_nan)
+
+
+@export
+def isposinf(x: Any) -> Tensor:
+    """Whether each element is +inf.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.isposinf([mnp.inf]).tolist()
+    [True]
+    """
+    return ops.isposinf(asarray(x))
+
+
+@export
+def isneginf(x: Any) -> Tensor:
+    """Whether each element is -inf.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.isneginf([mnp.inf]).tolist()
+    [False]
+    """
+    return ops.isneginf(asarray(x))
+
+
+@export
+def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether any element over axes is true.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.sometrue([False, True]).item()
+    True
+    """
+    return ops.any(asarray(a), axis, keepdims)
+
+
+@export
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
+    """Whether two arrays have one shape and equal elements.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.array_equal([1, 2], [1, 2]).item()
+    True
+    """
+    a, b = asarray(a1), asarray(a2)
+    if a.shape != b.shape:
+        return Tensor(False)
+    same = ops.equal(a, b)
+    if equal_nan and a.dtype.is_floating:
+        same = ops.logical_or(same, ops.logical_and(ops.isnan(a), ops.isnan(b)))
+    return ops.all(same)
