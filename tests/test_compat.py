@@ -192,7 +192,9 @@ def test_an_installed_mindspore_steps_back(
         compat.install()
     record = caplog.records[0]
     assert record.levelname == "DEBUG"
-    assert "takes precedence over the MindSpore installed" in record.getMessage() and str(tmp_path) in record.getMessage()
+    assert (
+        "takes precedence over the MindSpore installed" in record.getMessage() and str(tmp_path) in record.getMessage()
+    )
     assert importlib.import_module("mindspore").Tensor is mycel.Tensor
     compat.uninstall()
     assert importlib.import_module("mindspore") is real
@@ -207,11 +209,20 @@ def test_an_installed_mindspore_steps_back(
     "line, message",
     [
         ("from mindspore.nn import Dence", r"mindspore\.nn has no 'Dence' in Mycel; close names: mindspore\.nn\.Dense"),
-        ("from mindspore.nn import matmul", r"mindspore\.nn has no 'matmul' in Mycel; close names: mindspore\.ops\.matmul"),
-        ("from mindspore.ops import Conv2dd", r"mindspore\.ops has no 'Conv2dd' in Mycel; close names: .*mindspore\.(nn|ops)\.Conv2"),
+        (
+            "from mindspore.nn import matmul",
+            r"mindspore\.nn has no 'matmul' in Mycel; close names: mindspore\.ops\.matmul",
+        ),
+        (
+            "from mindspore.ops import Conv2dd",
+            r"mindspore\.ops has no 'Conv2dd' in Mycel; close names: .*mindspore\.(nn|ops)\.Conv2",
+        ),
         ("from mindspore.common.dtype import flot32", r"no 'flot32' in Mycel; close names: mindspore\.float32"),
         ("from mindspore import LossMoniter", r"close names: mindspore\.LossMonitor|mindspore\.train\.LossMonitor"),
-        ("import mindspore.dataset.visoin", r"mindspore\.dataset has no 'visoin' in Mycel; close names: mindspore\.dataset\.vision"),
+        (
+            "import mindspore.dataset.visoin",
+            r"mindspore\.dataset has no 'visoin' in Mycel; close names: mindspore\.dataset\.vision",
+        ),
         ("import mindspore.qqqq", r"mindspore has no 'qqqq' in Mycel, nor any name close to it"),
         ("import mindspore.profiler", r"Mycel does not have mindspore\.profiler; time steps with"),
         ("from mindspore import profiler", r"Mycel does not have mindspore\.profiler"),
@@ -229,7 +240,9 @@ def test_attributes_that_are_missing() -> None:
 
     assert not hasattr(ms, "no_such_name")
     assert getattr(ms.nn, "no_such_name", 7) == 7
-    with pytest.raises(AttributeError, match=r"mindspore\.nn has no 'Dence' in Mycel; close names: mindspore\.nn\.Dense"):
+    with pytest.raises(
+        AttributeError, match=r"mindspore\.nn has no 'Dence' in Mycel; close names: mindspore\.nn\.Dense"
+    ):
         ms.nn.Dence
 
 
@@ -354,7 +367,9 @@ def test_parallel_settings_that_cannot_be(setting: dict[str, object], error: typ
 
 
 def mycel_run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "mycel", "run", str(script), *arguments], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-m", "mycel", "run", str(script), *arguments], capture_output=True, text=True
+    )
 
 
 def test_run_a_program(tmp_path: Path) -> None:
@@ -369,7 +384,9 @@ def test_run_a_program(tmp_path: Path) -> None:
     assert done.stdout == "['--lr', '0.1', '--help'] __main__ [[11.0]]\n"
 
 
-@pytest.mark.parametrize("ending, status", [("sys.exit(3)", 3), ("sys.exit()", 0), ("sys.exit('wrong')", 1), ("pass", 0)])
+@pytest.mark.parametrize(
+    "ending, status", [("sys.exit(3)", 3), ("sys.exit()", 0), ("sys.exit('wrong')", 1), ("pass", 0)]
+)
 def test_run_gives_the_exit_status(tmp_path: Path, ending: str, status: int) -> None:
     script = tmp_path / "ends.py"
     script.write_text(f"import sys\nimport mindspore\n{ending}\n")
@@ -378,12 +395,18 @@ def test_run_gives_the_exit_status(tmp_path: Path, ending: str, status: int) -> 
 
 def test_run_shows_the_line_that_failed(tmp_path: Path) -> None:
     script = tmp_path / "fails.py"
-    script.write_text("from mindspore import nn, Tensor\n\n\ndef go():\n    return nn.Dense(2, 3)(Tensor([1.0]))\n\n\ngo()\n")
+    script.write_text(
+        "from mindspore import nn, Tensor\n\n\ndef go():\n    return nn.Dense(2, 3)(Tensor([1.0]))\n\n\ngo()\n"
+    )
     done = mycel_run(script)
     assert done.returncode == 1 and done.stdout == ""
     assert f'File "{script}", line 5, in go' in done.stderr
     assert "return nn.Dense(2, 3)(Tensor([1.0]))" in done.stderr
-    assert done.stderr.rstrip().splitlines()[-1].startswith("ValueError: Dense: the last axis of the input must have 2 elements")
+    assert (
+        done.stderr.rstrip()
+        .splitlines()[-1]
+        .startswith("ValueError: Dense: the last axis of the input must have 2 elements")
+    )
 
 
 def test_run_names_a_missing_import(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def install() -> None:
     sys.meta_path.insert(0, _finder)
     if real is not None or _replaced:
         where = real.origin if real is not None else "imported already"
-        logger.debug("compat: import mindspore gives Mycel, which takes precedence over the MindSpore installed (%s)", where)
+        logger.debug(
+            "compat: import mindspore gives Mycel, which takes precedence over the MindSpore installed (%s)", where
+        )
     else:
         logger.debug("compat: import mindspore gives Mycel")
 

@@ -117,7 +117,9 @@ def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> No
     """Make a group of this process; ValueError for other members or a name that is taken."""
     _check_group("create_group", group)
     if list(rank_ids) != [0]:
-        raise ValueError(f"create_group: rank_ids {list(rank_ids)} is not possible: this process is alone, with rank 0; use [0]")
+        raise ValueError(
+            f"create_group: rank_ids {list(rank_ids)} is not possible: this process is alone, with rank 0; use [0]"
+        )
     if group in _groups or group in _WORLD.values():
         raise ValueError(f"create_group: there is a group {group!r} already")
     _groups.add(group)

@@ -121,7 +121,9 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
         if name in _CHOICES and value not in _CHOICES[name]:
             raise ValueError(f"{function}: {name} must be one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
         if name in _ONE_DEVICE and value != _ONE_DEVICE[name]:
-            raise ValueError(f"{function}: {name}={value} is not possible: this process is alone, with one device; leave it out")
+            raise ValueError(
+                f"{function}: {name}={value} is not possible: this process is alone, with one device; leave it out"
+            )
         if name == "grad_accumulation_step" and value < 1:
             raise ValueError(f"{function}: grad_accumulation_step must be at least 1, not {value}")
     _settings.update(copy.deepcopy(kwargs))
@@ -164,7 +166,9 @@ def reset_algo_parameters() -> None:
 def _check_name(function: str, known: dict[str, Any], name: str) -> None:
     if name not in known:
         close = difflib.get_close_matches(str(name), known, n=3)
-        advice = f"did you mean {' or '.join(map(repr, close))}?" if close else f"the names are {', '.join(sorted(known))}"
+        advice = (
+            f"did you mean {' or '.join(map(repr, close))}?" if close else f"the names are {', '.join(sorted(known))}"
+        )
         raise ValueError(f"{function}: there is no setting {name!r}; {advice}")
 
 
@@ -175,5 +179,6 @@ def _check(function: str, known: dict[str, Any], name: str, value: Any) -> None:
     if kind is float:
         fits = isinstance(value, (int, float)) and not isinstance(value, bool)
     if name not in _ANY_KIND and not fits:
-        raise TypeError(f"{function}: {name} must be of type {kind.__name__}, not {value!r} of type {type(value).__name__}")
-
+        raise TypeError(
+            f"{function}: {name} must be of type {kind.__name__}, not {value!r} of type {type(value).__name__}"
+        )

@@ -18,6 +18,7 @@ _HERE = "mycel.compat"
 _NN = ("mycel.nn", "mycel.train")
 _OPS = ("mycel.ops", "mycel.api", "mycel.tensor", "mycel.parameter")
 _COMMON = ("mycel", "mycel.common.seed", "mycel.common.initializer", "mycel.jit")
+_PY_VISION = (f"{_HERE}.vision_py_transforms", "mycel.dataset.vision", "mycel.dataset.transforms")
 _TRAIN = ("mycel.train", "mycel.amp")
 
 _TABLE: dict[str, tuple[str, ...]] = {
@@ -43,15 +44,15 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "dataset.engine.datasets": ("mycel.dataset",),
     "dataset.engine.iterators": ("mycel.dataset.iterators", "mycel.dataset"),
     "dataset.engine.samplers": ("mycel.dataset.samplers", "mycel.dataset"),
-    "dataset.transforms.c_transforms": (f"{_HERE}.c_transforms",),
-    "dataset.transforms.py_transforms": (f"{_HERE}.py_transforms",),
+    "dataset.transforms.c_transforms": ("mycel.dataset.transforms",),
+    "dataset.transforms.py_transforms": (f"{_HERE}.py_transforms", "mycel.dataset.transforms"),
     "dataset.transforms.transforms": ("mycel.dataset.transforms",),
     "dataset.transforms.vision": ("mycel.dataset.vision",),
-    "dataset.transforms.vision.c_transforms": (f"{_HERE}.vision_c_transforms",),
-    "dataset.transforms.vision.py_transforms": (f"{_HERE}.vision_py_transforms",),
+    "dataset.transforms.vision.c_transforms": ("mycel.dataset.vision",),
+    "dataset.transforms.vision.py_transforms": _PY_VISION,
     "dataset.transforms.vision.utils": ("mycel.dataset.vision",),
-    "dataset.vision.c_transforms": (f"{_HERE}.vision_c_transforms",),
-    "dataset.vision.py_transforms": (f"{_HERE}.vision_py_transforms",),
+    "dataset.vision.c_transforms": ("mycel.dataset.vision",),
+    "dataset.vision.py_transforms": _PY_VISION,
     "dataset.vision.transforms": ("mycel.dataset.vision",),
     "dataset.vision.utils": ("mycel.dataset.vision",),
     "nn": (f"{_HERE}.metrics", "mycel.train.metrics"),

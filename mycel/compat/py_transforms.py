@@ -1,9 +1,9 @@
-"""`mindspore.dataset.transforms.py_transforms`: today's transforms under the path and names of the Python kind."""
+"""`mindspore.dataset.transforms.py_transforms`: the names of the Python kind of transforms that differ from today's."""
 
 from __future__ import annotations
 
-from mycel.dataset.transforms import Compose, OneHot, RandomApply, RandomChoice, RandomOrder
+from mycel.dataset.transforms import OneHot
 
-__all__ = ["Compose", "OneHotOp", "RandomApply", "RandomChoice", "RandomOrder"]
+__all__ = ["OneHotOp"]
 
 OneHotOp = OneHot

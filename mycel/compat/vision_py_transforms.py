@@ -7,32 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mycel.dataset import vision as _vision
-from mycel.dataset.transforms import Compose, RandomApply, RandomChoice, RandomOrder
-from mycel.dataset.vision import *  # noqa: F403
-from mycel.dataset.vision import CutOut
-from mycel.dataset.vision import Inter as Inter
-from mycel.dataset.vision import Normalize as _Normalize
+from mycel.dataset import vision
 
-__all__ = [
-    *(name for name in _vision.__all__ if name not in ("Normalize", "CutOut")),
-    "Compose",
-    "Cutout",
-    "Normalize",
-    "RandomApply",
-    "RandomChoice",
-    "RandomOrder",
-]
+__all__ = ["Cutout", "Normalize"]
 
 
-class Normalize(_Normalize):
+class Normalize(vision.Normalize):
     """`(image - mean) / std` for each channel of [C, H, W]."""
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         super().__init__(mean, std, is_hwc=False)
 
 
-class Cutout(CutOut):
+class Cutout(vision.CutOut):
     """Set `num_patches` random squares of side `length` of [C, H, W] to zero."""
 
     def __init__(self, length: int, num_patches: int = 1) -> None:

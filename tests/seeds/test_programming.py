@@ -30,7 +30,8 @@ def test_linear_cell(mode: str, tmp_path: Path) -> None:
     `weight.transpose(0, 1)` exchanges the axes, as it does in MindSpore, unlike NumPy's `transpose`, where (0, 1) changes nothing.
     """
     names = run(
-        completed(printed("linear_cell"), before="import mindspore\nfrom mindspore import ops, Tensor, Parameter"), tmp_path
+        completed(printed("linear_cell"), before="import mindspore\nfrom mindspore import ops, Tensor, Parameter"),
+        tmp_path,
     )
     linear = names.Linear(5, 3, True)
     assert [p.name for p in linear.trainable_params()] == ["weight", "bias"]
@@ -102,10 +103,16 @@ def test_functional_and_object_oriented_fused(mode: str, tmp_path: Path) -> None
             "def __init__(self):  \n        ......",
             "def __init__(self):\n        super().__init__()\n        self.dense = nn.Dense(4, 3, Tensor(start[0]), Tensor(start[1]))",
         ),
-        ("def construct(self, inputs):  \n        ......", "def construct(self, inputs):\n        return self.dense(inputs)"),
+        (
+            "def construct(self, inputs):  \n        ......",
+            "def construct(self, inputs):\n        return self.dense(inputs)",
+        ),
         ("def forword_fn", "def forward_fn"),
         ("optim.parameters", "optimizer.parameters"),
-        ("loss = train_step(inputs, targets) ", "loss = train_step(inputs, targets)\n        seen.append(float(loss[0]))"),
+        (
+            "loss = train_step(inputs, targets) ",
+            "loss = train_step(inputs, targets)\n        seen.append(float(loss[0]))",
+        ),
         before=before,
     )
     names = run(text, tmp_path, batches=batches, start=start)

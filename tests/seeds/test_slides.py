@@ -82,7 +82,9 @@ def test_mean_and_sobel_kernels(mode: str) -> None:
         np.testing.assert_allclose(y, correlate(image, kernel), rtol=1e-5, atol=1e-3)
 
 
-@pytest.mark.parametrize("size, kernel, padding, stride", [(28, 5, 0, 1), (32, 5, 2, 1), (224, 7, 3, 1), (9, 3, 1, 2), (9, 3, 0, 3)])
+@pytest.mark.parametrize(
+    "size, kernel, padding, stride", [(28, 5, 0, 1), (32, 5, 2, 1), (224, 7, 3, 1), (9, 3, 1, 2), (9, 3, 0, 3)]
+)
 def test_the_size_of_a_convolution(size: int, kernel: int, padding: int, stride: int) -> None:
     """(input - kernel + 2 * padding) / stride + 1."""
     from mindspore import Tensor
@@ -94,7 +96,12 @@ def test_the_size_of_a_convolution(size: int, kernel: int, padding: int, stride:
 
 def test_average_pooling(mode: str, tmp_path: Path) -> None:
     """Completed with the import of AvgPool2d. 4x4 become 2x2, and 224x224 become 112x112."""
-    names = run(completed(printed("average_pooling"), before="from mindspore import Tensor\nfrom mindspore.nn import AvgPool2d"), tmp_path)
+    names = run(
+        completed(
+            printed("average_pooling"), before="from mindspore import Tensor\nfrom mindspore.nn import AvgPool2d"
+        ),
+        tmp_path,
+    )
     small = rng.standard_normal((2, 3, 4, 4)).astype(np.float32)
     pooled = names.pool(names.Tensor(small)).asnumpy()
     np.testing.assert_allclose(pooled, small.reshape(2, 3, 2, 2, 2, 2).mean((3, 5)), rtol=1e-5, atol=1e-6)
@@ -211,7 +218,9 @@ def test_auto_parallel_on_one_device(mode: str, tmp_path: Path, caplog: pytest.L
     exact = dense_net_step(wide, 0.5)
     for parameter, before_step, after in zip(net.trainable_params(), wide, exact):
         moved = parameter.asnumpy() - before_step
-        np.testing.assert_allclose(moved, after - before_step, rtol=2e-3, atol=1e-3 * np.abs(after - before_step).max() + 1e-8)
+        np.testing.assert_allclose(
+            moved, after - before_step, rtol=2e-3, atol=1e-3 * np.abs(after - before_step).max() + 1e-8
+        )
 
 
 def dense_net_step(weights: list[Array], lr: float) -> list[Array]:
@@ -281,7 +290,7 @@ def test_lenet5(mode: str, tmp_path: Path) -> None:
     assert first.std() == pytest.approx(0.02, rel=0.02)
     x = rng.random((3, 1, 32, 32)).astype(np.float32)
     for parameter in names.net.trainable_params():
-        parameter.set_data(names.Tensor((3 * parameter.asnumpy())))
+        parameter.set_data(names.Tensor(3 * parameter.asnumpy()))
     y = names.net(names.Tensor(x)).asnumpy()
     np.testing.assert_allclose(y, lenet(weights_of(names.net), x), rtol=1e-4, atol=1e-5)
 
