@@ -108,7 +108,7 @@ def _static(value: Any) -> Any:
     kind = type(value)
     if kind in _PLAIN or kind is slice or isinstance(value, (np.generic, np.dtype)):
         return (kind, repr(value)) if kind is slice or isinstance(value, np.generic) else (kind, value)
-    if kind.__hash__ is not None and kind.__eq__ is not object.__eq__ and isinstance(value, (frozenset, range, tuple)):
+    if kind.__hash__ is not None and isinstance(value, (frozenset, range, tuple)):
         return (kind, value)
     return _Identity(value)
 
@@ -166,8 +166,11 @@ class Version:
         self.effects: list[tuple[Effect, Any]] = []
         for effect, value in changes.values():
             if id(effect.target) in arguments.containers:
-                raise CompileError(f"a compiled function cannot change {effect} that was passed to it; return the new value instead")
+                raise CompileError(
+                    f"a compiled function cannot change {effect} that was passed to it; return the new value instead"
+                )
             self.effects.append((effect, outputs.of(value)))
+        self.deferred = [(fn, outputs.of(args), outputs.of(kwargs)) for fn, args, kwargs in stage.deferred]
         self.argument_writes = []
         for i, (t, node) in enumerate(zip(arguments.staged, arguments.nodes)):
             if positions[id(t)] == i and t._node is not node:
@@ -180,7 +183,8 @@ class Version:
         inputs = [*arguments.nodes, *[c.node for c in self.captures]]
         self.graph = Graph(inputs, _distinct(outputs.nodes, inputs), name)
         self.writes = [(c.tensor, place) for c, place in writes]
-        self.aliases = {place: inputs.index(c.node) for c, place in writes if isinstance(c.tensor, Parameter)}
+        numbers = {node: i for i, node in enumerate(inputs)}
+        self.aliases = {place: numbers[c.node] for c, place in writes if isinstance(c.tensor, Parameter)}
         self.result_types = self.graph.output_types
         self.program: Optional[Callable[..., Any]] = None
         self.guards.close()
@@ -193,7 +197,9 @@ class Version:
         for node in toposort(outputs):
             if node.prim is None and node not in known:
                 if node not in by_node:
-                    raise CompileError("a tensor of another compiled function is used here; it has no value outside that function")
+                    raise CompileError(
+                        "a tensor of another compiled function is used here; it has no value outside that function"
+                    )
                 needed[node] = None
         return [by_node[n] for n in needed]
 
@@ -215,7 +221,7 @@ class Version:
             values = program(*given)
             if len(self.result_types) == 1 and not isinstance(values, tuple):
                 values = (values,)
-            out = [make(t, v) for t, v in zip(self.result_types, values)]
+            out = [make(t, v) for t, v in zip(self.result_types, values)]  # type: ignore[arg-type]
         else:
             out = []
         for t, place in self.writes:
@@ -238,6 +244,8 @@ class Version:
         return self._finish(out, tensors)
 
     def _finish(self, out: Any, tensors: list[Any]) -> Any:
+        for fn, args, kwargs in self.deferred:
+            fn(*args(out, tensors), **kwargs(out, tensors))
         for effect, build in self.effects:
             effect.write(None, build(out, tensors))  # type: ignore[arg-type]
         return self.build(out, tensors)
@@ -330,11 +338,13 @@ class Jit:
                     f"what it reads from outside has changed more than {_MANY} times, and each change needs a new compilation; "
                     "pass what changes as a tensor argument"
                 )
-                return self._fall_back(key, Fallback(self.__qualname__, reason, ""))
+                self._fall_back(key, Fallback(self.__qualname__, reason, ""))
+                return None
             try:
                 version = self._stage(args, kwargs)
             except (CompileError, NeedsValue, Unsupported) as error:
-                return self._refused(key, error)
+                self._refused(key, error)
+                return None
             except Exception as error:
                 raise show_user_lines(error) from error.__cause__
             versions.insert(0, version)
@@ -444,7 +454,7 @@ def jit(
     ...         x = x * 2
     ...     return x
     >>> double_until(ms.Tensor(3.0), ms.Tensor(20.0))
-    Tensor(shape=[], dtype=Float32, value= 24)
+    Tensor(shape=[], dtype=Float32, value= 24.)
     """
     function = options.pop("fn", function)
     mode = options.pop("mode", None)
@@ -473,5 +483,3 @@ def _wrapped(function: Any, fullgraph: bool, settings: Mapping[str, Any]) -> Uni
     if not callable(function):
         raise TypeError(f"jit: the argument must be a function, a method or a Cell, not {type(function).__name__}")
     return Jit(function, fullgraph, **settings)
-
-

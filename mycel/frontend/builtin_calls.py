@@ -56,7 +56,9 @@ def _extreme(name: str) -> Special:
 def _choose(a: Any, b: Any, better: Any) -> Any:
     operands = pair(a, b)
     if operands is None or any(t.size != 1 for t in operands):
-        raise ValueError("max() and min() compare single values; use ops.maximum, ops.minimum, or the tensor's own max() and min()")
+        raise ValueError(
+            "max() and min() compare single values; use ops.maximum, ops.minimum, or the tensor's own max() and min()"
+        )
     x, y = operands
     return eager.apply(E._SELECT, eager.apply(better, y, x), y, x)
 
@@ -70,7 +72,9 @@ def _quantifier(name: str) -> Special:
             where = current_where()
             decided = truth(_Here(stage), v, where)  # type: ignore[arg-type]
             if isinstance(decided, Tensor):
-                found = decided if found is None else eager.apply(E.logical_and if is_all else E.logical_or, found, decided)
+                found = (
+                    decided if found is None else eager.apply(E.logical_and if is_all else E.logical_or, found, decided)
+                )
             elif decided is not is_all:
                 return not is_all
         return is_all if found is None else found
@@ -90,9 +94,8 @@ def _needs(what: str, native: Any) -> Special:
         for v in args:
             if isinstance(v, Tensor):
                 found = stage.need_value(v, what)
-                if found is not None and native is not print:
-                    return native(found if what in ("str()", "repr()") else found.reshape(()).item(), *args[1:], **kwargs)
-        if native in (str, repr, print) and _holds_staged(args):
+                return native(Tensor(found))
+        if _holds_staged(args):
             raise CompileError(f"{current_where()}: {what} shows the value of a tensor that is computed only when the compiled function runs; "
                                "return the tensor and show it outside")  # fmt: skip
         return native(*args, **kwargs)
@@ -100,8 +103,8 @@ def _needs(what: str, native: Any) -> Special:
     return run
 
 
-def _print(stage: Stage, args: Any, kwargs: Any) -> Any:
-    raise CompileError(f"{current_where()}: a compiled function would print only once, while it is compiled; return the values and print them outside")
+def _print(stage: Stage, args: Any, kwargs: Any) -> None:
+    stage.defer(print, tuple(args), kwargs)
 
 
 def _holds_staged(value: Any) -> bool:
@@ -188,11 +191,15 @@ def _type(stage: Stage, args: Any, kwargs: Any) -> Any:
 
 
 def _globals(stage: Stage, args: Any, kwargs: Any) -> Any:
-    raise CompileError(f"{current_where()}: globals(), vars(), eval() and exec() cannot be followed by the compiler; name what you need")
+    raise CompileError(
+        f"{current_where()}: globals(), vars(), eval() and exec() cannot be followed by the compiler; name what you need"
+    )
 
 
 def _open(stage: Stage, args: Any, kwargs: Any) -> Any:
-    raise CompileError(f"{current_where()}: a compiled function would do this only once, while it is compiled; do it outside")
+    raise CompileError(
+        f"{current_where()}: a compiled function would do this only once, while it is compiled; do it outside"
+    )
 
 
 SPECIAL: dict[Any, Special] = {

@@ -140,7 +140,9 @@ def connect(f: Any, decided: Tensor, value: Any, is_and: bool, rest: Run, where:
     return fork_value(f, decided, lambda g: value, rest, where, is_and)
 
 
-def fork_value(f: Any, pred: Tensor, true: Run, false: Run, where: Where, connective: Optional[bool] = None) -> Any:
+def fork_value(
+    f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None
+) -> Any:
     """The value of one of two expressions."""
     signal = fork(f, pred, lambda g: Return(true(g)), lambda g: Return(false(g)), where, connective)
     return signal.value
@@ -180,7 +182,9 @@ def result_of(f: Any, signal: Any) -> Any:
         return signal.value
     if signal.value is None or signal.value is MISSING:
         return None
-    raise CompileError(f"{f.code.file}:{f.code.line}: whether {f.code.name} returns a value or None is decided by a tensor; return a value on every path")
+    raise CompileError(
+        f"{f.code.file}:{f.code.line}: whether {f.code.name} returns a value or None is decided by a tensor; return a value on every path"
+    )
 
 
 # Joining.
@@ -227,7 +231,11 @@ class Joiner:
     def _join(self, a: Any, b: Any, what: str) -> Any:
         if a is b:
             return lambda out: a
-        if isinstance(a, Tensor) or isinstance(b, Tensor) or (type(a) in NUMBERS and type(b) in NUMBERS and not same(a, b)):
+        if (
+            isinstance(a, Tensor)
+            or isinstance(b, Tensor)
+            or (type(a) in NUMBERS and type(b) in NUMBERS and not same(a, b))
+        ):
             return self._join_tensors(a, b, what)
         if same(a, b):
             return lambda out: a
@@ -303,9 +311,9 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b) or isinstance(a, Tensor):
         return False
     if isinstance(a, float):
-        return a.hex() == b.hex()
+        return bool(a.hex() == b.hex())
     if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     if isinstance(a, (int, complex, str, bytes, type(None), D.DType, range, slice)):
         return bool(a == b)
     if isinstance(a, (list, tuple)):
@@ -339,7 +347,13 @@ class Choice:
 
         where = current_where()
         frame = _Anonymous(stage)
-        return fork_value(frame, self.pred, lambda g: call(stage, self.true, args, kwargs), lambda g: call(stage, self.false, args, kwargs), where)  # type: ignore[arg-type]
+        return fork_value(
+            frame,
+            self.pred,
+            lambda g: call(stage, self.true, args, kwargs),
+            lambda g: call(stage, self.false, args, kwargs),
+            where,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         stage = eager.current_context()
@@ -375,9 +389,13 @@ class _Branch:
             except (CompileError, NeedsValue):
                 raise
             except RecursionError:
-                raise CompileError(f"{place}: a recursion does not end while it is compiled, as a tensor decides its end; write it as a loop") from None
+                raise CompileError(
+                    f"{place}: a recursion does not end while it is compiled, as a tensor decides its end; write it as a loop"
+                ) from None
             except Exception as error:
-                raise CompileError(f"{current_where()}: {type(error).__name__} in a branch that a tensor decides: {error}") from error
+                raise CompileError(
+                    f"{current_where()}: {type(error).__name__} in a branch that a tensor decides: {error}"
+                ) from error
             finally:
                 self.changes = self.scope.take_back(stage)
                 f.vars.clear()
@@ -433,7 +451,9 @@ def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
                     continue
                 except CompileError:
                     pass
-            undefined[name] = f"{name!r} is set on only one side of a condition that a tensor decides; give it a value before the if"
+            undefined[name] = (
+                f"{name!r} is set on only one side of a condition that a tensor decides; give it a value before the if"
+            )
             continue
         try:
             variables[name] = joiner.join(x, y, repr(name))
@@ -450,11 +470,15 @@ def _join_effects(stage: Stage, joiner: Joiner, a: _Branch, b: _Branch) -> list[
         y = b.changes[key][1] if key in b.changes else effect.before
         if effect.kind == "tensor":
             if x.type is not y.type:
-                raise CompileError(f"{current_where()}: {effect} has type {x.type} on one side of a condition that a tensor decides and {y.type} on the other")
+                raise CompileError(
+                    f"{current_where()}: {effect} has type {x.type} on one side of a condition that a tensor decides and {y.type} on the other"
+                )
             effects.append((effect, joiner.pair(x, y)))
             continue
         if x is MISSING or y is MISSING:
-            raise CompileError(f"{current_where()}: {effect} is set on only one side of a condition that a tensor decides; set it on both")
+            raise CompileError(
+                f"{current_where()}: {effect} is set on only one side of a condition that a tensor decides; set it on both"
+            )
         effects.append((effect, joiner.join(x, y, str(effect))))
     return effects
 
@@ -533,7 +557,9 @@ def free_nodes(stage: Stage, outputs: Sequence[Node], stop: Sequence[Node] = ())
         if stage.knows(node):
             operands[node] = None
         elif node.prim is None:
-            raise CompileError(f"{current_where()}: a tensor of another compiled function, or of a branch that was not taken, is used here")
+            raise CompileError(
+                f"{current_where()}: a tensor of another compiled function, or of a branch that was not taken, is used here"
+            )
         else:
             inside.append(node)
             stack.extend(reversed(node.inputs))
@@ -550,14 +576,21 @@ def _name(node: Node) -> str:
     return str(node.params["name"]) if node.prim is None and "name" in node.params else "operand"
 
 
-def _emit(stage: Stage, pred: Tensor, joiner: Joiner, branches: Sequence[_Branch], connective: Optional[bool]) -> list[Node]:
+def _emit(
+    stage: Stage, pred: Tensor, joiner: Joiner, branches: Sequence[_Branch], connective: Optional[bool]
+) -> list[Node]:
     if not joiner.pairs:
         return []
     test = stage.node_of(pred)
     sides = [[p[i] for p in joiner.pairs] for i in (0, 1)]
     found = [free_nodes(stage, side) for side in sides]
     inside = [n for _, nodes in found for n in nodes]
-    if connective is not None and len(joiner.pairs) == 1 and sides[0][0].type is test.type and all(_harmless(n) for n in inside):
+    if (
+        connective is not None
+        and len(joiner.pairs) == 1
+        and sides[0][0].type is test.type
+        and all(_harmless(n) for n in inside)
+    ):
         a, b = joiner.pairs[0]
         result = [E.logical_and(test, a) if connective else E.logical_or(test, b)]
         stage.adopt(result)
@@ -567,7 +600,9 @@ def _emit(stage: Stage, pred: Tensor, joiner: Joiner, branches: Sequence[_Branch
         stage.adopt(result)
         return result
     operands = list(dict.fromkeys([*found[0][0], *found[1][0]]))
-    node = C.cond.node(test, *operands, true=closed(sides[0], operands, "true"), false=closed(sides[1], operands, "false"))
+    node = C.cond.node(
+        test, *operands, true=closed(sides[0], operands, "true"), false=closed(sides[1], operands, "false")
+    )
     return outputs_of_call(stage, node)
 
 

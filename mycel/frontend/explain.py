@@ -78,4 +78,6 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
         versions = [v for found in compiled.versions.values() for v in found]
         return Explanation(compiled.__qualname__, versions, compiled.fallbacks.values())
     version, fallback = compiled.look(bound + args, kwargs)
-    return Explanation(compiled.__qualname__, [version] if version is not None else [], [fallback] if fallback is not None else [])
+    return Explanation(
+        compiled.__qualname__, [version] if version is not None else [], [fallback] if fallback is not None else []
+    )

@@ -9,12 +9,20 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from mycel.errors import CompileError
 from mycel.frontend import control, loops
 from mycel.frontend.interpret import (
-    Closure, Code, Frame, call, load_attribute, load_cell, load_global, mangled,
+    Closure,
+    Code,
+    Frame,
+    call,
+    load_attribute,
+    load_cell,
+    load_global,
+    mangled,
 )  # fmt: skip
 from mycel.frontend.scopes import NameScope, scope_of
 from mycel.ir.graph import Where, current_where, set_where
@@ -108,17 +116,16 @@ class ExpressionBuilder:
     def _beyond(self, name: str) -> Evaluate:
         """A name of a class body that the class itself has not bound yet."""
         scope, distance = self.scope.parent, 1
-        while scope is not None:
-            if name in scope.bound and scope.kind != "class":
-                steps = distance
-
-                def outer(f: Frame) -> Any:
-                    for _ in range(steps):
-                        f = f.outer  # type: ignore[assignment]
-                    return f.vars[name] if name in f.vars else missing(f, name)
-
-                return outer
+        while scope is not None and (name not in scope.bound or scope.kind == "class"):
             scope, distance = scope.parent, distance + 1
+        if scope is not None:
+
+            def outer(f: Frame) -> Any:
+                for _ in range(distance):
+                    f = f.outer  # type: ignore[assignment]
+                return f.vars[name] if name in f.vars else missing(f, name)
+
+            return outer
         if name in self.code.free:
             return lambda f: load_cell(f, name)
         return lambda f: load_global(f, name)
@@ -180,7 +187,9 @@ class ExpressionBuilder:
         if not any(isinstance(n, ast.Starred) for n in nodes):
             parts = [self.expression(n) for n in nodes]
             return lambda f: [p(f) for p in parts]
-        mixed = [(isinstance(n, ast.Starred), self.expression(n.value if isinstance(n, ast.Starred) else n)) for n in nodes]
+        mixed = [
+            (isinstance(n, ast.Starred), self.expression(n.value if isinstance(n, ast.Starred) else n)) for n in nodes
+        ]
 
         def run(f: Frame) -> list[Any]:
             result: list[Any] = []
@@ -206,7 +215,9 @@ class ExpressionBuilder:
         return lambda f: created(f, set(items(f)))
 
     def _Dict(self, node: ast.Dict) -> Evaluate:
-        pairs = [(None if k is None else self.expression(k), self.expression(v)) for k, v in zip(node.keys, node.values)]
+        pairs = [
+            (None if k is None else self.expression(k), self.expression(v)) for k, v in zip(node.keys, node.values)
+        ]
 
         def run(f: Frame) -> Any:
             result: dict[Any, Any] = {}
@@ -290,7 +301,7 @@ class ExpressionBuilder:
                 if isinstance(value, Tensor) and f.stage is not None:
                     truth = control.truth(f, value, where)
                     if isinstance(truth, Tensor):
-                        return control.connect(f, truth, value, is_and, lambda g, i=i: run(g, i + 1), where)
+                        return control.connect(f, truth, value, is_and, partial(run, start=i + 1), where)
                 else:
                     truth = bool(value)
                 if truth is not is_and:
@@ -345,13 +356,17 @@ class ExpressionBuilder:
         if isinstance(node.func, ast.Name) and not node.keywords:
             if node.func.id == "super" and not node.args:
                 return self._super()
-            if node.func.id == "locals" and not node.args and self.scope.resolve("locals", self.code.free)[0] == "global":
+            if (
+                node.func.id == "locals"
+                and not node.args
+                and self.scope.resolve("locals", self.code.free)[0] == "global"
+            ):
                 return lambda f: created(f, dict(f.vars))
         where = self.where(node)
         target = self.expression(node.func)
         plain = not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords)
         args = [self.expression(a) for a in node.args] if plain else []
-        keywords = [(k.arg, self.expression(k.value)) for k in node.keywords] if plain else []
+        keywords = [(str(k.arg), self.expression(k.value)) for k in node.keywords] if plain else []
         if plain and not keywords:
 
             def positional(f: Frame) -> Any:
@@ -382,7 +397,9 @@ class ExpressionBuilder:
                 value = part(f)
                 for key, item in [(name, value)] if name is not None else list(value.items()):
                     if key in options:
-                        raise TypeError(f"{getattr(fn, '__name__', fn)}() got multiple values for keyword argument {key!r}")
+                        raise TypeError(
+                            f"{getattr(fn, '__name__', fn)}() got multiple values for keyword argument {key!r}"
+                        )
                     options[key] = item
             set_where(where)
             return call(f.stage, fn, values, options)
@@ -425,7 +442,9 @@ class ExpressionBuilder:
 
     # Comprehensions.
 
-    def _comprehension(self, node: Any) -> tuple[ExpressionBuilder, Callable[[Frame, Callable[[Frame], Any]], Iterator[Any]]]:
+    def _comprehension(
+        self, node: Any
+    ) -> tuple[ExpressionBuilder, Callable[[Frame, Callable[[Frame], Any]], Iterator[Any]]]:
         """The builder of its scope, and what runs its loops lazily: it yields `produce(frame)` for each round."""
         first = self.expression(node.generators[0].iter)
         inner = type(self)(self.code, scope_of(node, self.scope))
@@ -490,5 +509,3 @@ def missing(f: Frame, name: str) -> Any:
     if reason is not None:
         raise CompileError(f"{current_where()}: {reason}")
     raise UnboundLocalError(f"cannot access local variable {name!r} where it is not associated with a value")
-
-

@@ -19,6 +19,7 @@ from mycel.engines import buffers
 __all__ = ["Guards", "frozen"]
 
 MISSING: Any = object()
+_UNSET: Any = object()
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(...))
 _PLAIN_SET = frozenset(_PLAIN)
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, np.ndarray)
@@ -96,6 +97,15 @@ class Guards:
         """What a class says about a name, such as a method."""
         self._types.setdefault((kind, name), (kind, name, value))
 
+    def unset(self, target: Any, name: str) -> None:
+        """That an object has no attribute of its own in place of its class's."""
+        own = getattr(target, "__dict__", None)
+        if isinstance(own, dict):
+            if _is_cell(target):
+                self._cells.setdefault((id(target), name), (target, name, MISSING, _UNSET))
+            else:
+                self.item(own, name, MISSING)
+
     def cell_attribute(self, cell: Any, name: str, value: Any) -> None:
         """An attribute of a Cell."""
         if type(value) in _CONTAINERS or type(value) is tuple:
@@ -150,6 +160,10 @@ class Guards:
     def _cells_hold(self, epoch: int) -> bool:
         for cell, name, value, content in self._cells.values():
             now = cell.__dict__.get(name, MISSING)
+            if content is _UNSET:
+                if now is not MISSING:
+                    return False
+                continue
             if now is MISSING:
                 now = getattr(cell, name, MISSING)
             if value is MISSING or now is not value:
@@ -207,6 +221,12 @@ def lookup(kind: type, name: str) -> Any:
 
 def _snapshot(cell: Any) -> Any:
     return tuple([(name, frozen(v)) for name, v in cell.__dict__.items() if name not in _UNSEEN_IN_CELLS])
+
+
+def _is_cell(value: Any) -> bool:
+    from mycel.nn.cell import Cell
+
+    return isinstance(value, Cell)
 
 
 def _epoch() -> Any:

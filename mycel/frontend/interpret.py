@@ -13,7 +13,6 @@ import builtins
 import functools
 import itertools
 import os
-import sys
 import sysconfig
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -44,8 +43,23 @@ class Frame:
 
     __slots__ = ("vars", "outer", "globals", "cells", "stage", "code", "undefined", "owner", "__weakref__")
 
-    def __init__(self, variables: dict[str, Any], outer: Optional[Frame], globals_: Any, cells: Any, stage: Optional[Stage], code: Code) -> None:
-        self.vars, self.outer, self.globals, self.cells, self.stage, self.code = variables, outer, globals_, cells, stage, code
+    def __init__(
+        self,
+        variables: dict[str, Any],
+        outer: Optional[Frame],
+        globals_: Any,
+        cells: Any,
+        stage: Optional[Stage],
+        code: Code,
+    ) -> None:
+        self.vars, self.outer, self.globals, self.cells, self.stage, self.code = (
+            variables,
+            outer,
+            globals_,
+            cells,
+            stage,
+            code,
+        )
         self.undefined: Optional[dict[str, str]] = None
         self.owner: Any = None
 
@@ -53,16 +67,24 @@ class Frame:
 class Code:
     """A function's syntax tree as closures, with how it takes its arguments."""
 
-    def __init__(self, node: Any, file: str, name: str, scope: NameScope, free: tuple[str, ...], class_name: str) -> None:
+    def __init__(
+        self, node: Any, file: str, name: str, scope: NameScope, free: tuple[str, ...], class_name: str
+    ) -> None:
         from mycel.frontend.statements import build_body
 
         a = node.args
-        self.node, self.file, self.name, self.scope, self.free, self.class_name = node, file, name, scope, free, class_name
+        self.node, self.file, self.name, self.scope, self.free, self.class_name = (
+            node,
+            file,
+            name,
+            scope,
+            free,
+            class_name,
+        )
         self.line = node.lineno
-        mangle = lambda n: mangled(n, class_name)  # noqa: E731
         self.positional_only = len(a.posonlyargs)
-        self.positional = tuple(mangle(p.arg) for p in [*a.posonlyargs, *a.args])
-        self.keyword_only = tuple(mangle(p.arg) for p in a.kwonlyargs)
+        self.positional = tuple(mangled(p.arg, class_name) for p in [*a.posonlyargs, *a.args])
+        self.keyword_only = tuple(mangled(p.arg, class_name) for p in a.kwonlyargs)
         self.variadic = a.vararg.arg if a.vararg else None
         self.keywords = a.kwarg.arg if a.kwarg else None
         self.simple = not (self.keyword_only or self.variadic or self.keywords)
@@ -144,7 +166,9 @@ class Closure:
 
     __slots__ = ("_code", "_frame", "_owner", "_defaults", "_keyword_defaults", "__dict__", "__weakref__")
 
-    def __init__(self, code: Code, frame: Frame, defaults: tuple[Any, ...], keyword_defaults: Optional[dict[str, Any]], name: str) -> None:
+    def __init__(
+        self, code: Code, frame: Frame, defaults: tuple[Any, ...], keyword_defaults: Optional[dict[str, Any]], name: str
+    ) -> None:
         self._code, self._frame = code, frame
         self._defaults, self._keyword_defaults = defaults, keyword_defaults
         self.__name__ = name
@@ -205,9 +229,9 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
         return call_function(stage, fn, args, kwargs)
     if kind is types.MethodType:
         inner = fn.__func__
-        if type(inner) is types.FunctionType or type(inner) is Closure:
+        if type(inner) is types.FunctionType or type(inner) is Closure or _is_jit(inner):
             return call(stage, inner, (fn.__self__, *args), kwargs)
-        return call(stage, inner, (fn.__self__, *args), kwargs) if _is_jit(inner) else fn(*args, **kwargs)
+        return _call_native(stage, fn, args, kwargs)
     if kind is Closure:
         return fn.run(stage, args, kwargs)
     if stage is None:
@@ -275,7 +299,12 @@ def is_native(fn: Any) -> bool:
         elif file.startswith(_SITE):
             found = not _uses_this_package(fn.__globals__)
         else:
-            found = file.startswith(_STANDARD) or file.startswith("<frozen ") or file == "<string>" and "__dataclass" in str(fn.__qualname__)
+            found = (
+                file.startswith(_STANDARD)
+                or file.startswith("<frozen ")
+                or file == "<string>"
+                and "__dataclass" in str(fn.__qualname__)
+            )
         _native[code] = found
     return found
 
@@ -288,21 +317,30 @@ def _uses_this_package(namespace: dict[str, Any]) -> bool:
     return False
 
 
-_IMPURE_MODULES = ("time", "random", "secrets", "uuid")
+_CHANGING = ("random", "secrets", "uuid", "numpy.random", "numpy.random.mtrand", "numpy.random._generator")
+_CLOCKS = frozenset(
+    (
+        "time",
+        "time_ns",
+        "perf_counter",
+        "perf_counter_ns",
+        "monotonic",
+        "monotonic_ns",
+        "process_time",
+        "process_time_ns",
+    )
+)
 
 
 def _refuse_impure(fn: Any) -> None:
     """CompileError for functions whose result changes by itself: it would be frozen into the compiled code."""
-    owner = getattr(fn, "__self__", None)
-    module = getattr(fn, "__module__", None) or ""
-    name = getattr(fn, "__name__", type(fn).__name__)
-    if module in _IMPURE_MODULES or type(owner).__module__ in ("random", "numpy.random", "numpy.random.mtrand", "numpy.random._generator"):
-        if isinstance(owner, type(sys)) and module not in _IMPURE_MODULES:
-            return
-        if name in ("sleep", "seed", "struct_time", "strftime", "gmtime", "localtime", "mktime") and name != "seed":
-            return
-        raise CompileError(f"{current_where()}: {module or type(owner).__module__}.{name}() gives another result at each call, which a compiled "
-                           "function would freeze; use the random functions of ops, or pass the value as an argument")  # fmt: skip
+    module = getattr(fn, "__module__", None)
+    name = getattr(fn, "__name__", "")
+    if module is None:
+        module = type(getattr(fn, "__self__", None)).__module__
+    if module in _CHANGING and not isinstance(fn, type) or module == "time" and name in _CLOCKS:
+        raise CompileError(f"{current_where()}: {module}.{name}() gives another result at each call, which a compiled function would freeze; "
+                           "use the random functions of ops, or pass the value as an argument")  # fmt: skip
 
 
 def _call_builtin(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -349,7 +387,27 @@ def _construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> A
 # Reading and writing names and attributes.
 
 
-_UNGUARDED = frozenset((int, float, complex, str, bytes, bool, type(None), tuple, list, dict, set, frozenset, slice, range, deque, OrderedDict, type))
+_UNGUARDED = frozenset(
+    (
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        bool,
+        type(None),
+        tuple,
+        list,
+        dict,
+        set,
+        frozenset,
+        slice,
+        range,
+        deque,
+        OrderedDict,
+        type,
+    )
+)
 
 
 def load_global(frame: Frame, name: str) -> Any:
@@ -411,26 +469,36 @@ def load_attribute(stage: Stage, target: Any, name: str) -> Any:
             stage.guards.attribute(target, name, value)
         return value
     if not isinstance(target, type):
-        found = G.lookup(kind, name)
-        if type(found) is property and type(found.fget) in (types.FunctionType, Closure) and not is_native(found.fget):
-            stage.guards.of_type(kind, name, found)
-            return call(stage, found.fget, (target,), {})
-        if type(found) is types.FunctionType and not is_native(found):
-            stage.guards.of_type(kind, name, found)
-            return types.MethodType(found, target)
-        if found is not G.MISSING:
-            if type(found) in (types.MemberDescriptorType,) and not stage.is_fresh(target):
-                value = getattr(target, name)
-                if not stage.was_changed(("attribute", id(target), name)):
-                    stage.guards.attribute(target, name, value)
-                return value
-            if not kind.__module__.startswith(("mycel", "builtins")) and not hasattr(type(found), "__get__"):
-                stage.guards.of_type(kind, name, found)
-        return getattr(target, name)
+        return _class_attribute(stage, target, kind, name)
     value = getattr(target, name)
     if own is not None and name in own and not target.__module__.startswith(("mycel.", "builtins", "numpy")):
         if not stage.was_changed(("attribute", id(target), name)) and not stage.is_fresh(target):
             stage.guards.of_type(target, name, own[name])
+    return value
+
+
+def _class_attribute(stage: Stage, target: Any, kind: type, name: str) -> Any:
+    """An attribute that an object has from its class."""
+    found = G.lookup(kind, name)
+    guarded = found is not G.MISSING and not kind.__module__.startswith(("mycel.", "builtins", "numpy"))
+    fresh = stage.is_fresh(target)
+    if guarded and not fresh and type(found) is not types.MemberDescriptorType:
+        stage.guards.unset(target, name)
+    if type(found) is property and type(found.fget) in (types.FunctionType, Closure) and not is_native(found.fget):
+        stage.guards.of_type(kind, name, found)
+        return call(stage, found.fget, (target,), {})
+    if type(found) is types.FunctionType and not is_native(found):
+        stage.guards.of_type(kind, name, found)
+        return types.MethodType(found, target)
+    value = getattr(target, name)
+    if type(found) is types.MemberDescriptorType:
+        if not fresh and not stage.was_changed(("attribute", id(target), name)):
+            stage.guards.attribute(target, name, value)
+    elif guarded and not hasattr(type(found), "__get__"):
+        if type(found) in (list, dict, set, tuple):
+            stage.guards.attribute(kind, name, found)
+        else:
+            stage.guards.of_type(kind, name, found)
     return value
 
 
@@ -443,7 +511,12 @@ def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
         if name in own["_params"] and isinstance(value, Tensor):
             setattr(target, name, value)
             return
-        if name in own["_params"] or name in own["_cells"] or isinstance(value, Cell) or type(value).__name__ == "Parameter":
+        if (
+            name in own["_params"]
+            or name in own["_cells"]
+            or isinstance(value, Cell)
+            or type(value).__name__ == "Parameter"
+        ):
             raise CompileError(f"{current_where()}: a compiled function cannot exchange the parameter or cell {name!r} of {type(target).__name__}; "
                                "do it outside")  # fmt: skip
     found = G.lookup(type(target), name)

@@ -17,8 +17,27 @@ from mycel import dtype as D
 from mycel import eager
 from mycel.errors import CompileError, NeedsValue
 from mycel.frontend.control import (
-    BREAK, CONTINUE, NUMBERS, Dynamic, Return, after, apply_effect, closed, code_equals, common_dtype, describe, fork_value, free_nodes, kinds_of,
-    make_signal, node_as, outputs_of_call, placeholder, same, truth, value_of,
+    BREAK,
+    CONTINUE,
+    NUMBERS,
+    Dynamic,
+    Return,
+    after,
+    apply_effect,
+    closed,
+    code_equals,
+    common_dtype,
+    describe,
+    fork_value,
+    free_nodes,
+    kinds_of,
+    make_signal,
+    node_as,
+    outputs_of_call,
+    placeholder,
+    same,
+    truth,
+    value_of,
 )  # fmt: skip
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where
@@ -52,7 +71,9 @@ class TensorRange:
 def static_items(f: Any, items: Any, where: Where) -> Any:
     """The items of something that Python itself iterates."""
     if isinstance(items, TensorRange):
-        raise CompileError(f"{where}: the number of items of a comprehension over range() of a tensor is not known; use a for statement or ops.arange")
+        raise CompileError(
+            f"{where}: the number of items of a comprehension over range() of a tensor is not known; use a for statement or ops.arange"
+        )
     return items
 
 
@@ -62,7 +83,13 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
     if stage is not None:
         if isinstance(items, TensorRange):
             return _for_range(f, loop, items, store)
-        if isinstance(items, Tensor) and items.ndim and isinstance(items.shape[0], int) and items.shape[0] > _UNROLLED_ROWS and not stage.depth:
+        if (
+            isinstance(items, Tensor)
+            and items.ndim
+            and isinstance(items.shape[0], int)
+            and items.shape[0] > _UNROLLED_ROWS
+            and not stage.depth
+        ):
             begin, stop = stage.literal(0, D.int64), stage.literal(items.shape[0], D.int64)
             return _counted(f, loop, begin, stop, 1, lambda g, i: store(g, items[i]))
         from mycel.nn.cell import Cell
@@ -197,7 +224,9 @@ def _tensor_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
         trial = _Trial(f, loop, plan, signal)
         if trial.run(test):
             return trial.finish(alive)
-    raise CompileError(f"{loop.where}: the types of what this loop carries do not settle; give the variables their final types before it")
+    raise CompileError(
+        f"{loop.where}: the types of what this loop carries do not settle; give the variables their final types before it"
+    )
 
 
 class _Trial:
@@ -279,7 +308,9 @@ class _Trial:
             except (CompileError, NeedsValue):
                 raise
             except Exception as error:
-                raise CompileError(f"{current_where()}: {type(error).__name__} in a loop that a tensor decides: {error}") from error
+                raise CompileError(
+                    f"{current_where()}: {type(error).__name__} in a loop that a tensor decides: {error}"
+                ) from error
             finally:
                 changes = self.scope.take_back(stage)
                 f.vars.clear()
@@ -308,7 +339,11 @@ class _Trial:
             plan.value = placeholder(value_of(signal))
             self.settled = False
         if "code" in self.mirrors:
-            self.now["code"] = signal.code if type(signal) is Dynamic else self.stage.literal(signal.code if signal is not None else 0, D.int32)
+            self.now["code"] = (
+                signal.code
+                if type(signal) is Dynamic
+                else self.stage.literal(signal.code if signal is not None else 0, D.int32)
+            )
             if type(signal) in (Return,) or signal is BREAK:
                 self.now["code"] = self.stage.literal(signal.code, D.int32)
         if "value" in self.mirrors:
@@ -346,7 +381,9 @@ class _Trial:
         where = self.loop.where
         kind = leaf.input.type
         if not isinstance(now, Tensor) and type(now) not in NUMBERS:
-            raise CompileError(f"{where}: {what} turns from a tensor into {describe(now)} in a loop that a tensor decides")
+            raise CompileError(
+                f"{where}: {what} turns from a tensor into {describe(now)} in a loop that a tensor decides"
+            )
         shape = now.shape if isinstance(now, Tensor) else ()
         if shape != kind.shape:
             raise CompileError(f"{where}: {what} has shape {kind.shape} before a round of this loop and {shape} after it; "

@@ -72,10 +72,16 @@ class Outputs:
             factory = value.default_factory
             return lambda out, args: defaultdict(factory, [(k, p(out, args)) for k, p in pairs])
         if isinstance(value, (Closure, Choice, TensorRange)) or isinstance(getattr(value, "__func__", None), Closure):
-            raise CompileError("a compiled function cannot return a function that it defines; define it outside, or return its results")
+            raise CompileError(
+                "a compiled function cannot return a function that it defines; define it outside, or return its results"
+            )
         if isinstance(value, (types.GeneratorType, map, filter, zip, enumerate)):
             raise CompileError(f"a compiled function cannot return a {kind.__name__}; return a list")
-        if self.stage.is_fresh(value) and hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType)):
+        if (
+            self.stage.is_fresh(value)
+            and hasattr(value, "__dict__")
+            and not isinstance(value, (type, types.ModuleType))
+        ):
             return self._object(value)
         return lambda out, args: value
 

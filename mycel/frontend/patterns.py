@@ -116,7 +116,9 @@ class PatternBuilder(ExpressionBuilder):
             else:
                 names = [*getattr(wanted, "__match_args__", ())[:given], *named]
                 if len(names) < len(parts):
-                    raise TypeError(f"{wanted.__name__}() accepts {len(names) - len(named)} positional sub-patterns ({given} given)")
+                    raise TypeError(
+                        f"{wanted.__name__}() accepts {len(names) - len(named)} positional sub-patterns ({given} given)"
+                    )
             if any(n is not None and not hasattr(v, n) for n in names):
                 return False
             return _all(f, parts, [v if n is None else getattr(v, n) for n in names])

@@ -18,7 +18,9 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 class NameScope:
     """The names bound in one function, class body or comprehension, and the scope around it."""
 
-    def __init__(self, kind: str, parent: Optional[NameScope], bound: set[str], globals_: set[str], nonlocals: set[str]) -> None:
+    def __init__(
+        self, kind: str, parent: Optional[NameScope], bound: set[str], globals_: set[str], nonlocals: set[str]
+    ) -> None:
         self.kind, self.parent = kind, parent
         self.bound, self.globals, self.nonlocals = bound - globals_ - nonlocals, globals_, nonlocals
 

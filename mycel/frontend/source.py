@@ -84,7 +84,9 @@ def definition_of(function: types.FunctionType) -> tuple[Definition, str]:
     if len(found) > 1:
         found = _by_columns(found, code) or _by_order(found, code, file)
     if len(found) != 1:
-        raise NoSource(f"{code.co_filename} has changed since {code.co_name} (line {code.co_firstlineno}) was compiled from it")
+        raise NoSource(
+            f"{code.co_filename} has changed since {code.co_name} (line {code.co_firstlineno}) was compiled from it"
+        )
     return found[0], file.owner[found[0]]
 
 
@@ -134,7 +136,11 @@ def _by_order(candidates: list[Definition], code: types.CodeType, file: _File) -
     ]  # fmt: skip
     if len(same_line) != len(candidates):
         return []
-    equal = [i for i, c in enumerate(same_line) if c.co_code == code.co_code and c.co_consts == code.co_consts and c.co_names == code.co_names]
+    equal = [
+        i
+        for i, c in enumerate(same_line)
+        if c.co_code == code.co_code and c.co_consts == code.co_consts and c.co_names == code.co_names
+    ]
     ordered = sorted(candidates, key=lambda c: (c.lineno, c.col_offset))
     return [ordered[equal[0]]] if equal else []
 

@@ -27,6 +27,7 @@ from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
 from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor, make_staged
 from mycel.transforms.grad import vjp
+from mycel.tree import map_leaves
 
 __all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
 
@@ -164,13 +165,14 @@ class Stage(eager.Context):
         self.captures: dict[int, Capture] = {}
         self.literals: dict[Any, Tensor] = {}
         self.numbers: dict[int, Tensor] = {}
+        self.deferred: list[tuple[Any, Any, Any]] = []
         self.calls = 0
 
     # Nodes.
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         nodes = tuple([t._node if t._buf is None and t._node is not None else self.node_of(t) for t in inputs])
-        node = Node(primitive, nodes, params, primitive.infer(*[n.type for n in nodes], **params))  # type: ignore[union-attr]
+        node = Node(primitive, nodes, params, primitive.infer(*[n.type for n in nodes], **params))
         own = self.scope.own
         own.add(node)
         if type(node.type) is tuple:
@@ -238,7 +240,11 @@ class Stage(eager.Context):
 
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
         """A number or array as a constant of the graph."""
-        kind = D.from_any(dtype if dtype is not None else type(value)) if not isinstance(value, (np.ndarray, np.generic)) else None
+        kind = (
+            D.from_any(dtype if dtype is not None else type(value))
+            if not isinstance(value, (np.ndarray, np.generic))
+            else None
+        )
         if kind is None:
             array = np.asarray(value, dtype=None if dtype is None else D.from_any(dtype).numpy)
             return make_staged(constant(array))
@@ -271,7 +277,9 @@ class Stage(eager.Context):
             kind = "a parameter" if isinstance(t, Parameter) else "a tensor"
             text = f"{what} needs the value of {kind} ({t._type}) that may change between calls"
         else:
-            text = f"{what} needs the value of a tensor ({t._type}) that is computed only when the compiled function runs"
+            text = (
+                f"{what} needs the value of a tensor ({t._type}) that is computed only when the compiled function runs"
+            )
         where = current_where()
         mend = _MENDS.get(what, "compute with tensors, or do this outside the compiled function")
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
@@ -283,7 +291,9 @@ class Stage(eager.Context):
         node = self.node_of(new)
         before = self.node_of(target)
         if target._buf is not None and id(target) in self.captures and self.captures[id(target)].type is not node.type:
-            raise CompileError(f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to {node.type}")
+            raise CompileError(
+                f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to {node.type}"
+            )
         self.note(("tensor", id(target)), "tensor", target, None, before)
         self.set_node(target, node)
 
@@ -306,6 +316,14 @@ class Stage(eager.Context):
         key = ("container", id(target))
         if key not in self.scope.journal and id(target) not in self.scope.fresh:
             self.note(key, "container", target, None, copy_container(target))
+
+    def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Call a function after each run of the compiled code, with the values that the arguments have now."""
+        if self.scope.is_branch:
+            raise CompileError(f"{current_where()}: {fn.__name__}() where a tensor decides whether it is called is not compiled; "
+                               "return the values and call it outside")  # fmt: skip
+        keep = lambda v: make_staged(self.node_of(v)) if isinstance(v, Tensor) and not isinstance(v, Parameter) else v
+        self.deferred.append((fn, map_leaves(keep, args), map_leaves(keep, kwargs)))
 
     def was_changed(self, key: Any) -> bool:
         """Whether the program itself has set this before, so that reading it needs no guard."""
@@ -367,7 +385,9 @@ class Stage(eager.Context):
 
         return call(self, fn, args, kwargs)
 
-    def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> list[Optional[Tensor]]:
+    def pullback(
+        self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> list[Optional[Tensor]]:
         """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
         found = vjp([self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents], wrt)
         self.adopt([g for g in found if g is not None])
@@ -400,5 +420,3 @@ def current_stage() -> Optional[Stage]:
     """The stage in force in this thread, if any."""
     context = eager.local.context if eager.active else None
     return context if isinstance(context, Stage) else None
-
-

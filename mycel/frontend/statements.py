@@ -11,6 +11,7 @@ import builtins
 import importlib
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mycel.errors import CompileError, NeedsValue, Unsupported
@@ -65,14 +66,14 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
                 where, statement, absorbs = parts[i]
                 set_where(where)
                 if absorbs:
-                    done, signal = statement(f, lambda g, i=i: run(g, i + 1))
+                    done, signal = statement(f, partial(run, start=i + 1))
                     if done:
                         return signal
                 else:
                     signal = statement(f)
                 if signal is not None:
                     if type(signal) is Dynamic and i + 1 < count:
-                        return control.after(f, signal, lambda g, i=i: run(g, i + 1))
+                        return control.after(f, signal, partial(run, start=i + 1))
                     return signal
             return None
 
@@ -97,7 +98,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
     def _Pass(self, node: ast.Pass) -> Run:
         return lambda f: None
 
-    _Global = _Nonlocal = _Pass  # type: ignore[assignment]
+    _Global = _Nonlocal = _Pass
 
     def _Return(self, node: ast.Return) -> Run:
         if node.value is None:
@@ -204,7 +205,9 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
             else:
                 behind = len(stores) - star - 1
                 if len(items) < len(stores) - 1:
-                    raise ValueError(f"not enough values to unpack (expected at least {len(stores) - 1}, got {len(items)})")
+                    raise ValueError(
+                        f"not enough values to unpack (expected at least {len(stores) - 1}, got {len(items)})"
+                    )
                 middle = items[star : len(items) - behind]
                 if f.stage is not None:
                     f.stage.created(middle)
@@ -232,7 +235,9 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
 
             def variable(f: Frame) -> None:
                 if name not in f.vars:
-                    raise UnboundLocalError(f"cannot access local variable {name!r} where it is not associated with a value")
+                    raise UnboundLocalError(
+                        f"cannot access local variable {name!r} where it is not associated with a value"
+                    )
                 del f.vars[name]
 
             return variable
@@ -282,7 +287,9 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
 
         def run(f: Frame) -> None:
             if f.stage is not None and f.stage.scope.is_branch:
-                raise CompileError(f"{where}: whether this is raised is decided by a tensor; check the condition outside the compiled function")
+                raise CompileError(
+                    f"{where}: whether this is raised is decided by a tensor; check the condition outside the compiled function"
+                )
             if error is None:
                 raise  # noqa: PLE0704
             value = error(f)
@@ -349,7 +356,9 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
                 body(frame)
 
             chosen = [d(f) for d in decorators]
-            made: Any = types.new_class(node.name, tuple(bases(f)), {k: v(f) for k, v in keywords if k is not None}, fill)
+            made: Any = types.new_class(
+                node.name, tuple(bases(f)), {k: v(f) for k, v in keywords if k is not None}, fill
+            )
             for value in list(vars(made).values()):
                 member = getattr(value, "__func__", getattr(value, "fget", value))
                 if type(member) is Closure:
@@ -409,7 +418,10 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
         return {mangled(n, self.code.class_name) for n in names}
 
     def _With(self, node: ast.With) -> Run:
-        items = [(self.expression(i.context_expr), self.target(i.optional_vars) if i.optional_vars is not None else None) for i in node.items]
+        items = [
+            (self.expression(i.context_expr), self.target(i.optional_vars) if i.optional_vars is not None else None)
+            for i in node.items
+        ]
         body = self.block(node.body)
 
         def enter(f: Frame, level: int) -> Any:
@@ -434,7 +446,9 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
 
     def _Try(self, node: ast.Try) -> Run:
         body, orelse, final = self.block(node.body), self.block(node.orelse), self.block(node.finalbody)
-        handlers = [(self.expression(h.type) if h.type is not None else None, h.name, self.block(h.body)) for h in node.handlers]
+        handlers = [
+            (self.expression(h.type) if h.type is not None else None, h.name, self.block(h.body)) for h in node.handlers
+        ]
 
         def handled(f: Frame) -> Any:
             try:
@@ -479,7 +493,12 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
     def _Match(self, node: ast.Match) -> Run:
         subject = self.expression(node.subject)
         cases = [
-            (self.pattern(c.pattern), self.expression(c.guard) if c.guard is not None else None, self.block(c.body), self.where(c.pattern))
+            (
+                self.pattern(c.pattern),
+                self.expression(c.guard) if c.guard is not None else None,
+                self.block(c.body),
+                self.where(c.pattern),
+            )
             for c in node.cases
         ]
 
@@ -494,7 +513,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
                 if guard is not None:
                     chosen = control.truth(f, guard(f), where)
                     if isinstance(chosen, Tensor):
-                        return control.fork(f, chosen, body, lambda g, i=i: attempt(g, value, i + 1), where)
+                        return control.fork(f, chosen, body, partial(attempt, value=value, start=i + 1), where)
                     if not chosen:
                         continue
                 return body(f)
@@ -539,7 +558,7 @@ def set_item(f: Frame, owner: Any, index: Any, value: Any) -> None:
             if type(method) is types.FunctionType:
                 call(stage, method, (owner, index, value), {})
                 return
-            raise CompileError(f"{current_where()}: a compiled function cannot change an item of a {type(owner).__name__} from outside; do it outside")
+            raise CompileError(
+                f"{current_where()}: a compiled function cannot change an item of a {type(owner).__name__} from outside; do it outside"
+            )
     owner[index] = value
-
-

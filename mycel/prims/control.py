@@ -131,7 +131,9 @@ def _loop_infer(*operands: Type, test: Graph, body: Graph, carried: int) -> tupl
     _check_operands("while_loop", body, operands)
     _check_operands("while_loop", test, operands)
     if body.output_types != tuple(operands[:carried]):
-        raise TypeError(f"while_loop: the body turns {tuple(operands[:carried])} into {body.output_types}; the types must stay")
+        raise TypeError(
+            f"while_loop: the body turns {tuple(operands[:carried])} into {body.output_types}; the types must stay"
+        )
     if test.output_types != (tensor_type((), bool_),):
         raise TypeError(f"while_loop: the test must give one boolean, not {test.output_types}")
     return tuple(operands[:carried])
@@ -152,11 +154,17 @@ def _loop_vjp(ct: Any, out: Any, *operands: Node, **params: Any) -> Any:
 
 
 def _loop_batch(size: int, values: Any, axes: Any, **params: Any) -> Any:
-    raise NotImplementedError("vmap of while_loop is not available; loop over range() of a Python number, or call the function for each element")
+    raise NotImplementedError(
+        "vmap of while_loop is not available; loop over range() of a Python number, or call the function for each element"
+    )
 
 
 def _sample_loop() -> dict[str, Any]:
-    i, x, step = input_node(tensor_type((), int64), "i"), input_node(tensor_type((3,), float64), "x"), input_node(tensor_type((), int64), "step")
+    i, x, step = (
+        input_node(tensor_type((), int64), "i"),
+        input_node(tensor_type((3,), float64), "x"),
+        input_node(tensor_type((), int64), "step"),
+    )
     test = Graph((i, x, step), (E.lt(i, 5),), "test")
     return {"test": test, "body": Graph((i, x, step), (E.add(i, step), E.mul(x, 1.5)), "body"), "carried": 2}
 
@@ -169,8 +177,12 @@ while_loop: Primitive = register(
         _loop_vjp,
         _loop_batch,
         samples=(
-            Sample((np.array(0), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*"), differentiable=False),
-            Sample((np.array(9), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*"), differentiable=False),
+            Sample(
+                (np.array(0), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*"), differentiable=False
+            ),
+            Sample(
+                (np.array(9), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*"), differentiable=False
+            ),
         ),
         dtypes=("int64",),
         doc="The first `carried` operands, replaced by the outputs of the graph `body` as long as the graph `test` gives true.",
@@ -192,7 +204,9 @@ def _call_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Gr
     wanted = [i for i, g in enumerate(grads) if g is not None]
     if not wanted:
         return (None,) * len(operands)
-    backward = Graph((*graph.inputs, *[s for s in seeds if s is not None]), [grads[i] for i in wanted], f"grad_{graph.name}")  # type: ignore[misc]
+    backward = Graph(
+        (*graph.inputs, *[s for s in seeds if s is not None]), [grads[i] for i in wanted], f"grad_{graph.name}"
+    )  # type: ignore[misc]
     whole = call.node(*operands, *[c for c in ct if c is not None], graph=backward)
     result: list[Optional[Node]] = [None] * len(operands)
     for position, i in enumerate(wanted):
