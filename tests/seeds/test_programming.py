@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mycel
 from tests.seeds.programs import completed, printed, run
 
 Array = np.ndarray
@@ -61,6 +62,9 @@ def test_train_one_step_cell(mode: str, tmp_path: Path) -> None:
         assert float(loss) == pytest.approx(expected, rel=1e-5)
         slope = (sigmoid(logits) - labels) / labels.size
         weight, bias = weight - 0.001 * slope.T @ x, bias - 0.001 * slope.sum(0)
+    if mode == "GRAPH_MODE":
+        account = mycel.explain(names.trainer)
+        assert (len(account.graphs), account.fallbacks) == (1, [])
     np.testing.assert_allclose(names.network.weight.asnumpy(), weight, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(names.network.bias.asnumpy(), bias, rtol=1e-5, atol=1e-7)
 
