@@ -1,26 +1,34 @@
 """Long reductions to few elements, in two stages, so that threads can share them.
 
-The outermost reduced axes make about `parts` parts, of which each is reduced for itself; a second, short reduction joins their results. Where
-whole axes do not give between `LEAST` and ``2 * parts`` parts, one axis of size d is cut into (g, d / g) by a reshape. The parts depend on the shape
-alone, never on the number of threads, and so does the rounding of the result. `simplify` joins the stages again, so that
-optimizing an optimized graph gives the same stages. A reduction whose only users reduce further in the same way is a first stage and stays.
+The outermost reduced axes make the parts, of which each is reduced for itself; a second, short reduction joins their results. Where whole axes do
+not give `LEAST` to `SHORT` parts, or leave each fewer than `LENGTH` elements, one axis of size d is cut into (g, d / g), so that there are about `parts`. The cut
+is made below the element-wise work that only this reduction uses, which stays next to it. The parts depend on the shape alone, never on the
+number of threads, and so does the rounding of the result.
+
+`simplify` joins the stages again and the choice is the same for what was cut before, so that optimizing an optimized graph gives the same stages.
+A reduction whose only users reduce further in the same way is a first stage and stays.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Optional
 
+from mycel.ir.dims import DimLike
 from mycel.ir.graph import Graph, Node, at
 from mycel.ir.types import TensorType
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive
-from mycel.transforms.rewrite import Visit, rewrite
+from mycel.transforms.rewrite import Visit, rewrite, use_counts
 
-__all__ = ["FEW", "LEAST", "MANY", "PARTS", "split_reductions"]
+__all__ = ["FEW", "LEAST", "LENGTH", "MANY", "PARTS", "SHORT", "split_reductions"]
 
 PARTS = 32
 LEAST = 8
+LENGTH = 64
+SHORT = 4096
+WORK = 64
 FEW = 64
 MANY = 65536
 _SPLIT = frozenset({R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_prod})
@@ -40,12 +48,16 @@ def split_reductions(graph: Graph, parts: int = PARTS) -> Graph:
 
     def start(inner: Graph) -> Visit:
         later = _later_users(inner)
+        uses = use_counts(inner)
+        single: set[Node] = set()
 
         def visit(old: Node, new: Node) -> Node:
+            if uses[old] == 1:
+                single.add(new)
             if new.prim not in _SPLIT or not _is_long(new) or later.get(old) == {new.prim}:
                 return new
             with at(old.where):
-                return _in_stages(new, parts) or new
+                return _in_stages(new, parts, single) or new
 
         return visit
 
@@ -72,7 +84,7 @@ def _is_long(node: Node) -> bool:
     return node.dtype.itemsize > 2 or node.dtype.is_integer or node.prim in (R.reduce_max, R.reduce_min)
 
 
-def _in_stages(node: Node, parts: int) -> Optional[Node]:
+def _in_stages(node: Node, parts: int, single: set[Node]) -> Optional[Node]:
     """The two stages; None where the sizes do not divide into parts."""
     (x,) = node.inputs
     prim = node.prim
@@ -85,13 +97,29 @@ def _in_stages(node: Node, parts: int) -> Optional[Node]:
     last = axes[: len(outer)]
     if cut is not None:
         at_axis = axes[len(outer)]
-        shape = x.shape[:at_axis] + (cut, x.shape[at_axis] // cut) + x.shape[at_axis + 1 :]
-        x = S.reshape(x, shape)
+        x = _reshaped(x, x.shape[:at_axis] + (cut, x.shape[at_axis] // cut) + x.shape[at_axis + 1 :], single)
         first = [a + 1 for a in first]
         last = [*last, at_axis]
     stage = prim.node(x, axes=tuple(first), keepdims=False)
     places = [a - sum(b < a for b in first) for a in last]
     return S.reshape(prim.node(stage, axes=tuple(places), keepdims=False), node.shape)
+
+
+def _reshaped(x: Node, shape: tuple[DimLike, ...], single: set[Node]) -> Node:
+    """`x` under another shape, reshaped below element-wise work on full tensors and scalars that nothing else uses."""
+    size, left = x.shape, WORK
+
+    def moved(node: Node) -> Node:
+        nonlocal left
+        left -= 1
+        works = left >= 0 and node in single and node.prim is not None and node.prim.elementwise
+        if not works or any(i.shape not in ((), size) for i in node.inputs):
+            return S.reshape(node, shape)
+        assert node.prim is not None
+        with at(node.where):
+            return node.prim.node(*[i if i.shape == () else moved(i) for i in node.inputs], **node.params)
+
+    return moved(x)
 
 
 def _choose(sizes: list[int], parts: int) -> tuple[list[int], Optional[int]]:
@@ -101,15 +129,13 @@ def _choose(sizes: list[int], parts: int) -> tuple[list[int], Optional[int]]:
     for k, d in enumerate(sizes):
         if total >= LEAST:
             return outer, None
-        if total * d <= 2 * parts and k + 1 < len(sizes):
+        if total * d <= 2 * parts or (total * d <= SHORT and prod(sizes[k + 1 :]) >= LENGTH):
             outer.append(d)
             total *= d
             continue
         cut = _divisor(d, total, parts)
-        if cut is not None:
-            return outer, cut
-        break
-    return (outer, None) if total >= LEAST else ([], None)
+        return (outer, cut) if cut is not None else ([], None)
+    return [], None
 
 
 def _divisor(d: int, total: int, parts: int) -> Optional[int]:

@@ -110,8 +110,6 @@ class Generator:
         x = self.pick()
         low = tuple(self.draw(2) for _ in x.shape)
         high = tuple(self.draw(2, -1) if d > 1 else 0 for d in x.shape)
-        if not x.type.rank:
-            return x
         y = S.PAD(x, constant(self.draw(2), self.dtype), low=low, high=high, interior=(0,) * x.type.rank)
         return S.slice_(y, low, tuple(min(a + d, e) for a, d, e in zip(low, x.shape, y.shape))) if self.draw(2) else y
 

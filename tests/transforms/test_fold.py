@@ -43,6 +43,7 @@ FOLDED: dict[str, tuple[Any, Any]] = {
     ),
     "conversion": (lambda: E.cast(k([1.5, -2.5, 0.0]), dtype=int32), np.array([1, -2, 0], np.int32)),
     "integers that wrap": (lambda: k(np.array(2**31 - 1, np.int32), int32) + 1, np.array(-(2**31), np.int32)),
+    "pad of a scalar": (lambda: S.PAD(k(2.0), k(0.0), low=(), high=(), interior=()) * 2.0, np.array(4.0)),
     "one of several outputs": (
         lambda: O.sort(k([3.0, 1.0, 2.0]), axis=0, descending=False)[1],
         np.array([1, 2, 0], np.int32),

@@ -55,7 +55,10 @@ def stages(graph: Graph) -> list[Any]:
         ((8, 3, 64, 64), (0, 2, 3), [((8, 3, 64, 64), (2, 3)), ((8, 3), (0,))]),
         ((2, 7, 10_000), (0, 1, 2), [((2, 7, 10_000), (2,)), ((2, 7), (0, 1))]),
         ((4, 50_000), (0, 1), [((4, 8, 6250), (2,)), ((4, 8), (0, 1))]),
-        ((1024, 128), (0, 1), [((32, 32, 128), (1, 2)), ((32,), (0,))]),
+        ((1024, 128), (0, 1), [((1024, 128), (1,)), ((1024,), (0,))]),
+        ((8192, 64), (0, 1), [((32, 256, 64), (1, 2)), ((32,), (0,))]),
+        # An axis that would leave too little for each part is cut all the same.
+        ((100_000, 3), (0, 1), [((32, 3125, 3), (1, 2)), ((32,), (0,))]),
     ],
 )
 def test_long_reductions_are_split(shape: Shape, axes: tuple[int, ...], wanted: list[Any]) -> None:
@@ -75,7 +78,7 @@ def test_every_kind_is_split_with_the_same_values(prim: Any, keep: bool) -> None
     result = split_reductions(graph)
     verify(result)
     assert result.output_types == graph.output_types
-    assert stages(result) == [((3, 25, 16, 64), (2, 3)), ((3, 25), (1,))]
+    assert stages(result) == [((3, 400, 64), (2,)), ((3, 400), (1,))]
     assert_same_values(graph, result, [np.random.default_rng(1).uniform(0.99, 1.01, (3, 400, 64))], 1e-11)
 
 
@@ -124,6 +127,37 @@ def test_a_16_bit_maximum_and_an_integer_sum_are_split() -> None:
         result = split_reductions(graph)
         assert len(stages(result)) == 2
         assert_same_values(graph, result, random_inputs(graph))
+
+
+def test_the_cut_is_made_below_element_wise_work_that_nothing_else_uses() -> None:
+    kind = tensor_type((1 << 17,), float64)
+
+    def function(x: Any, y: Any, a: Any) -> Any:
+        shared = E.tanh(x)
+        return R.reduce_sum(E.exp(shared * a) * y * 0.5, axes=(0,), keepdims=False), shared
+
+    graph = graph_of(function, kind, kind, tensor_type((), float64))
+    result = split_reductions(graph)
+    verify(result)
+    reshapes = [n for n in result.nodes if n.prim is S.RESHAPE]
+    assert {n.inputs[0] for n in reshapes} == {result.outputs[1], graph.inputs[1]}
+    assert {n.shape for n in reshapes} == {(32, 4096)}
+    assert_same_values(graph, result, random_inputs(graph), 1e-13)
+    once = optimize(graph)
+    assert structural_hash(optimize(once)) == structural_hash(once)
+
+
+def test_a_cut_below_much_work_stops_somewhere() -> None:
+    def function(x: Any, y: Any) -> Any:
+        for _ in range(200):
+            x = E.tanh(x)
+        return R.reduce_sum(x + y, axes=(0,), keepdims=False)
+
+    graph = graph_of(function, tensor_type((1 << 17,), float64), tensor_type((1,), float64))
+    assert_same_values(graph, split_reductions(graph), random_inputs(graph), 1e-13)
+    once = optimize(graph)
+    verify(once)
+    assert structural_hash(optimize(once)) == structural_hash(once)
 
 
 def test_the_number_of_parts_can_be_chosen() -> None:
