@@ -216,6 +216,8 @@ def _pad_infer(x: TensorType, value: TensorType, *, low: Shape, high: Shape, int
 
 
 def _pad_reference(x: Any, value: Any, *, low: Any, high: Any, interior: Any) -> Any:
+    if not x.ndim:
+        return x
     shape = tuple(d + max(d - 1, 0) * m for d, m in zip(x.shape, interior))
     wide = np.full(shape, value, x.dtype)
     wide[tuple(slice(None, None, m + 1) for m in interior)] = x
