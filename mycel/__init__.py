@@ -48,7 +48,7 @@ from mycel.dtype import uint8 as uint8
 from mycel.dtype import uint16 as uint16
 from mycel.dtype import uint32 as uint32
 from mycel.dtype import uint64 as uint64
-from mycel.frontend.explain import explain as explain
+from mycel.explain import explain as explain
 from mycel.jit import jit as jit
 from mycel.parameter import Parameter as Parameter
 from mycel.parameter import ParameterTuple as ParameterTuple

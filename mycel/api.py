@@ -91,7 +91,7 @@ class _Gradient:
             raise TypeError(
                 f"grad: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}"
             )
-        self.fn, self.positions, self.single = fn, given, isinstance(positions, int)
+        self.fn, self.positions, self.single = fn, given, len(given) == 1
         self.weights, self.has_aux, self.return_ids, self.with_value = weights, has_aux, return_ids, with_value
         if hasattr(fn, "__name__"):
             functools.update_wrapper(self, fn, assigned=("__name__", "__doc__"), updated=())

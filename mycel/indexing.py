@@ -73,7 +73,9 @@ class _Mask:
 
     def positions(self, shape: tuple[DimLike, ...], axis: int) -> list[Tensor]:
         if tuple(self.value.shape) != tuple(shape):
-            raise IndexError(f"a boolean index of shape {tuple(self.value.shape)} does not fit the axes of sizes {tuple(shape)} at axis {axis}")
+            raise IndexError(
+                f"a boolean index of shape {tuple(self.value.shape)} does not fit the axes of sizes {tuple(shape)} at axis {axis}"
+            )
         array = self.value.asnumpy() if isinstance(self.value, Tensor) else self.value
         return [Tensor(v.astype(np.int64)) for v in np.nonzero(array)]
 
@@ -158,7 +160,9 @@ def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
     step = 1 if entry.step is None else operator.index(entry.step)
     if step == 0:
         raise ValueError("slice step must not be 0")
-    start, stop = (None if v is None else v if isinstance(v, Dim) else operator.index(v) for v in (entry.start, entry.stop))
+    start, stop = (
+        None if v is None else v if isinstance(v, Dim) else operator.index(v) for v in (entry.start, entry.stop)
+    )
     if isinstance(size, int) and not isinstance(start, Dim) and not isinstance(stop, Dim):
         first, last, step = slice(start, stop, step).indices(size)
         count = len(range(first, last, step))
@@ -299,7 +303,12 @@ def _advanced(x: Tensor, axes: _Axes) -> Tensor:
         order = (*indexed, *kept)
         x = x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
         result = apply(I.gather_nd, x, _stacked(indices, shape))
-    return _placed(result, steps, shape, [x.shape[len(indexed) + i] for i in range(len(kept))] if len(indexed) > 1 else [x.shape[i] for i in kept])
+    return _placed(
+        result,
+        steps,
+        shape,
+        [x.shape[len(indexed) + i] for i in range(len(kept))] if len(indexed) > 1 else [x.shape[i] for i in kept],
+    )
 
 
 def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, ...]]:
@@ -307,7 +316,9 @@ def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, .
     try:
         shape = broadcast_shapes(*[t.shape for t in indices])
     except ShapeError:
-        raise IndexError(f"index arrays of shapes {', '.join(str(t.shape) for t in indices)} do not broadcast together") from None
+        raise IndexError(
+            f"index arrays of shapes {', '.join(str(t.shape) for t in indices)} do not broadcast together"
+        ) from None
     kind = D.int64 if any(t.dtype is D.int64 for t in indices) else D.int32
     result = [cast(t, kind) for t in indices]
     return [t if t.shape == shape else apply(S.BROADCAST_TO, t, shape=shape) for t in result], shape
@@ -492,4 +503,3 @@ def _with_slices(
         line = _reshaped(line, (*(1,) * (len(shape) + i), size, *(1,) * (len(sizes) - 1 - i)))
         result.append(apply(S.BROADCAST_TO, line, shape=whole))
     return result, whole
-

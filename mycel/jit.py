@@ -21,6 +21,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from mycel import config, eager
+from mycel.cell import Cell, compiler
 from mycel.errors import CompileError, NeedsValue, Unsupported
 from mycel.frontend.guards import frozen
 from mycel.frontend.interpret import call
@@ -279,6 +280,8 @@ def _buffer(t: Tensor) -> Any:
 class Jit:
     """A function, method or Cell that is compiled when called."""
 
+    is_compiled_function = True
+
     def __init__(self, function: Any, fullgraph: bool = False, **options: Any) -> None:
         self.__wrapped__ = function
         self.fullgraph = fullgraph
@@ -388,8 +391,6 @@ class Jit:
         self.fallbacks[key] = reason
 
     def _eagerly(self, args: Any, kwargs: Any) -> Any:
-        from mycel.nn.cell import Cell
-
         target = self.__wrapped__
         if isinstance(target, Cell):
             return target.run_construct(target.construct, args, kwargs)
@@ -454,7 +455,7 @@ def jit(
     ...         x = x * 2
     ...     return x
     >>> double_until(ms.Tensor(3.0), ms.Tensor(20.0))
-    Tensor(shape=[], dtype=Float32, value= 24.)
+    Tensor(shape=[], dtype=Float32, value= 24)
     """
     function = options.pop("fn", function)
     mode = options.pop("mode", None)
@@ -483,3 +484,6 @@ def _wrapped(function: Any, fullgraph: bool, settings: Mapping[str, Any]) -> Uni
     if not callable(function):
         raise TypeError(f"jit: the argument must be a function, a method or a Cell, not {type(function).__name__}")
     return Jit(function, fullgraph, **settings)
+
+
+compiler.make = Jit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
 import numpy as np
@@ -16,6 +16,15 @@ from mycel.tensor import Tensor
 __all__ = ["Parameter", "ParameterTuple"]
 
 _counter = itertools.count()
+
+
+class _Initializers:
+    """Declares a tensor by an initializer's name or object; `mycel.common.initializer` puts its own here."""
+
+    make: Callable[..., Tensor]
+
+
+initializers = _Initializers()
 
 
 class Parameter(Tensor):
@@ -112,9 +121,7 @@ class Parameter(Tensor):
         if isinstance(init, str) and init == "same":
             value: Any = Tensor(self)
         else:
-            from mycel.common.initializer import initializer
-
-            value = initializer(init, self.shape, self.dtype)
+            value = initializers.make(init, self.shape, self.dtype)
         made = Parameter(value, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)
         made.__dict__["has_name"] = self.__dict__["has_name"]
         return made

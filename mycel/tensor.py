@@ -203,10 +203,11 @@ class Tensor:
             return f"{head}, value=<{'staged' if self._node is not None else 'not initialized'}>)"
         array = buffers.to_array(self._buf, self._type)
         if array.ndim == 0:
-            return f"{head}, value= {np.array2string(array)})"
+            value = array.item()
+            return f"{head}, value= {f'{value:.6g}' if self._type.dtype.is_floating else value})"
         if array.size == 0:
             return f"{head}, value= [])"
-        return f"{head}, value=\n{np.array2string(array, separator=', ', prefix='')})"
+        return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{_array_text(array)})"
 
     def __str__(self) -> str:
         return repr(self) if self._buf is None else str(buffers.to_array(self._buf, self._type))
@@ -371,6 +372,15 @@ class Tensor:
         else:
             self._buf = new._buf
         return self
+
+
+def _array_text(array: np.ndarray[Any, Any]) -> str:
+    """An array as MindSpore shows it: floats in scientific notation, aligned."""
+    if array.dtype.kind != "f":
+        return np.array2string(array, separator=", ")
+    digits = 4 if array.dtype.itemsize == 2 else 8
+    show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
+    return np.array2string(array, separator=", ", formatter={"float_kind": show})
 
 
 def _as_shape(shape: Any) -> tuple[Any, ...]:
@@ -627,12 +637,6 @@ def _bool_mul(x: Tensor, y: Tensor) -> Any:
     return eager.apply(E.logical_and if x._type.dtype is D.bool_ else E.mul, x, y)
 
 
-def _matmul(x: Tensor, y: Tensor) -> Any:
-    from mycel.ops import matmul
-
-    return matmul(x, y)
-
-
 _install("add", E.add, _bool_add)
 _install("sub", E.sub, _numeric(E.sub))
 _install("mul", E.mul, _bool_mul)
@@ -645,7 +649,6 @@ _install("or", E.logical_or, _boolean_or_bits(E.logical_or, E.bitwise_or))
 _install("xor", E.logical_xor, _boolean_or_bits(E.logical_xor, E.bitwise_xor))
 _install("lshift", E.shift_left)
 _install("rshift", E.shift_right)
-_install("matmul", E.mul, _matmul)
 
 
 def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None:

@@ -22,7 +22,16 @@ from mycel.prims import shape as S
 from mycel.prims.random import seed_state
 from mycel.tensor import Tensor, as_tensor
 
-__all__ = ["Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "seeded_generator", "set_rng_state"]
+__all__ = [
+    "Generator",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "seeded_generator",
+    "set_rng_state",
+]
 
 _lock = threading.RLock()
 
@@ -44,7 +53,9 @@ class Generator:
     def state(self) -> Parameter:
         """The state itself, uint64[2], which operations read and replace."""
         if self._held is None:
-            self._held = Parameter(Tensor.from_numpy(seed_state(self._seed)), name="generator_state", requires_grad=False)
+            self._held = Parameter(
+                Tensor.from_numpy(seed_state(self._seed)), name="generator_state", requires_grad=False
+            )
         return self._held
 
     def take(self, count: DimLike) -> Tensor:

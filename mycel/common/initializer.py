@@ -17,6 +17,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.common.seed import get_seed, initializer_rng
 from mycel.ir.dims import Dim
+from mycel.parameter import initializers
 from mycel.tensor import Tensor
 
 __all__ = [
@@ -503,3 +504,6 @@ def _checked_shape(shape: Any) -> tuple[Any, ...]:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size <= 0:
             raise ValueError(f"initializer: shape must hold positive integers, not {tuple(sizes or ())}")
     return tuple(int(s) if isinstance(s, np.integer) else s for s in sizes or ())
+
+
+initializers.make = initializer

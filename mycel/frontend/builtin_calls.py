@@ -10,7 +10,7 @@ from typing import Any
 from mycel import eager
 from mycel.errors import CompileError
 from mycel.frontend.control import truth
-from mycel.frontend.interpret import Closure, call, is_native, load_attribute, store_attribute
+from mycel.frontend.interpret import callback, load_attribute, store_attribute
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.stage import Stage, is_staged
 from mycel.ir.graph import current_where
@@ -42,7 +42,7 @@ def _extreme(name: str) -> Special:
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
         values = list(args[0]) if len(args) == 1 and not isinstance(args[0], Tensor) else list(args)
         if kwargs or len(args) == 0 or not _has_tensor(values):
-            return native(*([values] if len(args) == 1 else args), **_callbacks(stage, kwargs))
+            return native(*([values] if len(args) == 1 else args), **_callbacks(kwargs))
         if len(args) == 1 and isinstance(args[0], Tensor):
             values = list(args[0])
         result = values[0]
@@ -152,24 +152,14 @@ def _delattr(stage: Stage, args: Any, kwargs: Any) -> Any:
     delattr(*args)
 
 
-def _callbacks(stage: Stage, kwargs: Any) -> Any:
-    return {k: callback(stage, v) for k, v in kwargs.items()}
-
-
-def callback(stage: Stage, fn: Any) -> Any:
-    """A function for native code to call back, interpreted."""
-    if fn is None or isinstance(fn, Closure) or not callable(fn) or isinstance(fn, type):
-        return fn
-    inner = getattr(fn, "__func__", fn)
-    if is_native(inner):
-        return fn
-    return lambda *args, **kwargs: call(stage, fn, args, kwargs)
+def _callbacks(kwargs: Any) -> Any:
+    return {k: callback(v) for k, v in kwargs.items()}
 
 
 def _with_callback(native: Any) -> Special:
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
-        given = [callback(stage, args[0]), *args[1:]] if args else args
-        result = native(*given, **_callbacks(stage, kwargs))
+        given = [callback(args[0]), *args[1:]] if args else args
+        result = native(*given, **_callbacks(kwargs))
         return stage.created(result) if isinstance(result, list) else result
 
     return run

@@ -224,12 +224,12 @@ def _snapshot(cell: Any) -> Any:
 
 
 def _is_cell(value: Any) -> bool:
-    from mycel.nn.cell import Cell
+    from mycel.cell import Cell
 
     return isinstance(value, Cell)
 
 
 def _epoch() -> Any:
-    from mycel.nn.cell import state_epoch
+    from mycel.cell import state_epoch
 
     return state_epoch

@@ -256,21 +256,80 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
 
 
 def _is_jit(fn: Any) -> bool:
-    from mycel.jit import Jit
-
-    return isinstance(fn, Jit)
+    return bool(getattr(type(fn), "is_compiled_function", False))
 
 
 def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
     """Call a real Python function: interpreted if it is the user's and has source."""
     if is_native(fn):
+        if stage is not None and fn.__module__ not in _INVOKING:
+            args = [callback(v) for v in args]
+            kwargs = {k: callback(v) for k, v in kwargs.items()}
         return _call_native(stage, fn, args, kwargs)
+    if code_of(fn) is None and stage is not None:
+        guard_unseen(stage, fn, args)
+    return interpret(stage, fn, args, kwargs)
+
+
+def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Interpret a function if it has source, whoever wrote it."""
     code = code_of(fn)
     if code is None:
         return _call_native(stage, fn, args, kwargs)
     variables = code.bind(stage, args, kwargs, fn.__defaults__, fn.__kwdefaults__)
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__)) if fn.__closure__ else None
     return activate(stage, Frame(variables, None, fn.__globals__, cells, stage, code))
+
+
+_INVOKING = ("mycel.api", "mycel.jit")
+
+
+def is_users(value: Any) -> bool:
+    """Whether a value is a function or method that the user wrote."""
+    inner = value.__func__ if type(value) is types.MethodType else value
+    return type(inner) is types.FunctionType and not is_native(inner)
+
+
+def callback(value: Any) -> Any:
+    """A user's function for native code to call back: interpreted while a function is staged."""
+    if not is_users(value):
+        return value
+
+    @functools.wraps(value)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        context = eager.local.context if eager.active else None
+        return call(context if isinstance(context, Stage) else None, value, args, kwargs)
+
+    return run
+
+
+def follows_users(cell: Any) -> bool:
+    """Whether a Cell of the library runs code of the user's: an overridden method, or a function that it was given."""
+    methods = [f for kind in type(cell).__mro__ for f in kind.__dict__.values() if type(f) is types.FunctionType]
+    if any(not is_native(f) for f in methods if f.__name__ != "__init__"):
+        return True
+    return any(is_users(v) for v in cell.__dict__.values())
+
+
+def guard_unseen(stage: Stage, fn: types.FunctionType, args: Any, depth: int = 0) -> None:
+    """Guard what a function that runs natively, because it has no source or is a generator, may read."""
+    from mycel.cell import Cell
+
+    for name in fn.__code__.co_names:
+        if name in fn.__globals__:
+            value = fn.__globals__[name]
+            stage.guards.item(fn.__globals__, name, value)
+            if is_users(value) and type(value) is types.FunctionType and depth < 8:
+                guard_unseen(stage, value, (), depth + 1)
+    for cell in fn.__closure__ or ():
+        stage.guards.attribute(cell, "cell_contents", getattr(cell, "cell_contents", G.MISSING))
+    for value in args:
+        if isinstance(value, Cell):
+            for _, inner in value.cells_and_names():
+                stage.guards.native_cell(inner)
+        elif not isinstance(value, (Tensor, type)) and not stage.is_fresh(value):
+            for name, item in list(getattr(value, "__dict__", {}).items()):
+                stage.guards.attribute(value, name, item)
 
 
 def _call_native(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -440,7 +499,7 @@ def load_cell(frame: Frame, name: str) -> Any:
 
 def load_attribute(stage: Stage, target: Any, name: str) -> Any:
     """`target.name` with its guard."""
-    from mycel.nn.cell import Cell
+    from mycel.cell import Cell
 
     kind = type(target)
     if kind in _UNGUARDED:
@@ -504,7 +563,7 @@ def _class_attribute(stage: Stage, target: Any, kind: type, name: str) -> Any:
 
 def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
     """``target.name = value``, journaled."""
-    from mycel.nn.cell import Cell
+    from mycel.cell import Cell
 
     if isinstance(target, Cell) and not stage.is_fresh(target):
         own = target.__dict__

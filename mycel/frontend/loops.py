@@ -92,7 +92,7 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
         ):
             begin, stop = stage.literal(0, D.int64), stage.literal(items.shape[0], D.int64)
             return _counted(f, loop, begin, stop, 1, lambda g, i: store(g, items[i]))
-        from mycel.nn.cell import Cell
+        from mycel.cell import Cell
 
         if isinstance(items, Cell):
             stage.guards.cell(items)

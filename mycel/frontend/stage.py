@@ -397,14 +397,19 @@ class Stage(eager.Context):
 
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a Cell, interpreting its construct."""
-        from mycel.frontend.interpret import call, is_native
+        from mycel.frontend.interpret import call, follows_users, interpret, is_native
 
         construct = cell.construct
-        if is_native(getattr(construct, "__func__", construct)):
-            self.guards.native_cell(cell)
-            return cell.run_construct(construct, args, kwargs)
-        self.guards.cell(cell)
-        return cell.run_construct(lambda *a, **k: call(self, construct, a, k), args, kwargs)
+        invoke = lambda fn, *a: call(self, fn, a, {})
+        function = getattr(construct, "__func__", construct)
+        if not is_native(function):
+            self.guards.cell(cell)
+            return cell.run_construct(lambda *a, **k: call(self, construct, a, k), args, kwargs, invoke)
+        self.guards.native_cell(cell)
+        if follows_users(cell):
+            run = lambda *a, **k: interpret(self, function, (cell, *a), k)
+            return cell.run_construct(run, args, kwargs, invoke)
+        return cell.run_construct(construct, args, kwargs, invoke)
 
 
 def is_constant(node: Node) -> bool:

@@ -1,7 +1,7 @@
 """Neural-network layers, losses, training cells, learning rates and optimizers."""
 
-from mycel.nn.cell import Cell as Cell
-from mycel.nn.cell import GraphCell as GraphCell
+from mycel.cell import Cell as Cell
+from mycel.cell import GraphCell as GraphCell
 from mycel.nn.dynamic_lr import cosine_decay_lr as cosine_decay_lr
 from mycel.nn.dynamic_lr import exponential_decay_lr as exponential_decay_lr
 from mycel.nn.dynamic_lr import inverse_decay_lr as inverse_decay_lr

@@ -17,8 +17,8 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel import ops
+from mycel.cell import Cell
 from mycel.nn import checks
-from mycel.nn.cell import Cell
 from mycel.tensor import Tensor, cast
 
 __all__ = [

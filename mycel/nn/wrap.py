@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from mycel import ops
 from mycel.api import value_and_grad
-from mycel.nn.cell import Cell
+from mycel.cell import Cell
 from mycel.nn.layer.basic import Identity
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store

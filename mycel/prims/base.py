@@ -32,6 +32,7 @@ __all__ = [
     "Literal",
     "Primitive",
     "REGISTRY",
+    "SERVICES",
     "Sample",
     "broadcast_shapes",
     "constant",
@@ -135,6 +136,19 @@ def _as_nodes(inputs: Sequence[Any]) -> list[Node]:
 
 
 REGISTRY: dict[str, Primitive] = {}
+
+
+class Services:
+    """What the rules of primitives that hold graphs need from the layers above, which put it here when they load.
+
+    `differentiate` is `mycel.transforms.grad.vjp`, `evaluate` that of `mycel.engines.reference`.
+    """
+
+    differentiate: Callable[..., list[Optional[Node]]]
+    evaluate: Callable[..., tuple[Any, ...]]
+
+
+SERVICES = Services()
 
 
 def register(primitive: Primitive) -> Primitive:

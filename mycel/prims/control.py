@@ -20,7 +20,8 @@ from mycel.dtype import bool_, float64, int64
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.ir.types import TensorType, Type, tensor_type
 from mycel.prims import elementwise as E
-from mycel.prims.base import Primitive, Sample, get_item, register
+from mycel.prims.base import SERVICES, Primitive, Sample, get_item, register
+from mycel.prims.shape import zeros_like
 
 __all__ = ["call", "cond", "inline", "while_loop"]
 
@@ -36,17 +37,13 @@ def _check_operands(name: str, graph: Graph, types: Sequence[Type]) -> None:
 
 
 def _run(graph: Graph, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    from mycel.engines.reference.evaluate import evaluate
-
-    return evaluate(graph, arrays)
+    return SERVICES.evaluate(graph, arrays)
 
 
 def _gradient(graph: Graph, given: Sequence[Optional[Node]]) -> list[Optional[Node]]:
     """The cotangents of a graph's inputs from those of its outputs."""
-    from mycel.transforms.grad import vjp
-
     pairs = [(o, c) for o, c in zip(graph.outputs, given) if c is not None]
-    return vjp([o for o, _ in pairs], [c for _, c in pairs], graph.inputs)
+    return SERVICES.differentiate([o for o, _ in pairs], [c for _, c in pairs], graph.inputs)
 
 
 # cond
@@ -63,8 +60,6 @@ def _cond_infer(pred: TensorType, *operands: Type, true: Graph, false: Graph) ->
 
 
 def _cond_vjp(ct: Sequence[Optional[Node]], out: Any, pred: Node, *operands: Node, true: Graph, false: Graph) -> Any:
-    from mycel.transforms.grad import zeros_like
-
     seeds = [None if c is None else input_node(c.type, "cotangent") for c in ct]
     present = [s for s in seeds if s is not None]
     both = [_gradient(g, seeds) for g in (true, false)]

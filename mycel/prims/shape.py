@@ -397,3 +397,8 @@ def constant_like(value: Any, x: Node) -> Node:
 def full(shape: Shape, value: Any, dtype: DType) -> Node:
     """A tensor of one value."""
     return broadcast_to(constant(value, dtype), tuple(shape))
+
+
+def zeros_like(x: Node) -> Node:
+    """A zero tensor of the type of `x`."""
+    return full(x.shape, 0, x.dtype)

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import nn
+from mycel.cell import Cell
 from mycel.errors import Unsupported
 from mycel.log import logger
-from mycel.nn.cell import Cell
 from mycel.nn.optim import Optimizer
 from mycel.tensor import Tensor
 from mycel.train._batches import Epochs, OneBatch, check_dataset

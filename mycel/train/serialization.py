@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.cell import Cell
 from mycel.errors import Unsupported
 from mycel.log import logger
-from mycel.nn.cell import Cell
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 from mycel.train.checkpoint_format import (

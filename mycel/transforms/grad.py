@@ -14,15 +14,10 @@ from typing import Any, Optional
 
 from mycel.ir.graph import Graph, Node, at, toposort
 from mycel.prims import elementwise as E
-from mycel.prims.base import GET_ITEM, Primitive, constant, outputs_of
-from mycel.prims.shape import broadcast_to
+from mycel.prims.base import GET_ITEM, SERVICES, Primitive, constant, outputs_of
+from mycel.prims.shape import broadcast_to, zeros_like
 
 __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
-
-
-def zeros_like(node: Node) -> Node:
-    """A zero of the type of `node`."""
-    return broadcast_to(constant(0, node.dtype), node.shape)
 
 
 def expanded(primitive: Primitive, inputs: Sequence[Node], params: Any) -> tuple[Node, ...]:
@@ -96,3 +91,6 @@ def gradient_graph(graph: Graph, wrt: Sequence[int], keep_value: bool = True) ->
     chosen = [graph.inputs[i] for i in wrt]
     grads = [g if g is not None else zeros_like(w) for g, w in zip(vjp([out], [seed], chosen), chosen)]
     return Graph(graph.inputs, (*graph.outputs, *grads) if keep_value else grads, f"grad_{graph.name}")
+
+
+SERVICES.differentiate = vjp

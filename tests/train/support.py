@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mycel.nn.cell import Cell
+from mycel.cell import Cell
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 

@@ -8,8 +8,8 @@ import signal
 import numpy as np
 import pytest
 
+from mycel.cell import Cell
 from mycel.errors import Unsupported
-from mycel.nn.cell import Cell
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 from mycel.train import (

@@ -6,8 +6,8 @@ import signal
 import numpy as np
 import pytest
 
+from mycel.cell import Cell
 from mycel.errors import Unsupported
-from mycel.nn.cell import Cell
 from mycel.nn.optim import Momentum
 from mycel.tensor import Tensor
 from mycel.train import Callback, CheckpointConfig, LambdaCallback, LossMonitor, Model, ModelCheckpoint, load_checkpoint

@@ -6,9 +6,9 @@ from typing import Any, Optional, Union
 
 from mycel import dtype as D
 from mycel import ops
+from mycel.cell import Cell
 from mycel.common.initializer import initializer
 from mycel.nn import checks
-from mycel.nn.cell import Cell
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 

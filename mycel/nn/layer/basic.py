@@ -7,9 +7,9 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel import ops
+from mycel.cell import Cell
 from mycel.common.initializer import HeUniform, Uniform, initializer
 from mycel.nn import checks
-from mycel.nn.cell import Cell
 from mycel.nn.layer.activation import activation_of
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor

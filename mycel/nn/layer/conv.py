@@ -12,9 +12,9 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel import ops
+from mycel.cell import Cell
 from mycel.common.initializer import HeUniform, Uniform, initializer
 from mycel.nn import checks
-from mycel.nn.cell import Cell
 from mycel.ops import convolution as C
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor

@@ -13,9 +13,9 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel import ops
 from mycel.api import stop_gradient
+from mycel.cell import Cell
 from mycel.common.initializer import initializer
 from mycel.nn import checks
-from mycel.nn.cell import Cell
 from mycel.nn.state import store
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor, cast

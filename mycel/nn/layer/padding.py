@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.cell import Cell
 from mycel.nn import checks
-from mycel.nn.cell import Cell
 from mycel.tensor import Tensor
 
 __all__ = [

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
+from mycel.cell import Cell
 from mycel.nn import checks
-from mycel.nn.cell import Cell
 from mycel.nn.layer.conv import as_image
 from mycel.ops import convolution as C
 from mycel.ops import pooling as P

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.nn.cell import Cell
+from mycel.cell import Cell
 from mycel.tensor import Tensor
 
 __all__ = ["LossBase"]

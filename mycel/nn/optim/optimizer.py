@@ -14,8 +14,8 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from mycel import ops
+from mycel.cell import Cell
 from mycel.nn import checks
-from mycel.nn.cell import Cell
 from mycel.nn.layer.container import CellList
 from mycel.nn.learning_rate_schedule import LearningRateSchedule
 from mycel.nn.state import store

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Optional
 
+from mycel.cell import Cell
 from mycel.errors import Unsupported
 from mycel.log import logger
-from mycel.nn.cell import Cell
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext

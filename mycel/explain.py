@@ -60,8 +60,8 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
     >>> print(account.fallbacks[0].reason)
     item() needs the value of a tensor (float32[]) that is computed only when the compiled function runs; keep it a tensor, or return it and call item() outside
     """
+    from mycel.cell import Cell
     from mycel.jit import Jit
-    from mycel.nn.cell import Cell
 
     bound: tuple[Any, ...] = ()
     function = getattr(fn, "__func__", fn)

@@ -29,6 +29,15 @@ class _Epoch:
 
 
 state_epoch = _Epoch()
+
+
+class _Compiler:
+    """Makes the compiled call of a cell; `mycel.jit` puts its own here."""
+
+    make: Callable[[Any], Any]
+
+
+compiler = _Compiler()
 _set = object.__setattr__
 
 
@@ -387,15 +396,18 @@ class Cell:
             return context.call_cell(self, args, kwargs)  # type: ignore[attr-defined]
         return self.run_construct(self.construct, args, kwargs)
 
-    def run_construct(self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`construct` with the hooks and casts around it."""
+    def run_construct(
+        self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None
+    ) -> Any:
+        """`construct` with the hooks and casts around it; `invoke` says how to call a hook where that is not by itself."""
+        invoke = invoke or _call
         for hook in self._pre_hooks.values():
             if isinstance(hook, _WithKwargs):
-                changed = hook.function(self, args, kwargs)
+                changed = invoke(hook.function, self, args, kwargs)
                 if changed is not None:
                     args, kwargs = changed
                 continue
-            changed = hook(self, args)
+            changed = invoke(hook, self, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
         if self._cast_to is not None:
@@ -403,9 +415,9 @@ class Cell:
         output = construct(*args, **kwargs)
         for hook in self._hooks.values():
             if isinstance(hook, _WithKwargs):
-                changed = hook.function(self, args, kwargs, output)
+                changed = invoke(hook.function, self, args, kwargs, output)
             else:
-                changed = hook(self, args, output)
+                changed = invoke(hook, self, args, output)
             if changed is not None:
                 output = changed
         return output
@@ -417,21 +429,18 @@ class Cell:
         one = lambda v: cast(v, self._cast_to) if isinstance(v, Tensor) and v.dtype.is_floating else v
         return map_leaves(one, args), map_leaves(one, kwargs)
 
-    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        compiled = self.__dict__.get("_compiled_call")
-        if compiled is None:
-            from mycel.jit import Jit
+    def _compiled(self) -> Any:
+        found = self.__dict__.get("_compiled_call")
+        if found is None:
+            found = self.__dict__["_compiled_call"] = compiler.make(self)
+        return found
 
-            compiled = self.__dict__["_compiled_call"] = Jit(self)
-        return compiled(*args, **kwargs)
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self._compiled()(*args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for arguments of these types without running."""
-        from mycel.jit import Jit
-
-        if self.__dict__.get("_compiled_call") is None:
-            self.__dict__["_compiled_call"] = Jit(self)
-        self.__dict__["_compiled_call"].compile(*args, **kwargs)
+        self._compiled().compile(*args, **kwargs)
 
     def compile_and_run(self, *args: Any, **kwargs: Any) -> Any:
         """Compile for these arguments and run."""
@@ -467,6 +476,10 @@ class Cell:
 
     def __hash__(self) -> int:
         return id(self)
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
 
 
 class _WithKwargs:
