@@ -42,6 +42,7 @@ def check_gradient(
         return total
 
     gradients = ms.grad(loss, tuple(range(len(arrays))))(*[Tensor(a) for a in arrays])
+    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
     for k, (array, gradient) in enumerate(zip(arrays, gradients)):
         want = np.zeros_like(array)
         for place in np.ndindex(array.shape):
