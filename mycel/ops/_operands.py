@@ -86,7 +86,9 @@ def axis_of(name: str, axis: Any, rank: int) -> int:
     except TypeError:
         raise TypeError(f"{name}: axis must be an int, not {type(axis).__name__}") from None
     if not -rank <= number < rank:
-        raise ShapeError(f"{name}: axis {number} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})")
+        raise ShapeError(
+            f"{name}: axis {number} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})"
+        )
     return normalize_axis(number, rank)
 
 

@@ -12,7 +12,18 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops._operands import axis_of, constant_like, floating, one_of, operand, reshaped, run, select, take_slice, wide
+from mycel.ops._operands import (
+    axis_of,
+    constant_like,
+    floating,
+    one_of,
+    operand,
+    reshaped,
+    run,
+    select,
+    take_slice,
+    wide,
+)
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.tensor import Tensor, cast

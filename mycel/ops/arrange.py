@@ -12,9 +12,21 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.errors import ShapeError
-from mycel.ir.dims import product
 from mycel.ops._operands import (
-    all_axes, axis_of, broadcast, check_sizes, constant_like, flat, iota, one_of, operand, permuted, reshaped, run, select, shape_of,
+    all_axes,
+    axis_of,
+    broadcast,
+    check_sizes,
+    constant_like,
+    flat,
+    iota,
+    one_of,
+    operand,
+    permuted,
+    reshaped,
+    run,
+    select,
+    shape_of,
     take_slice,
 )  # fmt: skip
 from mycel.ops.array import concat, moveaxis, stack
@@ -204,7 +216,9 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
         x = broadcast(reshaped(x, (*x.shape[: where + 1], 1, *x.shape[where + 1 :])), wide)
         return reshaped(x, (*wide[:where], wide[where] * count, *wide[where + 2 :]))
     if len(repeats) != x.shape[where] or builtins.any(r < 0 for r in repeats):
-        raise ShapeError(f"repeat_interleave: {len(repeats)} repeats do not fit the {x.shape[where]} elements of axis {axis}, or are negative")
+        raise ShapeError(
+            f"repeat_interleave: {len(repeats)} repeats do not fit the {x.shape[where]} elements of axis {axis}, or are negative"
+        )
     positions = [i for i, r in enumerate(repeats) for _ in builtins.range(r)]
     from mycel.prims import index as I
 
@@ -429,15 +443,21 @@ def _padded(x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
     length = operator.index(x.shape[axis])
     limit = {"reflect": length - 1, "circular": length}.get(mode)
     if limit is not None and builtins.max(low, high) > limit:
-        raise ShapeError(f"pad: {builtins.max(low, high)} elements by mode {mode!r} do not come out of an axis of size {length}")
+        raise ShapeError(
+            f"pad: {builtins.max(low, high)} elements by mode {mode!r} do not come out of an axis of size {length}"
+        )
     if mode == "replicate":
         before, after = take_slice(x, axis, 0, 1), take_slice(x, axis, length - 1, length)
-        sizes = lambda n: (*x.shape[:axis], n, *x.shape[axis + 1 :])  # noqa: E731
+        sizes = lambda n: (*x.shape[:axis], n, *x.shape[axis + 1 :])
         parts = [broadcast(before, sizes(low)), x, broadcast(after, sizes(high))]
     elif mode == "circular":
         parts = [take_slice(x, axis, length - low, length), x, take_slice(x, axis, 0, high)]
     else:
-        parts = [flip(take_slice(x, axis, 1, low + 1), axis), x, flip(take_slice(x, axis, length - 1 - high, length - 1), axis)]
+        parts = [
+            flip(take_slice(x, axis, 1, low + 1), axis),
+            x,
+            flip(take_slice(x, axis, length - 1 - high, length - 1), axis),
+        ]
     kept = [p for p in parts if not (isinstance(p.shape[axis], int) and p.shape[axis] == 0)]
     return concat(kept, axis)
 

@@ -14,7 +14,17 @@ from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ops._operands import (
-    all_axes, axis_of, broadcast, certainly, flat, operand, permuted, reshaped, run, shape_of, take_slice,
+    all_axes,
+    axis_of,
+    broadcast,
+    certainly,
+    flat,
+    operand,
+    permuted,
+    reshaped,
+    run,
+    shape_of,
+    take_slice,
 )  # fmt: skip
 from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast
@@ -113,7 +123,9 @@ def permute(input: Any, axis: Any) -> Tensor:
     """
     x = operand("transpose", input)
     order = shape_of("transpose", axis)
-    if len(order) != x.ndim or sorted(d % x.ndim if x.ndim else 0 for d in order if -x.ndim <= d < x.ndim) != list(builtins.range(x.ndim)):
+    if len(order) != x.ndim or sorted(d % x.ndim if x.ndim else 0 for d in order if -x.ndim <= d < x.ndim) != list(
+        builtins.range(x.ndim)
+    ):
         raise ShapeError(f"transpose: {order} is not a permutation of the {x.ndim} axes of {x._type}")
     return permuted(x, tuple(d % x.ndim for d in order))
 

@@ -36,7 +36,11 @@ class GradOperation:
             positions: Any = tuple(range(len(arguments))) if self.get_all else None if self.get_by_list else 0
             chosen = _weights(fn, weights) if self.get_by_list else None
             target = fn if not self.sens_param else lambda *args: _weighted(fn(*args), sens)
-            return grad(target, positions, chosen)(*arguments)
+            result = grad(target, positions, chosen)(*arguments)
+            if not self.get_all or len(arguments) != 1:
+                return result
+            # `grad` by a single input gives it without a tuple.
+            return ((result[0],), result[1]) if self.get_by_list else (result,)
 
         return gradients
 
@@ -93,7 +97,9 @@ class MultitypeFuncGraph:
         for types, fn in self.entries:
             if len(types) == len(args) and all(_is(value, kind) for value, kind in zip(args, types)):
                 return fn(*args)
-        raise TypeError(f"{self.name}: no implementation is registered for ({', '.join(type(a).__name__ for a in args)})")
+        raise TypeError(
+            f"{self.name}: no implementation is registered for ({', '.join(type(a).__name__ for a in args)})"
+        )
 
 
 _KINDS: dict[str, Any] = {
@@ -138,7 +144,9 @@ class HyperMap:
         if not isinstance(first_value, (tuple, list)) or not (first or self.deep):
             return function(*values)
         if any(not isinstance(v, (tuple, list)) or len(v) != len(first_value) for v in values[1:]):
-            raise TypeError(f"{type(self).__name__}: the sequences must all have {len(first_value)} members at every level")
+            raise TypeError(
+                f"{type(self).__name__}: the sequences must all have {len(first_value)} members at every level"
+            )
         rows = list(zip(*values))
         done = [self._over(function, row, False) for row in (rows[::-1] if self.reverse else rows)]
         done = done[::-1] if self.reverse else done

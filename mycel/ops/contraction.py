@@ -125,5 +125,9 @@ def _join(a: Term, b: Term, output: Sequence[str], rest: Sequence[Term]) -> Term
         out = run(L.matmul, matrix, reshaped(y, (*sizes, product(inside), product(column_sizes))))
         out = reshaped(out, (*sizes, *row_sizes, *column_sizes))
     else:
-        out = run(E.mul, reshaped(x, (*sizes, *row_sizes, *(1,) * len(columns))), reshaped(y, (*sizes, *(1,) * len(rows), *column_sizes)))
+        out = run(
+            E.mul,
+            reshaped(x, (*sizes, *row_sizes, *(1,) * len(columns))),
+            reshaped(y, (*sizes, *(1,) * len(rows), *column_sizes)),
+        )
     return out, batch + rows + columns

@@ -37,7 +37,9 @@ def per_axis(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...
     return tuple(value)
 
 
-def same_padding(spatial: tuple[DimLike, ...], window: tuple[DimLike, ...], strides: tuple[int, ...], dilation: tuple[int, ...]) -> Pairs:
+def same_padding(
+    spatial: tuple[DimLike, ...], window: tuple[DimLike, ...], strides: tuple[int, ...], dilation: tuple[int, ...]
+) -> Pairs:
     """What "same" adds: enough for ceil(size / stride) positions, the odd one behind."""
     pairs = []
     for d, k, s, step in zip(spatial, window, strides, dilation):
@@ -69,7 +71,16 @@ def paddings(
 
 
 def convolution(
-    name: str, rank: int, input: Any, weight: Any, bias: Any, stride: Any, pad_mode: str, padding: Any, dilation: Any, groups: int
+    name: str,
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    pad_mode: str,
+    padding: Any,
+    dilation: Any,
+    groups: int,
 ) -> Tensor:
     """The convolution of `rank` spatial dimensions behind `conv1d` to `conv3d`."""
     x, w = operands(name, input, weight)
@@ -132,14 +143,20 @@ def transposed(
     """The transpose of a convolution in its input. The weight is (C_in, C_out / groups, *kernel)."""
     x, w = operands(name, input, weight)
     if w.ndim != x.ndim:
-        raise ShapeError(f"{name}: the input {x._type} and the weight {w._type} must have the same number of dimensions")
+        raise ShapeError(
+            f"{name}: the input {x._type} and the weight {w._type} must have the same number of dimensions"
+        )
     if any(extra >= max(s, step) for extra, s, step in zip(output_padding, strides, dilation)):
-        raise ValueError(f"{name}: output_padding {output_padding} must be smaller than stride {strides} or dilation {dilation}")
+        raise ValueError(
+            f"{name}: output_padding {output_padding} must be smaller than stride {strides} or dilation {dilation}"
+        )
     sizes = []
     for d, k, s, step, (lo, hi), extra in zip(x.shape[2:], w.shape[2:], strides, dilation, pairs, output_padding):
         sizes.append((d - 1) * s - lo - hi + (k - 1) * step + 1 + extra)
     shape = (x.shape[0], w.shape[1] * groups, *sizes)
-    out = run(conv_grad_input, x, w, input_shape=shape, strides=strides, padding=pairs, dilation=dilation, groups=groups)
+    out = run(
+        conv_grad_input, x, w, input_shape=shape, strides=strides, padding=pairs, dilation=dilation, groups=groups
+    )
     return out if bias is None else bias_add(out, bias)
 
 
@@ -156,7 +173,9 @@ def conv_transpose2d(
     name = "conv_transpose2d"
     pairs = tuple((p, p) for p in per_axis(name, "padding", padding, 2))
     strides, steps = per_axis(name, "stride", stride, 2), per_axis(name, "dilation", dilation, 2)
-    return transposed(name, input, weight, bias, strides, pairs, per_axis(name, "output_padding", output_padding, 2), steps, groups)
+    return transposed(
+        name, input, weight, bias, strides, pairs, per_axis(name, "output_padding", output_padding, 2), steps, groups
+    )
 
 
 def conv3d_transpose(
@@ -177,7 +196,9 @@ def conv3d_transpose(
         pairs = same_padding(grown, kernel, strides, steps)
     else:
         pairs = paddings(name, pad_mode, padding, inputs.shape[2:], kernel, strides, steps)
-    return transposed(name, inputs, weight, None, strides, pairs, per_axis(name, "output_padding", output_padding, 3), steps, group)
+    return transposed(
+        name, inputs, weight, None, strides, pairs, per_axis(name, "output_padding", output_padding, 3), steps, group
+    )
 
 
 def bias_add(input_x: Any, bias: Any) -> Tensor:
@@ -220,13 +241,19 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 
 def _positions(name: str, spatial: Any, kernel: Any, dilation: Any, padding: Any, strides: Any) -> tuple[Any, ...]:
-    sizes = tuple((d + 2 * p - (k - 1) * e - 1) // s + 1 for d, k, e, p, s in zip(spatial, kernel, dilation, padding, strides))
+    sizes = tuple(
+        (d + 2 * p - (k - 1) * e - 1) // s + 1 for d, k, e, p, s in zip(spatial, kernel, dilation, padding, strides)
+    )
     if any(isinstance(m, int) and m < 1 for m in sizes):
-        raise ShapeError(f"{name}: a window of {kernel} with dilation {dilation} does not fit in {tuple(spatial)} with padding {padding}")
+        raise ShapeError(
+            f"{name}: a window of {kernel} with dilation {dilation} does not fit in {tuple(spatial)} with padding {padding}"
+        )
     return sizes
 
 
-def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def fold(
+    input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
     """The transpose of `unfold`: columns (N, C * KH * KW, positions) added up into (N, C, H, W) of `output_size`.
 
     >>> import mycel as ms

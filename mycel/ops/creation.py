@@ -16,7 +16,17 @@ from mycel.dtype import DType
 from mycel.errors import ShapeError
 from mycel.ir.dims import Dim
 from mycel.ops._operands import (
-    axis_of, broadcast, check_sizes, constant_like, iota, operand, reshaped, run, select, shape_of, size_of,
+    axis_of,
+    broadcast,
+    check_sizes,
+    constant_like,
+    iota,
+    operand,
+    reshaped,
+    run,
+    select,
+    shape_of,
+    size_of,
 )  # fmt: skip
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor, as_tensor, cast
@@ -103,13 +113,14 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
     >>> import mycel as ms
     >>> ms.ops.full((2,), 7.0)
-    Tensor(shape=[2], dtype=Float32, value=
-    [7., 7.])
+    Tensor(shape=[2], dtype=Float32, value= [ 7.00000000e+00,  7.00000000e+00])
     """
     shape = check_sizes("full", shape_of("full", size))
     if isinstance(fill_value, Tensor):
         if fill_value.size != 1:
-            raise ValueError(f"full: fill_value must be a number or a tensor of one element, not of shape {fill_value.shape}")
+            raise ValueError(
+                f"full: fill_value must be a number or a tensor of one element, not of shape {fill_value.shape}"
+            )
         value = cast(fill_value, D.from_any(dtype or fill_value.dtype))
         return broadcast(run(E.identity, reshaped(value, ())), shape)
     if not isinstance(fill_value, (bool, int, float, complex, np.generic, Dim)):
@@ -232,7 +243,9 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
     [1.0, 10.0, 100.0]
     """
     exponents = linspace(start, end, steps)
-    return cast(run(E.pow_, broadcast(constant_like(float(base), exponents), exponents.shape), exponents), D.from_any(dtype))
+    return cast(
+        run(E.pow_, broadcast(constant_like(float(base), exponents), exponents.shape), exponents), D.from_any(dtype)
+    )
 
 
 def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:

@@ -46,7 +46,9 @@ def _show(value: str, dtype: str = "Float32") -> str:
     return f"{value}.0" if dtype == "Float32" and value.lstrip("-").isdigit() else value
 
 
-def _real(name: str, primitive: Primitive, summary: str, at: str, value: str, parameter: str = "input") -> Callable[[Any], Tensor]:
+def _real(
+    name: str, primitive: Primitive, summary: str, at: str, value: str, parameter: str = "input"
+) -> Callable[[Any], Tensor]:
     """A function of real numbers."""
 
     def of_input(input: Any) -> Tensor:
@@ -56,11 +58,20 @@ def _real(name: str, primitive: Primitive, summary: str, at: str, value: str, pa
         return run(primitive, floating(name, x))
 
     function = of_x if parameter == "x" else of_input
-    _describe(function, name, summary, "The result has the floating type of the argument; float32 for integers.", at, _show(value))
+    _describe(
+        function,
+        name,
+        summary,
+        "The result has the floating type of the argument; float32 for integers.",
+        at,
+        _show(value),
+    )
     return function
 
 
-def _number(name: str, primitive: Primitive, summary: str, at: str, value: str, dtype: str = "Float32") -> Callable[[Any], Tensor]:
+def _number(
+    name: str, primitive: Primitive, summary: str, at: str, value: str, dtype: str = "Float32"
+) -> Callable[[Any], Tensor]:
     """A function that keeps the type of its argument, integers included."""
 
     def function(input: Any) -> Tensor:
@@ -80,7 +91,9 @@ def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -
         x = operand(name, input)
         return run(primitive, x) if x.dtype.is_floating else run(E.identity, x)
 
-    _describe(function, name, summary, "The result has the type of the argument; the derivative is 0.", at, _show(value))
+    _describe(
+        function, name, summary, "The result has the type of the argument; the derivative is 0.", at, _show(value)
+    )
     return function
 
 
@@ -154,7 +167,7 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
         return run(E.identity, x)
     if decimals == 0:
         return run(E.rint, x)
-    scale = 10.0 ** decimals
+    scale = 10.0**decimals
     return run(E.rint, x * scale) / scale  # type: ignore[no-any-return]
 
 
@@ -213,7 +226,15 @@ isfinite = _test("isfinite", E.is_finite, "Whether each element is neither infin
 Binary = Callable[[Any, Any], Tensor]
 
 
-def _binary(name: str, compute: Callable[[Tensor, Tensor], Tensor], summary: str, note: str, call: str, shown: str, names: str = "io") -> Binary:
+def _binary(
+    name: str,
+    compute: Callable[[Tensor, Tensor], Tensor],
+    summary: str,
+    note: str,
+    call: str,
+    shown: str,
+    names: str = "io",
+) -> Binary:
     def input_other(input: Any, other: Any) -> Tensor:
         return compute(*operands(name, input, other))
 
@@ -238,7 +259,9 @@ def _arithmetic(name: str, operator: str, summary: str, call: str, value: str, n
     return _binary(name, lambda x, y: getattr(Tensor, method)(x, y), summary, _COMMON, call, _show(value), names)  # type: ignore[no-any-return]
 
 
-def _single(name: str, primitive: Primitive, summary: str, call: str, value: str, names: str = "io", dtype: str = "Float32") -> Binary:
+def _single(
+    name: str, primitive: Primitive, summary: str, call: str, value: str, names: str = "io", dtype: str = "Float32"
+) -> Binary:
     return _binary(name, lambda x, y: run(primitive, x, y), summary, _COMMON, call, _show(value, dtype), names)
 
 
@@ -265,26 +288,46 @@ mul = _arithmetic("mul", "mul", "The product of two tensors, element by element.
 multiply = _arithmetic("multiply", "mul", "The product of two tensors, element by element.", "3.0, 2.0", "6")
 pow = _arithmetic("pow", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
 pows = _arithmetic("pows", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
-floor_divide = _arithmetic("floor_divide", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3")
+floor_divide = _arithmetic(
+    "floor_divide", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3"
+)
 floordiv = _arithmetic("floordiv", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3")
-floor_div = _arithmetic("floor_div", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3", "xy")
-remainder = _arithmetic("remainder", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1")
-floor_mod = _arithmetic("floor_mod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy")
-floormod = _arithmetic("floormod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy")
-tensor_mod = _arithmetic("tensor_mod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy")
+floor_div = _arithmetic(
+    "floor_div", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3", "xy"
+)
+remainder = _arithmetic(
+    "remainder", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1"
+)
+floor_mod = _arithmetic(
+    "floor_mod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
+)
+floormod = _arithmetic(
+    "floormod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
+)
+tensor_mod = _arithmetic(
+    "tensor_mod", "mod", "The remainder of the division, with the sign of the divisor.", "-7.0, 2.0", "1", "xy"
+)
 tensor_add = _arithmetic("tensor_add", "add", "The sum of two tensors.", "1.0, 2.0", "3")
 tensor_sub = _arithmetic("tensor_sub", "sub", "The first operand less the second.", "1.0, 2.0", "-1")
 tensor_mul = _arithmetic("tensor_mul", "mul", "The product of two tensors, element by element.", "3.0, 2.0", "6")
 tensor_pow = _arithmetic("tensor_pow", "pow", "The first operand raised to the second.", "3.0, 2.0", "9", "ie")
 tensor_div = _arithmetic("tensor_div", "truediv", "The quotient; float32 for integers.", "1.0, 2.0", "0.5", "xy")
-tensor_floordiv = _arithmetic("tensor_floordiv", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3")
+tensor_floordiv = _arithmetic(
+    "tensor_floordiv", "floordiv", "The largest whole number not above the quotient.", "7.0, 2.0", "3"
+)
 fmod = _single("fmod", E.fmod, "The remainder of the division, with the sign of the dividend.", "-7.0, 2.0", "-1")
-truncate_mod = _single("truncate_mod", E.fmod, "The remainder of the division, with the sign of the dividend.", "-7.0, 2.0", "-1", "xy")
-truncate_div = _binary("truncate_div", _truncated_quotient, "The quotient without its fraction.", _COMMON, "-7.0, 2.0", _show("-3"), "xy")
+truncate_mod = _single(
+    "truncate_mod", E.fmod, "The remainder of the division, with the sign of the dividend.", "-7.0, 2.0", "-1", "xy"
+)
+truncate_div = _binary(
+    "truncate_div", _truncated_quotient, "The quotient without its fraction.", _COMMON, "-7.0, 2.0", _show("-3"), "xy"
+)
 maximum = _single("maximum", E.maximum, "The larger of two elements; NaN if either is.", "1.0, 2.0", "2")
 minimum = _single("minimum", E.minimum, "The smaller of two elements; NaN if either is.", "1.0, 2.0", "1")
 atan2 = _binary("atan2", _atan2, "The angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0"))
-arctan2 = _binary("arctan2", _atan2, "The angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0"))
+arctan2 = _binary(
+    "arctan2", _atan2, "The angle of the point (other, input) in (-pi, pi].", _COMMON, "0.0, 1.0", _show("0")
+)
 eq = _compare("eq", E.eq, "Whether two elements are equal.", "False")
 equal = _compare("equal", E.eq, "Whether two elements are equal.", "False")
 ne = _compare("ne", E.ne, "Whether two elements differ.", "True")
@@ -307,7 +350,9 @@ def _logical(name: str, primitive: Primitive, summary: str, value: str) -> Binar
     def compute(x: Tensor, y: Tensor) -> Tensor:
         return run(primitive, cast(x, D.bool_), cast(y, D.bool_))
 
-    return _binary(name, compute, summary, "Numbers count as true where they are not 0.", "True, False", _show(value, "Bool"))
+    return _binary(
+        name, compute, summary, "Numbers count as true where they are not 0.", "True, False", _show(value, "Bool")
+    )
 
 
 logical_and = _logical("logical_and", E.logical_and, "Whether both elements are true.", "False")
@@ -333,7 +378,9 @@ def _bits(name: str, operator: str, summary: str, call: str, value: str) -> Bina
             raise TypeError(f"{name}: takes integers and booleans, not {x.dtype.name}")
         return getattr(Tensor, method)(x, y)  # type: ignore[no-any-return]
 
-    return _binary(name, compute, summary, "Operands are integers or booleans, and broadcast.", call, _show(value, "Int64"))
+    return _binary(
+        name, compute, summary, "Operands are integers or booleans, and broadcast.", call, _show(value, "Int64")
+    )
 
 
 bitwise_and = _bits("bitwise_and", "and", "The bits that are set in both.", "6, 3", "2")

@@ -17,14 +17,27 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops._operands import (
-    axis_of, broadcast, cast_index, constant_like, flat, iota, move_axis, operand, operands, reshaped, run, select as choose, shape_of,
-    size_of, take_slice,
+    axis_of,
+    broadcast,
+    cast_index,
+    constant_like,
+    flat,
+    iota,
+    move_axis,
+    operand,
+    operands,
+    reshaped,
+    run,
+    shape_of,
+    take_slice,
 )  # fmt: skip
+from mycel.ops._operands import (
+    select as choose,
+)
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import broadcast_shapes
-from mycel.prims.window import lowest
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -67,7 +80,9 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     if batch == 0:
         return run(I.take, x, index, axis=where)
     if not batch <= where or batch > index.ndim or x.shape[:batch] != index.shape[:batch]:
-        raise ShapeError(f"gather: {batch_dims} batch axes do not fit {x._type} and indices {index._type} along axis {where}")
+        raise ShapeError(
+            f"gather: {batch_dims} batch axes do not fit {x._type} and indices {index._type} along axis {where}"
+        )
     x = move_axis(x, where, batch)
     rows = [iota(index.shape, i, index.dtype) for i in builtins.range(batch)]
     parts = [reshaped(p, (*index.shape, 1)) for p in (*rows, index)]
@@ -299,7 +314,9 @@ def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int 
     where = axis_of(name, axis, x.ndim)
     new = operand(name, updates, x.dtype)
     new = broadcast(new, index.shape) if new.ndim == 0 else new
-    if new.ndim != index.ndim or builtins.any(isinstance(a, int) and isinstance(b, int) and a < b for a, b in zip(new.shape, index.shape)):
+    if new.ndim != index.ndim or builtins.any(
+        isinstance(a, int) and isinstance(b, int) and a < b for a, b in zip(new.shape, index.shape)
+    ):
         raise ShapeError(f"{name}: the updates {new._type} must have the shape of the indices {index._type}")
     for i, (a, b) in enumerate(zip(new.shape, index.shape)):
         new = new if a == b else take_slice(new, i, 0, b)
@@ -453,7 +470,9 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     >>> ms.ops.masked_select(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True])).tolist()
     [1, 3]
     """
-    x, positions = _mask_positions("masked_select", operand("masked_select", input), operand("masked_select", mask, D.bool_))
+    x, positions = _mask_positions(
+        "masked_select", operand("masked_select", input), operand("masked_select", mask, D.bool_)
+    )
     return run(I.take, x, positions, axis=0)
 
 
@@ -468,7 +487,9 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
     line, positions = _mask_positions("masked_scatter", x, operand("masked_scatter", mask, D.bool_))
     values = flat(operand("masked_scatter", source, x.dtype))
     if line.shape[0] != x.size or values.size < positions.size:
-        raise ShapeError(f"masked_scatter: the mask must fit {x._type} and hold at most {values.size} places, not {positions.size}")
+        raise ShapeError(
+            f"masked_scatter: the mask must fit {x._type} and hold at most {values.size} places, not {positions.size}"
+        )
     index = reshaped(positions, (positions.size, 1))
     return reshaped(_write("masked_scatter", line, index, take_slice(values, 0, 0, positions.size), "set"), x.shape)
 
@@ -487,7 +508,9 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     return slice_scatter(x, reshaped(part, (*x.shape[:where], 1, *x.shape[where + 1 :])), axis, place, place + 1)
 
 
-def slice_scatter(input: Any, src: Any, axis: int = 0, start: Optional[int] = None, end: Optional[int] = None, step: int = 1) -> Tensor:
+def slice_scatter(
+    input: Any, src: Any, axis: int = 0, start: Optional[int] = None, end: Optional[int] = None, step: int = 1
+) -> Tensor:
     """`input` with ``start:end:step`` along an axis replaced by `src`.
 
     >>> import mycel as ms
@@ -499,5 +522,7 @@ def slice_scatter(input: Any, src: Any, axis: int = 0, start: Optional[int] = No
     positions = builtins.range(x.shape[where])[slice(start, end, step)]
     part = operand("slice_scatter", src, x.dtype)
     if part.shape != (*x.shape[:where], len(positions), *x.shape[where + 1 :]):
-        raise ShapeError(f"slice_scatter: {part._type} does not fit {len(positions)} positions along axis {axis} of {x._type}")
+        raise ShapeError(
+            f"slice_scatter: {part._type} does not fit {len(positions)} positions along axis {axis} of {x._type}"
+        )
     return _along("slice_scatter", x, where, Tensor(list(positions), D.int32), part, "set")

@@ -285,7 +285,9 @@ def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
     """
     x, w = operands("dense", input, weight)
     if w.ndim not in (1, 2) or x.ndim < 1:
-        raise ShapeError(f"dense: the weight must be (out, in) or (in,), not {w._type}; the input {x._type} needs at least 1 dimension")
+        raise ShapeError(
+            f"dense: the weight must be (out, in) or (in,), not {w._type}; the input {x._type} needs at least 1 dimension"
+        )
     out = matmul(x, _swap(w) if w.ndim == 2 else w)
     return out if bias is None else out + operand("dense", bias)
 

@@ -8,12 +8,25 @@ loss ends in `reduced`: "none" as it is, "sum", or "mean" over elements or over 
 from __future__ import annotations
 
 import builtins
-from typing import Any, Optional
+from typing import Any
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops._operands import (
-    axis_of, broadcast, constant_like, flat, floating, iota, one_of, operand, operands, reshaped, run, select, whole, wide,
+    axis_of,
+    broadcast,
+    constant_like,
+    flat,
+    floating,
+    iota,
+    one_of,
+    operand,
+    operands,
+    reshaped,
+    run,
+    select,
+    whole,
+    wide,
 )  # fmt: skip
 from mycel.ops.activation import _softplus, log_softmax
 from mycel.prims import elementwise as E
@@ -62,12 +75,19 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
     """Class weights shaped to broadcast along the class axis."""
     w = operand(name, weight)
     if w.ndim != 1 or w.shape[0] != x.shape[axis]:
-        raise ShapeError(f"{name}: weight must have one element for each of the {x.shape[axis]} classes, not shape {w.shape}")
+        raise ShapeError(
+            f"{name}: weight must have one element for each of the {x.shape[axis]} classes, not shape {w.shape}"
+        )
     return cast(reshaped(w, (w.shape[0], *(1,) * (x.ndim - 1 - axis))), x.dtype)
 
 
 def cross_entropy(
-    input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """The cross-entropy of softmax(input) along the class axis with `target`: class indices, or probabilities of the input's shape.
 
@@ -95,7 +115,9 @@ def cross_entropy(
 def _probability_entropy(x: Tensor, y: Tensor, weight: Any, axis: int, reduction: str, smoothing: float) -> Tensor:
     if smoothing:
         classes = x.shape[axis]
-        y = y * (1.0 - smoothing) + (smoothing / classes if isinstance(classes, int) else smoothing / constant_like(classes, x))
+        y = y * (1.0 - smoothing) + (
+            smoothing / classes if isinstance(classes, int) else smoothing / constant_like(classes, x)
+        )
     terms = run(E.mul, log_softmax(x, axis), y)
     if weight is not None:
         terms = run(E.mul, terms, _weights("cross_entropy", weight, x, axis))
@@ -104,7 +126,12 @@ def _probability_entropy(x: Tensor, y: Tensor, weight: Any, axis: int, reduction
 
 
 def nll_loss(
-    inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+    inputs: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """The negative log-probability of the target class, where `inputs` holds log-probabilities along the class axis.
 
@@ -127,7 +154,9 @@ def _chosen(
         raise TypeError(f"{name}: the target must hold class indices (integers), not {index.dtype.name}")
     shape = logs.shape[:axis] + logs.shape[axis + 1 :]
     if index.shape != shape:
-        raise ShapeError(f"{name}: the target's shape {index.shape} does not fit the input {logs.shape}; expected {shape}")
+        raise ShapeError(
+            f"{name}: the target's shape {index.shape} does not fit the input {logs.shape}; expected {shape}"
+        )
     index = cast(index, D.int32)
     spread = reshaped(index, (*shape[:axis], 1, *shape[axis:]))
     line = iota((logs.shape[axis], *(1,) * (logs.ndim - 1 - axis)), 0, D.int32)
@@ -142,7 +171,11 @@ def _chosen(
     if smoothing:
         classes = logs.shape[axis]
         even = run(E.neg, _sum(scaled, (axis,)))
-        even = even * (smoothing / classes) if isinstance(classes, int) else even * smoothing / constant_like(classes, even)
+        even = (
+            even * (smoothing / classes)
+            if isinstance(classes, int)
+            else even * smoothing / constant_like(classes, even)
+        )
         loss = loss * (1.0 - smoothing) + even
     loss = select(counted, loss, 0.0)
     if reduction != "mean":
@@ -234,7 +267,9 @@ def _log_from(p: Tensor) -> Tensor:
     return cast(run(E.log, wide(p) + 1e-12), p.dtype)
 
 
-def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean") -> Tensor:
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
+) -> Tensor:
     """`binary_cross_entropy` of sigmoid(input), computed from the logits without overflow.
 
     `weight` scales each element and `pos_weight` its positive part; both broadcast. ValueError where shapes differ.
@@ -314,7 +349,9 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     return reduced("soft_margin_loss", _softplus(run(E.neg, run(E.mul, x, y))), reduction)
 
 
-def gaussian_nll_loss(x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+def gaussian_nll_loss(
+    x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
     """``(log v + (x - y)**2 / v) / 2`` with v = max(var, eps), plus log(2 pi) / 2 where `full`. Nix and Weigend, 1994.
 
     >>> import mycel as ms
@@ -347,7 +384,9 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     return _sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares))  # type: ignore[no-any-return]
 
 
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
     """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1, of vectors along the last axis.
 
     >>> import mycel as ms
@@ -381,7 +420,9 @@ def triplet_margin_loss(
     return reduced("triplet_margin_loss", _hinge(near - far + margin), reduction)
 
 
-def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean") -> Tensor:
+def multi_margin_loss(
+    input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
     """The mean over the other classes of ``max(0, margin - x[target] + x[i]) ** p``, scaled by the target's weight.
 
     >>> import mycel as ms
@@ -394,7 +435,9 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1, we
     single = x.ndim == 1
     x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1,))) if single else (x, y)
     if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ShapeError(f"multi_margin_loss: the input must be (N, C) and the target (N,), not {x.shape} and {y.shape}")
+        raise ShapeError(
+            f"multi_margin_loss: the input must be (N, C) and the target (N,), not {x.shape} and {y.shape}"
+        )
     hit = run(E.eq, reshaped(y, (x.shape[0], 1)), iota((x.shape[1],), 0, D.int32))
     own = _sum(select(hit, x, 0.0), (1,), True)
     gaps = _hinge(margin - own + x)
@@ -404,7 +447,9 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1, we
         gaps = gaps * _sum(select(hit, broadcast(w, x.shape), 0.0), (1,), True)
     total = _sum(select(hit, 0.0, gaps), (1,))
     loss = run(E.div, total, constant_like(x.shape[1], total))
-    return reduced("multi_margin_loss", flat(loss) if not single or reduction != "none" else reshaped(loss, ()), reduction)
+    return reduced(
+        "multi_margin_loss", flat(loss) if not single or reduction != "none" else reshaped(loss, ()), reduction
+    )
 
 
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -418,7 +463,9 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     """
     x, y = floating("multilabel_margin_loss", input), operand("multilabel_margin_loss", target, D.int32)
     if x.shape != y.shape or x.ndim not in (1, 2):
-        raise ShapeError(f"multilabel_margin_loss: input and target must both be (C,) or (N, C), not {x.shape} and {y.shape}")
+        raise ShapeError(
+            f"multilabel_margin_loss: input and target must both be (C,) or (N, C), not {x.shape} and {y.shape}"
+        )
     single = x.ndim == 1
     x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1, *y.shape))) if single else (x, y)
     from mycel.prims.ordered import cummin

@@ -319,7 +319,9 @@ def rad2deg(x: Any) -> Tensor:
     return floating("rad2deg", x) * (180 / math.pi)  # type: ignore[no-any-return]
 
 
-def nan_to_num(input: Any, nan: Optional[float] = None, posinf: Optional[float] = None, neginf: Optional[float] = None) -> Tensor:
+def nan_to_num(
+    input: Any, nan: Optional[float] = None, posinf: Optional[float] = None, neginf: Optional[float] = None
+) -> Tensor:
     """NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf` (the largest and smallest of the type).
 
     >>> import mycel as ms
@@ -568,7 +570,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         if given is not None:
             w = operand("cov", given, x.dtype)
             weight = w if weight is None else weight * w
-    line = lambda v: run(R.reduce_sum, v, axes=(v.ndim - 1,), keepdims=v.ndim == 2)  # noqa: E731
+    line = lambda v: run(R.reduce_sum, v, axes=(v.ndim - 1,), keepdims=v.ndim == 2)
     count: Any = x.shape[1] if weight is None else line(weight)
     scaled = x if weight is None else x * weight
     centred = x - line(scaled) / count

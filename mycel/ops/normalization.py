@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
-from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, wide, whole
+from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, whole, wide
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.tensor import Tensor, cast
@@ -37,7 +37,9 @@ def _channel(name: str, parameter: str, value: Any, x: Tensor) -> Tensor:
     """A vector of one value for each channel, shaped to broadcast over axis 1."""
     v = operand(name, value)
     if v.ndim != 1 or v.shape[0] != x.shape[1]:
-        raise ShapeError(f"{name}: {parameter} must have one element for each of the {x.shape[1]} channels, not shape {v.shape}")
+        raise ShapeError(
+            f"{name}: {parameter} must have one element for each of the {x.shape[1]} channels, not shape {v.shape}"
+        )
     return cast(reshaped(v, (v.shape[0], *(1,) * (x.ndim - 2))), x.dtype)
 
 
@@ -68,7 +70,10 @@ def batch_norm(
     if not training:
         if running_mean is None or running_var is None:
             raise ValueError("batch_norm: running_mean and running_var are needed where training is off")
-        centre, spread = _channel("batch_norm", "running_mean", running_mean, full), _channel("batch_norm", "running_var", running_var, full)
+        centre, spread = (
+            _channel("batch_norm", "running_mean", running_mean, full),
+            _channel("batch_norm", "running_var", running_var, full),
+        )
         return cast(_affine("batch_norm", _standardized(run(E.sub, full, centre), spread, eps), weight, bias), x.dtype)
     axes = (0, *builtins.range(2, x.ndim))
     count = whole(full, axes)
@@ -79,7 +84,11 @@ def batch_norm(
         batch_mean = reshaped(run(R.reduce_sum, full, axes=axes, keepdims=False), (x.shape[1],)) / count
         _move(running_mean, batch_mean, momentum)
     if running_var is not None:
-        unbiased = count / builtins.max(count - 1, 1) if isinstance(count, int) else constant_like(count, full) / constant_like(count - 1, full)
+        unbiased = (
+            count / builtins.max(count - 1, 1)
+            if isinstance(count, int)
+            else constant_like(count, full) / constant_like(count - 1, full)
+        )
         _move(running_var, reshaped(spread, (x.shape[1],)) * unbiased, momentum)
     return result
 
@@ -167,7 +176,12 @@ def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float =
 
 
 def lrn(
-    x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, norm_region: str = "ACROSS_CHANNELS"
+    x: Any,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+    norm_region: str = "ACROSS_CHANNELS",
 ) -> Tensor:
     """Each element over ``(bias + alpha * sum of squares of the channels within depth_radius) ** beta``. Krizhevsky et al., 2012.
 
@@ -184,7 +198,13 @@ def lrn(
 
     n, c = value.shape[:2]
     squares = reshaped(run(E.mul, value, value), (n, 1, c, product(value.shape[2:])))
-    total = run(window_sum, squares, window=(2 * depth_radius + 1, 1), strides=(1, 1), padding=((depth_radius, depth_radius), (0, 0)))
+    total = run(
+        window_sum,
+        squares,
+        window=(2 * depth_radius + 1, 1),
+        strides=(1, 1),
+        padding=((depth_radius, depth_radius), (0, 0)),
+    )
     return value / (reshaped(total, value.shape) * alpha + bias) ** beta  # type: ignore[no-any-return]
 
 

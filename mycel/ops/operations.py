@@ -11,8 +11,23 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.ops import (
-    activation, arrange, array, convolution, creation, elementwise, indexed, linalg, loss, math, normalization, pooling, random,
-    reduction, segments, sorting, state,
+    activation,
+    arrange,
+    array,
+    convolution,
+    creation,
+    elementwise,
+    indexed,
+    linalg,
+    loss,
+    math,
+    normalization,
+    pooling,
+    random,
+    reduction,
+    segments,
+    sorting,
+    state,
 )  # fmt: skip
 from mycel.ops._operands import all_axes, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
@@ -74,8 +89,16 @@ def _define(name: str, compute: Callable[..., Any], text: str = "", **parameters
     def call(self: Primitive, *inputs: Any, **named: Any) -> Any:
         return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)
 
-    text = text or (f"`mycel.ops.{compute.__name__}` as an object." if compute.__name__ != "<lambda>" else f"The operation {name} as an object.")
-    made = type(name, (Primitive,), {"__init__": start, "__call__": call, "__doc__": text, "__module__": __name__, "__signature__": signature})
+    text = text or (
+        f"`mycel.ops.{compute.__name__}` as an object."
+        if compute.__name__ != "<lambda>"
+        else f"The operation {name} as an object."
+    )
+    made = type(
+        name,
+        (Primitive,),
+        {"__init__": start, "__call__": call, "__doc__": text, "__module__": __name__, "__signature__": signature},
+    )
     globals()[name] = made
     __all__.append(name)
 
@@ -140,18 +163,36 @@ _define("BatchMatMul", _matrix_product, transpose_a=False, transpose_b=False)
 _define("DivNoNan", _no_nan(elementwise.div), "x / y, and 0 where y is 0.")
 _define("MulNoNan", _no_nan(elementwise.mul), "x * y, and 0 where y is 0.")
 _define("SquaredDifference", lambda x, y: elementwise.square(elementwise.sub(x, y)), "The square of the difference.")
-_define("SquareSumAll", lambda x, y: (reduction.sum(x * x), reduction.sum(y * y)), "The sums of squares of two tensors.")
+_define(
+    "SquareSumAll", lambda x, y: (reduction.sum(x * x), reduction.sum(y * y)), "The sums of squares of two tensors."
+)
 _define("L2Loss", lambda x: reduction.sum(x * x) * 0.5, "Half the sum of squares.")
 _define("ApproximateEqual", lambda p, x, y: math.approximate_equal(x, y, p.tolerance), tolerance=1e-5)
-_define("IsClose", lambda p, x, y: math.isclose(x, y, p.rtol, p.atol, p.equal_nan), rtol=1e-5, atol=1e-8, equal_nan=False)
+_define(
+    "IsClose", lambda p, x, y: math.isclose(x, y, p.rtol, p.atol, p.equal_nan), rtol=1e-5, atol=1e-8, equal_nan=False
+)
 _define("NanToNum", lambda p, x: math.nan_to_num(x, p.nan, p.posinf, p.neginf), nan=None, posinf=None, neginf=None)
 _define("Logit", lambda p, x: math.logit(x, None if p.eps < 0 else p.eps), eps=-1.0)
 _define("Cdist", lambda p, x, y: math.cdist(x, y, p.p), p=2.0)
-_define("StopGradient", lambda x: run(E.stop_gradient, operand("StopGradient", x)), "The tensor as a constant for differentiation.")
+_define(
+    "StopGradient",
+    lambda x: run(E.stop_gradient, operand("StopGradient", x)),
+    "The tensor as a constant for differentiation.",
+)
 
 # Reductions.
-_define("ReduceSum", lambda p, x, axis=(): reduction.sum(x, axis, p.keep_dims, dtype=operand("ReduceSum", x).dtype), keep_dims=False, skip_mode=False)
-for _class, _reduce in (("ReduceMean", reduction.mean), ("ReduceProd", reduction.prod), ("ReduceAny", reduction.any), ("ReduceAll", reduction.all)):
+_define(
+    "ReduceSum",
+    lambda p, x, axis=(): reduction.sum(x, axis, p.keep_dims, dtype=operand("ReduceSum", x).dtype),
+    keep_dims=False,
+    skip_mode=False,
+)
+for _class, _reduce in (
+    ("ReduceMean", reduction.mean),
+    ("ReduceProd", reduction.prod),
+    ("ReduceAny", reduction.any),
+    ("ReduceAll", reduction.all),
+):
     _define(_class, lambda p, x, axis=(), _reduce=_reduce: _reduce(x, axis, p.keep_dims), keep_dims=False)
 for _class, _reduce in (("ReduceMax", reduction.amax), ("ReduceMin", reduction.amin)):
     _define(_class, lambda p, x, axis=(), _reduce=_reduce: _reduce(x, axis, p.keep_dims), keep_dims=False)
@@ -162,12 +203,23 @@ def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 
 
 _define("ReduceStd", _reduced_std, axis=[], unbiased=True, keep_dims=False)
-_define("Argmax", lambda p, x: cast(reduction.argmax(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32)
-_define("Argmin", lambda p, x: cast(reduction.argmin(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32)
+_define(
+    "Argmax", lambda p, x: cast(reduction.argmax(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
+)
+_define(
+    "Argmin", lambda p, x: cast(reduction.argmin(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
+)
 _define("ArgMaxWithValue", lambda p, x: reduction.max(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
 _define("ArgMinWithValue", lambda p, x: reduction.min(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
 _define("CountNonZero", lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims), dims=None)
-_define("LpNorm", lambda p, x: reduction.vector_norm(x, p.p, p.axis, p.keep_dims), axis=_NEEDED, p=2, keep_dims=False, epsilon=1e-12)
+_define(
+    "LpNorm",
+    lambda p, x: reduction.vector_norm(x, p.p, p.axis, p.keep_dims),
+    axis=_NEEDED,
+    p=2,
+    keep_dims=False,
+    epsilon=1e-12,
+)
 _define("EuclideanNorm", lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.keep_dims), keep_dims=False)
 
 
@@ -204,7 +256,13 @@ _define("Unpack", lambda p, x: array.unstack(x, p.axis), axis=0)
 _define("Squeeze", lambda p, x: array.squeeze(x, p.axis), axis=())
 _define("Flatten", lambda x: array.flatten(x), "All axes but the first joined.")
 _define("Split", lambda p, x: _even_parts(p, x), axis=0, output_num=1)
-_define("SplitV", lambda p, x: array.split(x, list(p.size_splits), p.split_dim), size_splits=_NEEDED, split_dim=_NEEDED, num_split=_NEEDED)
+_define(
+    "SplitV",
+    lambda p, x: array.split(x, list(p.size_splits), p.split_dim),
+    size_splits=_NEEDED,
+    split_dim=_NEEDED,
+    num_split=_NEEDED,
+)
 _define("ReverseV2", lambda p, x: arrange.flip(x, p.axis), axis=_NEEDED)
 _define("Roll", lambda p, x: arrange.roll(x, p.shifts, p.dims), shifts=_NEEDED, dims=None)
 _define("Tril", lambda p, x: arrange.tril(x, p.diagonal), diagonal=0)
@@ -212,16 +270,38 @@ _define("Triu", lambda p, x: arrange.triu(x, p.diagonal), diagonal=0)
 _define("Meshgrid", lambda p, xs: arrange.meshgrid(*xs, indexing=p.indexing), indexing="xy")
 _define("Gather", lambda p, x, i, axis: indexed.gather(x, i, axis, p.batch_dims), batch_dims=0)
 _define("GatherV2", indexed.gather)
-_define("IndexAdd", lambda p, x, i, y: indexed.index_add(x, i, y, p.axis), axis=_NEEDED, use_lock=True, check_index_bound=True)
+_define(
+    "IndexAdd",
+    lambda p, x, i, y: indexed.index_add(x, i, y, p.axis),
+    axis=_NEEDED,
+    use_lock=True,
+    check_index_bound=True,
+)
 _define("InplaceUpdate", lambda p, x, v: indexed.inplace_update(x, v, p.indices), indices=_NEEDED)
 _define("InplaceAdd", lambda p, x, v: indexed.inplace_add(x, v, p.indices), indices=_NEEDED)
 _define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indices=_NEEDED)
-_define("EmbeddingLookup", lambda x, i, offset: indexed.gather(x, operand("EmbeddingLookup", i) - offset, 0), "Rows that indices less an offset name.")
-_define("TensorScatterElements", lambda p, x, i, u: indexed.tensor_scatter_elements(x, i, u, p.axis, p.reduction), axis=0, reduction="none")
+_define(
+    "EmbeddingLookup",
+    lambda x, i, offset: indexed.gather(x, operand("EmbeddingLookup", i) - offset, 0),
+    "Rows that indices less an offset name.",
+)
+_define(
+    "TensorScatterElements",
+    lambda p, x, i, u: indexed.tensor_scatter_elements(x, i, u, p.axis, p.reduction),
+    axis=0,
+    reduction="none",
+)
 _define("OneHot", lambda p, i, depth, on, off: creation.one_hot(i, depth, on, off, p.axis), axis=-1)
 _define("Range", lambda p, start, end, step: creation.range(start, end, step, p.maxlen), maxlen=1000000)
 _define("TrilIndices", lambda p: creation.tril_indices(p.row, p.col, p.offset, dtype=p.dtype), row=_NEEDED, col=_NEEDED, offset=0, dtype=D.int32)  # fmt: skip
-_define("TriuIndices", lambda p: creation.triu_indices(p.row, p.col, p.offset, dtype=p.dtype), row=_NEEDED, col=_NEEDED, offset=0, dtype=D.int32)
+_define(
+    "TriuIndices",
+    lambda p: creation.triu_indices(p.row, p.col, p.offset, dtype=p.dtype),
+    row=_NEEDED,
+    col=_NEEDED,
+    offset=0,
+    dtype=D.int32,
+)
 _define(
     "StridedSlice",
     lambda p, x, begin, end, strides: arrange.strided_slice(
@@ -264,7 +344,9 @@ _define("Pad", _padded_around, paddings=_NEEDED)
 _define("MirrorPad", _mirrored, mode="REFLECT")
 
 # Activations, normalisation and losses.
-_define("Softmax", lambda p, x: activation.softmax(x, p.axis[0] if isinstance(p.axis, (tuple, list)) else p.axis), axis=-1)
+_define(
+    "Softmax", lambda p, x: activation.softmax(x, p.axis[0] if isinstance(p.axis, (tuple, list)) else p.axis), axis=-1
+)
 _define("LogSoftmax", lambda p, x: activation.log_softmax(x, p.axis), axis=-1)
 _define("Elu", lambda p, x: activation.elu(x, p.alpha), alpha=1.0)
 _define("CeLU", lambda p, x: activation.celu(x, p.alpha), alpha=1.0)
@@ -328,10 +410,18 @@ def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]
     return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
 
 
-_define("SoftmaxCrossEntropyWithLogits", _softmax_entropy, "The cross-entropy of each row with probabilities, and its derivative.")
+_define(
+    "SoftmaxCrossEntropyWithLogits",
+    _softmax_entropy,
+    "The cross-entropy of each row with probabilities, and its derivative.",
+)
 _define("SparseSoftmaxCrossEntropyWithLogits", _sparse_entropy, is_grad=False)
 _define("NLLLoss", _nll, reduction="mean", ignore_index=-100)
-_define("BCEWithLogitsLoss", lambda p, x, y, w=None, q=None: loss.binary_cross_entropy_with_logits(x, y, w, q, p.reduction), reduction="mean")
+_define(
+    "BCEWithLogitsLoss",
+    lambda p, x, y, w=None, q=None: loss.binary_cross_entropy_with_logits(x, y, w, q, p.reduction),
+    reduction="mean",
+)
 _define("BinaryCrossEntropy", lambda p, x, y, w=None: loss.binary_cross_entropy(x, y, w, p.reduction), reduction="mean")
 _define("KLDivLoss", lambda p, x, y: loss.kl_div(x, y, p.reduction), reduction="mean")
 _define("SmoothL1Loss", lambda p, x, y: loss.smooth_l1_loss(x, y, p.beta, p.reduction), beta=1.0, reduction="none")
@@ -354,7 +444,9 @@ def _convolve(rank: int) -> Callable[..., Tensor]:
             raise ValueError(f"{p.name}: mode must be 1, cross-correlation, not {p.mode}")
         padding: Any = p.pad if p.pad_mode.lower() == "pad" else 0
         value = _channels_first(p, x)
-        return convolution.convolution(p.name, rank, value, weight, None, p.stride, p.pad_mode, padding, p.dilation, p.group)
+        return convolution.convolution(
+            p.name, rank, value, weight, None, p.stride, p.pad_mode, padding, p.dilation, p.group
+        )
 
     return compute
 
@@ -370,7 +462,9 @@ def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
         raise ValueError(f"{p.name}: mode must be 1, cross-correlation, not {p.mode}")
     y, w = operands(p.name, _channels_first(p, ct), weight)
     shape = tuple(input_shape.tolist() if isinstance(input_shape, Tensor) else input_shape)
-    strides, steps = (convolution.per_axis(p.name, k, v, 2) for k, v in (("stride", p.stride), ("dilation", p.dilation)))
+    strides, steps = (
+        convolution.per_axis(p.name, k, v, 2) for k, v in (("stride", p.stride), ("dilation", p.dilation))
+    )
     padding = p.pad if p.pad_mode.lower() == "pad" else 0
     pairs = convolution.paddings(p.name, p.pad_mode, padding, shape[2:], w.shape[2:], strides, steps)
     return run(conv_grad_input, y, w, input_shape=shape, strides=strides, padding=pairs, dilation=steps, groups=p.group)
@@ -383,8 +477,13 @@ for _class in ("Conv2DTranspose", "Conv2DBackpropInput"):
 def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
     def compute(p: Any, x: Any) -> Tensor:
         value = _channels_first(p, x)
-        window, strides = (convolution.per_axis(p.name, k, v, rank) for k, v in (("kernel_size", p.kernel_size), ("strides", p.strides)))
-        pairs = convolution.paddings(p.name, p.pad_mode, getattr(p, "pad_list", 0), value.shape[2:], window, strides, (1,) * rank)
+        window, strides = (
+            convolution.per_axis(p.name, k, v, rank)
+            for k, v in (("kernel_size", p.kernel_size), ("strides", p.strides))
+        )
+        pairs = convolution.paddings(
+            p.name, p.pad_mode, getattr(p, "pad_list", 0), value.shape[2:], window, strides, (1,) * rank
+        )
         pairs = pooling.with_ceil(value.shape[2:], window, strides, pairs, bool(getattr(p, "ceil_mode", False)))
         if mean:
             return pooling.mean_windows(value, window, strides, pairs, ((0, 0),) * rank)
@@ -395,15 +494,30 @@ def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
 
 _define("MaxPool", _pool(2, False), kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")
 _define("AvgPool", _pool(2, True), kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")
-_define("MaxPool3D", _pool(3, False), kernel_size=1, strides=1, pad_mode="VALID", pad_list=0, ceil_mode=None, data_format="NCDHW")
+_define(
+    "MaxPool3D",
+    _pool(3, False),
+    kernel_size=1,
+    strides=1,
+    pad_mode="VALID",
+    pad_list=0,
+    ceil_mode=None,
+    data_format="NCDHW",
+)
 
 
 def _averaged(p: Any, x: Any) -> Tensor:
     value = _channels_first(p, x)
-    window, strides = (convolution.per_axis(p.name, k, v, 3) for k, v in (("kernel_size", p.kernel_size), ("strides", p.strides)))
-    pairs = convolution.paddings(p.name, p.pad_mode, p.pad if p.pad_mode.lower() == "pad" else 0, value.shape[2:], window, strides, (1, 1, 1))
+    window, strides = (
+        convolution.per_axis(p.name, k, v, 3) for k, v in (("kernel_size", p.kernel_size), ("strides", p.strides))
+    )
+    pairs = convolution.paddings(
+        p.name, p.pad_mode, p.pad if p.pad_mode.lower() == "pad" else 0, value.shape[2:], window, strides, (1, 1, 1)
+    )
     full = pooling.with_ceil(value.shape[2:], window, strides, pairs, p.ceil_mode)
-    return pooling.mean_windows(value, window, strides, full, pairs if p.count_include_pad else ((0, 0),) * 3, p.divisor_override)
+    return pooling.mean_windows(
+        value, window, strides, full, pairs if p.count_include_pad else ((0, 0),) * 3, p.divisor_override
+    )
 
 
 _define("AvgPool3D", _averaged, kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, count_include_pad=True, divisor_override=0, data_format="NCDHW")  # fmt: skip
@@ -445,13 +559,23 @@ _define("StandardNormal", lambda p, shape: random.standard_normal(shape, _seed(p
 _define("StandardLaplace", lambda p, shape: random.standard_laplace(shape, _seed(p)), seed=0, seed2=0)
 _define("UniformReal", lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)), seed=0, seed2=0)
 _define("UniformInt", lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32), seed=0, seed2=0)
-_define("Multinomial", lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), D.from_any(p.dtype)), seed=0, seed2=0, dtype=D.int32)
+_define(
+    "Multinomial",
+    lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), D.from_any(p.dtype)),
+    seed=0,
+    seed2=0,
+    dtype=D.int32,
+)
 _define("RandomShuffle", lambda p, x: random.shuffle(x, _seed(p)), seed=0, seed2=0)
 _define("RandomCategorical", lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype), dtype=D.int64)
 
 
 def _separate(shape: Any) -> tuple[Any, ...]:
     """A shape as separate sizes."""
-    return tuple(shape.tolist()) if isinstance(shape, Tensor) else tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-
-
+    return (
+        tuple(shape.tolist())
+        if isinstance(shape, Tensor)
+        else tuple(shape)
+        if isinstance(shape, (tuple, list))
+        else (shape,)
+    )

@@ -42,7 +42,9 @@ def unbatched(x: Tensor, single: bool) -> Tensor:
     return reshaped(x, x.shape[1:]) if single else x
 
 
-def with_ceil(spatial: tuple[DimLike, ...], window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, ceil_mode: bool) -> Pairs:
+def with_ceil(
+    spatial: tuple[DimLike, ...], window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, ceil_mode: bool
+) -> Pairs:
     """The padding with what the last window hangs over."""
     if not ceil_mode:
         return pairs
@@ -100,7 +102,15 @@ def _dilated_max(name: str, x: Tensor, window: Any, strides: Any, pairs: Pairs, 
 
 
 def _max_pool(
-    name: str, rank: int, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, positions: bool
+    name: str,
+    rank: int,
+    x: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    positions: bool,
 ) -> MaybePair:
     value, single = batched(name, operand(name, x), rank)
     window = per_axis(name, "kernel_size", kernel_size, rank)
@@ -118,7 +128,13 @@ def _max_pool(
 
 
 def max_pool2d(
-    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    return_indices: bool = False,
+    ceil_mode: bool = False,
 ) -> MaybePair:
     """The largest element of each window over (N, C, H, W); with `return_indices` also its int64 position in H * W.
 
@@ -132,7 +148,13 @@ def max_pool2d(
 
 
 def max_pool3d(
-    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> MaybePair:
     """The largest element of each window over (N, C, D, H, W); with `return_indices` also its int64 position in D * H * W.
 
@@ -143,7 +165,9 @@ def max_pool3d(
     return _max_pool("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def mean_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, counted: Pairs, divisor: Any = None) -> Tensor:
+def mean_windows(
+    x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, counted: Pairs, divisor: Any = None
+) -> Tensor:
     """The mean of each window. `counted` is the part of the padding that enters the count."""
     total = run(W.window_sum, x, window=window, strides=strides, padding=pairs)
     whole = math.prod(window)
@@ -159,7 +183,15 @@ def mean_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], p
 
 
 def _avg_pool(
-    name: str, rank: int, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any
+    name: str,
+    rank: int,
+    x: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor: Any,
 ) -> Tensor:
     value, single = batched(name, floating(name, x), rank)
     window, strides = per_axis(name, "kernel_size", kernel_size, rank), per_axis(name, "stride", stride, rank)
@@ -169,11 +201,18 @@ def _avg_pool(
         pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
     _checked(name, window, strides, tuple(max(p) for p in pairs))  # type: ignore[type-var]
     full = with_ceil(value.shape[2:], window, strides, pairs, ceil_mode)
-    return unbatched(mean_windows(value, window, strides, full, pairs if count_include_pad else ((0, 0),) * rank, divisor), single)
+    return unbatched(
+        mean_windows(value, window, strides, full, pairs if count_include_pad else ((0, 0),) * rank, divisor), single
+    )
 
 
 def avg_pool1d(
-    input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
+    input_x: Any,
+    kernel_size: Any = 1,
+    stride: Any = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window over (N, C, L). Padding counts as zeros unless `count_include_pad` is off.
 
@@ -196,7 +235,9 @@ def avg_pool2d(
     >>> ms.ops.avg_pool2d(ms.ops.ones((1, 1, 4, 4)), 2, 2).shape
     (1, 1, 2, 2)
     """
-    return _avg_pool("avg_pool2d", 2, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool(
+        "avg_pool2d", 2, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 def avg_pool3d(
@@ -209,7 +250,9 @@ def avg_pool3d(
     >>> ms.ops.avg_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2, 2).shape
     (1, 1, 2, 2, 2)
     """
-    return _avg_pool("avg_pool3d", 3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool(
+        "avg_pool3d", 3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
@@ -324,7 +367,9 @@ def _adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions:
         best = unbatched(max_windows(x, window, window, none), single)
         return (best, unbatched(max_positions(x, window, window, none), single)) if positions else best
     if positions:
-        raise NotImplementedError(f"{name}: return_indices needs output sizes {sizes} that divide the input's {spatial}")
+        raise NotImplementedError(
+            f"{name}: return_indices needs output sizes {sizes} that divide the input's {spatial}"
+        )
     for axis, n in enumerate(sizes, start=2):
         parts = [run(R.reduce_max, _stretch(x, axis, i, n), axes=(axis,), keepdims=True) for i in range(n)]
         x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]

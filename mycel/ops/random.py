@@ -17,7 +17,17 @@ from mycel.errors import ShapeError
 from mycel.ir.dims import DimLike, product
 from mycel.ops._compose import compose
 from mycel.ops._operands import (
-    axis_of, check_sizes, constant_like, floating, operand, run, select, shape_of, size_of, take_slice, wide,
+    axis_of,
+    check_sizes,
+    constant_like,
+    floating,
+    operand,
+    run,
+    select,
+    shape_of,
+    size_of,
+    take_slice,
+    wide,
 )  # fmt: skip
 from mycel.ops.activation import softmax
 from mycel.prims import elementwise as E
@@ -286,7 +296,9 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Op
         return _categories(weights, num_samples, seed)
     classes = weights.shape[-1]
     if isinstance(classes, int) and num_samples > classes:
-        raise ValueError(f"multinomial: {num_samples} samples without replacement need as many positions, not {classes}")
+        raise ValueError(
+            f"multinomial: {num_samples} samples without replacement need as many positions, not {classes}"
+        )
     # The smallest of exponential numbers divided by their weights: Efraimidis and Spirakis, 2006.
     unit = draw(P.uniform, weights.shape, seeded_generator(seed), dtype=weights.dtype)
     score = -run(E.log1p, -unit) / weights

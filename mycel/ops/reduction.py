@@ -15,7 +15,19 @@ from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.errors import ShapeError
 from mycel.ops._operands import (
-    all_axes, axis_of, broadcast, certainly, constant_like, flat, floating, operand, reshaped, run, select, whole, wide,
+    all_axes,
+    axis_of,
+    broadcast,
+    certainly,
+    constant_like,
+    flat,
+    floating,
+    operand,
+    reshaped,
+    run,
+    select,
+    whole,
+    wide,
 )  # fmt: skip
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -183,7 +195,9 @@ def argmin(input: Any, axis: Optional[int] = None, keepdims: bool = False) -> Te
     return _arg("argmin", R.argmin, input, axis, keepdims, D.int32)
 
 
-def _with_position(name: str, primitive: Any, input: Any, axis: Any, keep: bool, initial: Any, where: Any, largest: bool) -> Pair:
+def _with_position(
+    name: str, primitive: Any, input: Any, axis: Any, keep: bool, initial: Any, where: Any, largest: bool
+) -> Pair:
     x = operand(name, input)
     if axis is None:
         from mycel.ops.creation import zeros
@@ -195,7 +209,9 @@ def _with_position(name: str, primitive: Any, input: Any, axis: Any, keep: bool,
     return value, _arg(name, primitive, x, axis, keep, D.int64)
 
 
-def max(input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Pair:
+def max(
+    input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Pair:
     """The largest element along `axis` and its int64 position; without `axis` the largest of all, with position 0.
 
     `initial` and `where` are those of `amax`. Equal extremes share the derivative.
@@ -208,7 +224,9 @@ def max(input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initi
     return _with_position("max", R.argmax, input, axis, keepdims, initial, where, True)
 
 
-def min(input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Pair:
+def min(
+    input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Pair:
     """The smallest element along `axis` and its int64 position; without `axis` the smallest of all, with position 0.
 
     `initial` and `where` are those of `amin`. Equal extremes share the derivative.
@@ -404,7 +422,9 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
             raise ValueError(f"norm: ord {ord!r} is a norm of matrices; give two axes in dim")
         return vector_norm(x, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
     if axes is None and x.ndim != 2 or axes is not None and len(axes) != 2:
-        raise ShapeError(f"norm: with ord {ord!r} dim must name one or two axes of a tensor of {x.ndim} dimensions, not {dim}")
+        raise ShapeError(
+            f"norm: with ord {ord!r} dim must name one or two axes of a tensor of {x.ndim} dimensions, not {dim}"
+        )
     rows, columns = (axis_of("norm", a, x.ndim) for a in (axes or (0, 1)))
     if ord == "fro":
         return vector_norm(x, 2, (rows, columns), keepdim, dtype=dtype)

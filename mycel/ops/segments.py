@@ -94,7 +94,9 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
     return Tensor(values), Tensor(inverse.reshape(x.shape).astype(np.int32))
 
 
-def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Any:
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Any:
     """The elements (or parts along `dim`) without those equal to the one before; also positions and counts (int64). It needs the values.
 
     >>> import mycel as ms
@@ -102,7 +104,11 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     [1, 2, 1]
     """
     x = operand("unique_consecutive", input)
-    array = x.asnumpy().reshape(-1) if dim is None else np.moveaxis(x.asnumpy(), axis_of("unique_consecutive", dim, x.ndim), 0)
+    array = (
+        x.asnumpy().reshape(-1)
+        if dim is None
+        else np.moveaxis(x.asnumpy(), axis_of("unique_consecutive", dim, x.ndim), 0)
+    )
     count = array.shape[0]
     changed = np.ones(count, bool)
     changed[1:] = (array[1:] != array[:-1]).reshape(builtins.max(count - 1, 0), -1).any(axis=1) if count else False

@@ -15,7 +15,21 @@ from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.errors import ShapeError
 from mycel.ops._operands import (
-    apply, axis_of, broadcast, constant_like, flat, floating, iota, move_axis, operand, operands, reshaped, run, select, take_slice, wide,
+    apply,
+    axis_of,
+    broadcast,
+    constant_like,
+    flat,
+    floating,
+    iota,
+    move_axis,
+    operand,
+    operands,
+    reshaped,
+    run,
+    select,
+    take_slice,
+    wide,
 )  # fmt: skip
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -312,7 +326,13 @@ def _index_type(out_int32: bool) -> DType:
 
 
 def searchsorted(
-    sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False, side: Optional[str] = None, sorter: Any = None
+    sorted_sequence: Any,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: Optional[str] = None,
+    sorter: Any = None,
 ) -> Tensor:
     """Where values would be put into rows (the last axis) that are sorted: before equal elements, or behind with `right` (side "right").
 
@@ -324,7 +344,9 @@ def searchsorted(
     """
     rows, wanted = operands("searchsorted", sorted_sequence, values)
     if side not in (None, "left", "right") or (side == "left" and right):
-        raise ValueError(f"searchsorted: side must be None, 'left' or 'right' and agree with right={right}, not {side!r}")
+        raise ValueError(
+            f"searchsorted: side must be None, 'left' or 'right' and agree with right={right}, not {side!r}"
+        )
     if sorter is not None:
         rows = run(I.take_along, rows, operand("searchsorted", sorter, D.int64), axis=rows.ndim - 1)
     shape = wanted.shape

@@ -15,7 +15,20 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops import activation, arrange, array, creation, elementwise, indexed, linalg, math, reduction, segments, sorting, tensor_writes
+from mycel.ops import (
+    activation,
+    arrange,
+    array,
+    creation,
+    elementwise,
+    indexed,
+    linalg,
+    math,
+    reduction,
+    segments,
+    sorting,
+    tensor_writes,
+)
 from mycel.ops._operands import all_axes, broadcast, flat, operand, permuted, reshaped, run, shape_of
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -53,6 +66,8 @@ _RENAMED = {
     "scatter_max": indexed.tensor_scatter_max, "scatter_min": indexed.tensor_scatter_min, "unsqueeze": array.unsqueeze,
     "unsorted_segment_sum": segments.unsorted_segment_sum, "fill": creation.fills, "fills": creation.fills,
 }  # fmt: skip
+
+
 def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any:
     """The one of two spellings of a parameter that was given."""
     if first is not _UNSET and second is not _UNSET:
@@ -106,7 +121,9 @@ def _spread(name: str) -> Any:
         self: Tensor, axis: Any = _UNSET, ddof: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, correction: Any = _UNSET,
         keepdim: Any = _UNSET, unbiased: Any = _UNSET,
     ) -> Tensor:  # fmt: skip
-        degrees = _choose(name, ddof, _choose(name, correction, unbiased, _UNSET, "correction and unbiased"), 0, "ddof and correction")
+        degrees = _choose(
+            name, ddof, _choose(name, correction, unbiased, _UNSET, "correction and unbiased"), 0, "ddof and correction"
+        )
         return function(self, _axes(name, axis, dim), builtins.int(degrees), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
 
     return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
@@ -116,7 +133,13 @@ def _test(name: str) -> Any:
     function = getattr(reduction, name)
 
     def method(
-        self: Tensor, axis: Any = _UNSET, keep_dims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET, keepdims: Any = _UNSET
+        self: Tensor,
+        axis: Any = _UNSET,
+        keep_dims: Any = _UNSET,
+        *,
+        dim: Any = _UNSET,
+        keepdim: Any = _UNSET,
+        keepdims: Any = _UNSET,
     ) -> Tensor:
         return function(self, _axes(name, axis, dim), _keep(name, keep_dims, keepdim, keepdims))  # type: ignore[no-any-return]
 
@@ -146,7 +169,9 @@ def _extreme(name: str) -> Any:
 def _position(name: str) -> Any:
     function = getattr(reduction, name)
 
-    def method(self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET) -> Tensor:
+    def method(
+        self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET
+    ) -> Tensor:
         return function(self, _axes(name, axis, dim), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
 
     return _named(method, name, f"See `mycel.ops.{name}`.")
@@ -158,19 +183,35 @@ def _named(method: Any, name: str, text: str) -> Any:
 
 
 def _logsumexp(
-    self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET, keep_dims: Any = _UNSET
+    self: Tensor,
+    axis: Any = _UNSET,
+    keepdims: Any = _UNSET,
+    *,
+    dim: Any = _UNSET,
+    keepdim: Any = _UNSET,
+    keep_dims: Any = _UNSET,
 ) -> Tensor:
     """See `mycel.ops.logsumexp`."""
     return reduction.logsumexp(self, _axes("logsumexp", axis, dim), _keep("logsumexp", keepdims, keepdim, keep_dims))
 
 
-def _nansum(self: Tensor, axis: Any = _UNSET, keepdims: bool = False, *, dim: Any = _UNSET, keepdim: Any = _UNSET, dtype: Any = None) -> Tensor:
+def _nansum(
+    self: Tensor,
+    axis: Any = _UNSET,
+    keepdims: bool = False,
+    *,
+    dim: Any = _UNSET,
+    keepdim: Any = _UNSET,
+    dtype: Any = None,
+) -> Tensor:
     """See `mycel.ops.nansum`."""
     keep = keepdims if keepdim is _UNSET else keepdim
     return reduction.nansum(self, _axes("nansum", axis, dim), keep, dtype=dtype)
 
 
-def _count_nonzero(self: Tensor, axis: Any = _UNSET, keep_dims: bool = False, dtype: Any = D.int32, *, dim: Any = _UNSET) -> Tensor:
+def _count_nonzero(
+    self: Tensor, axis: Any = _UNSET, keep_dims: bool = False, dtype: Any = D.int32, *, dim: Any = _UNSET
+) -> Tensor:
     """See `mycel.ops.count_nonzero`."""
     return reduction.count_nonzero(self, _axes("count_nonzero", axis, dim, ()), keep_dims, dtype or D.int32)
 
@@ -194,13 +235,17 @@ def _cumsum(self: Tensor, axis: Any = _UNSET, dtype: Any = None, *, dim: Any = _
 def _ordered(name: str) -> Any:
     function = getattr(sorting, name)
 
-    def method(self: Tensor, axis: Any = _UNSET, descending: bool = False, *, dim: Any = _UNSET, stable: bool = True) -> Any:
+    def method(
+        self: Tensor, axis: Any = _UNSET, descending: bool = False, *, dim: Any = _UNSET, stable: bool = True
+    ) -> Any:
         return function(self, _axes(name, axis, dim, -1), descending)
 
     return _named(method, name, f"See `mycel.ops.{name}`; sorting is stable in any case.")
 
 
-def _median(self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET) -> Any:
+def _median(
+    self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET
+) -> Any:
     """See `mycel.ops.median`."""
     return sorting.median(self, _axes("median", axis, dim, -1), _keep("median", keepdims, keepdim))
 
@@ -295,7 +340,9 @@ def _repeat(self: Tensor, *repeats: Any) -> Tensor:
     """Repeated as a whole: as `tile`, with at least one number for each axis."""
     counts = shape_of("repeat", _sizes(repeats))
     if len(counts) < self.ndim:
-        raise ShapeError(f"repeat: {len(counts)} numbers for {self.ndim} dimensions; use repeat_interleave to repeat elements")
+        raise ShapeError(
+            f"repeat: {len(counts)} numbers for {self.ndim} dimensions; use repeat_interleave to repeat elements"
+        )
     return arrange.tile(self, counts)
 
 
@@ -315,10 +362,16 @@ def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
 def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     """The same values in another element type; TypeError for what is no type."""
     kind = D.from_any(dtype)
-    return run(E.identity if self.dtype is kind else E.cast, self, **({} if self.dtype is kind else {"dtype": kind})) if copy else cast(self, kind)
+    return (
+        run(E.identity if self.dtype is kind else E.cast, self, **({} if self.dtype is kind else {"dtype": kind}))
+        if copy
+        else cast(self, kind)
+    )
 
 
-def _to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False) -> Tensor:
+def _to(
+    self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False
+) -> Tensor:
     """The same values in another element type, given as a type or by a tensor that has it. The device must be the CPU."""
     for given in args:
         if isinstance(given, Tensor):
@@ -336,6 +389,15 @@ def _to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
 def _type(self: Tensor, dtype: Any = None) -> Any:
     """The name of the element type, or the same values in another."""
     return builtins.str(self.dtype) if dtype is None else arrange.cast(self, dtype)
+
+
+def _product(name: str, reflected: bool) -> Any:
+    def compute(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, np.ndarray, list, tuple)):
+            return NotImplemented
+        return linalg.matmul(other, self) if reflected else linalg.matmul(self, other)
+
+    return _named(compute, name, "The matrix product.")
 
 
 def _convert(name: str, kind: D.DType) -> Any:
@@ -466,11 +528,19 @@ def _itemset(self: Tensor, *args: Any) -> Tensor:
     return reshaped(result, self.shape)
 
 
-def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Any:
+def _unique(
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Optional[int] = None,
+) -> Any:
     """The distinct elements (or parts along `dim`) in increasing order; also positions and counts (int64). It needs the values."""
     found = np.unique(self.asnumpy(), return_inverse=True, return_counts=True, axis=dim)
     inverse = found[1].reshape(self.shape if dim is None else (-1,))
-    extra = [Tensor(a.astype(np.int64)) for a, wanted in ((inverse, return_inverse), (found[2], return_counts)) if wanted]
+    extra = [
+        Tensor(a.astype(np.int64)) for a, wanted in ((inverse, return_inverse), (found[2], return_counts)) if wanted
+    ]
     return (Tensor(found[0]), *extra) if extra else Tensor(found[0])
 
 
@@ -487,7 +557,9 @@ def _allclose(self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, 
 def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """The sum of a diagonal of the matrices over two axes."""
     line = arrange.diagonal(self, offset, axis1, axis2)
-    return run(R.reduce_sum, line if dtype is None else arrange.cast(line, dtype), axes=(line.ndim - 1,), keepdims=False)
+    return run(
+        R.reduce_sum, line if dtype is None else arrange.cast(line, dtype), axes=(line.ndim - 1,), keepdims=False
+    )
 
 
 def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
@@ -565,6 +637,8 @@ def _attach() -> None:
     }  # fmt: skip
     for name, kind in kinds.items():
         setattr(Tensor, name, _convert(name, kind))
+    for name, order in (("__matmul__", False), ("__rmatmul__", True)):
+        setattr(Tensor, name, _product(name, order))
     _property("T", _reversed_axes, "The axes in reverse order.")
     _property("mT", lambda self: array.swapaxes(self, -1, -2), "The last two axes exchanged.")
     _property("H", _reversed_axes, "A matrix transposed (and conjugated, were it complex).")

@@ -31,7 +31,6 @@ _IN_PLACE: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-
 def _named(method: Any, name: str, text: str) -> Any:
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
     return method
@@ -41,7 +40,9 @@ def _writer(name: str, function: Callable[..., Any]) -> Any:
     def method(self: Tensor, *args: Any, **named: Any) -> Tensor:
         new = function(self, *args, **named)
         if new.shape != self.shape:
-            raise ShapeError(f"{name}: the result has shape {new.shape}, the tensor {self.shape}; use {name[:-1]} for a new tensor")
+            raise ShapeError(
+                f"{name}: the result has shape {new.shape}, the tensor {self.shape}; use {name[:-1]} for a new tensor"
+            )
         new = cast(new, self.dtype)
         return self._replace(run(E.identity, new) if new is self else new)
 
@@ -75,7 +76,9 @@ def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
 
         return self._replace(cast(draw(self, generator or default_generator, *args, **named), self.dtype))
 
-    return _named(method, name, "The tensor itself, after writing random numbers into it; from `generator` or the default one.")
+    return _named(
+        method, name, "The tensor itself, after writing random numbers into it; from `generator` or the default one."
+    )
 
 
 def _uniform(self: Tensor, generator: Any, from_: Any = 0, to: Any = 1) -> Tensor:
@@ -113,7 +116,9 @@ def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
     """1 with the probability that each element names and else 0, in the tensor's type."""
     from mycel.common.generator import default_generator
 
-    return cast(random.draw(random.P.uniform, self.shape, generator or default_generator, dtype=D.float32) < self, self.dtype)
+    return cast(
+        random.draw(random.P.uniform, self.shape, generator or default_generator, dtype=D.float32) < self, self.dtype
+    )
 
 
 def attach(others: dict[str, Callable[..., Any]]) -> None:
