@@ -255,7 +255,8 @@ class Version:
         """The native program of the graph."""
         from mycel.engines.select import compile_graph
 
-        self.program = compile_graph(self.graph, self.aliases)
+        with _deep_stack():
+            self.program = compile_graph(self.graph, self.aliases)
         return self.program
 
 

@@ -200,6 +200,61 @@ def test_a_replaced_parameter_is_seen() -> None:
     assert net(tensor(1.0, 1.0)).asnumpy().tolist() == [2.0, 2.0]
 
 
+def test_what_functions_without_source_read_is_guarded() -> None:
+    space: dict[str, Any] = {"k": 2.0}
+    exec("def inner(x):\n    return x * k\n\ndef f(x):\n    return inner(x) + 1\n", space)
+    f = ms.jit(space["f"], fullgraph=True)
+    assert float(f(tensor(3.0))) == 7.0
+    space["k"] = 4.0
+    assert float(f(tensor(3.0))) == 13.0
+
+
+def test_what_generators_read_is_guarded() -> None:
+    def parts(x: Any) -> Any:
+        for i in range(2):
+            yield x * i * FACTOR
+
+    global FACTOR
+    f = ms.jit(lambda x: sum(parts(x)), fullgraph=True)
+    assert float(f(tensor(3.0))) == 6.0
+    FACTOR = 5.0
+    try:
+        assert float(f(tensor(3.0))) == 15.0
+    finally:
+        FACTOR = 2.0
+
+
+def test_functions_that_library_cells_call_are_guarded_and_interpreted() -> None:
+    global FACTOR
+    ms.set_context(mode=ms.GRAPH_MODE)
+    seen: list[int] = []
+
+    def loss(logits: Any, label: Any) -> Any:
+        if ops.sum(logits) > 0:
+            return ops.sum(logits - label) * FACTOR
+        return ops.sum(label)
+
+    net = nn.WithLossCell(nn.ReLU(), loss)  # type: ignore[arg-type]
+    net.register_forward_hook(lambda cell, inputs, output: seen.append(1))
+    assert float(net(tensor(1.0, 2.0), tensor(0.0, 1.0))) == 4.0
+    FACTOR = 5.0
+    try:
+        assert float(net(tensor(1.0, 2.0), tensor(0.0, 1.0))) == 10.0
+    finally:
+        FACTOR = 2.0
+    assert float(net(tensor(-1.0, -2.0), tensor(0.0, 1.0))) == 1.0
+    assert seen == [1, 1, 1]
+    assert not net.__dict__["_compiled_call"].fallbacks
+
+
+def test_functions_given_to_library_functions_are_interpreted() -> None:
+    def pick(t: Any) -> Any:
+        return t * FACTOR if t > 0 else t - 1
+
+    f = ms.jit(lambda x: sum(map(pick, [x, -x])), fullgraph=True)
+    assert float(f(tensor(3.0))) == 2.0
+
+
 # State.
 
 

@@ -6,7 +6,7 @@
     call(*operands; graph)                          the outputs of a graph
 
 All three give a tuple. The graphs are closed: what they use from outside is among the operands. The derivative of `cond` is a `cond` of the
-derivatives of its branches, which compute anew what they need.
+derivatives of its branches, which compute anew what they need; that of `while_loop` is in `loop_gradient`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _run(graph: Graph, arrays: Sequence[Any]) -> tuple[Any, ...]:
     return SERVICES.evaluate(graph, arrays)
 
 
-def _gradient(graph: Graph, given: Sequence[Optional[Node]]) -> list[Optional[Node]]:
+def inner_gradient(graph: Graph, given: Sequence[Optional[Node]]) -> list[Optional[Node]]:
     """The cotangents of a graph's inputs from those of its outputs."""
     pairs = [(o, c) for o, c in zip(graph.outputs, given) if c is not None]
     return SERVICES.differentiate([o for o, _ in pairs], [c for _, c in pairs], graph.inputs)
@@ -62,7 +62,7 @@ def _cond_infer(pred: TensorType, *operands: Type, true: Graph, false: Graph) ->
 def _cond_vjp(ct: Sequence[Optional[Node]], out: Any, pred: Node, *operands: Node, true: Graph, false: Graph) -> Any:
     seeds = [None if c is None else input_node(c.type, "cotangent") for c in ct]
     present = [s for s in seeds if s is not None]
-    both = [_gradient(g, seeds) for g in (true, false)]
+    both = [inner_gradient(g, seeds) for g in (true, false)]
     wanted = [i for i, pair in enumerate(zip(*both)) if any(g is not None for g in pair)]
     if not wanted:
         return (None,) * (1 + len(operands))
@@ -142,10 +142,9 @@ def _loop_reference(*operands: Any, test: Graph, body: Graph, carried: int) -> t
 
 
 def _loop_vjp(ct: Any, out: Any, *operands: Node, **params: Any) -> Any:
-    raise NotImplementedError(
-        "while_loop: the gradient of a loop whose number of rounds a tensor decides is not available; "
-        "loop over range() of a Python number, which is unrolled, or take stop_gradient of the result"
-    )
+    from mycel.prims.loop_gradient import loop_vjp
+
+    return loop_vjp(ct, out, *operands, **params)
 
 
 def _loop_batch(size: int, values: Any, axes: Any, **params: Any) -> Any:
@@ -172,12 +171,8 @@ while_loop: Primitive = register(
         _loop_vjp,
         _loop_batch,
         samples=(
-            Sample(
-                (np.array(0), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*"), differentiable=False
-            ),
-            Sample(
-                (np.array(9), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*"), differentiable=False
-            ),
+            Sample((np.array(0), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*")),
+            Sample((np.array(9), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*")),
         ),
         dtypes=("int64",),
         doc="The first `carried` operands, replaced by the outputs of the graph `body` as long as the graph `test` gives true.",
@@ -195,7 +190,7 @@ def _call_infer(*operands: Type, graph: Graph) -> tuple[Type, ...]:
 
 def _call_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph) -> Any:
     seeds = [None if c is None else input_node(c.type, "cotangent") for c in ct]
-    grads = _gradient(graph, seeds)
+    grads = inner_gradient(graph, seeds)
     wanted = [i for i, g in enumerate(grads) if g is not None]
     if not wanted:
         return (None,) * len(operands)

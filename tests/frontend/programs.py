@@ -555,7 +555,7 @@ def nonlocal_in_branch(x):
     return total
 
 
-@program((np.float32(1.0),), (np.float32(30.0),), grad=False)
+@program((np.float32(1.0),), (np.float32(30.0),))
 def tensor_while(x):
     n = 0
     while x < 20:
@@ -564,7 +564,7 @@ def tensor_while(x):
     return x + n
 
 
-@program((np.float32(1.0),), (np.float32(9.0),), grad=False)
+@program((np.float32(1.0),), (np.float32(9.0),))
 def while_break(x):
     while True:
         x = x * 2
@@ -573,7 +573,7 @@ def while_break(x):
     return x
 
 
-@program((np.float32(1.0),), (np.float32(9.0),), grad=False)
+@program((np.float32(1.0),), (np.float32(9.0),))
 def while_return(x):
     i = 0
     while i < 10:
@@ -584,7 +584,7 @@ def while_return(x):
     return -x
 
 
-@program((np.float32(1.0),), (np.float32(9.0),), grad=False)
+@program((np.float32(1.0),), (np.float32(9.0),))
 def while_continue_else(x):
     n = x * 0
     while x < 20:
@@ -597,7 +597,7 @@ def while_continue_else(x):
     return n
 
 
-@program((np.int32(5), X), (np.int32(0), X), grad=False)
+@program((np.int32(5), X), (np.int32(0), X))
 def range_of_tensor(n, x):
     for i in range(n):
         x = x + i
@@ -619,7 +619,7 @@ def range_of_tensor_break(n, x):
     return x, count
 
 
-@program((np.arange(40, dtype=np.float32),), grad=False)
+@program((np.arange(40, dtype=np.float32),))
 def long_rows(x):
     best = x[0]
     for v in x:
@@ -628,7 +628,7 @@ def long_rows(x):
     return best
 
 
-@program((np.float32(3.0),), (np.float32(40.0),), grad=False)
+@program((np.float32(3.0),), (np.float32(40.0),))
 def nested_loops(x):
     total = x * 0
     while x > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from typing import Any
 
@@ -80,3 +81,44 @@ def test_graphs_obey_their_invariants(fn: Any) -> None:
     version = compiled(fn).compile(*tensors(calls[0]))
     assert version is not None
     verify(version.graph)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 63, 64, 65, 129, 260])
+def test_gradients_of_long_loops(rounds: int) -> None:
+    """Beyond the tape's length states are computed anew; the oracle is the recurrence of the derivative in float64."""
+
+    def f(x: Any, n: Any) -> Any:
+        y = x
+        for i in range(n):
+            y = ops.sin(y) * 1.01 + 0.1 * x + i * 0.001
+        return ops.sum(y)
+
+    x = np.array([0.5, -0.2])
+    y, slope = x.copy(), np.ones_like(x)
+    for i in range(rounds):
+        y, slope = np.sin(y) * 1.01 + 0.1 * x + i * 0.001, np.cos(y) * slope * 1.01 + 0.1
+    jitted = compiled(ms.grad(f)._run)  # type: ignore[attr-defined]
+    given = (ms.Tensor(x.astype(np.float32)), ms.Tensor(rounds))
+    np.testing.assert_allclose(jitted(*given).asnumpy(), slope, rtol=1e-4)
+    assert "while_loop" in str(ms.explain(jitted, *given))
+
+
+def test_long_unrolled_loops_compile() -> None:
+    f = compiled(lambda x: functools.reduce(lambda a, i: ops.sin(a) + i, range(400), x))
+    y = np.float64(0.3)
+    for i in range(400):
+        y = np.sin(y) + i
+    assert float(f(ms.Tensor(0.3))) == pytest.approx(float(y), rel=1e-4)
+
+
+def test_second_derivative_of_a_loop() -> None:
+    def f(x: Any, n: Any) -> Any:
+        y = x
+        for _ in range(n):
+            y = y * y * 0.7
+        return y
+
+    twice = lambda n: compiled(lambda t: ms.grad(lambda s: ms.grad(f)(s, n))(t))(ms.Tensor(1.1))
+    # f = 0.7 ** 7 * x ** 8 after three rounds.
+    assert float(twice(ms.Tensor(3))) == pytest.approx(56 * 0.7**7 * 1.1**6, rel=1e-5)
+    assert float(twice(3)) == pytest.approx(56 * 0.7**7 * 1.1**6, rel=1e-5)
