@@ -133,7 +133,9 @@ def test_wrong_indices(index: object, text: str) -> None:
 
 def test_a_value_that_does_not_fit() -> None:
     x = Tensor(CUBE)
-    with pytest.raises(ValueError, match=r"a value of shape \(3,\) does not fit the selected places, of shape \(4, 5\)"):
+    with pytest.raises(
+        ValueError, match=r"a value of shape \(3,\) does not fit the selected places, of shape \(4, 5\)"
+    ):
         x[0] = Tensor([1, 2, 3])
     with pytest.raises(ValueError, match="step must not be 0"):
         x[::0]
@@ -145,7 +147,9 @@ def _slope(index: object, values: np.ndarray) -> np.ndarray:
     return ms.grad(lambda t: ms.ops.sum(t[index] * t[index] * weight))(x).asnumpy()
 
 
-@pytest.mark.parametrize("index", [1, (slice(None), slice(None, None, -2)), [0, 0, 2], ([0, 1], [1, 1]), (None, -1), Tensor(1)], ids=str)
+@pytest.mark.parametrize(
+    "index", [1, (slice(None), slice(None, None, -2)), [0, 0, 2], ([0, 1], [1, 1]), (None, -1), Tensor(1)], ids=str
+)
 def test_the_gradient_of_reading(index: object) -> None:
     values = np.linspace(-1, 1, 12).reshape(3, 4)
     plain = int(index) if isinstance(index, Tensor) else index
@@ -153,11 +157,17 @@ def test_the_gradient_of_reading(index: object) -> None:
     part = values[plain]
     np.add.at(want, plain, 2 * part * np.cos(np.arange(part.size, dtype=np.float64)).reshape(part.shape))
     np.testing.assert_allclose(_slope(plain, values), want, atol=1e-12)
-    got = ms.grad(lambda t: ms.ops.sum(t[index] * t[index] * Tensor(np.cos(np.arange(part.size, dtype=np.float64)).reshape(part.shape))))
+    got = ms.grad(
+        lambda t: ms.ops.sum(
+            t[index] * t[index] * Tensor(np.cos(np.arange(part.size, dtype=np.float64)).reshape(part.shape))
+        )
+    )
     np.testing.assert_allclose(got(Tensor(values)).asnumpy(), want, atol=1e-12)
 
 
-@pytest.mark.parametrize("index", [1, (slice(None), slice(None, None, 2)), ([0, 2], [1, 3]), (slice(0, 2), slice(1, 3))], ids=str)
+@pytest.mark.parametrize(
+    "index", [1, (slice(None), slice(None, None, 2)), ([0, 2], [1, 3]), (slice(0, 2), slice(1, 3))], ids=str
+)
 def test_the_gradient_of_writing(index: object) -> None:
     values = np.linspace(-1, 1, 12).reshape(3, 4)
     new = np.full(values[index].shape, 0.5)

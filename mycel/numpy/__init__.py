@@ -24,6 +24,7 @@ from mycel.dtype import uint32 as uint32
 from mycel.dtype import uint64 as uint64
 from mycel.numpy.array import *  # noqa: F403
 from mycel.numpy.creation import *  # noqa: F403
+from mycel.numpy.linalg import *  # noqa: F403
 from mycel.numpy.math import *  # noqa: F403
 
 float_ = float32

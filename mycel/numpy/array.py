@@ -31,8 +31,16 @@ def _forward(name: str, function: Any, parameter: str = "a") -> Any:
     return export(made)
 
 
-ravel, moveaxis, swapaxes = _forward("ravel", ops.ravel), _forward("moveaxis", ops.moveaxis), _forward("swapaxes", ops.swapaxes)
-expand_dims, fliplr, flipud = _forward("expand_dims", ops.expand_dims), _forward("fliplr", ops.fliplr), _forward("flipud", ops.flipud)
+ravel, moveaxis, swapaxes = (
+    _forward("ravel", ops.ravel),
+    _forward("moveaxis", ops.moveaxis),
+    _forward("swapaxes", ops.swapaxes),
+)
+expand_dims, fliplr, flipud = (
+    _forward("expand_dims", ops.expand_dims),
+    _forward("fliplr", ops.fliplr),
+    _forward("flipud", ops.flipud),
+)
 array_split, argwhere = _forward("array_split", ops.tensor_split), _forward("argwhere", ops.argwhere)
 hsplit, vsplit, dsplit = _forward("hsplit", ops.hsplit), _forward("vsplit", ops.vsplit), _forward("dsplit", ops.dsplit)
 
@@ -154,7 +162,9 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
     """
     value = asarray(x)
     if isinstance(indices_or_sections, int) and value.shape[axis] % indices_or_sections:
-        raise ValueError(f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use array_split")
+        raise ValueError(
+            f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use array_split"
+        )
     return ops.tensor_split(value, indices_or_sections, axis)
 
 
@@ -314,7 +324,9 @@ def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
     [[2]]
     """
     x, index = asarray(arr), asarray(indices)
-    return ops.gather_elements(ops.ravel(x), 0, ops.ravel(index)) if axis is None else ops.gather_elements(x, axis, index)
+    return (
+        ops.gather_elements(ops.ravel(x), 0, ops.ravel(index)) if axis is None else ops.gather_elements(x, axis, index)
+    )
 
 
 @export
@@ -398,7 +410,10 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tenso
     order = list(builtins.range(len(lines)))
     if indexing == "xy" and len(lines) > 1:
         order[:2] = [1, 0]
-    return [ops.reshape(v, tuple(-1 if order[j] == i else 1 for j in builtins.range(len(lines)))) for i, v in enumerate(lines)]
+    return [
+        ops.reshape(v, tuple(-1 if order[j] == i else 1 for j in builtins.range(len(lines))))
+        for i, v in enumerate(lines)
+    ]
 
 
 @export
@@ -426,7 +441,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
     >>> mnp.searchsorted([1, 3, 5], [3, 4]).tolist()
     [1, 2]
     """
-    return ops.searchsorted(asarray(a), asarray(v), side=side, sorter=None if sorter is None else asarray(sorter), out_int32=True)
+    return ops.searchsorted(
+        asarray(a), asarray(v), side=side, sorter=None if sorter is None else asarray(sorter), out_int32=True
+    )
 
 
 @export
@@ -510,7 +527,10 @@ def result_type(*arrays_and_dtypes: Any) -> D.DType:
     >>> mnp.result_type(mnp.float32, mnp.int32)
     mindspore.float32
     """
-    kinds = [v if isinstance(v, D.DType) else D.from_any(v) if isinstance(v, (str, type)) else asarray(v).dtype for v in arrays_and_dtypes]
+    kinds = [
+        v if isinstance(v, D.DType) else D.from_any(v) if isinstance(v, (str, type)) else asarray(v).dtype
+        for v in arrays_and_dtypes
+    ]
     result = kinds[0]
     for k in kinds[1:]:
         result = D.promote(result, k)

@@ -360,123 +360,6 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @export
-def dot(a: Any, b: Any) -> Tensor:
-    """The sum of products over the last axis of `a` and the second last (or only) of `b`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.dot([1.0, 2.0], [3.0, 4.0]).item()
-    11.0
-    """
-    return ops.dot(asarray(a), asarray(b))
-
-
-@export
-def inner(a: Any, b: Any) -> Tensor:
-    """The sum of products over the last axes.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.inner([1.0, 2.0], [3.0, 4.0]).item()
-    11.0
-    """
-    return ops.inner(asarray(a), asarray(b))
-
-
-@export
-def outer(a: Any, b: Any) -> Tensor:
-    """The products of every element of `a` with every element of `b`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.outer([1, 2], [3, 4]).tolist()
-    [[3, 4], [6, 8]]
-    """
-    return ops.outer(ops.ravel(asarray(a)), ops.ravel(asarray(b)))
-
-
-@export
-def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
-    """The matrix product over the last two axes.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.matmul([[1.0, 2.0]], [[3.0], [4.0]]).tolist()
-    [[11.0]]
-    """
-    return as_kind(ops.matmul(asarray(x1), asarray(x2)), dtype)
-
-
-@export
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    """The sum of products over pairs of axes.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.tensordot(mnp.ones((2, 3)), mnp.ones((3, 4)), 1).shape
-    (2, 4)
-    """
-    return ops.tensor_dot(asarray(a), asarray(b), axes)
-
-
-@export
-def kron(a: Any, b: Any) -> Tensor:
-    """The Kronecker product.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.kron([1, 2], [1, 10]).tolist()
-    [1, 10, 2, 20]
-    """
-    return ops.kron(asarray(a), asarray(b))
-
-
-@export
-def matrix_power(a: Any, n: int) -> Tensor:
-    """A square matrix multiplied by itself n times.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.matrix_power([[1, 1], [0, 1]], 3).tolist()
-    [[1, 3], [0, 1]]
-    """
-    return ops.matrix_power(asarray(a), n)
-
-
-@export
-def multi_dot(arrays: Any) -> Tensor:
-    """The product of several matrices, from left to right.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.multi_dot([mnp.ones((2, 3)), mnp.ones((3, 4)), mnp.ones((4, 1))]).shape
-    (2, 1)
-    """
-    values = [asarray(v) for v in arrays]
-    if len(values) < 2:
-        raise ValueError("multi_dot: takes at least two matrices")
-    result = values[0]
-    for v in values[1:]:
-        result = ops.matmul(result, v)
-    return result
-
-
-@export
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """The sum of a diagonal.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.trace([[1, 2], [3, 4]]).item()
-    5
-    """
-    line = ops.diagonal(asarray(a), offset, axis1, axis2)
-    return as_kind(ops.reduce_sum(line, -1), dtype)
-
-
-@export
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors or matrices. See `mycel.ops.norm`.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.norm([3.0, 4.0]).item()
-    5.0
-    """
-    return ops.norm(asarray(x), ord, axis, keepdims)
-
-
-@export
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """The n-th differences of neighbours.
 
@@ -545,7 +428,9 @@ def cov(
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     rows = [asarray(v) for v in (m, y) if v is not None]
-    rows = [ops.swapaxes(v, 0, 1) if not rowvar and v.ndim == 2 else ops.atleast_2d(v) if y is not None else v for v in rows]
+    rows = [
+        ops.swapaxes(v, 0, 1) if not rowvar and v.ndim == 2 else ops.atleast_2d(v) if y is not None else v for v in rows
+    ]
     value = rows[0] if len(rows) == 1 else ops.concat(rows)
     correction = ddof if ddof is not None else 0 if bias else 1
     weights = {k: None if v is None else asarray(v) for k, v in (("fweights", fweights), ("aweights", aweights))}

@@ -104,17 +104,20 @@ from mycel.ops.loss import (
 )
 from mycel.ops.math import (
     accumulate_n as accumulate_n, addcdiv as addcdiv, addcmul as addcmul, addn as addn,
-    approximate_equal as approximate_equal, cartesian_prod as cartesian_prod, cdist as cdist, clamp as clamp,
-    clip as clip, clip_by_value as clip_by_value, combinations as combinations, copysign as copysign, cov as cov,
-    deg2rad as deg2rad, dist as dist, float_power as float_power, fmax as fmax, fmin as fmin, frac as frac,
+    approximate_equal as approximate_equal, clamp as clamp, clip as clip, clip_by_value as clip_by_value,
+    copysign as copysign, deg2rad as deg2rad, float_power as float_power, fmax as fmax, fmin as fmin, frac as frac,
     gcd as gcd, heaviside as heaviside, hypot as hypot, isclose as isclose, isneginf as isneginf,
     isposinf as isposinf, isreal as isreal, lcm as lcm, ldexp as ldexp, lerp as lerp, logaddexp as logaddexp,
-    logaddexp2 as logaddexp2, logit as logit, nan_to_num as nan_to_num, pdist as pdist, rad2deg as rad2deg,
-    sgn as sgn, signbit as signbit, sinc as sinc, vander as vander, xdivy as xdivy, xlogy as xlogy,
+    logaddexp2 as logaddexp2, logit as logit, nan_to_num as nan_to_num, rad2deg as rad2deg, sgn as sgn,
+    signbit as signbit, sinc as sinc, xdivy as xdivy, xlogy as xlogy,
 )
 from mycel.ops.normalization import (
     batch_norm as batch_norm, clip_by_global_norm as clip_by_global_norm, clip_by_norm as clip_by_norm,
     group_norm as group_norm, layer_norm as layer_norm, lrn as lrn, rms_norm as rms_norm,
+)
+from mycel.ops.pairwise import (
+    cartesian_prod as cartesian_prod, cdist as cdist, combinations as combinations, cov as cov, dist as dist,
+    pdist as pdist, vander as vander,
 )
 from mycel.ops.pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
@@ -155,6 +158,7 @@ from mycel.ops.state import (
 
 # Last, because they build on all of the functions.
 from mycel.ops import operations as operations
-from mycel.ops import operations as P
 from mycel.ops import tensor_methods as tensor_methods
 from mycel.ops.operations import *  # noqa: F403
+
+P = operations

@@ -88,7 +88,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     parts = [reshaped(p, (*index.shape, 1)) for p in (*rows, index)]
     found = run(I.gather_nd, x, run(S.CONCAT, *parts, axis=index.ndim))
     count = index.ndim - batch
-    for i in builtins.range(count):
+    for _ in builtins.range(count):
         found = move_axis(found, batch, where + count - 1)
     return found
 

@@ -11,18 +11,15 @@ import math
 from typing import Any, Optional
 
 from mycel import dtype as D
-from mycel.errors import ShapeError
-from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, reshaped, run, select
+from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, run, select
 from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
 from mycel.tensor import Tensor, cast
 
 __all__ = [
-    "accumulate_n", "addcdiv", "addcmul", "addn", "approximate_equal", "cartesian_prod", "cdist", "clamp", "clip", "clip_by_value",
-    "combinations", "copysign", "cov", "deg2rad", "dist", "float_power", "fmax", "fmin", "frac", "gcd", "heaviside", "hypot", "isclose",
-    "isneginf", "isposinf", "isreal", "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "logit", "nan_to_num", "pdist", "rad2deg", "sgn",
-    "signbit", "sinc", "vander", "xdivy", "xlogy",
+    "accumulate_n", "addcdiv", "addcmul", "addn", "approximate_equal", "clamp", "clip", "clip_by_value", "copysign", "deg2rad", "float_power", "fmax", "fmin", "frac", "gcd", "heaviside", "hypot", "isclose",
+    "isneginf", "isposinf", "isreal", "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "logit", "nan_to_num", "rad2deg", "sgn",
+    "signbit", "sinc", "xdivy", "xlogy",
 ]  # fmt: skip
 
 
@@ -474,144 +471,3 @@ def lcm(input: Any, other: Any) -> Tensor:
     zero = run(E.eq, divisor, constant_like(0, divisor))
     product = run(E.mul, run(E.floor_div, a, select(zero, 1, divisor)), b)
     return product if product.dtype.kind == "u" else run(E.abs_, product)
-
-
-def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
-    """The p-norm distances between the rows of two (stacks of) matrices: (..., P, M) and (..., R, M) give (..., P, R).
-
-    >>> import mycel as ms
-    >>> ms.ops.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
-    [[5.0]]
-    """
-    from mycel.ops.reduction import vector_norm
-
-    a, b = operands("cdist", x1, x2)
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
-        raise ShapeError(f"cdist: the operands must be matrices with rows of one length: {a._type} and {b._type}")
-    a = reshaped(a, (*a.shape[:-1], 1, a.shape[-1]))
-    b = reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]))
-    return vector_norm(a - b, p, -1)
-
-
-def pdist(input: Any, p: float = 2.0) -> Tensor:
-    """The p-norm distances between the rows of a matrix, for every pair i < j.
-
-    >>> import mycel as ms
-    >>> ms.ops.pdist(ms.Tensor([[0.0, 0.0], [3.0, 4.0]])).tolist()
-    [5.0]
-    """
-    from mycel.ops.array import concat
-    from mycel.ops.reduction import vector_norm
-
-    x = floating("pdist", input)
-    if x.ndim != 2:
-        raise ShapeError(f"pdist: the input must be a matrix, not {x._type}")
-    if x.shape[0] < 2:
-        from mycel.ops.creation import zeros
-
-        return zeros((0,), x.dtype)
-    return concat([vector_norm(x[i + 1 :] - x[i : i + 1], p, -1) for i in builtins.range(x.shape[0] - 1)])
-
-
-def dist(input: Any, other: Any, p: float = 2) -> Tensor:
-    """The p-norm of the difference of two tensors.
-
-    >>> import mycel as ms
-    >>> ms.ops.dist(ms.Tensor([0.0, 0.0]), ms.Tensor([3.0, 4.0])).item()
-    5.0
-    """
-    from mycel.ops.reduction import vector_norm
-
-    a, b = operands("dist", input, other)
-    return vector_norm(a - b, p)
-
-
-def vander(x: Any, N: Optional[int] = None) -> Tensor:
-    """The matrix of falling powers x**(N-1), ..., x**1, x**0 of a vector.
-
-    >>> import mycel as ms
-    >>> ms.ops.vander(ms.Tensor([2.0, 3.0])).tolist()
-    [[2.0, 1.0], [3.0, 1.0]]
-    """
-    value = operand("vander", x)
-    if value.ndim != 1:
-        raise ShapeError(f"vander: takes a vector, not {value._type}")
-    count = value.shape[0] if N is None else N
-    from mycel.ops.array import stack
-    from mycel.ops.creation import ones_like, zeros
-
-    if count == 0:
-        return zeros((value.shape[0], 0), value.dtype)
-    columns = [ones_like(value)]
-    for _ in builtins.range(count - 1):
-        columns.append(run(E.mul, columns[-1], value))
-    return stack(columns[::-1], 1)
-
-
-def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    """The covariances of variables (rows) over observations (columns), divided by the number less `correction`.
-
-    `fweights` counts each observation several times and `aweights` weighs it.
-
-    >>> import mycel as ms
-    >>> ms.ops.cov(ms.Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
-    [[1.0, -1.0], [-1.0, 1.0]]
-    """
-    from mycel.ops.array import swapaxes
-    from mycel.ops.linalg import matmul
-
-    x = floating("cov", input)
-    if x.ndim > 2:
-        raise ShapeError(f"cov: takes at most 2 dimensions, not {x._type}")
-    single = x.ndim < 2
-    x = reshaped(x, (1, x.size)) if single else x
-    weight: Optional[Tensor] = None
-    for given in (fweights, aweights):
-        if given is not None:
-            w = operand("cov", given, x.dtype)
-            weight = w if weight is None else weight * w
-    line = lambda v: run(R.reduce_sum, v, axes=(v.ndim - 1,), keepdims=v.ndim == 2)
-    count: Any = x.shape[1] if weight is None else line(weight)
-    scaled = x if weight is None else x * weight
-    centred = x - line(scaled) / count
-    if aweights is None or correction == 0 or weight is None:
-        factor = count - correction
-    else:
-        factor = count - correction * line(weight * operand("cov", aweights, x.dtype)) / count
-    product = matmul(centred if weight is None else centred * weight, swapaxes(centred, 0, 1)) / factor
-    return reshaped(product, ()) if single else product
-
-
-def cartesian_prod(*inputs: Any) -> Tensor:
-    """All combinations of one element from each vector, as rows, the last vector changing fastest.
-
-    >>> import mycel as ms
-    >>> ms.ops.cartesian_prod(ms.Tensor([1, 2]), ms.Tensor([5])).tolist()
-    [[1, 5], [2, 5]]
-    """
-    from mycel.ops.arrange import meshgrid
-    from mycel.ops.array import ravel, stack
-
-    if len(inputs) == 1:
-        return operand("cartesian_prod", inputs[0])
-    return stack([ravel(g) for g in meshgrid(*inputs, indexing="ij")], -1)
-
-
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All choices of r elements of a vector in order, as rows; with replacement an element may come again.
-
-    >>> import mycel as ms
-    >>> ms.ops.combinations(ms.Tensor([1, 2, 3])).tolist()
-    [[1, 2], [1, 3], [2, 3]]
-    """
-    import itertools
-
-    from mycel.prims import index as I
-
-    x = operand("combinations", input)
-    if x.ndim != 1 or r < 0:
-        raise ShapeError(f"combinations: takes a vector and r >= 0, not {x._type} and {r}")
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(builtins.range(x.shape[0]), r))
-    index = Tensor([list(row) for row in rows], D.int32) if rows and r else Tensor(shape=(len(rows), r), dtype=D.int32)
-    return run(I.take, x, index, axis=0)

@@ -22,6 +22,7 @@ from mycel.ops import (
     loss,
     math,
     normalization,
+    pairwise,
     pooling,
     random,
     reduction,
@@ -173,7 +174,7 @@ _define(
 )
 _define("NanToNum", lambda p, x: math.nan_to_num(x, p.nan, p.posinf, p.neginf), nan=None, posinf=None, neginf=None)
 _define("Logit", lambda p, x: math.logit(x, None if p.eps < 0 else p.eps), eps=-1.0)
-_define("Cdist", lambda p, x, y: math.cdist(x, y, p.p), p=2.0)
+_define("Cdist", lambda p, x, y: pairwise.cdist(x, y, p.p), p=2.0)
 _define(
     "StopGradient",
     lambda x: run(E.stop_gradient, operand("StopGradient", x)),

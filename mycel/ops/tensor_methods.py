@@ -24,9 +24,11 @@ from mycel.ops import (
     indexed,
     linalg,
     math,
+    pairwise,
     reduction,
     segments,
     sorting,
+    tensor_reductions,
     tensor_writes,
 )
 from mycel.ops._operands import all_axes, broadcast, flat, operand, permuted, reshaped, run, shape_of
@@ -38,7 +40,6 @@ from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 
-_UNSET: Any = object()
 
 # Functions whose first parameter is the tensor and whose others agree with the method's.
 _SAME: dict[Any, str] = {
@@ -47,8 +48,9 @@ _SAME: dict[Any, str] = {
         erfinv exp exp2 expm1 floor floor_divide fmod ge greater greater_equal gt inv invert isfinite isinf isnan le less less_equal
         lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor lt maximum minimum mul multiply ne neg negative
         not_equal positive pow reciprocal remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh true_divide trunc""",
-    math: """addcdiv addcmul approximate_equal clamp clip copysign cov deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
+    math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
         isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit sinc xdivy xlogy""",
+    pairwise: "cov",
     activation: "hardshrink relu soft_shrink",
     reduction: "amax amin aminmax nanmean",
     linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul matrix_power mm outer",
@@ -68,196 +70,9 @@ _RENAMED = {
 }  # fmt: skip
 
 
-def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any:
-    """The one of two spellings of a parameter that was given."""
-    if first is not _UNSET and second is not _UNSET:
-        raise TypeError(f"{name}: {words} name the same parameter; give one of them")
-    return first if first is not _UNSET else second if second is not _UNSET else default
-
-
-def _axes(name: str, axis: Any, dim: Any, default: Any = None) -> Any:
-    return _choose(name, axis, dim, default, "axis and dim")
-
-
-def _keep(name: str, *given: Any) -> bool:
-    chosen = [g for g in given if g is not _UNSET]
-    if len(chosen) > 1:
-        raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
-    return bool(chosen[0]) if chosen else False
-
-
-def _sum(
-    self: Tensor, axis: Any = _UNSET, dtype: Any = None, keepdims: Any = _UNSET, initial: Any = None, *, dim: Any = _UNSET,
-    keepdim: Any = _UNSET,
-) -> Tensor:  # fmt: skip
-    """The sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
-    if isinstance(dtype, bool):
-        dtype, keepdims = None, dtype
-    result = reduction.sum(self, _axes("sum", axis, dim), _keep("sum", keepdims, keepdim), dtype=dtype)
-    return result if initial is None else result + initial
-
-
-def _mean(
-    self: Tensor, axis: Any = _UNSET, keep_dims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET, keepdims: Any = _UNSET,
-    dtype: Any = None,
-) -> Tensor:  # fmt: skip
-    """The mean over an axis, several, or all. See `mycel.ops.mean`."""
-    x = self if dtype is None else arrange.cast(self, dtype)
-    return reduction.mean(x, _axes("mean", axis, dim), _keep("mean", keep_dims, keepdim, keepdims))
-
-
-def _prod(
-    self: Tensor, axis: Any = _UNSET, keep_dims: Any = _UNSET, dtype: Any = None, *, dim: Any = _UNSET, keepdim: Any = _UNSET,
-    keepdims: Any = _UNSET,
-) -> Tensor:  # fmt: skip
-    """The product over an axis, several, or all. See `mycel.ops.prod`."""
-    return reduction.prod(self, _axes("prod", axis, dim), _keep("prod", keep_dims, keepdim, keepdims), dtype)
-
-
-def _spread(name: str) -> Any:
-    function = getattr(reduction, name)
-
-    def method(
-        self: Tensor, axis: Any = _UNSET, ddof: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, correction: Any = _UNSET,
-        keepdim: Any = _UNSET, unbiased: Any = _UNSET,
-    ) -> Tensor:  # fmt: skip
-        degrees = _choose(
-            name, ddof, _choose(name, correction, unbiased, _UNSET, "correction and unbiased"), 0, "ddof and correction"
-        )
-        return function(self, _axes(name, axis, dim), builtins.int(degrees), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
-
-    return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
-
-
-def _test(name: str) -> Any:
-    function = getattr(reduction, name)
-
-    def method(
-        self: Tensor,
-        axis: Any = _UNSET,
-        keep_dims: Any = _UNSET,
-        *,
-        dim: Any = _UNSET,
-        keepdim: Any = _UNSET,
-        keepdims: Any = _UNSET,
-    ) -> Tensor:
-        return function(self, _axes(name, axis, dim), _keep(name, keep_dims, keepdim, keepdims))  # type: ignore[no-any-return]
-
-    return _named(method, name, f"See `mycel.ops.{name}`.")
-
-
-def _extreme(name: str) -> Any:
-    both, only = getattr(reduction, name), getattr(reduction, f"a{name}")
-
-    def method(
-        self: Tensor, dim: Any = _UNSET, keepdim: Any = _UNSET, *, axis: Any = _UNSET, keepdims: Any = _UNSET, initial: Any = None,
-        where: Any = None, return_indices: bool = False,
-    ) -> Any:  # fmt: skip
-        keep = _keep(name, keepdim, keepdims)
-        if dim is not _UNSET and dim is not None and not isinstance(dim, (tuple, list)):
-            return both(self, dim, keep, initial=initial, where=where)
-        where_axis = _axes(name, axis, _UNSET if dim is None else dim)
-        if return_indices:
-            return both(self, where_axis, keep, initial=initial, where=where)
-        return only(self, where_axis, keep, initial=initial, where=where)
-
-    text = (f"The extreme over all elements or, by `axis`, over some; by `dim` (also positionally) with its position, as "
-            f"`mycel.ops.{name}`.")  # fmt: skip
-    return _named(method, name, text)
-
-
-def _position(name: str) -> Any:
-    function = getattr(reduction, name)
-
-    def method(
-        self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET
-    ) -> Tensor:
-        return function(self, _axes(name, axis, dim), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
-
-    return _named(method, name, f"See `mycel.ops.{name}`.")
-
-
 def _named(method: Any, name: str, text: str) -> Any:
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
     return method
-
-
-def _logsumexp(
-    self: Tensor,
-    axis: Any = _UNSET,
-    keepdims: Any = _UNSET,
-    *,
-    dim: Any = _UNSET,
-    keepdim: Any = _UNSET,
-    keep_dims: Any = _UNSET,
-) -> Tensor:
-    """See `mycel.ops.logsumexp`."""
-    return reduction.logsumexp(self, _axes("logsumexp", axis, dim), _keep("logsumexp", keepdims, keepdim, keep_dims))
-
-
-def _nansum(
-    self: Tensor,
-    axis: Any = _UNSET,
-    keepdims: bool = False,
-    *,
-    dim: Any = _UNSET,
-    keepdim: Any = _UNSET,
-    dtype: Any = None,
-) -> Tensor:
-    """See `mycel.ops.nansum`."""
-    keep = keepdims if keepdim is _UNSET else keepdim
-    return reduction.nansum(self, _axes("nansum", axis, dim), keep, dtype=dtype)
-
-
-def _count_nonzero(
-    self: Tensor, axis: Any = _UNSET, keep_dims: bool = False, dtype: Any = D.int32, *, dim: Any = _UNSET
-) -> Tensor:
-    """See `mycel.ops.count_nonzero`."""
-    return reduction.count_nonzero(self, _axes("count_nonzero", axis, dim, ()), keep_dims, dtype or D.int32)
-
-
-def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The largest less the smallest element over an axis, several, or all."""
-    return reduction.amax(self, axis, keepdims) - reduction.amin(self, axis, keepdims)
-
-
-def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """See `mycel.ops.norm`."""
-    return reduction.norm(self, ord, dim, keepdim, dtype=dtype)
-
-
-def _cumsum(self: Tensor, axis: Any = _UNSET, dtype: Any = None, *, dim: Any = _UNSET) -> Tensor:
-    """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
-    where = _axes("cumsum", axis, dim)
-    return sorting.cumsum(flat(self), 0, dtype) if where is None else sorting.cumsum(self, where, dtype)
-
-
-def _ordered(name: str) -> Any:
-    function = getattr(sorting, name)
-
-    def method(
-        self: Tensor, axis: Any = _UNSET, descending: bool = False, *, dim: Any = _UNSET, stable: bool = True
-    ) -> Any:
-        return function(self, _axes(name, axis, dim, -1), descending)
-
-    return _named(method, name, f"See `mycel.ops.{name}`; sorting is stable in any case.")
-
-
-def _median(
-    self: Tensor, axis: Any = _UNSET, keepdims: Any = _UNSET, *, dim: Any = _UNSET, keepdim: Any = _UNSET
-) -> Any:
-    """See `mycel.ops.median`."""
-    return sorting.median(self, _axes("median", axis, dim, -1), _keep("median", keepdims, keepdim))
-
-
-def _searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where values would be put into the tensor, which is sorted. See `mycel.ops.searchsorted`."""
-    return sorting.searchsorted(self, v, side=side, sorter=sorter)
-
-
-def _softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: Any = _UNSET) -> Tensor:
-    """See `mycel.ops.softmax`."""
-    return activation.softmax(self, axis if dim is _UNSET else dim, dtype=dtype)
 
 
 # Shapes.
@@ -321,9 +136,9 @@ def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
-def _squeeze(self: Tensor, axis: Any = _UNSET, *, dim: Any = _UNSET) -> Tensor:
+def _squeeze(self: Tensor, axis: Any = tensor_reductions.UNSET, *, dim: Any = tensor_reductions.UNSET) -> Tensor:
     """Without axes of size 1. See `mycel.ops.squeeze`."""
-    return array.squeeze(self, _axes("squeeze", axis, dim))
+    return array.squeeze(self, tensor_reductions.axes("squeeze", axis, dim))
 
 
 def _broadcast_to(self: Tensor, *shape: Any) -> Tensor:
@@ -613,10 +428,7 @@ def _attach() -> None:
         setattr(Tensor, name, function)
     tensor_writes.attach({"scatter_add_": _scatter_add, "index_add_": _index_add, "index_put_": _index_put})
     methods: dict[str, Any] = {
-        "sum": _sum, "mean": _mean, "prod": _prod, "std": _spread("std"), "var": _spread("var"), "any": _test("any"), "all": _test("all"),
-        "max": _extreme("max"), "min": _extreme("min"), "argmax": _position("argmax"), "argmin": _position("argmin"), "ptp": _ptp,
-        "logsumexp": _logsumexp, "nansum": _nansum, "count_nonzero": _count_nonzero, "norm": _norm, "cumsum": _cumsum,
-        "sort": _ordered("sort"), "argsort": _ordered("argsort"), "median": _median, "searchsorted": _searchsorted, "softmax": _softmax,
+        **tensor_reductions.methods,
         "reshape": _reshape, "view": _view, "reshape_as": _reshape_as, "resize": _resize, "transpose": _transpose, "permute": _permute,
         "flatten": _flatten, "squeeze": _squeeze, "broadcast_to": _broadcast_to, "expand": _broadcast_to, "tile": _tile,
         "repeat": _repeat, "sum_to_size": _sum_to_size, "astype": _astype, "to": _to, "type": _type, "copy": _copy, "clone": _copy,

@@ -47,7 +47,9 @@ def test_values(name: str) -> None:
         *[_tensors(a) for a in CALLS[name]])  # fmt: skip
     assert got.shape == want.shape
     tolerance = 1e-6 if got.dtype is ms.float32 else 1e-12
-    np.testing.assert_allclose(got.asnumpy().astype(np.float64), want.astype(np.float64), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        got.asnumpy().astype(np.float64), want.astype(np.float64), rtol=tolerance, atol=tolerance
+    )
 
 
 def test_anything_array_like_is_accepted() -> None:
@@ -72,7 +74,9 @@ def test_gradients_of_any_order() -> None:
 
 def test_grids_splits_and_types() -> None:
     for sparse in (False, True):
-        for got, want in zip(mnp.meshgrid([1, 2], [3, 4, 5], sparse=sparse), np.meshgrid([1, 2], [3, 4, 5], sparse=sparse)):
+        for got, want in zip(
+            mnp.meshgrid([1, 2], [3, 4, 5], sparse=sparse), np.meshgrid([1, 2], [3, 4, 5], sparse=sparse)
+        ):
             np.testing.assert_array_equal(got.asnumpy(), want)
     assert [p.tolist() for p in mnp.split([1, 2, 3, 4], [1, 3])] == [[1], [2, 3], [4]]
     with pytest.raises(ValueError, match="does not divide into 3 parts"):

@@ -98,7 +98,10 @@ def _windows(x: np.ndarray, window: tuple, strides: tuple, pads: tuple, ceil: bo
 
 
 @pytest.mark.parametrize("ceil", [False, True])
-@pytest.mark.parametrize(("window", "strides", "pads"), [((2, 2), (2, 2), (0, 0)), ((3, 2), (2, 2), (1, 0)), ((3, 3), (2, 3), (1, 1)), ((2, 3), (1, 2), (0, 1))])
+@pytest.mark.parametrize(
+    ("window", "strides", "pads"),
+    [((2, 2), (2, 2), (0, 0)), ((3, 2), (2, 2), (1, 0)), ((3, 3), (2, 3), (1, 1)), ((2, 3), (1, 2), (0, 1))],
+)
 def test_pooling(window: tuple, strides: tuple, pads: tuple, ceil: bool) -> None:
     x = numbers(2, 2, 6, 7)
     found = _windows(x, window, strides, pads, ceil)
@@ -125,7 +128,10 @@ def test_pooling(window: tuple, strides: tuple, pads: tuple, ceil: bool) -> None
 
 def test_pooling_of_mindspore() -> None:
     x = Tensor(np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4))
-    assert ops.avg_pool2d(x, 3, 2, 1, divisor_override=5).asnumpy()[0, 0].tolist() == [[2.0, 4.800000190734863], [10.199999809265137, 18.0]]
+    assert ops.avg_pool2d(x, 3, 2, 1, divisor_override=5).asnumpy()[0, 0].tolist() == [
+        [2.0, 4.800000190734863],
+        [10.199999809265137, 18.0],
+    ]
     assert ops.lp_pool2d(x, 2, 2).asnumpy()[0, 0, 0, 0] == pytest.approx(6.4807405)
     assert ops.max_pool2d(x, 2, dilation=2).asnumpy()[0, 0].tolist() == [[10.0]]
     assert ops.max_pool2d(x, 2, 1, dilation=2).asnumpy()[0, 0].tolist() == [[10.0, 11.0], [14.0, 15.0]]
@@ -200,7 +206,16 @@ def test_clipping_by_norm() -> None:
     close(ops.clip_by_norm(Tensor(parts[0]), 0.5), parts[0] * 0.5 / (np.linalg.norm(parts[0]) + 1e-6))
 
 
-MATRICES = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 1, 2, 3), (4, 3, 2)), ((3,), (5, 3, 2)), ((5, 2, 3), (3,))]
+MATRICES = [
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 1, 2, 3), (4, 3, 2)),
+    ((3,), (5, 3, 2)),
+    ((5, 2, 3), (3,)),
+]
 
 
 @pytest.mark.parametrize(("left", "right"), MATRICES)
@@ -220,19 +235,38 @@ def test_other_products() -> None:
     close(ops.outer(Tensor(a[0, 0]), Tensor(b[0, 0])), np.outer(a[0, 0], b[0, 0]))
     close(ops.cross(Tensor(a), Tensor(a[:1] * 2 + 1)), np.cross(a, a[:1] * 2 + 1, axis=1))
     close(ops.batch_dot(Tensor(a), Tensor(b[:2])), np.einsum("bij,bjk->bik", a, b[:2]))
-    close(ops.addmm(Tensor(a[0, :, :3]), Tensor(a[0]), Tensor(b[0]), beta=2, alpha=0.5), 2 * a[0, :, :3] + 0.5 * a[0] @ b[0])
+    close(
+        ops.addmm(Tensor(a[0, :, :3]), Tensor(a[0]), Tensor(b[0]), beta=2, alpha=0.5),
+        2 * a[0, :, :3] + 0.5 * a[0] @ b[0],
+    )
     square = numbers(3, 3)
     for n in (0, 1, 5):
         close(ops.matrix_power(Tensor(square), n), np.linalg.matrix_power(square, n), 1e-10)
     assert ops.matmul(Tensor(np.ones((2, 2), np.int8)), Tensor(np.ones((2, 2), np.int8))).dtype is ms.int8
     assert ops.matmul(Tensor([[1.0]]), Tensor([[1]])).dtype is ms.float32
-    with pytest.raises(ValueError, match=r"inner dimensions differ: \(2, 3\) @ \(2, 3\); transpose the second argument"):
+    with pytest.raises(
+        ValueError, match=r"inner dimensions differ: \(2, 3\) @ \(2, 3\); transpose the second argument"
+    ):
         ops.matmul(ops.ones((2, 3)), ops.ones((2, 3)))
     with pytest.raises(ValueError, match="use \\* for a scalar"):
         ops.matmul(Tensor(1.0), Tensor([1.0]))
 
 
-SUMS = ["ij,jk->ik", "ij,kj", "bij,bjk->bki", "ii", "ii->i", "ij->ji", "ij->", "i,j->ij", "...ij,...jk->...ik", "bij,bkj->ik", "ij,ij->j", "abc,cd,db->a", "ij,jk,kl->il"]
+SUMS = [
+    "ij,jk->ik",
+    "ij,kj",
+    "bij,bjk->bki",
+    "ii",
+    "ii->i",
+    "ij->ji",
+    "ij->",
+    "i,j->ij",
+    "...ij,...jk->...ik",
+    "bij,bkj->ik",
+    "ij,ij->j",
+    "abc,cd,db->a",
+    "ij,jk,kl->il",
+]
 
 
 @pytest.mark.parametrize("equation", SUMS)

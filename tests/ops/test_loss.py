@@ -17,7 +17,9 @@ WEIGHT = np.array([1.0, 2.0, 3.0])
 M = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
 
 
-def _entropy(x: np.ndarray, y: np.ndarray, weight: np.ndarray, ignore: int, smoothing: float) -> tuple[np.ndarray, np.ndarray]:
+def _entropy(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray, ignore: int, smoothing: float
+) -> tuple[np.ndarray, np.ndarray]:
     logs = special.log_softmax(x, axis=1)
     losses, shares = [], []
     for row, label in zip(logs, y):
@@ -72,9 +74,18 @@ def test_cross_entropy_with_probabilities() -> None:
 @pytest.mark.parametrize(
     ("value", "want"),
     [
-        (lambda: ops.cross_entropy(M, Tensor([1, 2]), Tensor(WEIGHT.astype(np.float32)), label_smoothing=0.1), 0.81278676),
-        (lambda: ops.cross_entropy(M, Tensor([1, -100]), Tensor(WEIGHT.astype(np.float32)), label_smoothing=0.1), 1.3742721),
-        (lambda: ops.cross_entropy(M, ops.softmax(M), Tensor(WEIGHT.astype(np.float32)), label_smoothing=0.1), 1.7621233),
+        (
+            lambda: ops.cross_entropy(M, Tensor([1, 2]), Tensor(WEIGHT.astype(np.float32)), label_smoothing=0.1),
+            0.81278676,
+        ),
+        (
+            lambda: ops.cross_entropy(M, Tensor([1, -100]), Tensor(WEIGHT.astype(np.float32)), label_smoothing=0.1),
+            1.3742721,
+        ),
+        (
+            lambda: ops.cross_entropy(M, ops.softmax(M), Tensor(WEIGHT.astype(np.float32)), label_smoothing=0.1),
+            1.7621233,
+        ),
         (lambda: ops.nll_loss(M, Tensor([1, 2]), label_smoothing=0.1), -2.95),
         (lambda: ops.kl_div(M, ops.softmax(M)), -1.3025354),
         (lambda: ops.cosine_embedding_loss(M, M + 1, Tensor([1, -1])), 0.5215188),

@@ -78,7 +78,13 @@ def test_shapes_given_as_numbers() -> None:
 
 def test_conversions() -> None:
     x = Tensor([0.0, 1.7])
-    for method, kind in (("float", ms.float32), ("half", ms.float16), ("int", ms.int32), ("long", ms.int64), ("bool", ms.bool_)):
+    for method, kind in (
+        ("float", ms.float32),
+        ("half", ms.float16),
+        ("int", ms.int32),
+        ("long", ms.int64),
+        ("bool", ms.bool_),
+    ):
         assert getattr(x, method)().dtype is kind
     assert x.astype("int32").tolist() == [0, 1] and x.astype(int).dtype is ms.int64
     assert x.to(ms.float16).dtype is ms.float16 and x.to("cpu") is x and x.to(Tensor([1])).dtype is ms.int64
@@ -200,7 +206,7 @@ def test_objects_keep_their_parameters() -> None:
 
 
 def test_gradients_as_objects() -> None:
-    square = lambda x, y: x * x * y  # noqa: E731
+    square = lambda x, y: x * x * y
     a, b = Tensor(3.0), Tensor(2.0)
     assert float(ops.GradOperation()(square)(a, b)) == 12.0
     assert [float(g) for g in ops.GradOperation(get_all=True)(square)(a, b)] == [12.0, 9.0]

@@ -94,7 +94,9 @@ def test_dropout_keeps_the_mean_and_its_gradient_is_the_mask() -> None:
         ops.dropout(x, 1.5)
 
 
-@pytest.mark.parametrize(("name", "shape"), [("dropout1d", (8, 6, 5)), ("dropout2d", (8, 6, 2, 3)), ("dropout3d", (8, 6, 1, 2, 3))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("dropout1d", (8, 6, 5)), ("dropout2d", (8, 6, 2, 3)), ("dropout3d", (8, 6, 1, 2, 3))]
+)
 def test_dropout_of_channels(name: str, shape: tuple) -> None:
     values = getattr(ops, name)(ops.ones(shape), 0.5).asnumpy().reshape(48, -1)
     assert (values == values[:, :1]).all() and set(np.unique(values)) == {0.0, 2.0}
@@ -106,7 +108,9 @@ def test_noisy_activations() -> None:
     hard = ops.gumbel_softmax(Tensor(np.log(np.array([[0.9, 0.1]] * 4000))), hard=True).asnumpy()
     np.testing.assert_allclose(hard.sum(1), 1)
     assert abs(hard[:, 0].mean() - 0.9) < 0.02
-    slope = ms.grad(lambda t: (ops.gumbel_softmax(t, 0.5, True) * Tensor([1.0, 2.0])).sum())(Tensor([0.3, 0.1])).asnumpy()
+    slope = ms.grad(lambda t: (ops.gumbel_softmax(t, 0.5, True) * Tensor([1.0, 2.0])).sum())(
+        Tensor([0.3, 0.1])
+    ).asnumpy()
     np.testing.assert_allclose(slope.sum(), 0, atol=1e-6)
     assert slope[1] > 0
 

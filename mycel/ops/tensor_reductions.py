@@ -1,0 +1,234 @@
+"""The methods of tensors that reduce, order or accumulate along axes, in both of MindSpore's spellings.
+
+``axis``/``keepdims`` and ``dim``/``keepdim`` name the same parameters; giving both is an error.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from mycel import dtype as D
+from mycel.ops import activation, arrange, reduction, sorting
+from mycel.ops._operands import flat
+from mycel.tensor import Tensor
+
+__all__: list[str] = []
+
+UNSET: Any = object()
+
+
+def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any:
+    """The one of two spellings of a parameter that was given."""
+    if first is not UNSET and second is not UNSET:
+        raise TypeError(f"{name}: {words} name the same parameter; give one of them")
+    return first if first is not UNSET else second if second is not UNSET else default
+
+
+def axes(name: str, axis: Any, dim: Any, default: Any = None) -> Any:
+    return _choose(name, axis, dim, default, "axis and dim")
+
+
+def _keep(name: str, *given: Any) -> bool:
+    chosen = [g for g in given if g is not UNSET]
+    if len(chosen) > 1:
+        raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
+    return bool(chosen[0]) if chosen else False
+
+
+def _sum(
+    self: Tensor, axis: Any = UNSET, dtype: Any = None, keepdims: Any = UNSET, initial: Any = None, *, dim: Any = UNSET,
+    keepdim: Any = UNSET,
+) -> Tensor:  # fmt: skip
+    """The sum over an axis, several, or all. See `mycel.ops.sum`; `initial` is added."""
+    if isinstance(dtype, bool):
+        dtype, keepdims = None, dtype
+    result = reduction.sum(self, axes("sum", axis, dim), _keep("sum", keepdims, keepdim), dtype=dtype)
+    return result if initial is None else result + initial
+
+
+def _mean(
+    self: Tensor, axis: Any = UNSET, keep_dims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET, keepdims: Any = UNSET,
+    dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """The mean over an axis, several, or all. See `mycel.ops.mean`."""
+    x = self if dtype is None else arrange.cast(self, dtype)
+    return reduction.mean(x, axes("mean", axis, dim), _keep("mean", keep_dims, keepdim, keepdims))
+
+
+def _prod(
+    self: Tensor, axis: Any = UNSET, keep_dims: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET, keepdim: Any = UNSET,
+    keepdims: Any = UNSET,
+) -> Tensor:  # fmt: skip
+    """The product over an axis, several, or all. See `mycel.ops.prod`."""
+    return reduction.prod(self, axes("prod", axis, dim), _keep("prod", keep_dims, keepdim, keepdims), dtype)
+
+
+def _spread(name: str) -> Any:
+    function = getattr(reduction, name)
+
+    def method(
+        self: Tensor, axis: Any = UNSET, ddof: Any = UNSET, keepdims: Any = UNSET, *, dim: Any = UNSET, correction: Any = UNSET,
+        keepdim: Any = UNSET, unbiased: Any = UNSET,
+    ) -> Tensor:  # fmt: skip
+        degrees = _choose(
+            name, ddof, _choose(name, correction, unbiased, UNSET, "correction and unbiased"), 0, "ddof and correction"
+        )
+        return function(self, axes(name, axis, dim), builtins.int(degrees), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
+
+    return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
+
+
+def _test(name: str) -> Any:
+    function = getattr(reduction, name)
+
+    def method(
+        self: Tensor,
+        axis: Any = UNSET,
+        keep_dims: Any = UNSET,
+        *,
+        dim: Any = UNSET,
+        keepdim: Any = UNSET,
+        keepdims: Any = UNSET,
+    ) -> Tensor:
+        return function(self, axes(name, axis, dim), _keep(name, keep_dims, keepdim, keepdims))  # type: ignore[no-any-return]
+
+    return _named(method, name, f"See `mycel.ops.{name}`.")
+
+
+def _extreme(name: str) -> Any:
+    both, only = getattr(reduction, name), getattr(reduction, f"a{name}")
+
+    def method(
+        self: Tensor, dim: Any = UNSET, keepdim: Any = UNSET, *, axis: Any = UNSET, keepdims: Any = UNSET, initial: Any = None,
+        where: Any = None, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        keep = _keep(name, keepdim, keepdims)
+        if dim is not UNSET and dim is not None and not isinstance(dim, (tuple, list)):
+            return both(self, dim, keep, initial=initial, where=where)
+        where_axis = axes(name, axis, UNSET if dim is None else dim)
+        if return_indices:
+            return both(self, where_axis, keep, initial=initial, where=where)
+        return only(self, where_axis, keep, initial=initial, where=where)
+
+    text = (f"The extreme over all elements or, by `axis`, over some; by `dim` (also positionally) with its position, as "
+            f"`mycel.ops.{name}`.")  # fmt: skip
+    return _named(method, name, text)
+
+
+def _position(name: str) -> Any:
+    function = getattr(reduction, name)
+
+    def method(
+        self: Tensor, axis: Any = UNSET, keepdims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET
+    ) -> Tensor:
+        return function(self, axes(name, axis, dim), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
+
+    return _named(method, name, f"See `mycel.ops.{name}`.")
+
+
+def _named(method: Any, name: str, text: str) -> Any:
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
+    return method
+
+
+def _logsumexp(
+    self: Tensor,
+    axis: Any = UNSET,
+    keepdims: Any = UNSET,
+    *,
+    dim: Any = UNSET,
+    keepdim: Any = UNSET,
+    keep_dims: Any = UNSET,
+) -> Tensor:
+    """See `mycel.ops.logsumexp`."""
+    return reduction.logsumexp(self, axes("logsumexp", axis, dim), _keep("logsumexp", keepdims, keepdim, keep_dims))
+
+
+def _nansum(
+    self: Tensor,
+    axis: Any = UNSET,
+    keepdims: bool = False,
+    *,
+    dim: Any = UNSET,
+    keepdim: Any = UNSET,
+    dtype: Any = None,
+) -> Tensor:
+    """See `mycel.ops.nansum`."""
+    keep = keepdims if keepdim is UNSET else keepdim
+    return reduction.nansum(self, axes("nansum", axis, dim), keep, dtype=dtype)
+
+
+def _count_nonzero(
+    self: Tensor, axis: Any = UNSET, keep_dims: bool = False, dtype: Any = D.int32, *, dim: Any = UNSET
+) -> Tensor:
+    """See `mycel.ops.count_nonzero`."""
+    return reduction.count_nonzero(self, axes("count_nonzero", axis, dim, ()), keep_dims, dtype or D.int32)
+
+
+def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest less the smallest element over an axis, several, or all."""
+    return reduction.amax(self, axis, keepdims) - reduction.amin(self, axis, keepdims)
+
+
+def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """See `mycel.ops.norm`."""
+    return reduction.norm(self, ord, dim, keepdim, dtype=dtype)
+
+
+def _cumsum(self: Tensor, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:
+    """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
+    where = axes("cumsum", axis, dim)
+    return sorting.cumsum(flat(self), 0, dtype) if where is None else sorting.cumsum(self, where, dtype)
+
+
+def _ordered(name: str) -> Any:
+    function = getattr(sorting, name)
+
+    def method(
+        self: Tensor, axis: Any = UNSET, descending: bool = False, *, dim: Any = UNSET, stable: bool = True
+    ) -> Any:
+        return function(self, axes(name, axis, dim, -1), descending)
+
+    return _named(method, name, f"See `mycel.ops.{name}`; sorting is stable in any case.")
+
+
+def _median(self: Tensor, axis: Any = UNSET, keepdims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET) -> Any:
+    """See `mycel.ops.median`."""
+    return sorting.median(self, axes("median", axis, dim, -1), _keep("median", keepdims, keepdim))
+
+
+def _searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where values would be put into the tensor, which is sorted. See `mycel.ops.searchsorted`."""
+    return sorting.searchsorted(self, v, side=side, sorter=sorter)
+
+
+def _softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:
+    """See `mycel.ops.softmax`."""
+    return activation.softmax(self, axis if dim is UNSET else dim, dtype=dtype)
+
+
+methods: dict[str, Any] = {
+    "sum": _sum,
+    "mean": _mean,
+    "prod": _prod,
+    "std": _spread("std"),
+    "var": _spread("var"),
+    "any": _test("any"),
+    "all": _test("all"),
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "argmax": _position("argmax"),
+    "argmin": _position("argmin"),
+    "ptp": _ptp,
+    "logsumexp": _logsumexp,
+    "nansum": _nansum,
+    "count_nonzero": _count_nonzero,
+    "norm": _norm,
+    "cumsum": _cumsum,
+    "sort": _ordered("sort"),
+    "argsort": _ordered("argsort"),
+    "median": _median,
+    "searchsorted": _searchsorted,
+    "softmax": _softmax,
+}
