@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
@@ -18,6 +19,7 @@ from mycel.engines.native.codegen import NAME, Kernel, generate
 from mycel.engines.native.control_steps import Nested
 from mycel.engines.native.lower import Lowered, Step, lower
 from mycel.engines.native.runtime import runtime
+from mycel.engines.native.runtime_ir import PROGRAM
 from mycel.engines.native.values import View, row_major
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType, tensor_type
@@ -275,16 +277,21 @@ class Program:
         moved = sum(s.writes[0].size * s.writes[0].dtype.itemsize for s in self.all_steps)
         hosted = any(s.kind == "host" for s in self.all_steps)
         heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
-        program = (ctypes.c_int64 * 11)(
+        self.table = (ctypes.c_int64 * len(PROGRAM))(
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
-            ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy), ctypes.addressof(mutex),
+            ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),
+            ctypes.addressof(mutex), 0,
         )  # fmt: skip
-        self._alive += [words, steps, relocations, sizes, alias, mutex, program]
-        run = runtime().entry(ctypes.addressof(program))
-        self.entry: Callable[..., Any] = run
-        if hosted:
-            self.entry = self.checked(run)
-        _keep[id(run)] = self
+        self._alive += [words, steps, relocations, sizes, alias, mutex]
+        self.hosted = hosted
+        # At exit the operating system takes the memory.
+        weakref.finalize(self, _release_arena, self.table, runtime().release).atexit = False
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """A function from buffers to a buffer, or a tuple of them; it keeps the program alive."""
+        run = runtime().entry(self, ctypes.addressof(self.table))
+        return self.checked(run) if self.hosted else run  # type: ignore[no-any-return]
 
     def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """The entry, raising what a host step raised."""
@@ -300,7 +307,9 @@ class Program:
         return call
 
 
-_keep: dict[int, Program] = {}
+def _release_arena(table: Any, release: Callable[[int], None]) -> None:
+    if table[-1]:
+        release(table[-1])
 
 
 def _table(entries: Table, base: int) -> Any:

@@ -81,15 +81,13 @@ class Runtime:
         self._new_function = ctypes.pythonapi.PyCFunction_NewEx
         self._new_function.restype = ctypes.py_object
         self._new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-        self._new_capsule = ctypes.pythonapi.PyCapsule_New
-        self._new_capsule.restype = ctypes.py_object
-        self._new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         self._methods: list[_MethodDef] = []
         self.new_buffer = self.builtin(b"new_buffer", self.address["mycel_new_buffer"], None)
         self.wrap = self.builtin(b"wrap", self.address["mycel_wrap"], None)
         self.data_address = self.builtin(b"address", self.address["mycel_address"], None)
         self.trim = self.builtin(b"trim", self.address["mycel_trim"], None)
         self._invoke = self._method(b"run", self.address["mycel_invoke"])
+        self.release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_release"])
         self.threads = 1
         self.set_threads(config._context["runtime_num_threads"])
         config.listeners.append(self._on_change)
@@ -103,9 +101,9 @@ class Runtime:
         """A Python built-in of a native fast-call function."""
         return self._new_function(ctypes.addressof(self._method(name, address)), owner, None)
 
-    def entry(self, program: int) -> Any:
-        """The function that runs a program table: buffers in, a buffer or a tuple of them out."""
-        return self._new_function(ctypes.addressof(self._invoke), self._new_capsule(program, None, None), None)
+    def entry(self, owner: Any, table: int) -> Any:
+        """The function that runs the program table of `owner`: buffers in, a buffer or a tuple of them out."""
+        return self._new_function(ctypes.addressof(self._invoke), self.wrap(owner, table), None)
 
     def set_threads(self, count: int) -> None:
         """Run on `count` threads (0: all cores), here and in the dense library."""

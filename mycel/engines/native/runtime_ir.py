@@ -7,7 +7,7 @@ A program is a table of 64-bit words (`PROGRAM` names them), built by Python. It
 grain): the function runs ``f(arguments, begin, end)`` over parts of [0, extent), on several threads where there are at least two grains of
 work. `relocations` are triples (address of a word, base number, offset): before a run the word becomes base + offset, where bases are the
 inputs, then the outputs, then the arena. So kernels find addresses and sizes in their argument words, and control flow is a step whose
-arguments name other step tables.
+arguments name other step tables. The last word keeps the arena of the last run for the next; a run that finds none takes its own.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["PROGRAM", "RUNTIME", "RUNTIME_SYMBOLS"]
 
 PROGRAM = (
     "inputs", "outputs", "output_bytes", "output_alias", "relocations", "relocation_table",
-    "arena_bytes", "steps", "step_table", "heavy", "mutex",
+    "arena_bytes", "steps", "step_table", "heavy", "mutex", "arena",
 )  # fmt: skip
 
 RUNTIME_SYMBOLS = (
     "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
-    "mycel_dense", "mycel_cond", "mycel_while", "mycel_fill", "mycel_trim",
+    "mycel_dense", "mycel_cond", "mycel_while", "mycel_fill", "mycel_trim", "mycel_release",
 )  # fmt: skip
 
 RUNTIME = r"""
@@ -97,6 +97,11 @@ ok:
   ret ptr %data1
 out:
   ret ptr null
+}
+
+define void @mycel_release(ptr %data) {
+  call void @release(ptr %data)
+  ret void
 }
 
 define internal void @release(ptr %data) {
@@ -404,6 +409,7 @@ entry:
   %heavy = load i64, ptr %w9
   %w10 = getelementptr i64, ptr %program, i64 10
   %mutex = load ptr, ptr %w10
+  %w11 = getelementptr i64, ptr %program, i64 11
   %same = icmp eq i64 %count, %inputs
   br i1 %same, label %prepare, label %wrong
 wrong:
@@ -479,6 +485,13 @@ arena:
   %needs = icmp ne i64 %arena_bytes, 0
   br i1 %needs, label %take, label %ready
 take:
+  %kept = load ptr, ptr %w11
+  %have = icmp ne ptr %kept, null
+  br i1 %have, label %reuse, label %fresh
+reuse:
+  store ptr null, ptr %w11
+  br label %ready
+fresh:
   %memory = call ptr @allocate(i64 %arena_bytes)
   %taken = icmp ne ptr %memory, null
   br i1 %taken, label %ready, label %no_arena
@@ -498,7 +511,7 @@ undo_all_one:
   call void @Py_DecRef(ptr %rv)
   br label %undo_all_next
 ready:
-  %arena_data = phi ptr [ null, %arena ], [ %memory, %take ]
+  %arena_data = phi ptr [ null, %arena ], [ %kept, %reuse ], [ %memory, %fresh ]
   %pba = getelementptr ptr, ptr %bases, i64 %io
   store ptr %arena_data, ptr %pba
   %is_heavy = icmp ne i64 %heavy, 0
@@ -539,6 +552,13 @@ lock:
 finish:
   br i1 %needs, label %give, label %answer
 give:
+  %slot = load ptr, ptr %w11
+  %vacant = icmp eq ptr %slot, null
+  br i1 %vacant, label %keep, label %drop
+keep:
+  store ptr %arena_data, ptr %w11
+  br label %answer
+drop:
   call void @release(ptr %arena_data)
   br label %answer
 answer:
