@@ -294,7 +294,7 @@ def test_resuming_a_finished_run_only_evaluates(folder: Path, tmp_path: Path) ->
     [
         ("train-images.txt", b"hello, world", "is not an IDX file"),
         ("train-images.gz", b"\0\0\x08\x01\0\0\0\x01a", "cannot be read"),
-        ("train-images.gz", gzip.compress(bytes(500))[:-12] + bytes(12), "cannot be read"),
+        ("train-images.gz", gzip.compress(bytes(500), mtime=0)[:-12] + bytes(12), "cannot be read"),
         ("train-images", b"\0\0\x0d\x01\0\0\0\x01\0\0\0\0", "holds >f4 numbers"),
         ("train-images", b"\0\0\x08\x01\0\0\0\x01a", r"shape \(1,\); expected \[N, H, W\]"),
     ],
