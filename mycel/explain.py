@@ -20,7 +20,7 @@ class Explanation:
         self.name = name
         self.graphs = [v.graph for v in versions]
         self.captures = [v.tensors for v in versions]
-        self.writes = [[t for t, _ in v.writes] for v in versions]
+        self.writes = [[v.tensors[i] for i, _ in v.writes] for v in versions]
         self.guards = [v.guards.describe() for v in versions]
         self.fallbacks = list(fallbacks)
 
@@ -39,7 +39,10 @@ class Explanation:
                 lines += ["holds as long as", *[f"  {g}" for g in guards]]
         return "\n".join(lines)
 
-    __str__ = __repr__ = lambda self: self.text
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
 
 
 def _count(items: list[Any], word: str) -> str:

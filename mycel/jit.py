@@ -181,14 +181,29 @@ class Version:
         self.captures = self._needed(stage, outputs.nodes, arguments.nodes, written)
         self.tensors = [c.tensor for c in self.captures]
         self.types = [c.type for c in self.captures]
+        self.sources = self._sources(stage)
+        self.shares = bool(written) or bool(self.argument_writes)
         inputs = [*arguments.nodes, *[c.node for c in self.captures]]
         self.graph = Graph(inputs, _distinct(outputs.nodes, inputs), name)
-        self.writes = [(c.tensor, place) for c, place in writes]
+        positions_of = {id(c.tensor): i for i, c in enumerate(self.captures)}
+        self.writes = [(positions_of[id(c.tensor)], place) for c, place in writes]
         numbers = {node: i for i, node in enumerate(inputs)}
         self.aliases = {place: numbers[c.node] for c, place in writes if isinstance(c.tensor, Parameter)}
         self.result_types = self.graph.output_types
         self.program: Optional[Callable[..., Any]] = None
         self.guards.close()
+
+    def _sources(self, stage: Stage) -> list[tuple[int, dict[str, Any], str]]:
+        """The captured tensors that are read anew from an attribute on each call; attributes of others are guarded."""
+        captured = {id(t): i for i, t in enumerate(self.tensors)}
+        found = []
+        for number, (target, name, t) in stage.sources.items():
+            source = stage.source_of(t)
+            if number in captured and source is not None:
+                found.append((captured[number], *source))
+            else:
+                stage.guards.attribute(target, name, t)
+        return found
 
     @staticmethod
     def _needed(stage: Stage, outputs: list[Node], given: list[Node], written: list[Capture]) -> list[Capture]:
@@ -206,10 +221,22 @@ class Version:
 
     def holds(self) -> bool:
         """Whether this version still says what the function does."""
+        for i, attributes, name in self.sources:
+            found = attributes.get(name)
+            if type(found) is not Tensor:
+                return False
+            self.tensors[i] = found
+        if self.shares and self.sources and len({id(t) for t in self.tensors}) != len(self.tensors):
+            return False
         for t, kind in zip(self.tensors, self.types):
             if t._type is not kind:
                 return False
         return self.guards.hold()
+
+    def overlaps(self, tensors: list[Any]) -> bool:
+        """Whether an argument is also captured, so that writes to one of them would have to be seen in the other."""
+        captured = {id(t) for t in self.tensors}
+        return any(id(t) in captured for t in tensors)
 
     def run(self, tensors: list[Any]) -> Any:
         """Run on a call's tensors and give its result."""
@@ -225,8 +252,8 @@ class Version:
             out = [make(t, v) for t, v in zip(self.result_types, values)]  # type: ignore[arg-type]
         else:
             out = []
-        for t, place in self.writes:
-            t._buf = out[place]._buf
+        for i, place in self.writes:
+            self.tensors[i]._buf = out[place]._buf
         for i, place in self.argument_writes:
             tensors[i]._buf = out[place]._buf
         return self._finish(out, tensors)
@@ -238,8 +265,8 @@ class Version:
         for t in (*tensors, *self.tensors):
             _buffer(t)
         out = recorder.emit(C.call, [*tensors, *self.tensors], {"graph": self.graph})
-        for t, place in self.writes:
-            recorder.write(t, out[place])
+        for i, place in self.writes:
+            recorder.write(self.tensors[i], out[place])
         for i, place in self.argument_writes:
             recorder.write(tensors[i], out[place])
         return self._finish(out, tensors)
@@ -308,6 +335,8 @@ class Jit:
             return call(context, self.__wrapped__, args, kwargs)  # type: ignore[arg-type]
         tensors: list[Any] = []
         key = self._key(args, kwargs, tensors)
+        if key in self.fallbacks:
+            return self._eagerly(args, kwargs)
         for version in self.versions.get(key, ()):
             if version.holds():
                 break
@@ -316,6 +345,8 @@ class Jit:
             if found is None:
                 return self._eagerly(args, kwargs)
             version = found
+        if version.shares and version.overlaps(tensors):
+            return self._eagerly(args, kwargs)
         return version.run(tensors) if context is None else version.record(context, tensors)
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:

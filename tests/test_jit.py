@@ -255,6 +255,70 @@ def test_functions_given_to_library_functions_are_interpreted() -> None:
     assert float(f(tensor(3.0))) == 2.0
 
 
+def test_a_replaced_construct_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = Net()
+    assert net(tensor(1.0, 1.0)).asnumpy().tolist() == [4.0, 6.0]
+    monkeypatch.setattr(Net, "construct", lambda self, x: x * 100)
+    assert net(tensor(1.0, 1.0)).asnumpy().tolist() == [100.0, 100.0]
+
+
+def test_changed_defaults_are_seen() -> None:
+    def f(x: Any, scale: list[float] = [1.0]) -> Any:  # noqa: B006
+        return x * scale[0]
+
+    jitted = ms.jit(f)
+    assert float(jitted(tensor(2.0))) == 2.0
+    f.__defaults__[0][0] = 3.0  # type: ignore[index]
+    assert float(jitted(tensor(2.0))) == 6.0
+
+
+def test_which_parameters_are_trained_is_guarded() -> None:
+    net = Net()
+
+    def slopes(x: Any) -> Any:
+        return ms.grad(lambda t: ops.sum(net(t)), None, weights=net.trainable_params())(x)
+
+    jitted = ms.jit(slopes, fullgraph=True)
+    assert len(jitted(tensor(1.0, 1.0))) == 1
+    net.extra = ms.Parameter(ms.Tensor(1.0), name="extra")
+    assert len(jitted(tensor(1.0, 1.0))) == 2
+    net.extra.requires_grad = False
+    assert len(jitted(tensor(1.0, 1.0))) == 1
+
+
+def test_a_tensor_attribute_may_be_set_anew_on_each_call() -> None:
+    class Average(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.value = ms.Tensor(0.0)
+
+        def construct(self, x: Any) -> Any:
+            self.value = self.value * 0.5 + x
+            return self.value
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = Average()
+    assert [float(net(tensor(1.0))) for _ in range(4)] == [1.0, 1.5, 1.75, 1.875]
+    net.value = ms.Tensor(4.0)
+    assert float(net(tensor(1.0))) == 3.0 and float(net.value) == 3.0
+    assert count(net.__dict__["_compiled_call"]) == 1
+    net.value = ms.Tensor([4.0, 2.0])
+    assert net(tensor(1.0)).asnumpy().tolist() == [3.0, 2.0]
+
+
+def test_an_argument_that_is_also_captured_and_written() -> None:
+    shared = tensor(2.0)
+
+    @ms.jit
+    def f(x: Any) -> Any:
+        x += 1
+        return shared * 10
+
+    assert float(f(tensor(5.0))) == 20.0
+    assert float(f(shared)) == 30.0
+
+
 # State.
 
 

@@ -93,6 +93,10 @@ class Guards:
         if key not in self._attributes:
             self._attributes[key] = (target, name, value, None if _is_immutable(value) else frozen(value))
 
+    def has_attribute(self, target: Any, name: str) -> bool:
+        """Whether an attribute is guarded by itself."""
+        return (id(target), name) in self._attributes
+
     def of_type(self, kind: type, name: str, value: Any) -> None:
         """What a class says about a name, such as a method."""
         self._types.setdefault((kind, name), (kind, name, value))

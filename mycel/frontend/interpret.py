@@ -229,6 +229,8 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
         return call_function(stage, fn, args, kwargs)
     if kind is types.MethodType:
         inner = fn.__func__
+        if stage is not None and type(inner) is types.FunctionType and is_native(inner):
+            _guard_receiver(stage, fn.__self__)
         if type(inner) is types.FunctionType or type(inner) is Closure or _is_jit(inner):
             return call(stage, inner, (fn.__self__, *args), kwargs)
         return _call_native(stage, fn, args, kwargs)
@@ -255,6 +257,17 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
     return _call_native(stage, fn, args, kwargs)
 
 
+def _guard_receiver(stage: Stage, target: Any) -> None:
+    """Guard what a method of the library may read of a Cell, such as which of its parameters are trained."""
+    from mycel.cell import Cell
+
+    if isinstance(target, Cell):
+        for _, cell in target.cells_and_names():
+            stage.guards.native_cell(cell)
+        for parameter in target.get_parameters():
+            stage.guards.attribute(parameter, "requires_grad", parameter.requires_grad)
+
+
 def _is_jit(fn: Any) -> bool:
     return bool(getattr(type(fn), "is_compiled_function", False))
 
@@ -276,6 +289,11 @@ def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs:
     code = code_of(fn)
     if code is None:
         return _call_native(stage, fn, args, kwargs)
+    if stage is not None:
+        if fn.__defaults__:
+            stage.guards.attribute(fn, "__defaults__", fn.__defaults__)
+        if fn.__kwdefaults__:
+            stage.guards.attribute(fn, "__kwdefaults__", fn.__kwdefaults__)
     variables = code.bind(stage, args, kwargs, fn.__defaults__, fn.__kwdefaults__)
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__)) if fn.__closure__ else None
     return activate(stage, Frame(variables, None, fn.__globals__, cells, stage, code))
@@ -305,10 +323,13 @@ def callback(value: Any) -> Any:
 
 def follows_users(cell: Any) -> bool:
     """Whether a Cell of the library runs code of the user's: an overridden method, or a function that it was given."""
-    methods = [f for kind in type(cell).__mro__ for f in kind.__dict__.values() if type(f) is types.FunctionType]
-    if any(not is_native(f) for f in methods if f.__name__ != "__init__"):
-        return True
-    return any(is_users(v) for v in cell.__dict__.values())
+    return _overrides(type(cell)) or any(is_users(v) for v in cell.__dict__.values())
+
+
+@functools.lru_cache(maxsize=4096)
+def _overrides(kind: type) -> bool:
+    methods = [f for base in kind.__mro__ for f in base.__dict__.values() if type(f) is types.FunctionType]
+    return any(not is_native(f) for f in methods if f.__name__ != "__init__")
 
 
 def guard_unseen(stage: Stage, fn: types.FunctionType, args: Any, depth: int = 0) -> None:
@@ -520,7 +541,9 @@ def load_attribute(stage: Stage, target: Any, name: str) -> Any:
         value = own[name]
         if stage.was_changed(("attribute", id(target), name)) or stage.is_fresh(target):
             return value
-        if isinstance(target, Cell):
+        if type(value) is Tensor and (value._buf is not None or value.has_init):
+            stage.read_tensor(target, name, value)
+        elif isinstance(target, Cell):
             stage.guards.cell_attribute(target, name, value)
             if isinstance(value, Cell):
                 stage.guards.cell(value)

@@ -20,7 +20,7 @@ from mycel import dtype as D
 from mycel import eager
 from mycel.engines import buffers
 from mycel.errors import CompileError, NeedsValue
-from mycel.frontend.guards import Guards
+from mycel.frontend.guards import Guards, lookup
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.parameter import Parameter
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
@@ -163,6 +163,7 @@ class Stage(eager.Context):
         self.scope = self.scopes[0]
         self.current: dict[int, Node] = {}
         self.captures: dict[int, Capture] = {}
+        self.sources: dict[int, Any] = {}
         self.literals: dict[Any, Tensor] = {}
         self.numbers: dict[int, Tensor] = {}
         self.deferred: list[tuple[Any, Any, Any]] = []
@@ -237,6 +238,22 @@ class Stage(eager.Context):
             self.captures[id(t)] = Capture(t, node)
         self.current[id(t)] = node
         return node
+
+    def read_tensor(self, target: Any, name: str, t: Tensor) -> None:
+        """Note that a tensor was read from an attribute: compiled code reads the attribute again, so that it may be set anew."""
+        known = self.sources.get(id(t))
+        if known is None:
+            self.sources[id(t)] = (target, name, t)
+        elif known[0] is not target or known[1] != name:
+            for owner, attribute in ((known[0], known[1]), (target, name)):
+                self.guards.attribute(owner, attribute, t)
+
+    def source_of(self, t: Tensor) -> Optional[tuple[Any, str]]:
+        """The attribute from which compiled code takes a captured tensor, if there is exactly one."""
+        found = self.sources.get(id(t))
+        if found is None or self.guards.has_attribute(found[0], found[1]):
+            return None
+        return found[0].__dict__, found[1]
 
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
         """A number or array as a constant of the graph."""
@@ -402,7 +419,9 @@ class Stage(eager.Context):
         construct = cell.construct
         invoke = lambda fn, *a: call(self, fn, a, {})
         function = getattr(construct, "__func__", construct)
+        self.guards.of_type(type(cell), "construct", lookup(type(cell), "construct"))
         if not is_native(function):
+            self.guards.unset(cell, "construct")
             self.guards.cell(cell)
             return cell.run_construct(lambda *a, **k: call(self, construct, a, k), args, kwargs, invoke)
         self.guards.native_cell(cell)
