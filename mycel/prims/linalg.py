@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mycel.errors import ShapeError
+from mycel.ir.dims import product
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import shape as S
@@ -43,7 +44,12 @@ def swap_last(x: Node) -> Node:
 def _vjp(ct: Node, out: Node, a: Node, b: Node) -> tuple[Any, Any]:
     if not a.dtype.is_differentiable:
         return None, None
-    return unbroadcast(matmul(ct, swap_last(b)), a), unbroadcast(matmul(swap_last(a), ct), b)
+    da = unbroadcast(matmul(ct, swap_last(b)), a)
+    if b.type.rank == 2 and a.type.rank > 2:
+        # One matrix serves all of the batch: its gradient is one product over all rows.
+        rows = product(a.shape[:-1])
+        return da, matmul(swap_last(S.reshape(a, (rows, a.shape[-1]))), S.reshape(ct, (rows, ct.shape[-1])))
+    return da, unbroadcast(matmul(swap_last(a), ct), b)
 
 
 def _batch(size: Any, values: Any, axes: Any) -> Any:

@@ -8,6 +8,7 @@ from mycel.ir.dims import InconclusiveDimension
 from mycel.ir.graph import Node
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT
+from mycel.prims.linalg import matmul
 from mycel.transforms.rules import Context, rule, uniform
 
 __all__: list[str] = []
@@ -49,7 +50,16 @@ def _transpose(node: Node, context: Context) -> Optional[Node]:
     if x.prim is S.TRANSPOSE:
         inner = x.params["permutation"]
         return S.TRANSPOSE.node(x.inputs[0], permutation=tuple([inner[k] for k in order]))
+    if x.prim is matmul and context.is_single(x) and order == (*range(len(order) - 2), len(order) - 1, len(order) - 2):
+        a, b = x.inputs
+        return matmul.node(swapped(b, context), swapped(a, context))
     return _through(x, order, context)
+
+
+def swapped(x: Node, context: Context) -> Node:
+    """The last two axes exchanged."""
+    rank = x.type.rank
+    return context.make(S.TRANSPOSE, x, permutation=(*range(rank - 2), rank - 1, rank - 2))
 
 
 def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node]:

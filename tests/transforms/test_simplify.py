@@ -31,6 +31,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import constant
+from mycel.prims.linalg import matmul
 from mycel.transforms.rules import RULES, Context
 from mycel.transforms.rules_arithmetic import is_lossless
 from mycel.transforms.simplify import simplify, simplify_counted
@@ -570,3 +571,23 @@ def test_the_number_of_applications_is_linear(step: Callable[[Any], Any]) -> Non
     short, long = applications(200), applications(800)
     assert long <= 4 * short + 16
     assert long <= 12 * 800
+
+
+@pytest.mark.parametrize(("a", "b"), [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5))])
+def test_a_transposed_product_is_the_product_of_transposes_in_turn(a: Any, b: Any) -> None:
+    x, y = input_node(T(*a)), input_node(T(*b))
+    product = matmul(x, y)
+    rank = product.type.rank
+    swap = (*range(rank - 2), rank - 1, rank - 2)
+    before = Graph([x, y], [S.transpose(product, swap)])
+    after = simplify(before)
+    assert after.outputs[0].prim is matmul
+    arrays = [np.random.default_rng(0).normal(size=s).astype(np.float32) for s in (a, b)]
+    np.testing.assert_allclose(evaluate(after, arrays)[0], evaluate(before, arrays)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_product_that_is_also_used_as_it_is_stays() -> None:
+    x, y = input_node(T(3, 4)), input_node(T(4, 5))
+    product = matmul(x, y)
+    after = simplify(Graph([x, y], [S.transpose(product, (1, 0)), product]))
+    assert after.outputs[0].prim is S.TRANSPOSE
