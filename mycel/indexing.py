@@ -172,8 +172,8 @@ def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
     if step > 0:
         return _clamped(0 if start is None else start, size), _clamped(size if stop is None else stop, size), step
     if start is None and stop is None:
-        count = -(-size // -step)
-        return size - 1 - (count - 1) * -step, size, step
+        every: DimLike = -(-size // -step)
+        return size - 1 - (every - 1) * -step, size, step
     raise ShapeError(f"a slice with step {step} of an axis of unknown size {size} must leave out both bounds")
 
 
@@ -214,7 +214,8 @@ def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
 
 def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLike]]:
     """Where the block that scalar tensors name starts, negative ones counted from the end, and its sizes."""
-    starts, sizes = [], []
+    starts: list[Tensor] = []
+    sizes: list[DimLike] = []
     for entry, size in zip(entries, x.shape):
         if isinstance(entry, Tensor):
             entry = entry if entry.dtype in (D.int32, D.int64) else cast(entry, D.int64)

@@ -448,8 +448,8 @@ def _padded(x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
         )
     if mode == "replicate":
         before, after = take_slice(x, axis, 0, 1), take_slice(x, axis, length - 1, length)
-        sizes = lambda n: (*x.shape[:axis], n, *x.shape[axis + 1 :])
-        parts = [broadcast(before, sizes(low)), x, broadcast(after, sizes(high))]
+        first, last = ((*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in (low, high))
+        parts = [broadcast(before, first), x, broadcast(after, last)]
     elif mode == "circular":
         parts = [take_slice(x, axis, length - low, length), x, take_slice(x, axis, 0, high)]
     else:

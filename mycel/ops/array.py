@@ -17,7 +17,6 @@ from mycel.ops._operands import (
     all_axes,
     axis_of,
     broadcast,
-    certainly,
     flat,
     operand,
     permuted,
@@ -466,10 +465,10 @@ def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: 
     length = x.shape[where]
     if isinstance(split_size_or_sections, (tuple, list)):
         sizes = list(split_size_or_sections)
-        if builtins.sum(sizes) != length or builtins.any(certainly(lambda d=d: d < 0) for d in sizes):
+        if builtins.sum(sizes) != length or builtins.any(isinstance(d, int) and d < 0 for d in sizes):
             raise ShapeError(f"split: the sizes {sizes} do not add up to {length}, the size of axis {axis}")
     else:
-        size = operator.index(split_size_or_sections)
+        size = operator.index(split_size_or_sections)  # type: ignore[arg-type]
         if size < 1:
             raise ValueError(f"split: the size of a part must be at least 1, not {size}")
         sizes = [builtins.min(size, length - i) for i in builtins.range(0, length, size)] or [0]

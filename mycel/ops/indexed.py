@@ -459,7 +459,7 @@ def argwhere(input: Any) -> Tensor:
 def _mask_positions(name: str, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """`x` broadcast and flattened, and where the mask, broadcast as well, holds in it. It needs the mask's value."""
     shape = broadcast_shapes(x.shape, mask.shape)
-    held = np.flatnonzero(np.broadcast_to(mask.asnumpy(), shape)).astype(np.int64)
+    held = np.flatnonzero(broadcast(mask, shape).asnumpy()).astype(np.int64)
     return flat(broadcast(x, shape)), Tensor(held)
 
 

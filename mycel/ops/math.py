@@ -330,7 +330,7 @@ def nan_to_num(
     x = operand("nan_to_num", input)
     if not x.dtype.is_floating:
         return x
-    limits = ml_dtypes.finfo(x.dtype.numpy)
+    limits = ml_dtypes.finfo(x.dtype.numpy)  # type: ignore[no-untyped-call]
     top = float(limits.max) if posinf is None else posinf
     bottom = float(limits.min) if neginf is None else neginf
     result = select(run(E.eq, x, constant_like(math.inf, x)), constant_like(top, x), x)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import dtype as D
+from mycel.common.generator import seeded_generator
 from mycel.ops import (
     activation,
     arrange,
@@ -30,9 +31,10 @@ from mycel.ops import (
     sorting,
     state,
 )  # fmt: skip
-from mycel.ops._operands import all_axes, floating, operand, operands, run, select, wide
+from mycel.ops._operands import all_axes, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
 from mycel.prims import elementwise as E
+from mycel.prims import random as distributions
 from mycel.prims import reduce as R
 from mycel.tensor import Tensor, cast
 
@@ -195,8 +197,8 @@ for _class, _reduce in (
     ("ReduceAll", reduction.all),
 ):
     _define(_class, lambda p, x, axis=(), _reduce=_reduce: _reduce(x, axis, p.keep_dims), keep_dims=False)
-for _class, _reduce in (("ReduceMax", reduction.amax), ("ReduceMin", reduction.amin)):
-    _define(_class, lambda p, x, axis=(), _reduce=_reduce: _reduce(x, axis, p.keep_dims), keep_dims=False)
+for _class, _extreme in (("ReduceMax", reduction.amax), ("ReduceMin", reduction.amin)):
+    _define(_class, lambda p, x, axis=(), _extreme=_extreme: _extreme(x, axis, p.keep_dims), keep_dims=False)
 
 
 def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
@@ -397,7 +399,7 @@ def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 
 def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
-    x, y = floating(p.name, logits), indexed.cast_index(p.name, labels)
+    x, y = floating(p.name, logits), cast_index(p.name, labels)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]  # type: ignore[no-any-return]
     return loss.cross_entropy(x, y)
@@ -405,7 +407,7 @@ def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
 
 def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]:
     value = loss.nll_loss(logits, labels, weight, p.ignore_index, p.reduction)
-    index = indexed.cast_index("NLLLoss", labels)
+    index = cast_index("NLLLoss", labels)
     counted = cast(run(E.ne, index, like(p.ignore_index, index)), value.dtype)
     own = indexed.gather(weight, index, 0)
     return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
@@ -538,8 +540,8 @@ def _drop(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     value = floating("Dropout", x)
     if not 0.0 < p.keep_prob <= 1.0:
         raise ValueError(f"Dropout: keep_prob must lie in (0, 1], not {p.keep_prob}")
-    generator = random.seeded_generator(p.Seed0 + p.Seed1 or None)
-    kept = random.draw(random.P.bernoulli, value.shape, generator, probability=float(p.keep_prob))
+    generator = seeded_generator(p.Seed0 + p.Seed1 or None)
+    kept = random.draw(distributions.bernoulli, value.shape, generator, probability=float(p.keep_prob))
     return select(kept, value * (1.0 / p.keep_prob), 0.0), cast(kept, value.dtype)
 
 
@@ -548,7 +550,7 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     if not 0.0 < p.keep_prob <= 1.0:
         raise ValueError(f"{p.name}: keep_prob must lie in (0, 1], not {p.keep_prob}")
     shape = (*value.shape[:2], *(1,) * (value.ndim - 2))
-    kept = random.draw(random.P.bernoulli, shape, random.seeded_generator(None), probability=float(p.keep_prob))
+    kept = random.draw(distributions.bernoulli, shape, seeded_generator(None), probability=float(p.keep_prob))
     kept = array.broadcast_to(kept, value.shape)
     return select(kept, value * (1.0 / p.keep_prob), 0.0), kept
 

@@ -82,6 +82,11 @@ def vander(x: Any, N: Optional[int] = None) -> Tensor:
     return stack(columns[::-1], 1)
 
 
+def _over_observations(v: Tensor) -> Tensor:
+    """The sum over the last axis, kept for a matrix."""
+    return run(R.reduce_sum, v, axes=(v.ndim - 1,), keepdims=v.ndim == 2)
+
+
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """The covariances of variables (rows) over observations (columns), divided by the number less `correction`.
 
@@ -101,14 +106,13 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         if given is not None:
             w = operand("cov", given, x.dtype)
             weight = w if weight is None else weight * w
-    line = lambda v: run(R.reduce_sum, v, axes=(v.ndim - 1,), keepdims=v.ndim == 2)
-    count: Any = x.shape[1] if weight is None else line(weight)
+    count: Any = x.shape[1] if weight is None else _over_observations(weight)
     scaled = x if weight is None else x * weight
-    centred = x - line(scaled) / count
+    centred = x - _over_observations(scaled) / count
     if aweights is None or correction == 0 or weight is None:
         factor = count - correction
     else:
-        factor = count - correction * line(weight * operand("cov", aweights, x.dtype)) / count
+        factor = count - correction * _over_observations(weight * operand("cov", aweights, x.dtype)) / count
     product = matmul(centred if weight is None else centred * weight, swapaxes(centred, 0, 1)) / factor
     return reshaped(product, ()) if single else product
 

@@ -13,12 +13,13 @@ from typing import Any, Optional, Union
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ir.dims import DimLike
-from mycel.ops._operands import certainly, constant_like, floating, iota, operand, reshaped, run, take_slice
+from mycel.ops._operands import constant_like, floating, iota, operand, reshaped, run, take_slice
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims import window as W
+from mycel.prims.conv import window_output
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -53,7 +54,8 @@ def with_ceil(
         room = d + lo + hi - k
         count = -(-room // s) + 1
         # A window must start inside the input or the padding before it.
-        if certainly(lambda count=count, s=s, d=d, lo=lo: (count - 1) * s >= d + lo):
+        beyond = (count - 1) * s - (d + lo)
+        if isinstance(beyond, int) and beyond >= 0:
             count = count - 1
         result.append((lo, hi + ((count - 1) * s - room)))
     return tuple(result)
@@ -88,7 +90,7 @@ def _dilated_max(name: str, x: Tensor, window: Any, strides: Any, pairs: Pairs, 
     low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
     lowest = operand(name, W.lowest(x.dtype), x.dtype)
     x = run(S.PAD, x, lowest, low=low, high=high, interior=(0,) * x.ndim)
-    out = W.window_output(name, x.shape[2:], window, strides, ((0, 0),) * len(window), dilation)
+    out = window_output(name, x.shape[2:], window, strides, ((0, 0),) * len(window), dilation)
     best: Optional[Tensor] = None
     for place in range(math.prod(window)):
         starts = []
@@ -199,7 +201,7 @@ def _avg_pool(
         pairs: Pairs = tuple((padding[2 * i], padding[2 * i + 1]) for i in range(rank))
     else:
         pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
-    _checked(name, window, strides, tuple(max(p) for p in pairs))  # type: ignore[type-var]
+    _checked(name, window, strides, tuple(int(max(a, b)) for a, b in pairs))  # type: ignore[type-var]
     full = with_ceil(value.shape[2:], window, strides, pairs, ceil_mode)
     return unbatched(
         mean_windows(value, window, strides, full, pairs if count_include_pad else ((0, 0),) * rank, divisor), single

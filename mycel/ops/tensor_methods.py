@@ -31,7 +31,7 @@ from mycel.ops import (
     tensor_reductions,
     tensor_writes,
 )
-from mycel.ops._operands import all_axes, broadcast, flat, operand, permuted, reshaped, run, shape_of
+from mycel.ops._operands import all_axes, broadcast, cast_index, flat, operand, permuted, reshaped, run, shape_of
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -324,7 +324,7 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
         result = run(E.identity, self)
         result[tuple(indices)] = values
         return result
-    found = [indexed.cast_index("index_put", i) for i in indices]
+    found = [cast_index("index_put", i) for i in indices]
     shape = broadcast_shapes(*[i.shape for i in found])
     rows = array.stack([broadcast(i, shape) for i in found], -1)
     new = broadcast(operand("index_put", values, self.dtype), (*shape, *self.shape[len(found) :]))

@@ -17,6 +17,7 @@ from mycel.ops import activation, creation, elementwise, indexed, linalg, math, 
 from mycel.ops._operands import broadcast, operand, run
 from mycel.ops.state import fitted
 from mycel.prims import elementwise as E
+from mycel.prims import random as distributions
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
@@ -82,11 +83,11 @@ def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
 
 
 def _uniform(self: Tensor, generator: Any, from_: Any = 0, to: Any = 1) -> Tensor:
-    return random.draw(random.P.uniform, self.shape, generator, dtype=self.dtype) * (to - from_) + from_  # type: ignore[no-any-return]
+    return random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype) * (to - from_) + from_  # type: ignore[no-any-return]
 
 
 def _normal(self: Tensor, generator: Any, mean: Any = 0, std: Any = 1) -> Tensor:
-    return random.draw(random.P.normal, self.shape, generator, dtype=self.dtype) * std + mean  # type: ignore[no-any-return]
+    return random.draw(distributions.normal, self.shape, generator, dtype=self.dtype) * std + mean  # type: ignore[no-any-return]
 
 
 def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = None) -> Tensor:
@@ -94,17 +95,17 @@ def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = 
         # Up to where the type still holds every integer.
         digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
         to = 2 ** digits[self.dtype.name] if self.dtype.is_floating else builtins.int(np.iinfo(self.dtype.numpy).max)
-    return random.draw(random.P.randint, self.shape, generator, dtype=D.int64, low=from_, high=to)
+    return random.draw(distributions.randint, self.shape, generator, dtype=D.int64, low=from_, high=to)
 
 
 def _coins(self: Tensor, generator: Any, p: Any = 0.5) -> Tensor:
     if isinstance(p, Tensor):
-        return random.draw(random.P.uniform, self.shape, generator, dtype=D.float32) < p  # type: ignore[no-any-return]
-    return random.draw(random.P.bernoulli, self.shape, generator, probability=random.chance("bernoulli_", p))
+        return random.draw(distributions.uniform, self.shape, generator, dtype=D.float32) < p  # type: ignore[no-any-return]
+    return random.draw(distributions.bernoulli, self.shape, generator, probability=random.chance("bernoulli_", p))
 
 
 def _exponentials(self: Tensor, generator: Any, lambd: Any = 1) -> Tensor:
-    return run(E.log1p, -random.draw(random.P.uniform, self.shape, generator, dtype=self.dtype)) / -lambd  # type: ignore[no-any-return]
+    return run(E.log1p, -random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype)) / -lambd  # type: ignore[no-any-return]
 
 
 def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
@@ -117,7 +118,8 @@ def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
     from mycel.common.generator import default_generator
 
     return cast(
-        random.draw(random.P.uniform, self.shape, generator or default_generator, dtype=D.float32) < self, self.dtype
+        random.draw(distributions.uniform, self.shape, generator or default_generator, dtype=D.float32) < self,
+        self.dtype,
     )
 
 
