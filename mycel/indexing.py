@@ -28,7 +28,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, as_tensor, cast
+from mycel.tensor import Tensor, as_tensor, cast, scalar
 
 __all__ = ["get", "put"]
 
@@ -222,7 +222,7 @@ def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLi
             starts.append(apply(E._SELECT, entry < 0, entry + as_tensor(size, entry.dtype), entry))
             sizes.append(1)
         else:
-            starts.append(Tensor(0, D.int32))
+            starts.append(scalar(0, D.int32))
             sizes.append(size)
     return starts, sizes
 
@@ -285,9 +285,14 @@ def _basic(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
     return apply(E.identity, x) if result is x else result  # type: ignore[no-any-return]
 
 
+def _position(value: DimLike) -> Tensor:
+    """A known position as a tensor."""
+    return as_tensor(value, D.int64) if isinstance(value, Dim) else scalar(value, D.int64)
+
+
 def _as_advanced(steps: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Beside advanced entries ints are advanced too."""
-    return [("advanced", as_tensor(s[1], D.int64)) if s[0] == "at" else s for s in steps]
+    return [("advanced", _position(s[1])) if s[0] == "at" else s for s in steps]
 
 
 def _advanced(x: Tensor, axes: _Axes) -> Tensor:
@@ -436,14 +441,14 @@ def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -
     if tuple(whole) == x.shape:
         return apply(E.identity, value)  # type: ignore[no-any-return]
     if set(strides) <= {1}:
-        starts = [as_tensor(a, D.int64) for a in firsts]
+        starts = [_position(a) for a in firsts]
         return apply(B.dynamic_update_slice, x, value, *starts)  # type: ignore[no-any-return]
     # The block spread out by its strides, and where it lies.
     high = tuple(d - (a + (n - 1) * s + 1) for d, a, n, s in zip(x.shape, firsts, whole, strides))
     layout = {"low": tuple(firsts), "high": high, "interior": tuple(s - 1 for s in strides)}
-    spread = apply(S.PAD, value, Tensor(0, x.dtype), **layout)
-    ones = apply(S.BROADCAST_TO, Tensor(True), shape=tuple(whole))
-    here = apply(S.PAD, ones, Tensor(False), **layout)
+    spread = apply(S.PAD, value, scalar(0, x.dtype), **layout)
+    ones = apply(S.BROADCAST_TO, scalar(True, D.bool_), shape=tuple(whole))
+    here = apply(S.PAD, ones, scalar(False, D.bool_), **layout)
     return apply(E._SELECT, here, spread, x)  # type: ignore[no-any-return]
 
 

@@ -29,7 +29,7 @@ from mycel.ops._operands import (
     size_of,
 )  # fmt: skip
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, as_tensor, cast
+from mycel.tensor import Tensor, as_tensor, cast, scalar
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "fill", "fills", "full", "full_like", "linspace", "logspace", "one_hot", "ones", "ones_like",
@@ -39,7 +39,11 @@ __all__ = [
 
 def _filled(shape: tuple[Any, ...], value: Any, dtype: DType) -> Tensor:
     # A tensor of no dimensions is made anew: the shared scalars must never be written to.
-    return broadcast(constant_like(value, Tensor(0, dtype)), shape) if shape else Tensor(value, dtype)
+    return (
+        broadcast(as_tensor(value, dtype) if isinstance(value, Dim) else scalar(value, dtype), shape)
+        if shape
+        else Tensor(value, dtype)
+    )
 
 
 def zeros(size: Any, dtype: Any = None) -> Tensor:
