@@ -158,14 +158,16 @@ class Version:
 
     def __init__(self, stage: Stage, arguments: _Arguments, result: Any, name: str) -> None:
         self.guards = stage.guards
-        changes = stage.scopes[0].take_back(stage)
         positions: dict[int, int] = {}
         for i, t in enumerate(arguments.staged):
             positions.setdefault(id(t), i)
         outputs = Outputs(stage, positions)
         self.build = outputs.of(result)
+        changes = stage.scopes[0].take_back(stage)
         self.effects: list[tuple[Effect, Any]] = []
         for effect, value in changes.values():
+            if effect.kind == "container" and _unchanged(effect.before, value):
+                continue
             if id(effect.target) in arguments.containers:
                 raise CompileError(
                     f"a compiled function cannot change {effect} that was passed to it; return the new value instead"
@@ -285,6 +287,17 @@ class Version:
         with _deep_stack():
             self.program = compile_graph(self.graph, self.aliases)
         return self.program
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    """Whether a container holds the very objects that it held before."""
+    if isinstance(before, np.ndarray):
+        return bool(before.tobytes() == after.tobytes())
+    if isinstance(before, dict):
+        return list(before) == list(after) and all(before[k] is after[k] for k in before)
+    if isinstance(before, set):
+        return bool(before == after)
+    return len(before) == len(after) and all(a is b for a, b in zip(before, after))
 
 
 def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:

@@ -492,6 +492,30 @@ def test_print_shows_each_calls_values(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out == "y 2.0\ny 10.0\n"
 
 
+def test_arrays_and_lists_that_native_code_changes() -> None:
+    table, order = np.zeros(2, np.float32), [3, 1, 2]
+
+    @ms.jit
+    def f(x: Any) -> Any:
+        table[0] += 1
+        np.add(table, 1, out=table)
+        order.sort()
+        return x * float(table[0]) + order[0]
+
+    assert [float(f(tensor(1.0))) for _ in range(20)] == [2.0 * i + 1 for i in range(1, 21)]
+    assert table.tolist() == [40.0, 20.0] and order == [1, 2, 3]
+
+
+def test_an_iterator_that_a_tensor_would_advance_falls_back() -> None:
+    def f(x: Any) -> Any:
+        items = iter([1, 2, 3])
+        first = next(items) if x > 0 else 0
+        return next(items) * x + first
+
+    assert [float(ms.jit(f)(tensor(v))) for v in (2.0, -2.0)] == [5.0, -2.0]
+    assert "is decided by a tensor" in refused(f, tensor(1.0))
+
+
 # Results.
 
 

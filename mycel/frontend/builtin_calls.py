@@ -9,8 +9,9 @@ from typing import Any
 
 from mycel import eager
 from mycel.errors import CompileError
+from mycel.frontend.access import load_attribute, store_attribute
 from mycel.frontend.control import truth
-from mycel.frontend.interpret import callback, load_attribute, store_attribute
+from mycel.frontend.interpret import callback
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.stage import Stage, is_staged
 from mycel.ir.graph import current_where
@@ -160,7 +161,7 @@ def _with_callback(native: Any) -> Special:
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
         given = [callback(args[0]), *args[1:]] if args else args
         result = native(*given, **_callbacks(kwargs))
-        return stage.created(result) if isinstance(result, list) else result
+        return stage.created(result) if isinstance(result, (list, map, filter)) else result
 
     return run
 

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mycel.errors import CompileError
 from mycel.frontend import control, loops
+from mycel.frontend.access import load_attribute, load_cell, load_global
 from mycel.frontend.interpret import (
     Closure,
     Code,
     Frame,
     call,
-    load_attribute,
-    load_cell,
-    load_global,
     mangled,
 )  # fmt: skip
 from mycel.frontend.scopes import NameScope, scope_of
@@ -42,6 +42,7 @@ IN_PLACE: dict[type, Any] = {
     ast.Mod: operator.imod, ast.Pow: operator.ipow, ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
     ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
 }  # fmt: skip
+_NEW = frozenset((list, dict, set, np.ndarray))
 _UNARY: dict[type, Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
 _COMPARE: dict[type, Any] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
@@ -277,7 +278,12 @@ class ExpressionBuilder:
 
     def _BinOp(self, node: ast.BinOp) -> Evaluate:
         left, right, apply = self.expression(node.left), self.expression(node.right), BINARY[type(node.op)]
-        return lambda f: apply(left(f), right(f))
+
+        def run(f: Frame) -> Any:
+            result = apply(left(f), right(f))
+            return created(f, result) if type(result) in _NEW else result
+
+        return run
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Evaluate:
         value = self.expression(node.operand)
@@ -492,7 +498,7 @@ class ExpressionBuilder:
     def _GeneratorExp(self, node: ast.GeneratorExp) -> Evaluate:
         inner, start = self._comprehension(node)
         element = inner.expression(node.elt)
-        return lambda f: start(f, element)
+        return lambda f: created(f, start(f, element))
 
     def _DictComp(self, node: ast.DictComp) -> Evaluate:
         inner, start = self._comprehension(node)

@@ -9,7 +9,6 @@ defines are `Closure`s: real callables that remember their frame, so that native
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
 import itertools
 import os
@@ -19,22 +18,24 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel import eager
 from mycel.errors import CompileError
 from mycel.frontend import guards as G
 from mycel.frontend.scopes import NameScope, contains_yield, scope_of
 from mycel.frontend.source import NoSource, definition_of
-from mycel.frontend.stage import MISSING, Stage
+from mycel.frontend.stage import Stage
 from mycel.ir.graph import current_where, set_where
 from mycel.tensor import Tensor
 
 __all__ = ["Closure", "Code", "Frame", "call", "is_native"]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_DEMO = os.path.join(_PACKAGE, "demo") + os.sep
-_STANDARD = tuple({os.path.dirname(os.__file__) + os.sep, sysconfig.get_path("stdlib") + os.sep})
-_SITE = tuple({sysconfig.get_path(n) + os.sep for n in ("purelib", "platlib")})
-_MUTATED = (list, dict, set, deque, OrderedDict, defaultdict, bytearray)
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_DEMO = os.path.join(PACKAGE, "demo") + os.sep
+STANDARD = tuple({os.path.dirname(os.__file__) + os.sep, sysconfig.get_path("stdlib") + os.sep})
+SITE = tuple({sysconfig.get_path(n) + os.sep for n in ("purelib", "platlib")})
+MUTATED = (list, dict, set, deque, OrderedDict, defaultdict, bytearray, np.ndarray)
 _DEEPEST = 400
 
 
@@ -326,8 +327,17 @@ def follows_users(cell: Any) -> bool:
     return _overrides(type(cell)) or any(is_users(v) for v in cell.__dict__.values())
 
 
-@functools.lru_cache(maxsize=4096)
+_overriding: dict[type, bool] = {}
+
+
 def _overrides(kind: type) -> bool:
+    found = _overriding.get(kind)
+    if found is None:
+        found = _overriding[kind] = _has_users_methods(kind)
+    return found
+
+
+def _has_users_methods(kind: type) -> bool:
     methods = [f for base in kind.__mro__ for f in base.__dict__.values() if type(f) is types.FunctionType]
     return any(not is_native(f) for f in methods if f.__name__ != "__init__")
 
@@ -356,11 +366,22 @@ def guard_unseen(stage: Stage, fn: types.FunctionType, args: Any, depth: int = 0
 def _call_native(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if stage is not None:
         _refuse_impure(fn)
-        if stage.scope.is_branch:
-            for value in itertools.chain(args, kwargs.values()):
-                if type(value) in _MUTATED:
-                    stage.note_container(value)
+        for value in itertools.chain(args, kwargs.values()):
+            if type(value) in MUTATED:
+                stage.note_container(value)
+            else:
+                stage.need_own_iterator(value)
+        result = fn(*args, **kwargs)
+        if hasattr(type(result), "__next__") or _is_new_array(fn, result):
+            if not any(result is value for value in args):
+                stage.created(result)
+        return result
     return fn(*args, **kwargs)
+
+
+def _is_new_array(fn: Any, result: Any) -> bool:
+    module = getattr(fn, "__module__", None) or ""
+    return type(result) is np.ndarray and module.startswith("numpy") and result.flags.owndata
 
 
 _native: dict[types.CodeType, bool] = {}
@@ -374,13 +395,13 @@ def is_native(fn: Any) -> bool:
     found = _native.get(code)
     if found is None:
         file = code.co_filename
-        if file.startswith(_PACKAGE):
+        if file.startswith(PACKAGE):
             found = not file.startswith(_DEMO)
-        elif file.startswith(_SITE):
+        elif file.startswith(SITE):
             found = not _uses_this_package(fn.__globals__)
         else:
             found = (
-                file.startswith(_STANDARD)
+                file.startswith(STANDARD)
                 or file.startswith("<frozen ")
                 or file == "<string>"
                 and "__dataclass" in str(fn.__qualname__)
@@ -430,7 +451,7 @@ def _call_builtin(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> A
     if special is not None:
         return special(stage, args, kwargs)
     owner = fn.__self__
-    if owner is not None and type(owner) in _MUTATED:
+    if owner is not None and type(owner) in MUTATED:
         stage.note_container(owner)
         result = fn(*args, **kwargs)
         return stage.created(result) if fn.__name__ == "copy" else result
@@ -462,148 +483,3 @@ def _construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> A
     if isinstance(made, Tensor) and made._buf is None:
         return made
     return stage.created(made)
-
-
-# Reading and writing names and attributes.
-
-
-_UNGUARDED = frozenset(
-    (
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        bool,
-        type(None),
-        tuple,
-        list,
-        dict,
-        set,
-        frozenset,
-        slice,
-        range,
-        deque,
-        OrderedDict,
-        type,
-    )
-)
-
-
-def load_global(frame: Frame, name: str) -> Any:
-    namespace = frame.globals
-    value = namespace.get(name, MISSING)
-    stage = frame.stage
-    if value is MISSING:
-        value = getattr(builtins, name, MISSING)
-        if value is MISSING:
-            raise NameError(f"name {name!r} is not defined")
-        if stage is not None:
-            stage.guards.item(namespace, name, G.MISSING)
-        return value
-    if stage is not None and not stage.was_changed(("item", id(namespace), name)):
-        stage.guards.item(namespace, name, value)
-    return value
-
-
-def load_cell(frame: Frame, name: str) -> Any:
-    cell = frame.cells[name]
-    try:
-        value = cell.cell_contents
-    except ValueError:
-        raise NameError(f"free variable {name!r} referenced before assignment in enclosing scope") from None
-    stage = frame.stage
-    if stage is not None and not stage.was_changed(("attribute", id(cell), "cell_contents")):
-        stage.guards.attribute(cell, "cell_contents", value)
-    return value
-
-
-def load_attribute(stage: Stage, target: Any, name: str) -> Any:
-    """`target.name` with its guard."""
-    from mycel.cell import Cell
-
-    kind = type(target)
-    if kind in _UNGUARDED:
-        return getattr(target, name)
-    if isinstance(target, Tensor):
-        value = getattr(target, name)
-        if target._buf is not None and name in target.__dict__ and not stage.is_fresh(target):
-            stage.guards.attribute(target, name, value)
-        return value
-    if kind is types.ModuleType:
-        value = getattr(target, name)
-        file = getattr(target, "__file__", None)
-        if file is not None and not file.startswith((*_STANDARD, *_SITE, _PACKAGE)):
-            stage.guards.item(target.__dict__, name, value)
-        return value
-    own = getattr(target, "__dict__", None)
-    if own is not None and not isinstance(target, type) and name in own:
-        value = own[name]
-        if stage.was_changed(("attribute", id(target), name)) or stage.is_fresh(target):
-            return value
-        if type(value) is Tensor and (value._buf is not None or value.has_init):
-            stage.read_tensor(target, name, value)
-        elif isinstance(target, Cell):
-            stage.guards.cell_attribute(target, name, value)
-            if isinstance(value, Cell):
-                stage.guards.cell(value)
-        else:
-            stage.guards.attribute(target, name, value)
-        return value
-    if not isinstance(target, type):
-        return _class_attribute(stage, target, kind, name)
-    value = getattr(target, name)
-    if own is not None and name in own and not target.__module__.startswith(("mycel.", "builtins", "numpy")):
-        if not stage.was_changed(("attribute", id(target), name)) and not stage.is_fresh(target):
-            stage.guards.of_type(target, name, own[name])
-    return value
-
-
-def _class_attribute(stage: Stage, target: Any, kind: type, name: str) -> Any:
-    """An attribute that an object has from its class."""
-    found = G.lookup(kind, name)
-    guarded = found is not G.MISSING and not kind.__module__.startswith(("mycel.", "builtins", "numpy"))
-    fresh = stage.is_fresh(target)
-    if guarded and not fresh and type(found) is not types.MemberDescriptorType:
-        stage.guards.unset(target, name)
-    if type(found) is property and type(found.fget) in (types.FunctionType, Closure) and not is_native(found.fget):
-        stage.guards.of_type(kind, name, found)
-        return call(stage, found.fget, (target,), {})
-    if type(found) is types.FunctionType and not is_native(found):
-        stage.guards.of_type(kind, name, found)
-        return types.MethodType(found, target)
-    value = getattr(target, name)
-    if type(found) is types.MemberDescriptorType:
-        if not fresh and not stage.was_changed(("attribute", id(target), name)):
-            stage.guards.attribute(target, name, value)
-    elif guarded and not hasattr(type(found), "__get__"):
-        if type(found) in (list, dict, set, tuple):
-            stage.guards.attribute(kind, name, found)
-        else:
-            stage.guards.of_type(kind, name, found)
-    return value
-
-
-def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
-    """``target.name = value``, journaled."""
-    from mycel.cell import Cell
-
-    if isinstance(target, Cell) and not stage.is_fresh(target):
-        own = target.__dict__
-        if name in own["_params"] and isinstance(value, Tensor):
-            setattr(target, name, value)
-            return
-        if (
-            name in own["_params"]
-            or name in own["_cells"]
-            or isinstance(value, Cell)
-            or type(value).__name__ == "Parameter"
-        ):
-            raise CompileError(f"{current_where()}: a compiled function cannot exchange the parameter or cell {name!r} of {type(target).__name__}; "
-                               "do it outside")  # fmt: skip
-    found = G.lookup(type(target), name)
-    if type(found) is property and found.fset is not None and not is_native(found.fset):
-        call(stage, found.fset, (target, value), {})
-        return
-    stage.note_attribute(target, name)
-    setattr(target, name, value)

@@ -19,26 +19,21 @@ from mycel.errors import CompileError, NeedsValue
 from mycel.frontend.control import (
     BREAK,
     CONTINUE,
-    NUMBERS,
     Dynamic,
     Return,
     after,
     apply_effect,
     closed,
     code_equals,
-    common_dtype,
-    describe,
     fork_value,
     free_nodes,
     kinds_of,
     make_signal,
-    node_as,
     outputs_of_call,
-    placeholder,
-    same,
     truth,
     value_of,
-)  # fmt: skip
+)
+from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, placeholder, same
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel.ir.types import TensorType
@@ -94,6 +89,7 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
             return _counted(f, loop, begin, stop, 1, lambda g, i: store(g, items[i]))
         from mycel.cell import Cell
 
+        stage.need_own_iterator(items)
         if isinstance(items, Cell):
             stage.guards.cell(items)
     return _rounds(f, loop, iter(items), store)

@@ -82,7 +82,7 @@ def definition_of(function: types.FunctionType) -> tuple[Definition, str]:
     if not is_lambda:
         found = [node for node in found if node.name == code.co_name]  # type: ignore[union-attr]
     if len(found) > 1:
-        found = _by_columns(found, code) or _by_order(found, code, file)
+        found = list(_by_columns(found, code)) or _by_order(found, code, file)
     if len(found) != 1:
         raise NoSource(
             f"{code.co_filename} has changed since {code.co_name} (line {code.co_firstlineno}) was compiled from it"
@@ -109,7 +109,7 @@ def _unmangled(name: str, code: types.CodeType) -> str:
     return name
 
 
-def _by_columns(candidates: list[Definition], code: types.CodeType) -> list[Definition]:
+def _by_columns(candidates: list[Definition], code: types.CodeType) -> list[Any]:
     if not hasattr(code, "co_positions"):
         return []
     places = {(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None}

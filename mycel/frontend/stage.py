@@ -112,10 +112,13 @@ def copy_container(target: Any) -> Any:
         return list(target)
     if isinstance(target, dict):
         return dict(target)
-    return set(target)
+    return target.copy()
 
 
 def fill_container(target: Any, content: Any) -> None:
+    if isinstance(target, np.ndarray):
+        target[...] = content
+        return
     target.clear()
     if isinstance(target, (list, deque)):
         target.extend(content)
@@ -345,6 +348,12 @@ class Stage(eager.Context):
     def was_changed(self, key: Any) -> bool:
         """Whether the program itself has set this before, so that reading it needs no guard."""
         return any(key in scope.journal for scope in self.scopes)
+
+    def need_own_iterator(self, value: Any) -> None:
+        """CompileError where a branch that a tensor decides would advance an iterator from outside it."""
+        if self.scope.is_branch and id(value) not in self.scope.fresh and hasattr(type(value), "__next__"):
+            raise CompileError(f"{current_where()}: whether this {type(value).__name__} is advanced is decided by a tensor; "
+                               "take its items before the condition")  # fmt: skip
 
     def is_fresh(self, value: Any) -> bool:
         """Whether an object was created while staging."""

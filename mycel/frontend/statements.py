@@ -16,9 +16,10 @@ from typing import Any
 
 from mycel.errors import CompileError, NeedsValue, Unsupported
 from mycel.frontend import control, loops
+from mycel.frontend.access import load_attribute, store_attribute
 from mycel.frontend.control import BREAK, CONTINUE, Dynamic, Return
 from mycel.frontend.expressions import BINARY, IN_PLACE, ExpressionBuilder
-from mycel.frontend.interpret import _MUTATED, Closure, Code, Frame, call, load_attribute, mangled, store_attribute
+from mycel.frontend.interpret import MUTATED, Closure, Code, Frame, call, mangled
 from mycel.frontend.patterns import PatternBuilder
 from mycel.frontend.scopes import assigned_names, scope_of, terminates
 from mycel.ir.graph import current_where, set_where
@@ -145,7 +146,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
         symbol = BINARY[type(node.op)]
 
         def update(f: Frame, old: Any, new: Any) -> Any:
-            if f.stage is not None and type(old) in _MUTATED:
+            if f.stage is not None and type(old) in MUTATED:
                 f.stage.note_container(old)
             if isinstance(old, Tensor):
                 number = f.stage is not None and f.stage.is_number(old)
@@ -256,7 +257,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
 
             def item(f: Frame) -> None:
                 target = container(f)
-                if f.stage is not None and type(target) in _MUTATED:
+                if f.stage is not None and type(target) in MUTATED:
                     f.stage.note_container(target)
                 del target[index(f)]
 
@@ -549,7 +550,7 @@ def set_attribute(f: Frame, owner: Any, name: str, value: Any) -> None:
 def set_item(f: Frame, owner: Any, index: Any, value: Any) -> None:
     stage = f.stage
     if stage is not None and not isinstance(owner, Tensor):
-        if type(owner) in _MUTATED:
+        if type(owner) in MUTATED:
             stage.note_container(owner)
         elif not stage.is_fresh(owner) and not hasattr(owner, "__setitem__"):
             raise TypeError(f"{type(owner).__name__!r} object does not support item assignment")

@@ -194,9 +194,8 @@ def _call_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Gr
     wanted = [i for i, g in enumerate(grads) if g is not None]
     if not wanted:
         return (None,) * len(operands)
-    backward = Graph(
-        (*graph.inputs, *[s for s in seeds if s is not None]), [grads[i] for i in wanted], f"grad_{graph.name}"
-    )  # type: ignore[misc]
+    inputs = (*graph.inputs, *[s for s in seeds if s is not None])
+    backward = Graph(inputs, [g for g in grads if g is not None], f"grad_{graph.name}")
     whole = call.node(*operands, *[c for c in ct if c is not None], graph=backward)
     result: list[Optional[Node]] = [None] * len(operands)
     for position, i in enumerate(wanted):

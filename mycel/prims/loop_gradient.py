@@ -85,7 +85,7 @@ def _choose(pred: Node, state: Sequence[Node], true: Any, false: Any) -> tuple[N
 
 
 def _storable(value: Node) -> Node:
-    return E.cast(value, dtype=int8) if value.dtype is bool_ else value  # type: ignore[no-any-return]
+    return E.cast(value, dtype=int8) if value.dtype is bool_ else value
 
 
 def _put(entries: Node, slot: Node, value: Node) -> Node:

@@ -776,3 +776,20 @@ def tensors_are_changed_in_place(x):
     while y < 10:
         y += 3
     return y, z
+
+
+@program((X,))
+def lists_from_operators(x):
+    b = [x + 1] * 3
+    b[1] = x
+    c = [x] + b
+    c[0] = x * 5
+    return b[0] + b[1] * c[0]
+
+
+@program((X,))
+def numpy_values(x):
+    a = np.zeros(3, np.float32)
+    a[0] = 5
+    a += 1
+    return x * ms.Tensor(a)
