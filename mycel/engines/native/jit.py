@@ -1,7 +1,11 @@
 """From LLVM IR to callable addresses: the machine, the optimizer, the linker and the object cache.
 
-Objects are kept on disk under a name that is the hash of the IR, the CPU's name and features, and LLVM's version; a file is written whole or
-not at all, and one that cannot be read is compiled anew. Compilation releases Python's lock, so that several modules compile at once.
+Objects are kept on disk in a folder for the CPU's name and features and LLVM's version, under the hash of the IR. A file is written whole or
+not at all, and ends with the hash of its name and content; one that cannot be read or does not agree with that hash is compiled anew.
+Compilation releases Python's lock, so that several modules compile at once.
+
+Code is made for the processor at hand, or for the level of x86-64 that `MYCEL_CPU` names (x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the
+levels of the System V ABI), so that one cache serves several machines.
 """
 
 from __future__ import annotations
@@ -12,30 +16,57 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Optional
 
-import llvmlite
 import llvmlite.binding as llvm
 
 from mycel import config
 from mycel.log import logger
 
-__all__ = ["Machine", "compile_objects", "machine", "python_symbols"]
+__all__ = ["Machine", "compile_objects", "machine", "processor", "python_symbols"]
+
+_LEVELS = {
+    "x86-64": "cmov cx8 fxsr mmx sse sse2",
+    "x86-64-v2": "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+_FORMAT = 2
+
+
+def processor() -> tuple[str, str, frozenset[str]]:
+    """LLVM's name of the processor that code is made for, its features in LLVM's form, and the names of those it has.
+
+    Raises ValueError where `MYCEL_CPU` names no level, or one that this processor does not reach.
+    """
+    host = llvm.get_host_cpu_features()
+    present = frozenset(name for name, has in host.items() if has)
+    level = os.environ.get("MYCEL_CPU")
+    if not level:
+        return llvm.get_host_cpu_name(), host.flatten(), present
+    if not llvm.get_process_triple().startswith("x86_64"):
+        raise ValueError(f"MYCEL_CPU={level}: levels are those of x86-64 and this is another processor; unset it")
+    if level not in _LEVELS:
+        raise ValueError(f"MYCEL_CPU={level}: there is no such level; they are {', '.join(_LEVELS)}")
+    names = list(_LEVELS)
+    needed = frozenset(" ".join(_LEVELS[name] for name in names[: names.index(level) + 1]).split())
+    lacking = sorted(needed - present)
+    if lacking:
+        raise ValueError(
+            f"MYCEL_CPU={level}: this processor lacks {', '.join(lacking)}; name a lower level or unset it"
+        )
+    return level, "", needed
 
 
 class Machine:
-    """The host: its LLVM target, features, vector width and the process-wide linker."""
+    """What code is made for: its LLVM target, features, vector width and the process-wide linker."""
 
     def __init__(self) -> None:
-        if tuple(int(p) for p in llvmlite.__version__.split(".")[:2]) < (0, 46):
-            llvm.initialize()
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.triple = llvm.get_process_triple()
-        self.cpu = llvm.get_host_cpu_name()
-        features = llvm.get_host_cpu_features()
-        self.feature_set = frozenset(k for k, v in features.items() if v)
-        self.features = features.flatten()
+        self.cpu, self.features, self.feature_set = processor()
         if "avx512f" in self.feature_set:
             self.vector_bytes = 64
         elif "avx" in self.feature_set:
@@ -48,7 +79,7 @@ class Machine:
         self._trackers: list[Any] = []
         self._names = 0
         self._lock = threading.Lock()
-        identity = f"{llvm.llvm_version_info}|{self.triple}|{self.cpu}|{self.features}|1"
+        identity = f"{llvm.llvm_version_info}|{self.triple}|{self.cpu}|{self.features}|{_FORMAT}"
         self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     def target_machine(self) -> Any:
@@ -107,12 +138,29 @@ def machine() -> Machine:
     return _machine[0]
 
 
-def _cache_path(text: str) -> Any:
-    digest = hashlib.sha256(text.encode()).hexdigest()
+def _cache_path(digest: str) -> Path:
     return config.cache_directory() / f"objects-{machine().identity}" / digest[:2] / f"{digest}.o"
 
 
-def _write_whole(path: Any, data: bytes) -> None:
+def _seal(digest: str, code: bytes) -> bytes:
+    return hashlib.sha256(digest.encode() + code).digest()
+
+
+def _read(path: Path, digest: str) -> Optional[bytes]:
+    """The object in a file; None where there is no whole one for this digest."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        logger.debug("no cached object: %s", error)
+        return None
+    code, seal = data[:-32], data[-32:]
+    if _seal(digest, code) == seal:
+        return code
+    logger.info("the cached object %s is damaged; it is compiled anew", path)
+    return None
+
+
+def _write_whole(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new")
@@ -131,17 +179,13 @@ def _one_object(text: str) -> bytes:
     host = machine()
     if not config._context["enable_compile_cache"]:
         return host.compile(text)
-    path = _cache_path(text)
-    try:
-        data: bytes = path.read_bytes()
-        if data[:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe") or os.name == "nt":
-            if data[-8:] == len(data).to_bytes(8, "little"):
-                return data[:-8]
-    except OSError as missing:
-        logger.debug("no cached object: %s", missing)
-    data = host.compile(text)
-    _write_whole(path, data + (len(data) + 8).to_bytes(8, "little"))
-    return data
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    path = _cache_path(digest)
+    code = _read(path, digest)
+    if code is None:
+        code = host.compile(text)
+        _write_whole(path, code + _seal(digest, code))
+    return code
 
 
 def compile_objects(texts: Sequence[str]) -> list[bytes]:

@@ -291,7 +291,7 @@ class Program:
     def entry(self) -> Callable[..., Any]:
         """A function from buffers to a buffer, or a tuple of them; it keeps the program alive."""
         run = runtime().entry(self, ctypes.addressof(self.table))
-        return self.checked(run) if self.hosted else run  # type: ignore[no-any-return]
+        return self.checked(run) if self.hosted else run
 
     def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """The entry, raising what a host step raised."""

@@ -12,7 +12,14 @@ from mycel.engines.native.engine import compile_native
 from mycel.ir.graph import Graph
 from tests.prims.cases import Case, all_cases, apply_node, nodes_for, reference_results
 
-TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e-12, "complex64": 1e-5, "complex128": 1e-12}
+TOLERANCE = {
+    "float16": 2e-3,
+    "bfloat16": 1.6e-2,
+    "float32": 3e-6,
+    "float64": 1e-12,
+    "complex64": 1e-5,
+    "complex128": 1e-12,
+}
 
 
 def run_native(graph: Graph, arrays: list[Any]) -> list[Any]:

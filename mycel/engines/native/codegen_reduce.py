@@ -1,0 +1,196 @@
+"""Writing the reductions of a kernel: accumulators, joining a value, and the result across lanes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+from mycel.engines.native.codegen_values import KernelWriter
+from mycel.engines.native.emit import choose, compute_type, extreme, literal
+from mycel.kernel.nest import Reduce
+
+__all__ = ["ReductionWriter"]
+
+
+class ReductionWriter(KernelWriter):
+    """Accumulators are stack slots, which LLVM turns into registers: one for each copy of a vector."""
+
+    def declare_accumulators(self, r: Reduce) -> None:
+        dtype = r.value.dtype
+        wide = self.wide
+        kind = self.e.vector(compute_type(dtype)) if wide else compute_type(dtype)
+        names = []
+        for _ in range(4 if wide else 1):
+            name = f"%acc{self.fresh('')}"
+            self.entry.append(f"  {name} = alloca {kind}")
+            names.append(name)
+        self.accumulators[r, "slots"] = names
+        if r.position is not None:
+            indices = []
+            index_kind = self.e.vector("i32") if wide else "i32"
+            for name in names:
+                self.entry.append(f"  {name}i = alloca {index_kind}")
+                indices.append(f"{name}i")
+            self.accumulators[r, "indices"] = indices
+
+    def kind_of(self, r: Reduce) -> str:
+        kind = compute_type(r.value.dtype)
+        return self.e.vector(kind) if self.wide else kind
+
+    def identity(self, r: Reduce) -> str:
+        dtype = r.value.dtype
+        k = r.kind
+        if k in ("sum", "any"):
+            value: Any = 0
+        elif k in ("prod", "all"):
+            value = 1
+        else:
+            largest = k in ("max", "argmax")
+            if dtype.kind == "f":
+                value = -math.inf if largest else math.inf
+            elif dtype.kind == "b":
+                value = not largest
+            else:
+                low, high = (
+                    (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1)
+                    if dtype.kind == "i"
+                    else (0, (1 << dtype.bits) - 1)
+                )
+                value = low if largest else high
+        return literal(value, dtype)
+
+    def start(self, r: Reduce) -> None:
+        e = self.e
+        text = self.identity(r)
+        kind = compute_type(r.value.dtype)
+        splat = "<" + ", ".join([f"{kind} {text}"] * self.lanes) + ">" if self.wide else text
+        for slot in self.accumulators[r, "slots"]:
+            e.do(f"store {self.kind_of(r)} {splat}, ptr {slot}")
+        if r.position is not None:
+            index_kind = e.vector("i32") if self.wide else "i32"
+            limit = "<" + ", ".join(["i32 2147483647"] * self.lanes) + ">" if self.wide else "2147483647"
+            for slot in self.accumulators[r, "indices"]:
+                e.do(f"store {index_kind} {limit}, ptr {slot}")
+
+    def merge(self, r: Reduce, kind: str, x: str, y: str) -> str:
+        e, dtype = self.e, r.value.dtype
+        if r.kind == "sum":
+            return e.put(f"{'fadd' if dtype.kind == 'f' else 'add'} {kind} {x}, {y}")
+        if r.kind == "prod":
+            return e.put(f"{'fmul' if dtype.kind == 'f' else 'mul'} {kind} {x}, {y}")
+        if r.kind in ("any", "all"):
+            return e.put(f"{'or' if r.kind == 'any' else 'and'} {kind} {x}, {y}")
+        return extreme(e, kind, dtype, x, y, r.kind == "max")
+
+    def join(self, r: Reduce) -> None:
+        """Take one iteration's value into the accumulators."""
+        e = self.e
+        kind = self.kind_of(r)
+        values = self.widened(r.value, self.wide)
+        slots = self.accumulators[r, "slots"]
+        for u in range(self.copies if self.wide else 1):
+            value = values[u if len(values) > 1 else 0]
+            slot = slots[u]
+            before = e.put(f"load {kind}, ptr {slot}")
+            if r.position is not None:
+                self.join_position(r, kind, value, before, u)
+                continue
+            after = self.merge(r, kind, before, value)
+            if self.mask is not None and self.across:
+                after = choose(e, kind, self.mask, after, before)
+            e.do(f"store {kind} {after}, ptr {slot}")
+
+    def better(self, r: Reduce, kind: str, new: str, old: str) -> str:
+        """Whether `new` beats `old`; NaN beats every number."""
+        e, dtype = self.e, r.value.dtype
+        largest = r.kind == "argmax"
+        mask_kind = kind.replace(compute_type(dtype), "i1") if kind.startswith("<") else "i1"
+        if dtype.kind == "f":
+            more = e.put(f"fcmp {'ogt' if largest else 'olt'} {kind} {new}, {old}")
+            nan = e.put(f"fcmp uno {kind} {new}, {new}")
+            known = e.put(f"fcmp ord {kind} {old}, {old}")
+            return e.put(f"or {mask_kind} {more}, {e.put(f'and {mask_kind} {nan}, {known}')}")
+        op = ("sgt" if largest else "slt") if dtype.kind == "i" else ("ugt" if largest else "ult")
+        return e.put(f"icmp {op} {kind} {new}, {old}")
+
+    def join_position(self, r: Reduce, kind: str, value: str, before: str, copy: int) -> None:
+        e = self.e
+        assert r.position is not None
+        slot, index_slot = self.accumulators[r, "slots"][copy], self.accumulators[r, "indices"][copy]
+        index_kind = e.vector("i32") if self.wide else "i32"
+        lanes = self.wide and r.position.coefficient(self.vector_loop) != 0
+        here = self.place(r.position, copy, 32, lanes)
+        if self.wide and not lanes:
+            here = e.splat(here, "i32")
+        old_index = e.put(f"load {index_kind}, ptr {index_slot}")
+        take = self.better(r, kind, value, before)
+        unset = e.put(
+            f"icmp eq {index_kind} {old_index}, {'<' + ', '.join(['i32 2147483647'] * self.lanes) + '>' if self.wide else '2147483647'}"
+        )
+        take = e.put(f"or {e.vector('i1') if self.wide else 'i1'} {take}, {unset}")
+        if r.valid is not None:
+            take = e.put(
+                f"and {e.vector('i1') if self.wide else 'i1'} {take}, {self.widened(r.valid, self.wide)[copy if self.varies[id(r.valid)] else 0]}"
+            )
+        if self.mask is not None and self.across:
+            take = e.put(f"and {e.vector('i1')} {take}, {self.mask}")
+        e.do(f"store {kind} {choose(e, kind, take, value, before)}, ptr {slot}")
+        e.do(f"store {index_kind} {choose(e, index_kind, take, here, old_index)}, ptr {index_slot}")
+
+    def finish(self, r: Reduce) -> None:
+        """The result of a reduction from its accumulators."""
+        e = self.e
+        kind = self.kind_of(r)
+        slots = self.accumulators[r, "slots"]
+        if not self.across:
+            source = "indices" if r.position is not None else "slots"
+            index_kind = e.vector("i32") if self.wide else "i32"
+            result = [
+                e.put(f"load {index_kind if source == 'indices' else kind}, ptr {slot}")
+                for slot in self.accumulators[r, source][: self.copies if self.wide else 1]
+            ]
+            self.accumulators[r, "result"] = result
+            return
+        if r.position is not None:
+            self.accumulators[r, "result"] = [self.finish_position(r, kind)]
+            return
+        total = e.put(f"load {kind}, ptr {slots[0]}")
+        for slot in slots[1:]:
+            total = self.merge(r, kind, total, e.put(f"load {kind}, ptr {slot}"))
+        if not self.wide:
+            self.accumulators[r, "result"] = [total]
+            return
+        width = self.lanes
+        while width > 1:
+            half = width // 2
+            order = ", ".join(f"i32 {half + i if i < half else i}" for i in range(self.lanes))
+            turned = e.put(f"shufflevector {kind} {total}, {kind} undef, <{self.lanes} x i32> <{order}>")
+            total = self.merge(r, kind, total, turned)
+            width = half
+        self.accumulators[r, "result"] = [e.put(f"extractelement {kind} {total}, i32 0")]
+
+    def finish_position(self, r: Reduce, kind: str) -> str:
+        e = self.e
+        element = compute_type(r.value.dtype)
+        best: Optional[str] = None
+        place = ""
+        for slot, index_slot in zip(self.accumulators[r, "slots"], self.accumulators[r, "indices"]):
+            values = e.put(f"load {kind}, ptr {slot}")
+            indices = e.put(f"load {e.vector('i32') if self.wide else 'i32'}, ptr {index_slot}")
+            for lane in range(self.lanes):
+                value = e.put(f"extractelement {kind} {values}, i32 {lane}") if self.wide else values
+                index = e.put(f"extractelement {e.vector('i32')} {indices}, i32 {lane}") if self.wide else indices
+                if best is None:
+                    best, place = value, index
+                    continue
+                wins = self.better(r, element, value, best)
+                loses = self.better(r, element, best, value)
+                earlier = e.put(f"icmp slt i32 {index}, {place}")
+                tie = e.put(f"and i1 {earlier}, {e.put(f'xor i1 {loses}, true')}")
+                real = e.put(f"icmp ne i32 {index}, 2147483647")
+                take = e.put(f"and i1 {e.put(f'or i1 {wins}, {tie}')}, {real}")
+                void = e.put(f"icmp eq i32 {place}, 2147483647")
+                take = e.put(f"or i1 {take}, {e.put(f'and i1 {void}, {real}')}")
+                best = choose(e, element, take, value, best)
+                place = choose(e, "i32", take, index, place)
+        return place

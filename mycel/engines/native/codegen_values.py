@@ -1,0 +1,514 @@
+"""Writing the values of a kernel: positions, loads, stores and operations on vectors and scalars.
+
+A `KernelWriter` knows a nest's accesses and where code stands: the loops that are open, their positions, and how many copies of each vector
+are computed side by side. A value that varies over lanes is a list with one vector for each copy, any other a list of one scalar.
+Values are remembered in the scope of the loop that they were computed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.dtype import DType
+from mycel.engines.native import emit
+from mycel.engines.native.emit import Emitter, choose, compute_type, literal, memory_type, suffix
+from mycel.engines.native.jit import machine
+from mycel.kernel.nest import Access, Affine, Expr, Nest, Store
+
+__all__ = ["KernelWriter", "Word"]
+
+Word = tuple[str, Any]
+
+
+class KernelWriter:
+    """The state of one kernel's text, and the values in it."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.vector_loop = len(nest.loops) - 1
+        kinds = [loop.kind for loop in nest.loops]
+        extent = nest.loops[-1].extent
+        widest = max([s.value.dtype.itemsize for s in nest.stores if s.value.dtype.itemsize <= 4], default=4)
+        lanes = max(machine().vector_bytes // max(widest, 4), 2)
+        scalar = nest.scalar or extent == 1
+        self.lanes = 1 if scalar else lanes
+        self.wide = not scalar
+        self.e = Emitter(self.lanes)
+        self.inner = [k for k, kind in enumerate(kinds) if kind != "p"]
+        self.across = kinds[-1] == "r"
+        parallel = [k for k, kind in enumerate(kinds) if kind == "p"]
+        if self.across or kinds[-1] == "s":
+            self.rows = parallel
+            self.code = parallel + [k for k in self.inner]
+            self.row_depth = len(parallel)
+        else:
+            self.rows = parallel[:-1]
+            self.code = parallel + self.inner
+            self.row_depth = len(parallel)
+        self.depth_of = {k: i + 1 for i, k in enumerate(self.code)}
+        self.words: list[Word] = []
+        self.word_names: list[str] = []
+        self.entry: list[str] = []
+        self.pointers: dict[Any, str] = {}
+        self.scopes: list[dict[Any, Any]] = [{}]
+        self.offsets: list[dict[int, Optional[str]]] = [{}]
+        self.position: dict[int, Any] = {}
+        self.mask: Optional[str] = None
+        self.copies = 1
+        self.labels = 0
+        self.strides: dict[tuple[int, int], str] = {}
+        self.extents: dict[int, Any] = {}
+        self.accesses: list[Access] = []
+        self.access_index: dict[Access, int] = {}
+        self.depths: dict[int, int] = {}
+        self.varies: dict[int, bool] = {}
+        self.stages: dict[int, int] = {}
+        self.accumulators: dict[Any, list[str]] = {}
+
+    # Analysis.
+
+    def analyse(self, x: Expr) -> None:
+        """Depth (how many code loops it lies in), lane dependence and stage of an expression."""
+        if id(x) in self.depths:
+            return
+        if x.kind == "reduced":
+            self.analyse(x.args[0])
+            self.depths[id(x)] = self.row_depth
+            self.varies[id(x)] = self.wide and not self.across
+            self.stages[id(x)] = self.stages[id(x.args[0])] + 1
+            return
+        depth, wide, stage = 0, False, 0
+        for a in x.args:
+            self.analyse(a)
+            depth, wide = max(depth, self.depths[id(a)]), wide or self.varies[id(a)]
+            stage = max(stage, self.stages[id(a)])
+        places: list[Affine] = []
+        if x.kind == "load":
+            access = x.data[0]
+            self.enter_access(access)
+            places = [access.offset, *[g for g, _ in access.guards]]
+        elif x.kind == "index":
+            places = [x.data]
+        elif x.kind == "guard":
+            places = [g for g, _ in x.data]
+        for place in places:
+            for loop, _ in place.terms:
+                depth = max(depth, self.depth_of[loop])
+                wide = wide or (self.wide and loop == self.vector_loop)
+        self.depths[id(x)], self.varies[id(x)], self.stages[id(x)] = depth, wide, stage
+
+    def enter_access(self, access: Access) -> None:
+        if access not in self.access_index:
+            self.access_index[access] = len(self.accesses)
+            self.accesses.append(access)
+            for x, _, _ in access.dynamic:
+                self.analyse(x)
+
+    # Words.
+
+    def word(self, kind: str, value: Any) -> str:
+        """The SSA name of an argument word, loaded at the function's entry."""
+        name = f"%w{len(self.words)}"
+        index = len(self.words)
+        self.words.append((kind, value))
+        self.entry.append(f"  {name}p = getelementptr i64, ptr %words, i64 {index}")
+        self.entry.append(f"  {name} = load {'ptr' if kind == 'pointer' else 'i64'}, ptr {name}p")
+        return name
+
+    def pointer(self, buffer: Any) -> str:
+        if id(buffer) not in self.pointers:
+            self.pointers[id(buffer)] = self.word("pointer", buffer)
+        return self.pointers[id(buffer)]
+
+    # Control.
+
+    def fresh(self, name: str) -> str:
+        self.labels += 1
+        return f"{name}{self.labels}"
+
+    @contextmanager
+    def loop(self, start: str, end: str, step: int) -> Iterator[str]:
+        e = self.e
+        head, body, latch, leave = (self.fresh(n) for n in ("head", "body", "latch", "leave"))
+        e.do(f"br label %{head}")
+        before = e.block
+        e.label(head)
+        iv, following = e.name(), e.name()
+        e.do(f"{iv} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
+        e.do(f"br i1 {e.put(f'icmp slt i64 {iv}, {end}')}, label %{body}, label %{leave}")
+        e.label(body)
+        yield iv
+        e.do(f"br label %{latch}")
+        e.label(latch)
+        e.do(f"{following} = add i64 {iv}, {step}")
+        e.do(f"br label %{head}")
+        e.label(leave)
+
+    @contextmanager
+    def scope(self, loop: Optional[int], position: Any) -> Iterator[None]:
+        """Inside one more loop at this position: its offsets and values live until the block ends."""
+        self.scopes.append({})
+        previous = self.offsets[-1]
+        mine = dict(previous)
+        if loop is not None:
+            self.position[loop] = position
+            for i, access in enumerate(self.accesses):
+                stride = access.offset.coefficient(loop)
+                if stride and position != 0:
+                    step = self.stride(i, loop, stride)
+                    moved = position if step is None else self.e.put(f"mul i64 {position}, {step}")
+                    mine[i] = moved if mine.get(i) is None else self.e.put(f"add i64 {mine[i]}, {moved}")
+        self.offsets.append(mine)
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+            self.offsets.pop()
+            if loop is not None:
+                self.position.pop(loop)
+
+    def stride(self, access: int, loop: int, value: int) -> Optional[str]:
+        """The word of an access's stride; None for the unit stride of the vector loop."""
+        if loop == self.vector_loop and value == 1:
+            return None
+        return self.strides[access, loop]
+
+    def iota(self, kind: str, first: int = 0, step: int = 1) -> str:
+        return "<" + ", ".join(f"{kind} {first + i * step}" for i in range(self.lanes)) + ">"
+
+    # Values.
+
+    def value(self, x: Expr) -> list[str]:
+        """The SSA values of an expression: one, or one for each copy where it varies over lanes."""
+        key = id(x)
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]  # type: ignore[no-any-return]
+        made = self.make(x)
+        self.scopes[-1][key] = made
+        return made
+
+    def make(self, x: Expr) -> list[str]:
+        e = self.e
+        if x.kind == "const":
+            return [literal(x.data[0], x.dtype)]
+        if x.kind == "load":
+            return self.load(x)
+        if x.kind == "index":
+            return [self.index(x, u) for u in range(self.copies if self.varies[id(x)] else 1)]
+        if x.kind == "guard":
+            wide = self.varies[id(x)]
+            return [
+                self.guards(x.data, u, wide) or ("true" if not wide else self.all_true())
+                for u in range(self.copies if wide else 1)
+            ]
+        if x.kind == "reduced":
+            return self.accumulators[x.data, "result"]
+        wide = self.varies[id(x)]
+        types = [a.dtype for a in x.args]
+        operands = [self.widened(a, wide) for a in x.args]
+        results = []
+        for u in range(self.copies if wide else 1):
+            values = [o[u if len(o) > 1 else 0] for o in operands]
+            if x.data == "cast":
+                results.append(emit.cast(e, wide, values[0], types[0], x.dtype))
+            else:
+                results.append(emit.operation(e, x.data, wide, x.dtype, values, types))
+        return results
+
+    def widened(self, x: Expr, wide: bool) -> list[str]:
+        """Values as vectors where `wide`."""
+        values = self.value(x)
+        if not wide or self.varies[id(x)]:
+            return values
+        kind = compute_type(x.dtype)
+        if x.kind == "const":
+            return ["<" + ", ".join([f"{kind} {values[0]}"] * self.lanes) + ">"]
+        for scope in reversed(self.scopes):
+            if ("splat", id(x)) in scope:
+                return scope["splat", id(x)]  # type: ignore[no-any-return]
+        result = [self.e.splat(values[0], kind)]
+        self.scopes[-1]["splat", id(x)] = result
+        return result
+
+    def all_true(self) -> str:
+        return "<" + ", ".join(["i1 true"] * self.lanes) + ">"
+
+    def place(self, position: Affine, copy: int, bits: int, wide: bool) -> str:
+        """An affine position as an integer (a vector of them where `wide`)."""
+        e = self.e
+        total: Optional[str] = None
+        const = position.const
+        for loop, c in position.terms:
+            at = self.position[loop]
+            if isinstance(at, int):
+                const += c * at
+                continue
+            term = at if c == 1 else e.put(f"mul i64 {at}, {c}")
+            total = term if total is None else e.put(f"add i64 {total}, {term}")
+        step = position.coefficient(self.vector_loop) if wide else 0
+        const += step * copy * self.lanes
+        if total is None:
+            base = str(const)
+        else:
+            base = e.put(f"add i64 {total}, {const}") if const else total
+        kind = f"i{bits}"
+        if bits < 64 and total is not None:
+            base = e.put(f"trunc i64 {base} to {kind}")
+        if not wide:
+            return base
+        return e.put(f"add {e.vector(kind)} {e.splat(base, kind)}, {self.iota(kind, 0, step)}")
+
+    def index(self, x: Expr, copy: int) -> str:
+        wide = self.varies[id(x)]
+        bits = 64 if x.dtype.itemsize == 8 else 32
+        number = self.place(x.data, copy, bits, wide)
+        return emit.cast(self.e, wide, number, D.int64 if bits == 64 else D.int32, x.dtype)
+
+    def guards(self, guards: Any, copy: int, wide: bool) -> Optional[str]:
+        """Whether every guard holds; None where there are none."""
+        e = self.e
+        result: Optional[str] = None
+        for position, size in guards:
+            lanes = wide and position.coefficient(self.vector_loop) != 0
+            at = self.place(position, copy, 32, lanes)
+            limit = self.size_word(position, size)
+            limit = e.put(f"trunc i64 {limit} to i32")
+            if lanes:
+                one = e.put(f"icmp ult {e.vector('i32')} {at}, {e.splat(limit, 'i32')}")
+            else:
+                one = e.put(f"icmp ult i32 {at}, {limit}")
+                if wide:
+                    one = e.splat(one, "i1")
+            result = one if result is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {result}, {one}")
+        return result
+
+    def size_word(self, position: Affine, size: int) -> str:
+        key = ("size", position, size)
+        if key not in self.pointers:
+            self.pointers[key] = self.word("int", size)
+        return self.pointers[key]
+
+    def dynamic(self, access: Access, copy: int, wide: bool) -> tuple[Optional[str], Optional[str]]:
+        """The offset that data-dependent indices add, and whether they are in range."""
+        e = self.e
+        kind = e.vector("i64") if wide else "i64"
+        total: Optional[str] = None
+        valid: Optional[str] = None
+        for n, (x, stride, size) in enumerate(access.dynamic):
+            values = self.widened(x, wide)
+            number = emit.cast(e, wide, values[copy if len(values) > 1 else 0], x.dtype, D.int64)
+            limit: str = self.word_once(("dynamic", access, n), size)
+            step: str = self.word_once(("step", access, n), stride)
+            if wide:
+                limit, step = e.splat(limit, "i64"), e.splat(step, "i64")
+            zero = "zeroinitializer" if wide else "0"
+            negative = e.put(f"icmp slt {kind} {number}, {zero}")
+            number = choose(e, kind, negative, e.put(f"add {kind} {number}, {limit}"), number)
+            inside = e.put(f"icmp ult {kind} {number}, {limit}")
+            safe = choose(e, kind, inside, number, zero)
+            moved = e.put(f"mul {kind} {safe}, {step}")
+            total = moved if total is None else e.put(f"add {kind} {total}, {moved}")
+            valid = inside if valid is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {valid}, {inside}")
+        return total, valid
+
+    def word_once(self, key: Any, value: int) -> str:
+        if key not in self.pointers:
+            self.pointers[key] = self.word("int", value)
+        return self.pointers[key]
+
+    # Memory.
+
+    def address(self, access: Access, copy: int) -> str:
+        """The address of the first lane of a copy, for accesses whose data-dependent part is uniform."""
+        e = self.e
+        i = self.access_index[access]
+        offset = self.offsets[-1].get(i)
+        kind = memory_type(access.buffer.dtype)
+        step = access.offset.coefficient(self.vector_loop)
+        base = self.pointer(access.buffer)
+        if offset is not None:
+            base = e.put(f"getelementptr {kind}, ptr {base}, i64 {offset}")
+        if copy and step:
+            if step == 1:
+                base = e.put(f"getelementptr {kind}, ptr {base}, i64 {copy * self.lanes}")
+            else:
+                jump = e.put(f"mul i64 {self.stride(i, self.vector_loop, step)}, {copy * self.lanes}")
+                base = e.put(f"getelementptr {kind}, ptr {base}, i64 {jump}")
+        return base
+
+    def lanes_addresses(self, access: Access, copy: int, moved: Optional[str], moved_wide: bool) -> str:
+        """A vector of addresses, one for each lane."""
+        e = self.e
+        kind = memory_type(access.buffer.dtype)
+        base = self.address(access, copy)
+        i = self.access_index[access]
+        step = access.offset.coefficient(self.vector_loop)
+        steps: Optional[str] = None
+        if step:
+            if step == 1:
+                steps = self.iota("i64")
+            else:
+                word = self.stride(i, self.vector_loop, step)
+                steps = e.put(f"mul {e.vector('i64')} {e.splat(str(word), 'i64')}, {self.iota('i64')}")
+        if moved is not None:
+            wide = moved if moved_wide else e.splat(moved, "i64")
+            steps = wide if steps is None else e.put(f"add {e.vector('i64')} {steps}, {wide}")
+        return e.put(f"getelementptr {kind}, ptr {base}, {e.vector('i64')} {steps or 'zeroinitializer'}")
+
+    def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
+        """The mask of a vector access: lanes that exist, guards and index checks."""
+        e = self.e
+        parts = [] if self.mask is None else [self.mask]
+        guard = self.guards(access.guards, copy, True)
+        if guard is not None:
+            parts.append(guard)
+        if valid is not None:
+            parts.append(valid if valid_wide else e.splat(valid, "i1"))
+        if not parts:
+            return None
+        result = parts[0]
+        for p in parts[1:]:
+            result = e.put(f"and {e.vector('i1')} {result}, {p}")
+        return result
+
+    def load(self, x: Expr) -> list[str]:
+        access, default = x.data
+        wide = self.varies[id(x)]
+        return [self.load_one(access, default, u, wide) for u in range(self.copies if wide else 1)]
+
+    def load_one(self, access: Access, default: Any, copy: int, wide: bool) -> str:
+        e = self.e
+        dtype: DType = access.buffer.dtype
+        kind = memory_type(dtype)
+        size = dtype.itemsize
+        moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
+        moved, valid = self.dynamic(access, copy, moved_wide)
+        if not wide:
+            pointer = self.address(access, 0)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            guard = self.guards(access.guards, 0, False)
+            if valid is not None:
+                guard = valid if guard is None else e.put(f"and i1 {guard}, {valid}")
+            if guard is None:
+                return self.from_memory(e.put(f"load {kind}, ptr {pointer}, align {size}"), dtype, False)
+            safe = e.put(f"select i1 {guard}, ptr {pointer}, ptr {self.pointer(access.buffer)}")
+            value = self.from_memory(e.put(f"load {kind}, ptr {safe}, align {size}"), dtype, False)
+            return choose(e, compute_type(dtype), guard, value, literal(default, dtype))
+        raw = "i16" if kind in ("half", "bfloat") else kind
+        vector = e.vector(raw)
+        mask = self.whole_mask(access, copy, valid, moved_wide)
+        if access.offset.coefficient(self.vector_loop) == 1 and not moved_wide:
+            pointer = self.address(access, copy)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            if mask is None:
+                value = e.put(f"load {vector}, ptr {pointer}, align {size}")
+            else:
+                value = e.intrinsic(vector, f"llvm.masked.load.{suffix(vector)}.p0", ["ptr", "i32", e.vector("i1"), vector],
+                                    [pointer, str(size), mask, self.raw_default(default, dtype, raw)])  # fmt: skip
+        else:
+            pointers = self.lanes_addresses(access, copy, moved, moved_wide)
+            value = e.intrinsic(
+                vector, f"llvm.masked.gather.{suffix(vector)}.v{self.lanes}p0", [f"<{self.lanes} x ptr>", "i32", e.vector("i1"), vector],
+                [pointers, str(size), mask or self.all_true(), self.raw_default(default, dtype, raw)],
+            )  # fmt: skip
+        if raw != kind:
+            value = e.put(f"bitcast {vector} {value} to {e.vector(kind)}")
+        return self.from_memory(value, dtype, True)
+
+    def raw_default(self, default: Any, dtype: DType, raw: str) -> str:
+        if not default:
+            return "zeroinitializer"
+        if raw in ("float", "double"):
+            text = literal(default, dtype)
+        else:
+            text = str(int(np.asarray(default).astype(dtype.numpy).view(f"u{dtype.itemsize}")))
+        return "<" + ", ".join([f"{raw} {text}"] * self.lanes) + ">"
+
+    def from_memory(self, value: str, dtype: DType, wide: bool) -> str:
+        e = self.e
+        shape = e.vector if wide else (lambda t: t)
+        if dtype is D.bool_:
+            return e.put(f"icmp ne {shape('i8')} {value}, {'zeroinitializer' if wide else '0'}")
+        if dtype in (D.float16, D.bfloat16):
+            return e.put(f"fpext {shape(memory_type(dtype))} {value} to {shape('float')}")
+        return value
+
+    def to_memory(self, value: str, dtype: DType, wide: bool) -> str:
+        e = self.e
+        shape = e.vector if wide else (lambda t: t)
+        if dtype is D.bool_:
+            return e.put(f"zext {shape('i1')} {value} to {shape('i8')}")
+        if dtype in (D.float16, D.bfloat16):
+            return e.put(f"fptrunc {shape('float')} {value} to {shape(memory_type(dtype))}")
+        return value
+
+    def store(self, s: Store) -> None:
+        e, access = self.e, s.target
+        dtype: DType = access.buffer.dtype
+        step = access.offset.coefficient(self.vector_loop)
+        wide = self.wide and (
+            self.varies[id(s.value)] or step != 0 or any(self.varies[id(d[0])] for d in access.dynamic)
+        )
+        wide = wide and (s.full or not self.across)
+        values = self.widened(s.value, wide)
+        for u in range(self.copies if wide else 1):
+            value = values[u if len(values) > 1 else 0]
+            if s.mode == "add":
+                before = self.load_one(access, 0, u, wide)
+                value = emit.operation(e, "add", wide, dtype, [before, value], [dtype, dtype])
+            self.store_one(access, value, u, wide)
+
+    def store_one(self, access: Access, value: str, copy: int, wide: bool) -> None:
+        e = self.e
+        dtype: DType = access.buffer.dtype
+        kind, size = memory_type(dtype), dtype.itemsize
+        moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
+        moved, valid = self.dynamic(access, copy, moved_wide)
+        value = self.to_memory(value, dtype, wide)
+        if not wide:
+            pointer = self.address(access, 0)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            guard = self.guards(access.guards, 0, False)
+            if valid is not None:
+                guard = valid if guard is None else e.put(f"and i1 {guard}, {valid}")
+            if guard is None:
+                e.do(f"store {kind} {value}, ptr {pointer}, align {size}")
+                return
+            write, after = self.fresh("write"), self.fresh("after")
+            e.do(f"br i1 {guard}, label %{write}, label %{after}")
+            e.label(write)
+            e.do(f"store {kind} {value}, ptr {pointer}, align {size}")
+            e.do(f"br label %{after}")
+            e.label(after)
+            return
+        raw = "i16" if kind in ("half", "bfloat") else kind
+        vector = e.vector(raw)
+        if raw != kind:
+            value = e.put(f"bitcast {e.vector(kind)} {value} to {vector}")
+        mask = self.whole_mask(access, copy, valid, moved_wide)
+        if access.offset.coefficient(self.vector_loop) == 1 and not moved_wide:
+            pointer = self.address(access, copy)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            if mask is None:
+                e.do(f"store {vector} {value}, ptr {pointer}, align {size}")
+                return
+            name = f"llvm.masked.store.{suffix(vector)}.p0"
+            e.declares.add(f"declare void @{name}({vector}, ptr, i32, {e.vector('i1')})")
+            e.do(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, {e.vector('i1')} {mask})")
+            return
+        pointers = self.lanes_addresses(access, copy, moved, moved_wide)
+        name = f"llvm.masked.scatter.{suffix(vector)}.v{self.lanes}p0"
+        e.declares.add(f"declare void @{name}({vector}, <{self.lanes} x ptr>, i32, {e.vector('i1')})")
+        e.do(
+            f"call void @{name}({vector} {value}, <{self.lanes} x ptr> {pointers}, i32 {size}, {e.vector('i1')} {mask or self.all_true()})"
+        )
