@@ -37,6 +37,9 @@ from mycel.prims.base import GET_ITEM
 
 __all__ = ["Lowered", "Step", "lower"]
 
+# Longer groups gain nothing, and their code would take ever longer to write.
+LARGEST = 128
+
 
 @dataclass
 class Step:
@@ -215,6 +218,8 @@ class _Lowering:
 
     def try_reduce(self, unit: Unit, node: Node, domain: Domain) -> bool:
         mine = unit.domain
+        if len(unit.members) >= LARGEST:
+            return False
         if mine is None or mine.shape != domain.shape or mine.axes not in (None, domain.axes):
             return False
         if mine.kind != domain.kind and (mine.kind, domain.kind) != ("map", "reduce"):
@@ -229,7 +234,7 @@ class _Lowering:
 
     def fits(self, unit: Unit, node: Node, position: tuple[Affine, ...]) -> bool:
         """Whether a node can be computed in a group at this position."""
-        if any(not self.acyclic(unit, i) for i in node.inputs):
+        if len(unit.members) >= LARGEST or any(not self.acyclic(unit, i) for i in node.inputs):
             return False
         name = node.prim.name  # type: ignore[union-attr]
         if name in FULL_RULES:

@@ -220,7 +220,7 @@ class Program:
             encoded.append((len(self.words), runtime().address["mycel_dense"], 1, 0))
             self.words += [
                 symbols["dnnl_primitive_execute"], symbols["dnnl_memory_set_data_handle"], call.primitive, dense.stream(),
-                len(call.memories), call.exec_args,
+                len(call.memories), call.exec_args, symbols.get("omp_set_num_threads", 0), plan.threads,
             ]  # fmt: skip
             for handle, name in zip(call.memories, call.buffers):
                 view: View = views[name]

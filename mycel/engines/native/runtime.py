@@ -1,6 +1,9 @@
 """The runtime's Python side: built-in functions made of native code, program tables, and threads.
 
 `builtin(address)` makes a CPython function of a native fast-call entry, so that a call costs no more than one of Python's own.
+
+A forked child has one thread, while the memory that it inherits still counts those of libgomp's pool, and the first parallel step would wait
+for them for ever. So the thread that forks gives its pool back before, and parent and child each make a new one when they need it.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from typing import Any, Optional
 from mycel import config
 from mycel.engines.native import jit
 from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
+from mycel.log import logger
 
-__all__ = ["Runtime", "runtime"]
+__all__ = ["Runtime", "default_threads", "openmp", "runtime"]
 
 _PYTHON = (
     "PyCapsule_New", "PyCapsule_GetPointer", "PyCapsule_GetContext", "PyCapsule_SetContext", "PyLong_FromVoidPtr",
@@ -33,7 +37,7 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
-def _openmp() -> Optional[Any]:
+def openmp() -> Optional[Any]:
     """libgomp, whose thread pool oneDNN runs on too; None where it is not installed."""
     from ctypes.util import find_library
 
@@ -66,7 +70,7 @@ class Runtime:
     def __init__(self) -> None:
         host = jit.machine()
         symbols = jit.python_symbols(_PYTHON)
-        self.openmp = _openmp()
+        self.openmp = openmp()
         text = RUNTIME
         if self.openmp is None:
             for line in ("GOMP_parallel(ptr, ptr, i32, i32)", "omp_get_thread_num()", "omp_get_num_threads()"):
@@ -106,33 +110,69 @@ class Runtime:
         return self._new_function(ctypes.addressof(self._invoke), self.wrap(owner, table), None)
 
     def set_threads(self, count: int) -> None:
-        """Run on `count` threads (0: all cores), here and in the dense library."""
-        if not count:
-            count = _available_cores()
+        """Run on `count` threads (0: as many as `default_threads` says), here and in the dense library."""
         if self.openmp is None:
             count = 1
+        else:
+            # A team smaller than was asked for would leave out a part of the dense library's work.
+            count = min(count or default_threads(), self.openmp.omp_get_thread_limit())
+            self.openmp.omp_set_dynamic(0)
         ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(count)
         self.threads = count
         if self.openmp is not None:
-            from mycel.engines.native import dense
+            from mycel.engines.native import dense_library
 
             self.openmp.omp_set_num_threads(count)
-            if dense.available():
-                dense.set_num_threads(count)
+            if dense_library.available() and dense_library.library().has_openmp:
+                dense_library.set_num_threads(count)
+
+    def serial_from_now_on(self) -> None:
+        """Run generated code on one thread: this child process has lost the others, and its libgomp cannot make new ones."""
+        ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(1)
+        logger.warning(
+            "libgomp before GCC 9 does not work in a process that was forked after it was used: products and convolutions of oneDNN may "
+            "never end; start processes with multiprocessing's 'spawn' method"
+        )
 
     def _on_change(self, options: dict[str, Any]) -> None:
         if "runtime_num_threads" in options:
             self.set_threads(options["runtime_num_threads"])
 
 
-def _available_cores() -> int:
+def default_threads() -> int:
+    """The number of threads where none is chosen: the first of OMP_NUM_THREADS, or as many as there are usable cores.
+
+    >>> default_threads() >= 1
+    True
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked.isdigit() and int(asked):
+        return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
+_OMP_PAUSE_HARD = 2
+
+
+def _before_fork() -> None:
+    if _runtime and hasattr(_runtime[0].openmp, "omp_pause_resource_all"):
+        _runtime[0].openmp.omp_pause_resource_all(_OMP_PAUSE_HARD)
+
+
+def _in_child() -> None:
+    global _lock
+    # Another thread of the parent may have held it.
+    _lock = threading.Lock()
+    if _runtime and _runtime[0].threads > 1 and not hasattr(_runtime[0].openmp, "omp_pause_resource_all"):
+        _runtime[0].serial_from_now_on()
+
+
 _runtime: list[Runtime] = []
 _lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 
 
 def runtime() -> Runtime:

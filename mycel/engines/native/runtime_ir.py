@@ -311,7 +311,8 @@ entry:
 }
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
-; words: execute, set_handle, primitive, stream, count, exec_args, then (memory, pointer) for each
+; words: execute, set_handle, primitive, stream, count, exec_args, set_threads or 0, threads, then (memory, pointer) for each;
+; the number of threads belongs to the calling thread, and must be that for which the primitive was made
 define void @mycel_dense(ptr %args, i64 %begin, i64 %end) {
 entry:
   %execute = load ptr, ptr %args
@@ -325,11 +326,22 @@ entry:
   %count = load i64, ptr %p4
   %p5 = getelementptr i64, ptr %args, i64 5
   %list = load ptr, ptr %p5
+  %p6 = getelementptr i64, ptr %args, i64 6
+  %set_threads = load ptr, ptr %p6
+  %alone = icmp eq ptr %set_threads, null
+  br i1 %alone, label %handles, label %team
+team:
+  %p7 = getelementptr i64, ptr %args, i64 7
+  %threads = load i64, ptr %p7
+  %threads32 = trunc i64 %threads to i32
+  call void %set_threads(i32 %threads32)
+  br label %handles
+handles:
   br label %loop
 loop:
-  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %i = phi i64 [ 0, %handles ], [ %i1, %loop ]
   %i2 = shl i64 %i, 1
-  %k = add i64 %i2, 6
+  %k = add i64 %i2, 8
   %pm = getelementptr i64, ptr %args, i64 %k
   %memory = load ptr, ptr %pm
   %k1 = add i64 %k, 1
@@ -457,7 +469,7 @@ create:
   %bytes = load i64, ptr %ps
   %created = call ptr @new_capsule(i64 %bytes)
   %no_memory = icmp eq ptr %created, null
-  br i1 %no_memory, label %undo, label %placed
+  br i1 %no_memory, label %undo_next, label %placed
 placed:
   %result = phi ptr [ %shared, %share ], [ %created, %create ]
   %pr = getelementptr ptr, ptr %results, i64 %o
@@ -469,10 +481,8 @@ placed:
   %o1 = add i64 %o, 1
   %more_out = icmp ult i64 %o1, %outputs
   br i1 %more_out, label %output, label %arena
-undo:
-  br label %undo_next
 undo_next:
-  %u = phi i64 [ %o, %undo ], [ %u1, %undo_one ]
+  %u = phi i64 [ %o, %create ], [ %outputs, %no_arena ], [ %u1, %undo_one ]
   %none_left = icmp eq i64 %u, 0
   br i1 %none_left, label %fail, label %undo_one
 undo_one:
@@ -497,19 +507,7 @@ fresh:
   br i1 %taken, label %ready, label %no_arena
 no_arena:
   %e = call ptr @PyErr_NoMemory()
-  br label %undo_all
-undo_all:
-  br label %undo_all_next
-undo_all_next:
-  %v = phi i64 [ %outputs, %undo_all ], [ %v1, %undo_all_one ]
-  %v_end = icmp eq i64 %v, 0
-  br i1 %v_end, label %fail, label %undo_all_one
-undo_all_one:
-  %v1 = sub i64 %v, 1
-  %pv = getelementptr ptr, ptr %results, i64 %v1
-  %rv = load ptr, ptr %pv
-  call void @Py_DecRef(ptr %rv)
-  br label %undo_all_next
+  br label %undo_next
 ready:
   %arena_data = phi ptr [ null, %arena ], [ %kept, %reuse ], [ %memory, %fresh ]
   %pba = getelementptr ptr, ptr %bases, i64 %io
