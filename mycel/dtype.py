@@ -114,7 +114,7 @@ ALL = (
 _BY_NAME = {d.name: d for d in ALL}
 _BY_NAME.update({"bool_": bool_, "half": float16, "float": float32, "double": float64, "int": int64})
 _BY_NUMPY = {d.numpy: d for d in ALL}
-_BY_PYTHON = {builtins.bool: bool_, builtins.int: int64, builtins.float: float32, builtins.complex: complex64}
+_BY_PYTHON = {builtins.bool: bool_, builtins.int: int64, builtins.float: float32, builtins.complex: complex128}
 
 
 def from_any(value: Any) -> DType:

@@ -2,11 +2,14 @@
 
 A tensor with a buffer has a value. One that a staged function works with has only a node; asking it for its value raises
 `NeedsValue`, which the front end turns into a fallback or an error. Methods that compute are the functions of `mycel.ops`, attached there.
-Operators convert operands to a common type (`mycel.dtype.promote`); a Python number takes the tensor's type where it can hold it.
+Operators convert operands to a common type (`mycel.dtype.promote`); a Python or NumPy number, or a sequence of Python numbers, takes the tensor's
+type where that can hold its kind. In products and quotients a tensor of no dimensions does so too. ``x += y`` makes a new tensor, as ``x + y`` does.
 """
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -17,21 +20,25 @@ from mycel import eager
 from mycel.dtype import DType
 from mycel.engines import buffers
 from mycel.errors import NeedsValue
-from mycel.ir.dims import Dim
+from mycel.ir.dims import Dim, symbol
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
+from mycel.tree import flatten
 
 __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
+
+_free = itertools.count()  # numbers the sizes that declared tensors leave open
 
 
 class Tensor:
     """An n-dimensional array of one element type.
 
-    `input_data` is a number, a nested sequence, a NumPy array or a tensor; Python floats become float32 and integers int64 unless `dtype` says
-    otherwise. With `shape` and `init` (an initializer) and no data the values are drawn when first needed (`init_data`).
-    Raises TypeError for data that is not numeric and ValueError for ragged sequences.
+    `input_data` is a number, a nested sequence, a NumPy array or a tensor; floats in sequences and Python floats become float32, integers int64 and
+    complex numbers complex128 unless `dtype` says otherwise; arrays keep their type. The values are copied. With `shape` and `init` (an
+    initializer) and no data the values are drawn when first needed (`init_data`).
+    Raises TypeError for data that is not numeric, ValueError for ragged sequences and OverflowError for integers beyond 64 bits.
 
     >>> import mycel as ms
     >>> ms.Tensor([[1.0, 2.0], [3.0, 4.0]]).sum()
@@ -83,18 +90,20 @@ class Tensor:
             staging.created(self)
 
     def _declare(self, dtype: Any, shape: Any, init: Any) -> None:
+        if shape is None and init is None and dtype is None:
+            raise TypeError("Tensor: there is no data; give numbers, sequences, arrays or tensors, or shape and dtype")
         if shape is None or (init is None and dtype is None):
-            raise ValueError("Tensor: give input_data, or shape and dtype (and init for values)")
+            raise ValueError("Tensor: without input_data both shape and dtype are needed (and init for values)")
+        if init is not None and not callable(init):
+            raise TypeError(
+                f"Tensor: init must be an initializer, not {init!r}; call mindspore.common.initializer.initializer(...)"
+                " to make a tensor by an initializer's name"
+            )
         wanted = D.from_any(dtype if dtype is not None else D.float32)
         sizes = _as_shape(shape)
         self.__dict__["init"] = init
         if init is None:
-            from mycel.ir.dims import symbol
-
-            free = [
-                symbol(f"_{id(self)}_{i}") if d is None or (isinstance(d, int) and d < 0) else d
-                for i, d in enumerate(sizes)
-            ]
+            free = [symbol(f"d{next(_free)}") if d is None or (isinstance(d, int) and d < 0) else d for d in sizes]
             self._type = tensor_type(tuple(free), wanted)
             self._buf = None if not self._type.is_static else buffers.from_array(np.zeros(tuple(free), wanted.numpy))
             return
@@ -122,7 +131,9 @@ class Tensor:
         return buffers.to_array(self._buf, self._type)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """The values as a NumPy array that shares the tensor's memory.
+        """The values as a NumPy array that shares the tensor's memory: what is written into the array the tensor sees.
+
+        Whether the array sees what the tensor is given later is left open; copy it to keep values.
 
         >>> import mycel as ms
         >>> ms.Tensor([1, 2]).asnumpy()
@@ -150,7 +161,7 @@ class Tensor:
         """The Python number in a tensor of one element (or at a flat or tuple `index`)."""
         array = self._value("item()")
         if index is None and array.size != 1:
-            raise ValueError(f"item(): the tensor has {array.size} elements; give an index")
+            raise ValueError(f"item(): a tensor of shape {self.shape} has {array.size} elements; give an index")
         return array.item() if index is None else array.item(index)
 
     def tolist(self) -> Any:
@@ -160,7 +171,9 @@ class Tensor:
     def __bool__(self) -> bool:
         array = self._value("the truth of a tensor")
         if array.size != 1:
-            raise ValueError(f"the truth of a tensor of shape {self.shape} is not defined; use .any() or .all()")
+            raise ValueError(
+                f"the truth of a tensor of shape {self.shape} is ambiguous: it does not have only one element; use .any() or .all()"
+            )
         return bool(array.reshape(()))
 
     def __float__(self) -> float:
@@ -173,8 +186,10 @@ class Tensor:
         return complex(self._scalar("complex()"))
 
     def __index__(self) -> int:
-        if not self._type.dtype.is_integer:
-            raise TypeError(f"only integer tensors can be used as an index, not {self._type.dtype.name}")
+        if self._type.dtype.kind not in "iub":
+            raise TypeError(
+                f"only integer tensors can be used as an index, not {self._type.dtype.name}; convert with .int()"
+            )
         return int(self._scalar("use as an index"))
 
     def _scalar(self, what: str) -> Any:
@@ -185,12 +200,12 @@ class Tensor:
 
     def __len__(self) -> int:
         if not self._type.shape:
-            raise TypeError("a tensor of no dimensions has no length")
+            raise TypeError("len(): a tensor of no dimensions has no length; .size is its number of elements")
         return self._type.shape[0]  # type: ignore[return-value]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self._type.shape:
-            raise TypeError("a tensor of no dimensions cannot be iterated")
+            raise TypeError("iteration: a tensor of no dimensions has no elements to go over; .item() gives its value")
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
@@ -349,6 +364,17 @@ class Tensor:
     def __pos__(self) -> Tensor:
         return self
 
+    def __abs__(self) -> Tensor:
+        return self if self._type.dtype is D.bool_ else eager.apply(E.abs_, self)  # type: ignore[no-any-return]
+
+    def __round__(self, ndigits: Optional[int] = None) -> Tensor:
+        if self._type.dtype.kind in "iub" and (ndigits is None or ndigits >= 0):
+            return self
+        if not ndigits:
+            return eager.apply(E.rint, self)  # type: ignore[no-any-return]
+        scale = 10.0**ndigits
+        return eager.apply(E.rint, self * scale) / scale  # type: ignore[no-any-return]
+
     def __invert__(self) -> Tensor:
         return eager.apply(E.logical_not if self._type.dtype is D.bool_ else E.bitwise_not, self)  # type: ignore[no-any-return]
 
@@ -375,12 +401,12 @@ class Tensor:
 
 
 def _array_text(array: np.ndarray[Any, Any]) -> str:
-    """An array as MindSpore shows it: floats in scientific notation, aligned."""
-    if array.dtype.kind != "f":
-        return np.array2string(array, separator=", ")
+    """An array as MindSpore shows it: floats in scientific notation, aligned; no empty lines; dots for what is left out."""
     digits = 4 if array.dtype.itemsize == 2 else 8
     show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
-    return np.array2string(array, separator=", ", formatter={"float_kind": show})
+    form: Any = {"float_kind": show} if array.dtype.kind == "f" else None
+    text = np.array2string(array, separator=", ", formatter=form, max_line_width=120)
+    return re.sub(r",(\s*)\.\.\.,", r"\1...", re.sub(r"\n+", "\n", text))
 
 
 def _as_shape(shape: Any) -> tuple[Any, ...]:
@@ -388,47 +414,48 @@ def _as_shape(shape: Any) -> tuple[Any, ...]:
 
 
 def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any, Any]:
-    """Data in any accepted form as a C-contiguous array of an element type that tensors can hold."""
-    if isinstance(data, np.ndarray) or isinstance(data, np.generic):
+    """Data in any accepted form as a new C-contiguous array, in native byte order, of an element type that tensors can hold."""
+    if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
     elif isinstance(data, (bool, int, float, complex)):
-        kind = wanted or D.from_any(type(data))
-        return np.asarray(data, dtype=kind.numpy)
+        if wanted is None and not isinstance(data, int):
+            wanted = D.from_any(type(data))
+        array = np.asarray(data)
     elif isinstance(data, (list, tuple)):
-        plain = _without_tensors(data)
         try:
-            array = np.array(plain)
-        except ValueError as error:
-            raise ValueError(f"Tensor: the nested sequence is ragged: {error}") from None
-        if wanted is None and array.dtype == np.float64 and not _holds_numpy(plain):
-            array = array.astype(np.float32)
-        elif wanted is None and array.dtype == np.complex128 and not _holds_numpy(plain):
-            array = array.astype(np.complex64)
-        if array.size == 0 and wanted is None and array.dtype == np.float64:
-            array = array.astype(np.float32)
+            array = np.array(_without_tensors(data))
+        except ValueError:
+            raise ValueError(
+                f"Tensor: the nested sequence is ragged, its parts differ in length or depth: {_shortened(data)}; pad them to one length"
+            ) from None
+        if wanted is None and array.dtype == np.float64:
+            wanted = D.float32
     elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
         array = np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
     else:
-        raise TypeError(f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__}")
-    if array.dtype.kind in "OSUMmV" and array.dtype != D.bfloat16.numpy:
-        raise TypeError(f"Tensor: data of NumPy type {array.dtype} is not numeric")
-    if wanted is not None and array.dtype != wanted.numpy:
-        with np.errstate(all="ignore"):
-            array = array.astype(wanted.numpy)
-    D.from_any(array.dtype)
-    return np.array(array, order="C", copy=True)
+        raise TypeError(
+            f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__} ({_shortened(data)})"
+        )
+    kind = array.dtype
+    if kind.kind == "O" and all(isinstance(v, (int, np.integer)) for v in array.flat):
+        raise OverflowError(f"Tensor: {_shortened(data)} holds integers beyond 64 bits; give floats")
+    if kind.kind in "OSUMmV" and kind != D.bfloat16.numpy:
+        raise TypeError(f"Tensor: data of NumPy type {kind} is not numeric: {_shortened(data)}")
+    if wanted is None:
+        wanted = D.from_any(kind.newbyteorder("="))
+    with np.errstate(all="ignore"):
+        return np.array(array.astype(wanted.numpy, copy=False), order="C", copy=True)
+
+
+def _shortened(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _without_tensors(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_without_tensors(v) for v in data]
     return data.asnumpy() if isinstance(data, Tensor) else data
-
-
-def _holds_numpy(data: Any) -> bool:
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return isinstance(data, (np.ndarray, np.generic))
 
 
 def _rebuild(array: np.ndarray[Any, Any]) -> Tensor:
@@ -502,14 +529,25 @@ def scalar(value: Any, dtype: DType) -> Tensor:
     """A tensor of no dimensions holding a Python number; the same object for the same number."""
     context = eager.local.context if eager.active else None
     if context is not None and context.is_staging:
+        _check_fits(value, dtype)
         return context.literal(value, dtype)  # type: ignore[attr-defined, no-any-return]
     key = (value, dtype, type(value))
     found = _scalars.get(key)
     if found is None:
+        _check_fits(value, dtype)
         found = Tensor(value, dtype)
         if len(_scalars) < 4096 and not (isinstance(value, float) and value == 0.0):
             _scalars[key] = found
     return found
+
+
+def _check_fits(value: Any, dtype: DType) -> None:
+    if isinstance(value, int) and dtype.kind in "iu":
+        limits = np.iinfo(dtype.numpy)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(
+                f"{value} does not fit {dtype.name}, the type of the tensor that it meets; cast the tensor to a wider type first"
+            )
 
 
 def number_dtype(value: Any, dtype: DType) -> DType:
@@ -553,27 +591,53 @@ def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
         if type(y) in _NUMBER_SET:
             common = number_dtype(y, x._type.dtype)
             return cast(x, common), scalar(y, common)
-        other = _operand(y)
+        other = _operand(y, x)
         return None if other is None else pair(x, other)
     if type(x) in _NUMBER_SET:
         common = number_dtype(x, y._type.dtype)
         return scalar(x, common), cast(y, common)
-    other = _operand(x)
+    other = _operand(x, y)
     return None if other is None else pair(other, y)
 
 
 _NUMBER_SET = frozenset(NUMBERS)
 
 
-def _operand(value: Any) -> Optional[Tensor]:
-    if isinstance(value, (np.generic, np.ndarray, list, tuple, Dim)):
+def _operand(value: Any, beside: Tensor) -> Any:
+    """What is neither a tensor nor a plain number as one or the other; None where it is no operand."""
+    if isinstance(value, np.generic):
+        return value.item() if value.dtype.kind in "biufcV" else None
+    if isinstance(value, (list, tuple)):
+        array = to_numpy_array(value)
+        kind = next(k for k in NUMBERS if array.dtype.kind in _KINDS[k])
+        plain = not any(isinstance(v, (Tensor, np.ndarray, np.generic)) for v in flatten(value)[0])
+        return Tensor(array, number_dtype(kind(), beside._type.dtype) if plain else None)
+    if isinstance(value, (np.ndarray, Dim)):
         return as_tensor(value)
-    if isinstance(value, NUMBERS):
-        return as_tensor(next(kind(value) for kind in NUMBERS if isinstance(value, kind)))  # type: ignore[arg-type, arg-type]
-    return None
+    return next((kind(value) for kind in NUMBERS if isinstance(value, kind)), None)
 
 
-def _install(name: str, primitive: Primitive, prepare: Optional[Callable[..., Any]] = None) -> None:
+_KINDS = {bool: "b", int: "iu", float: "fV", complex: "c"}
+
+
+def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
+    """The operands of a product: a tensor of no dimensions takes the type of one with dimensions and of the same kind."""
+    if isinstance(x, Tensor) and isinstance(y, Tensor) and x._type.dtype is not y._type.dtype:
+        a, b = x._type, y._type
+        if a.dtype.kind == b.dtype.kind or (a.dtype.is_integer and b.dtype.is_integer):
+            if not b.shape and a.shape:
+                return x, cast(y, a.dtype)
+            if not a.shape and b.shape:
+                return cast(x, b.dtype), y
+    return x, y
+
+
+def _install(
+    name: str,
+    primitive: Primitive,
+    prepare: Optional[Callable[..., Any]] = None,
+    arrange: Optional[Callable[[Any, Any], tuple[Any, Any]]] = None,
+) -> None:
     table = eager.pair_table(primitive)
 
     def forward(self: Any, other: Any) -> Any:
@@ -589,8 +653,10 @@ def _install(name: str, primitive: Primitive, prepare: Optional[Callable[..., An
                 return general(self, other)
         return general(self, other)
 
-    def general(self: Any, other: Any) -> Any:
-        operands = pair(self, other)
+    def general(x: Any, y: Any) -> Any:
+        if arrange is not None:
+            x, y = arrange(x, y)
+        operands = pair(x, y)
         if operands is None:
             return NotImplemented
         if prepare is not None:
@@ -598,16 +664,21 @@ def _install(name: str, primitive: Primitive, prepare: Optional[Callable[..., An
         return eager.apply(primitive, *operands)
 
     def backward(self: Any, other: Any) -> Any:
-        operands = pair(other, self)
-        if operands is None:
-            return NotImplemented
-        if prepare is not None:
-            return prepare(*operands)
-        return eager.apply(primitive, *operands)
+        return general(other, self)
 
     forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
     setattr(Tensor, f"__{name}__", forward)
     setattr(Tensor, f"__r{name}__", backward)
+
+
+def _exactly(x: Any, y: Any) -> tuple[Any, Any]:
+    """The operands of a quotient: as those of a product, and with integers no type holds both as floats."""
+    x, y = _yielding(x, y)
+    if type(y) is int and x._type.dtype.is_integer:
+        return x, float(y)
+    if type(x) is int and y._type.dtype.is_integer:
+        return float(x), y
+    return x, y
 
 
 def _true_divide(x: Tensor, y: Tensor) -> Any:
@@ -639,21 +710,24 @@ def _bool_mul(x: Tensor, y: Tensor) -> Any:
 
 _install("add", E.add, _bool_add)
 _install("sub", E.sub, _numeric(E.sub))
-_install("mul", E.mul, _bool_mul)
-_install("truediv", E.div, _true_divide)
+_install("mul", E.mul, _bool_mul, _yielding)
+_install("truediv", E.div, _true_divide, _exactly)
 _install("floordiv", E.floor_div, _numeric(E.floor_div))
 _install("mod", E.mod, _numeric(E.mod))
 _install("pow", E.pow_, _numeric(E.pow_))
 _install("and", E.logical_and, _boolean_or_bits(E.logical_and, E.bitwise_and))
 _install("or", E.logical_or, _boolean_or_bits(E.logical_or, E.bitwise_or))
 _install("xor", E.logical_xor, _boolean_or_bits(E.logical_xor, E.bitwise_xor))
-_install("lshift", E.shift_left)
-_install("rshift", E.shift_right)
+_install("lshift", E.shift_left, _numeric(E.shift_left))
+_install("rshift", E.shift_right, _numeric(E.shift_right))
 
 
 def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None:
     def compare(self: Any, other: Any) -> Any:
-        operands = None if other is None or isinstance(other, str) else pair(self, other)
+        try:
+            operands = None if other is None or isinstance(other, str) else pair(self, other)
+        except OverflowError:
+            operands = pair(cast(self, D.int64), other)
         if operands is None:
             return otherwise
         return eager.apply(primitive, *operands)
@@ -666,20 +740,3 @@ for _name, _primitive in (("lt", E.lt), ("le", E.le), ("gt", E.gt), ("ge", E.ge)
     _install_comparison(_name, _primitive, NotImplemented)
 _install_comparison("eq", E.eq, False)
 _install_comparison("ne", E.ne, True)
-
-
-def _install_in_place(name: str) -> None:
-    def update(self: Any, other: Any) -> Any:
-        result = getattr(type(self), f"__{name}__")(self, other)
-        if result is NotImplemented:
-            return result
-        if result._type.shape != self._type.shape:
-            raise ValueError(f"in-place operation: the result has shape {result.shape}, the tensor {self.shape}")
-        return self._replace(cast(result, self._type.dtype))
-
-    update.__name__ = f"__i{name}__"
-    setattr(Tensor, f"__i{name}__", update)
-
-
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
-    _install_in_place(_name)

@@ -774,7 +774,7 @@ def tensors_are_changed_in_place(x):
     y = x * 1
     z = y
     while y < 10:
-        y += 3
+        y.add_(3)
     return y, z
 
 
