@@ -365,7 +365,7 @@ class Tensor:
         return self
 
     def __abs__(self) -> Tensor:
-        return self if self._type.dtype is D.bool_ else eager.apply(E.abs_, self)  # type: ignore[no-any-return]
+        return self if self._type.dtype is D.bool_ else eager.apply(E.abs_, self)
 
     def __round__(self, ndigits: Optional[int] = None) -> Tensor:
         if self._type.dtype.kind in "iub" and (ndigits is None or ndigits >= 0):
@@ -614,7 +614,7 @@ def _operand(value: Any, beside: Tensor) -> Any:
         return Tensor(array, number_dtype(kind(), beside._type.dtype) if plain else None)
     if isinstance(value, (np.ndarray, Dim)):
         return as_tensor(value)
-    return next((kind(value) for kind in NUMBERS if isinstance(value, kind)), None)
+    return next((kind(value) for kind in NUMBERS if isinstance(value, kind)), None)  # type: ignore[arg-type]
 
 
 _KINDS = {bool: "b", int: "iu", float: "fV", complex: "c"}

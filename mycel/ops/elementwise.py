@@ -234,15 +234,16 @@ def _binary(
     call: str,
     shown: str,
     names: str = "io",
+    prepare: Callable[[str, Any, Any], tuple[Tensor, Tensor]] = operands,
 ) -> Binary:
     def input_other(input: Any, other: Any) -> Tensor:
-        return compute(*operands(name, input, other))
+        return compute(*prepare(name, input, other))
 
     def x_y(x: Any, y: Any) -> Tensor:
-        return compute(*operands(name, x, y))
+        return compute(*prepare(name, x, y))
 
     def input_exponent(input: Any, exponent: Any) -> Tensor:
-        return compute(*operands(name, input, exponent))
+        return compute(*prepare(name, input, exponent))
 
     function = {"io": input_other, "xy": x_y, "ie": input_exponent}[names]
     _describe(function, name, summary, note, call, shown)
@@ -253,10 +254,15 @@ _COMMON = "Operands broadcast and meet in their common type."
 _BOOLEAN = "Operands broadcast and meet in their common type; the result is boolean."
 
 
+def _as_they_are(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two tensors for an operator to convert; other operands as tensors of their common type."""
+    return (x, y) if isinstance(x, Tensor) and isinstance(y, Tensor) else operands(name, x, y)
+
+
 def _arithmetic(name: str, operator: str, summary: str, call: str, value: str, names: str = "io") -> Binary:
     """What the operator of tensors computes."""
-    method = f"__{operator}__"
-    return _binary(name, lambda x, y: getattr(Tensor, method)(x, y), summary, _COMMON, call, _show(value), names)  # type: ignore[no-any-return]
+    method = getattr(Tensor, f"__{operator}__")
+    return _binary(name, method, summary, _COMMON, call, _show(value), names, _as_they_are)
 
 
 def _single(
@@ -421,8 +427,8 @@ def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tenso
     [-3, 3]
     """
     if rounding_mode is None:
-        x, y = operands("div", input, other)
-        return x / y  # type: ignore[no-any-return]
+        x, y = _as_they_are("div", input, other)
+        return x / y
     if rounding_mode == "floor":
         return floor_divide(input, other)
     if rounding_mode == "trunc":

@@ -532,7 +532,7 @@ def attribute_in_branch(x):
 def in_place_in_branch(x):
     y = x * 1
     if x > 0:
-        y += 5
+        y.add_(5)
     return y * y
 
 
