@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel import config, eager
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor
@@ -79,6 +81,7 @@ class Cell:
         own["_buffers"] = OrderedDict()
         own["_auto_prefix"] = auto_prefix
         own["_param_prefix"] = ""
+        own["_tuples"] = {}
         own["_name_prefix"] = ""
         own["_flags"] = dict(flags or {})
         own["training"] = False
@@ -117,19 +120,27 @@ class Cell:
             for i, member in enumerate(value):
                 self._name_new(member, f"{name}.{i}")
             self._forget(name)
+            own["_tuples"][name] = tuple([member.name for member in value])
             own[name] = value
         elif isinstance(value, Tensor) and name in own["_params"]:
             own["_params"][name].set_data(value)
+        elif isinstance(value, Tensor) and name in own["_buffers"]:
+            own["_buffers"][name] = own[name] = value
         elif value is None and (name in own["_params"] or name in own["_cells"]):
             self._forget(name)
             own[name] = None
+        elif name in own["_params"] or name in own["_cells"]:
+            kind = "parameter" if name in own["_params"] else "cell"
+            raise TypeError(
+                f"{type(self).__name__}.{name} is a {kind}; a value of type {type(value).__name__} would drop it: delete it first, or assign None"
+            )
         else:
             self._forget(name)
             _set(self, name, value)
 
     def _forget(self, name: str, but: str = "") -> None:
         """Drop what is registered under a name, but in table `but`, where it is to be replaced in its place."""
-        for table in ("_params", "_cells", "_buffers"):
+        for table in ("_params", "_cells", "_buffers", "_tuples"):
             if table != but:
                 self.__dict__[table].pop(name, None)
 
@@ -162,6 +173,8 @@ class Cell:
             raise KeyError("insert_param_to_cell: the name must not be empty")
         if check_name_contain_dot and "." in param_name:
             raise KeyError(f"insert_param_to_cell: the name {param_name!r} must not contain a dot")
+        if hasattr(self, param_name) and param_name not in self._params:
+            raise KeyError(f"insert_param_to_cell: {type(self).__name__} already has an attribute {param_name!r}")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(f"insert_param_to_cell: {param_name!r} must be a Parameter, not {type(param).__name__}")
         if param is None:
@@ -171,17 +184,26 @@ class Cell:
             self._enter_parameter(param_name, param)
 
     def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
-        """Register a cell under a name; KeyError if the name is taken."""
-        if not child_name or not isinstance(child_name, str):
-            raise KeyError(f"insert_child_to_cell: {child_name!r} is not a name")
+        """Register a cell under a name, leaving its parameters' names; KeyError if the name is taken."""
+        if not isinstance(child_name, str):
+            raise TypeError(
+                f"insert_child_to_cell: the name must be a string, not {type(child_name).__name__} ({child_name!r})"
+            )
+        if not child_name:
+            raise KeyError("insert_child_to_cell: the name must not be empty")
         if hasattr(self, child_name) and child_name not in self._cells:
             raise KeyError(f"insert_child_to_cell: {type(self).__name__} already has an attribute {child_name!r}")
         if not isinstance(child_cell, Cell):
             raise TypeError(f"insert_child_to_cell: {child_name!r} must be a Cell, not {type(child_cell).__name__}")
-        setattr(self, child_name, child_cell)
+        state_epoch.value += 1
+        self._cells[child_name] = self.__dict__[child_name] = child_cell
 
     def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
-        """Register a tensor that is state but not trained."""
+        """Register a tensor that is state but not trained; KeyError for a name with a dot or one that is taken."""
+        if not isinstance(name, str) or not name or "." in name:
+            raise KeyError(f"register_buffer: {name!r} is not a name; give one without dots")
+        if hasattr(self, name) and name not in self._buffers:
+            raise KeyError(f"register_buffer: {type(self).__name__} already has an attribute {name!r}")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer: {name!r} must be a Tensor or None, not {type(tensor).__name__}")
         setattr(self, name, tensor)
@@ -224,16 +246,13 @@ class Cell:
                     yield (f"{path}.{name}" if path else name), parameter
 
     def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        own, prefix = self._params, self._name_prefix
+        """Parameters by attribute; those of a tuple by the names that they had when it was assigned."""
+        own, tuples = self._params, self._tuples
         for name, value in self.__dict__.items():
-            if type(value) is ParameterTuple:
-                for parameter in value:
-                    yield (
-                        parameter.name[len(prefix) :] if parameter.name.startswith(prefix) else parameter.name,
-                        parameter,
-                    )
-            elif name in own:
+            if name in own:
                 yield name, value
+            elif name in tuples:
+                yield from zip(tuples[name], value)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
         """All parameters."""
@@ -298,8 +317,9 @@ class Cell:
 
     def set_train(self, mode: bool = True) -> Cell:
         """Set `training` here and in all inner cells; the cell itself."""
-        if not isinstance(mode, bool):
-            raise TypeError(f"set_train: mode must be a bool, not {type(mode).__name__}")
+        if not isinstance(mode, (int, np.bool_)):
+            raise TypeError(f"set_train: mode must be True or False, not {mode!r}")
+        mode = bool(mode)
         for _, cell in self.cells_and_names():
             if cell.training is not mode:
                 cell.training = mode
@@ -383,7 +403,9 @@ class Cell:
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """The computation of the cell; subclasses define it."""
-        raise AttributeError(f"{type(self).__name__} does not define construct()")
+        raise AttributeError(
+            f"{type(self).__name__} does not define construct(); define it to say what calling the cell computes"
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "_params" not in self.__dict__:

@@ -16,6 +16,7 @@ from mycel.tensor import Tensor
 __all__ = ["Parameter", "ParameterTuple"]
 
 _counter = itertools.count()
+_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 class _Initializers:
@@ -31,7 +32,8 @@ class Parameter(Tensor):
     """A named tensor that a Cell owns and an optimizer updates.
 
     `default_input` is a tensor (also one declared by an initializer), an array, a number or a sequence; plain integers become int32 and floats
-    float32. `requires_grad` says whether gradients by `trainable_params` include it. Raises TypeError for other data.
+    float32. `requires_grad` says whether gradients by `trainable_params` include it. Without `name` it is called ``Parameter#`` and a number until
+    a cell that it is assigned to names it. Raises TypeError for other data.
 
     >>> import mycel as ms
     >>> ms.Parameter(ms.Tensor([1.0, 2.0]), name="w").name
@@ -75,15 +77,18 @@ class Parameter(Tensor):
                 )
             super().__init__(default_input, dtype)
         if name is not None and not isinstance(name, str):
-            raise TypeError(f"Parameter: the name must be a string, not {type(name).__name__}")
+            raise TypeError(f"Parameter: the name must be a string, not {type(name).__name__} ({name!r})")
+        if not isinstance(requires_grad, (bool, np.bool_)):
+            raise TypeError(f"Parameter: requires_grad must be True or False, not {requires_grad!r}")
         attributes = self.__dict__
-        attributes["name"] = name if name is not None else "Parameter"
-        attributes["has_name"] = name is not None
+        number = next(_counter)
+        attributes["name"] = name or f"Parameter#{number}"
+        attributes["has_name"] = bool(name)
         attributes["requires_grad"] = bool(requires_grad)
         attributes["layerwise_parallel"] = layerwise_parallel
         attributes["parallel_optimizer"] = parallel_optimizer
         attributes["storage_format"] = storage_format
-        attributes["key"] = next(_counter)
+        attributes["key"] = number
         attributes["comm_fusion"] = 1
         attributes["cache_enable"] = False
         attributes["is_init"] = True
@@ -127,17 +132,31 @@ class Parameter(Tensor):
         return made
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
-        """Take new values; the shape must agree unless `slice_shape`, the type is converted. Raises ValueError or TypeError."""
-        if not isinstance(data, Tensor):
-            data = Tensor(data, self._type.dtype) if isinstance(data, (bool, int, float)) else Tensor(data)
+        """Take a copy of new values, converted to the parameter's type.
+
+        Raises ValueError for another shape unless `slice_shape`, and TypeError for values of a kind that the type does not hold (floats in an integer
+        parameter, complex numbers in a real one).
+        """
+        if isinstance(data, (bool, int, float)):
+            data = Tensor(data)
+        elif isinstance(data, (list, tuple, np.ndarray, np.generic)):
+            data = Tensor(data)
+        elif not isinstance(data, Tensor):
+            raise TypeError(
+                f"set_data: parameter {self.name!r} takes a tensor, an array or a number, not {type(data).__name__} ({data!r})"
+            )
         if data.has_init:
             data.init_data()
         if data.shape != self.shape and not slice_shape:
-            raise ValueError(f"set_data: parameter {self.name!r} has shape {self.shape}, the new value {data.shape}")
+            raise ValueError(
+                f"set_data: parameter {self.name!r} has shape {self.shape}, the new value {data.shape}; reshape it, or pass slice_shape=True"
+            )
         if data.dtype is not self.dtype:
-            if D.promote(data.dtype, self.dtype) is not self.dtype:
-                raise TypeError(f"set_data: a value of type {data.dtype.name} does not convert to {self.dtype.name}, "
-                                f"the type of parameter {self.name!r}, without loss; cast it first")  # fmt: skip
+            if _RANK[data.dtype.kind] > _RANK[self.dtype.kind]:
+                raise TypeError(
+                    f"set_data: parameter {self.name!r} has type {self.dtype.name}, which does not hold values of type {data.dtype.name}; "
+                    f"cast them with .astype({self.dtype!r}), or change the parameter with set_dtype"
+                )
             data = data.astype(self.dtype)
         if data.shape != self.shape:
             self._type = tensor_type(data.shape, self.dtype)
@@ -160,7 +179,7 @@ def _rebuild(array: np.ndarray[Any, Any], name: str, requires_grad: bool) -> Par
 class ParameterTuple(tuple):  # type: ignore[type-arg]
     """A tuple of parameters with distinct names.
 
-    Raises TypeError for members that are not parameters and RuntimeError for two of one name.
+    Raises TypeError for members that are not parameters and ValueError for two of one name.
 
     >>> import mycel as ms
     >>> w = ms.ParameterTuple([ms.Parameter(ms.Tensor([1.0]), name="w")])
@@ -169,17 +188,21 @@ class ParameterTuple(tuple):  # type: ignore[type-arg]
     """
 
     def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
+        if isinstance(iterable, Tensor):
+            raise TypeError(f"ParameterTuple: give a list or tuple of parameters, not one {type(iterable).__name__}")
         members = tuple(iterable)
         seen: dict[str, Parameter] = {}
         for p in members:
             if not isinstance(p, Parameter):
                 raise TypeError(f"ParameterTuple: every member must be a Parameter, not {type(p).__name__}")
-            if seen.setdefault(p.name, p) is not p and p.name != "Parameter":
-                raise RuntimeError(f"ParameterTuple: two parameters are named {p.name!r}; give each its own name")
+            if seen.setdefault(p.name, p) is not p:
+                raise ValueError(f"ParameterTuple: two parameters are named {p.name!r}; give each its own name")
         return super().__new__(cls, members)
 
     def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
-        """New parameters named ``prefix.name``."""
+        """New parameters named ``prefix.name``, with the same values or those of an initializer."""
+        if not isinstance(prefix, str) or not prefix:
+            raise ValueError(f"ParameterTuple.clone: the prefix must be a string that is not empty, not {prefix!r}")
         made = []
         for p in self:
             q = p.clone(init)
