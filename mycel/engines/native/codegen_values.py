@@ -18,6 +18,7 @@ from mycel.dtype import DType
 from mycel.engines.native import emit
 from mycel.engines.native.emit import Emitter, choose, compute_type, literal, memory_type, suffix
 from mycel.engines.native.jit import machine
+from mycel.engines.native.narrow import narrow, widen
 from mycel.kernel.nest import Access, Affine, Expr, Nest, Store
 
 __all__ = ["KernelWriter", "Word"]
@@ -438,7 +439,7 @@ class KernelWriter:
         if dtype is D.bool_:
             return e.put(f"icmp ne {shape('i8')} {value}, {'zeroinitializer' if wide else '0'}")
         if dtype in (D.float16, D.bfloat16):
-            return e.put(f"fpext {shape(memory_type(dtype))} {value} to {shape('float')}")
+            return widen(e, wide, value, dtype)
         return value
 
     def to_memory(self, value: str, dtype: DType, wide: bool) -> str:
@@ -447,7 +448,7 @@ class KernelWriter:
         if dtype is D.bool_:
             return e.put(f"zext {shape('i1')} {value} to {shape('i8')}")
         if dtype in (D.float16, D.bfloat16):
-            return e.put(f"fptrunc {shape('float')} {value} to {shape(memory_type(dtype))}")
+            return narrow(e, wide, value, dtype)
         return value
 
     def store(self, s: Store) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.engines.native import math as vector_math
+from mycel.engines.native.narrow import narrow, widen
 from mycel.errors import Unsupported
 
 __all__ = ["Emitter", "compute_type", "is_supported", "literal", "memory_type", "operation"]
@@ -349,9 +350,7 @@ def cast(e: Emitter, wide: bool, value: str, source: DType, target: DType) -> st
             # By way of float32: the conversion from double is a library call on most machines.
             if old == "double":
                 value, old = e.put(f"fptrunc {shape(old)} {value} to {shape('float')}"), "float"
-            small = memory_type(target)
-            narrow = e.put(f"fptrunc {shape(old)} {value} to {shape(small)}")
-            return e.put(f"fpext {shape(small)} {narrow} to {shape('float')}")
+            return widen(e, wide, narrow(e, wide, value, target), target)
         if old == new:
             return value
         return e.put(f"{'fpext' if new == 'double' else 'fptrunc'} {shape(old)} {value} to {shape(new)}")
