@@ -157,8 +157,9 @@ _OMP_PAUSE_HARD = 2
 
 
 def _before_fork() -> None:
-    if _runtime and hasattr(_runtime[0].openmp, "omp_pause_resource_all"):
-        _runtime[0].openmp.omp_pause_resource_all(_OMP_PAUSE_HARD)
+    pause = getattr(_runtime[0].openmp, "omp_pause_resource_all", None) if _runtime else None
+    if pause is not None:
+        pause(_OMP_PAUSE_HARD)
 
 
 def _in_child() -> None:
