@@ -7,7 +7,8 @@ to pull ones back from the outputs. In GRAPH_MODE a transformation called from p
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional, Union
 
@@ -55,11 +56,13 @@ def _tensor_argument(value: Any, position: int) -> Tensor:
         tensor = as_tensor(float(value))
     else:
         raise TypeError(
-            f"grad: argument {position} is a {type(value).__name__}; gradients are taken by tensors and numbers"
+            f"grad: argument {position} holds a {type(value).__name__} ({value!r:.60}); gradients are taken by tensors and numbers: "
+            "leave it out of grad_position"
         )
     if not tensor.dtype.is_differentiable:
         raise TypeError(
-            f"grad: argument {position} has type {tensor.dtype.name}; gradients need a floating or complex type"
+            f"grad: argument {position} has type {tensor.dtype.name}; gradients need a floating or complex type: "
+            "convert it with .float(), or leave it out of grad_position"
         )
     return tensor
 
@@ -69,11 +72,28 @@ def _weight_list(weights: Any) -> tuple[list[Parameter], bool]:
         return [], False
     if isinstance(weights, Parameter):
         return [weights], True
+    if isinstance(weights, (Tensor, str)) or not isinstance(weights, Iterable):
+        raise TypeError(
+            f"grad: weights must be a Parameter or a list of them, such as net.trainable_params(), not {type(weights).__name__}"
+        )
     found = list(weights)
     for w in found:
         if not isinstance(w, Parameter):
-            raise TypeError(f"grad: weights must be Parameters, not {type(w).__name__}")
+            raise TypeError(
+                f"grad: weights must be Parameters, not {type(w).__name__}; pass other tensors as arguments"
+            )
     return found, False
+
+
+def _position_tuple(positions: Any) -> tuple[int, ...]:
+    given = positions if isinstance(positions, (tuple, list)) else () if positions is None else (positions,)
+    if any(not isinstance(p, int) or isinstance(p, bool) for p in given):
+        raise TypeError(f"grad: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}")
+    if any(p < 0 for p in given):
+        raise ValueError(f"grad: grad_position counts from the front and must not be negative: {positions!r}")
+    if len(set(given)) < len(given):
+        raise ValueError(f"grad: grad_position names a position twice: {positions!r}")
+    return tuple(given)
 
 
 class _Gradient:
@@ -83,14 +103,12 @@ class _Gradient:
         self, fn: Any, positions: Positions, weights: Any, has_aux: bool, return_ids: bool, with_value: bool
     ) -> None:
         if not callable(fn):
-            raise TypeError(f"grad: fn must be callable, not {type(fn).__name__}")
+            raise TypeError(f"grad: fn must be callable, not {type(fn).__name__} ({fn!r:.60})")
         if positions is None and weights is None:
             raise ValueError("grad: grad_position and weights are both None; name something to differentiate by")
-        given = () if positions is None else (positions,) if isinstance(positions, int) else tuple(positions)
-        if any(not isinstance(p, int) or isinstance(p, bool) or p < 0 for p in given):
-            raise TypeError(
-                f"grad: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}"
-            )
+        given = _position_tuple(positions)
+        if not given and weights is None:
+            raise ValueError("grad: grad_position is empty and weights is None; name something to differentiate by")
         self.fn, self.positions, self.single = fn, given, len(given) == 1
         self.weights, self.has_aux, self.return_ids, self.with_value = weights, has_aux, return_ids, with_value
         if hasattr(fn, "__name__"):
@@ -108,55 +126,67 @@ class _Gradient:
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         weights, one_weight = _weight_list(self.weights)
-        arguments = list(args)
-        for p in self.positions:
-            if p >= len(arguments):
-                raise ValueError(
-                    f"grad: grad_position {p} is out of range for a call with {len(arguments)} positional arguments"
-                )
+        distinct = list({id(w): w for w in weights}.values())
+        arguments: dict[Any, Any] = dict(enumerate(args)) | kwargs
+        keys = [self._key(p, args, kwargs) for p in self.positions]
         with _recording() as context:
-            inputs = []
-            for p in self.positions:
-                leaves, structure = flatten(arguments[p])
+            inputs, nodes = [], []
+            for p, key in zip(self.positions, keys):
+                leaves, structure = flatten(arguments[key])
                 marked = [context.mark(_tensor_argument(v, p)) for v in leaves]
+                nodes += [context.node_of(t) for t in marked]
                 inputs.append((marked, structure))
-                arguments[p] = unflatten(structure, marked)
-            with context.marked_weights(weights) as weight_nodes:
-                out = context.invoke(self.fn, tuple(arguments), kwargs)
-                result = self._gradients(context, out, inputs, weights, weight_nodes)
-        grads = self._arrange(result, inputs, weights, one_weight)
+                arguments[key] = unflatten(structure, marked)
+            with context.marked_weights(distinct) as weight_nodes:
+                out = context.invoke(
+                    self.fn, tuple([arguments[i] for i in range(len(args))]), {k: arguments[k] for k in kwargs}
+                )
+                likes = [t for marked, _ in inputs for t in marked] + distinct
+                result = self._gradients(context, out, [*nodes, *weight_nodes], likes)
+        count = len(nodes)
+        by_weight = {id(w): g for w, g in zip(distinct, result[count:])}
+        grads = self._arrange(result[:count], [by_weight[id(w)] for w in weights], inputs, weights, one_weight)
         return (out, grads) if self.with_value else (grads, out[1:]) if self.has_aux else grads
 
-    def _gradients(
-        self, context: Any, out: Any, inputs: Any, weights: Sequence[Parameter], weight_nodes: Any
-    ) -> list[Tensor]:
+    def _key(self, position: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Where the argument of a position is: its number, or its name where it was given by name."""
+        if position < len(args):
+            return position
+        if kwargs:
+            names = list(inspect.signature(getattr(self.fn, "construct", self.fn)).parameters)
+            if position < len(names) and names[position] in kwargs:
+                return names[position]
+        raise ValueError(
+            f"grad: grad_position {position} is out of range for a call with {len(args)} positional arguments"
+        )
+
+    def _gradients(self, context: Any, out: Any, wrt: Sequence[Any], likes: Sequence[Tensor]) -> list[Tensor]:
         if self.has_aux:
             if not isinstance(out, tuple) or len(out) < 2:
                 raise ValueError(
-                    "grad: with has_aux=True the function must return a tuple of the value and at least one more output"
+                    "grad: with has_aux=True the function must return a tuple of the value and at least one more output, "
+                    f"not a {type(out).__name__}{f' of {len(out)}' if isinstance(out, tuple) else ''}"
                 )
-            roots = [out[0]]
+            roots = flatten(out[0])[0]
         else:
             roots = flatten(out)[0]
         roots = [r for r in roots if isinstance(r, Tensor) and r.dtype.is_differentiable]
-        wrt = [context.node_of(t) for marked, _ in inputs for t in marked] + list(weight_nodes)
-        likes = [t for marked, _ in inputs for t in marked] + list(weights)
         grads = context.pullback(roots, [_filled_like(r, 1) for r in roots], wrt) if roots else [None] * len(wrt)
         return [_filled_like(like, 0) if g is None else g for g, like in zip(grads, likes)]
 
-    def _arrange(self, grads: list[Tensor], inputs: Any, weights: Sequence[Parameter], one_weight: bool) -> Any:
-        by_position = []
+    def _arrange(
+        self, grads: list[Tensor], by_parameter: list[Any], inputs: Any, weights: Sequence[Parameter], one_weight: bool
+    ) -> Any:
+        by_position: list[Any] = []
         start = 0
         for marked, structure in inputs:
-            value = unflatten(structure, grads[start : start + len(marked)])
+            by_position.append(unflatten(structure, grads[start : start + len(marked)]))
             start += len(marked)
-            by_position.append(value)
-        by_weight: Any = grads[start:]
         if self.return_ids:
-            by_position = [(p, g) for p, g in zip(self.positions, by_position)]
-            by_weight = [(w.name, g) for w, g in zip(weights, by_weight)]
+            by_position = list(zip(self.positions, by_position))
+            by_parameter = [(w.name, g) for w, g in zip(weights, by_parameter)]
         inputs_part = by_position[0] if self.single else tuple(by_position)
-        weights_part = by_weight[0] if one_weight else tuple(by_weight)
+        weights_part = by_parameter[0] if one_weight else tuple(by_parameter)
         if self.weights is None:
             return inputs_part
         return (inputs_part, weights_part) if self.positions else weights_part
@@ -221,7 +251,9 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
                 found = _search(part, wanted)
                 if found is not None:
                     return found
-    raise ValueError(f"get_grad: there is no gradient for {identifier!r} here; was return_ids=True given?")
+    raise ValueError(
+        f"get_grad: there is no gradient for {identifier!r} here; was it asked for, and with return_ids=True?"
+    )
 
 
 def _search(part: Any, wanted: Any) -> Optional[Tensor]:

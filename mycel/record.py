@@ -50,6 +50,7 @@ class Recorder(eager.Context):
     def __init__(self) -> None:
         self.depth = 0
         self.written: list[Tensor] = []
+        self.differentiated: list[Node] = []
 
     def holds(self, node: Any) -> bool:
         """Whether a node has its value on this recording."""
@@ -88,10 +89,14 @@ class Recorder(eager.Context):
         self.written.append(target)
 
     def finish(self) -> None:
-        """Let go of what written tensors hold of the recording."""
+        """Free the recording: what results and written tensors hold of it would keep every value alive."""
         for t in self.written:
             t._node = None
         self.written.clear()
+        for node in self.differentiated:
+            if self.holds(node):
+                node.inputs, node.buffer = (), None  # type: ignore[attr-defined]
+        self.differentiated.clear()
 
     def _marked(self, t: Tensor) -> Recorded:
         before = self.node_of(t)
@@ -109,7 +114,7 @@ class Recorder(eager.Context):
 
     @contextmanager
     def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
-        """Mark parameters in place for a block; their nodes."""
+        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
         before = [w._node for w in weights]
         nodes: list[Node] = []
         for w in weights:
@@ -118,8 +123,9 @@ class Recorder(eager.Context):
         try:
             yield nodes
         finally:
-            for w, node in zip(weights, before):
-                w._node = node
+            for w, node, marked in zip(weights, before, nodes):
+                if w._node is marked:
+                    w._node = node
 
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a user's function while recording."""
@@ -132,7 +138,7 @@ class Recorder(eager.Context):
         kept = [(o, c) for o, c in zip(outputs, cotangents) if self.node_of(o) is not None]
         if not kept:
             return [None] * len(wrt)
-        roots = [self.node_of(o) for o, _ in kept]
+        roots: Any = [self.node_of(o) for o, _ in kept]
         if self.depth > 1:
             return self._recorded(roots, [c for _, c in kept], wrt)
         return self._compiled(roots, [c for _, c in kept], wrt)
@@ -144,6 +150,7 @@ class Recorder(eager.Context):
             seed = self.node_of(c) or input_node(c._type)
             seeds.append(seed)
             known[seed] = c
+        self.differentiated += toposort(roots, stop=set(wrt))
         grads = vjp(roots, seeds, wrt)
         return [None if g is None else self._replay(g, known) for g in grads]
 
@@ -164,6 +171,7 @@ class Recorder(eager.Context):
 
     def _compiled(self, roots: Any, cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> list[Optional[Tensor]]:
         order = toposort(roots, stop=set(wrt))
+        self.differentiated += order
         position = {node: i for i, node in enumerate(order)}
         key = (
             tuple(
