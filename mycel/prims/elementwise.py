@@ -144,7 +144,9 @@ def _digamma(v: float) -> float:
 
 def _sigmoid(x: Any) -> Any:
     tail = np.exp(-np.abs(x))
-    return np.where(x < 0, tail, 1) / (1 + tail)
+    # NumPy 1 promotes a scalar and a Python number to float64.
+    one = tail.dtype.type(1)
+    return np.where(x < 0, tail, one) / (one + tail)
 
 
 def _erfinv(v: float) -> float:
@@ -183,7 +185,7 @@ sqrt: Primitive = unary(
     "sqrt", np.sqrt, lambda ct, out, x: div(ct, mul(out, 2.0)), domain=(0.1, 3), doc="Square root; NaN below 0."
 )
 rsqrt: Primitive = unary(
-    "rsqrt", lambda x: 1 / np.sqrt(x), lambda ct, out, x: mul(ct, mul(div(out, x), -0.5)), domain=(0.1, 3),
+    "rsqrt", lambda x: np.reciprocal(np.sqrt(x)), lambda ct, out, x: mul(ct, mul(div(out, x), -0.5)), domain=(0.1, 3),
     doc="1 / sqrt(x).",
 )  # fmt: skip
 sin: Primitive = unary("sin", np.sin, lambda ct, out, x: mul(ct, cos(x)), doc="Sine of radians.")

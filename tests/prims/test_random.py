@@ -125,7 +125,7 @@ def test_randint() -> None:
     assert draw(lambda s: randint(s, (2000,), 0, 256, uint8)).max() == 255
     assert set(draw(lambda s: randint(s, (2000,), -128, -126, int8)).tolist()) == {-128, -127}
     wide = draw(lambda s: randint(s, (4000,), -(2**63), 2**63, int64)).astype(np.float64)
-    assert stats.kstest(wide / 2**64 + 0.5, "uniform").pvalue > 1e-3
+    assert stats.kstest(wide / 2.0**64 + 0.5, "uniform").pvalue > 1e-3
     odd = draw(lambda s: randint(s, (4000,), -10, 3 * 2**40, int64))
     assert odd.min() >= -10 and odd.max() < 3 * 2**40 and odd.max() > 2.9 * 2**40
 
