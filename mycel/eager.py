@@ -65,6 +65,14 @@ def use_context(context: Optional[Context]) -> Iterator[None]:
 Entry = tuple[Callable[..., Any], Any]
 _entries: dict[Any, Entry] = {}
 _pairs: dict[Primitive, dict[tuple[TensorType, TensorType], Entry]] = {}
+MOST_ENTRIES = 8192  # a loop over ever new indices or shapes must not grow without end
+
+
+def forget() -> None:
+    """Drop the kernels found so far; they are built again, or loaded, when next asked for."""
+    _entries.clear()
+    for table in list(_pairs.values()):
+        table.clear()
 
 
 def _make_tensor(type: TensorType, buffer: Any) -> Tensor:
@@ -77,6 +85,8 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
     key = (primitive, types, freeze(params)) if params else (primitive, types)
     entry = _entries.get(key)
     if entry is None:
+        if len(_entries) >= MOST_ENTRIES:
+            forget()
         entry = _entries[key] = _build(primitive, types, params)
         if not params and len(types) == 2 and type(entry[1]) is TensorType:
             pair_table(primitive)[types] = entry

@@ -21,6 +21,7 @@ from mycel.transforms.grad import vjp
 
 __all__ = ["Recorder", "current_recorder"]
 
+MOST_GRAPHS = 1024
 _backward: dict[Any, tuple[Any, tuple[int, ...], tuple[Optional[int], ...]]] = {}
 
 
@@ -190,6 +191,8 @@ class Recorder(eager.Context):
         )
         found = _backward.get(key)
         if found is None:
+            if len(_backward) >= MOST_GRAPHS:
+                _backward.clear()
             found = _backward[key] = self._build(order, roots, wrt)
         run, used, results = found
         arguments = [order[i].buffer for i in used]  # type: ignore[attr-defined]
