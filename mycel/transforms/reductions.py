@@ -3,7 +3,8 @@
 The outermost reduced axes make the parts, of which each is reduced for itself; a second, short reduction joins their results. Where whole axes do
 not give `LEAST` to `SHORT` parts, or leave each fewer than `LENGTH` elements, one axis of size d is cut into (g, d / g), so that there are about `parts`. The cut
 is made below the element-wise work that only this reduction uses, which stays next to it. The parts depend on the shape alone, never on the
-number of threads, and so does the rounding of the result.
+number of threads, and so does the rounding of the result. Columns of many rows are cut into parts of about `PART` elements, which stay in a
+cache while the columns are gone through one group after another.
 
 `simplify` joins the stages again and the choice is the same for what was cut before, so that optimizing an optimized graph gives the same stages.
 A reduction whose only users reduce further in the same way is a first stage and stays.
@@ -31,6 +32,9 @@ SHORT = 4096
 WORK = 64
 FEW = 64
 MANY = 65536
+COLUMNS = 4096
+DEEP = 1024
+PART = 32768
 _SPLIT = frozenset({R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_prod})
 
 
@@ -78,8 +82,14 @@ def _later_users(graph: Graph) -> dict[Node, set[Optional[Primitive]]]:
 
 def _is_long(node: Node) -> bool:
     source: TensorType = node.inputs[0].type
-    if not source.is_static or node.type.size >= FEW or source.size <= MANY or not node.type.size:
+    if not source.is_static or source.size <= MANY or not node.type.size:
         return False
+    if node.type.size >= FEW:
+        # Columns: few results beside each other in memory, each from many rows. Results that lie apart are rows to share already.
+        axes = node.params["axes"]
+        kept = [a for a in range(source.rank) if a not in axes]
+        if node.type.size > COLUMNS or source.size < DEEP * node.type.size or min(axes) > max(kept):
+            return False
     # A 16-bit sum rounds once, at the end; its parts would round as well.
     return node.dtype.itemsize > 2 or node.dtype.is_integer or node.prim in (R.reduce_max, R.reduce_min)
 
@@ -90,7 +100,10 @@ def _in_stages(node: Node, parts: int, single: set[Node]) -> Optional[Node]:
     prim = node.prim
     assert prim is not None
     axes = sorted(node.params["axes"])
-    outer, cut = _choose([x.shape[a] for a in axes], parts)
+    least = LEAST
+    if node.type.size >= FEW:
+        least = min(max(LEAST, x.type.size // PART), SHORT)
+    outer, cut = _choose([x.shape[a] for a in axes], max(parts, least), least)
     if not outer and cut is None:
         return None
     first = axes[len(outer) :]
@@ -122,23 +135,23 @@ def _reshaped(x: Node, shape: tuple[DimLike, ...], single: set[Node]) -> Node:
     return moved(x)
 
 
-def _choose(sizes: list[int], parts: int) -> tuple[list[int], Optional[int]]:
+def _choose(sizes: list[int], parts: int, least: int) -> tuple[list[int], Optional[int]]:
     """The outermost sizes that are parts as they are, and how many parts the next one is cut into, if it is."""
     outer: list[int] = []
     total = 1
     for k, d in enumerate(sizes):
-        if total >= LEAST:
+        if total >= least:
             return outer, None
         if total * d <= 2 * parts or (total * d <= SHORT and prod(sizes[k + 1 :]) >= LENGTH):
             outer.append(d)
             total *= d
             continue
-        cut = _divisor(d, total, parts)
+        cut = _divisor(d, total, parts, least)
         return (outer, cut) if cut is not None else ([], None)
     return [], None
 
 
-def _divisor(d: int, total: int, parts: int) -> Optional[int]:
+def _divisor(d: int, total: int, parts: int, least: int) -> Optional[int]:
     """The divisor g of d, neither 1 nor d, for which ``total * g`` is nearest to `parts`, the larger of two."""
-    found = [g for g in range(2, min(d - 1, 2 * parts // total) + 1) if d % g == 0 and total * g >= LEAST]
+    found = [g for g in range(2, min(d - 1, 2 * parts // total) + 1) if d % g == 0 and total * g >= min(least, LEAST)]
     return min(found, key=lambda g: (abs(total * g - parts), -g), default=None)

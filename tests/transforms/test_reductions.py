@@ -91,6 +91,15 @@ def test_nan_and_infinities_pass_through_both_stages() -> None:
     assert_same_values(graph, split_reductions(graph), [x])
 
 
+def test_columns_of_many_rows_are_cut_into_parts_that_fit_a_cache() -> None:
+    graph = reduction((8, 128, 56, 56), (0, 2, 3))
+    after = split_reductions(graph)
+    assert [n.type.shape for n in after.nodes if n.prim is R.reduce_sum] == [(8, 128, 14), (128,)]
+    x = np.random.default_rng(0).normal(size=(8, 128, 56, 56)).astype(np.float32)
+    assert_same_values(graph, after, [x], tolerance=1e-3)
+    assert split_reductions(after) is after
+
+
 @pytest.mark.parametrize(
     "graph",
     [
