@@ -50,6 +50,20 @@ def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
         return [_kernels[k.text] for k in kernels]
 
 
+class _Uses:
+    """The steps that read and write each buffer, with their numbers, and the buffers that are results."""
+
+    def __init__(self, steps: Sequence[Step], outputs: Sequence[View]) -> None:
+        self.readers: dict[int, list[tuple[int, Step]]] = {}
+        self.writers: dict[int, list[tuple[int, Step]]] = {}
+        for k, step in enumerate(steps):
+            for buffer in step.reads:
+                self.readers.setdefault(id(buffer), []).append((k, step))
+            for buffer in step.writes:
+                self.writers.setdefault(id(buffer), []).append((k, step))
+        self.results = {id(view.buffer) for view in outputs}
+
+
 class Program:
     """A compiled graph; `entry(*buffers)` runs it."""
 
@@ -84,12 +98,13 @@ class Program:
             buffer.place = ("input", i)
         for buffer, _ in self.lowered.constants.values():
             buffer.place = ("constant", 0)
+        uses = _Uses(steps, self.lowered.outputs)
         plain: list[Step] = []
         last: list[Step] = []
         for j, view in enumerate(self.lowered.outputs):
             buffer = view.buffer
             direct = buffer.place is None and view.offset == 0 and buffer.size == max(int(np.prod(view.shape)), 1)
-            if direct and j in aliases and not self.may_write(steps, buffer, inputs[aliases[j]]):
+            if direct and j in aliases and not self.may_write(uses, buffer, inputs[aliases[j]]):
                 direct = False
             if direct:
                 buffer.place = ("output", j)
@@ -110,17 +125,15 @@ class Program:
                 plain.append(Step("copy", [buffer], [target], (row_major(target, view.shape), view)))
         steps.extend(plain + last)
 
-    def may_write(self, steps: list[Step], output: Buffer, source: Buffer) -> bool:
+    def may_write(self, uses: _Uses, output: Buffer, source: Buffer) -> bool:
         """Whether an output may be written over an input: no step reads the input after, and none but element by element at once."""
-        writers = [k for k, s in enumerate(steps) if any(b is output for b in s.writes)]
+        writers = uses.writers.get(id(output))
         if not writers:
             return False
-        for k, s in enumerate(steps):
-            if any(b is source for b in s.reads) and (
-                k > writers[0] or (k == writers[0] and not _elementwise(s, output, source))
-            ):
+        for k, step in uses.readers.get(id(source), ()):
+            if k > writers[0][0] or (k == writers[0][0] and not _elementwise(step, output, source)):
                 return False
-        return all(view.buffer is not source for view in self.lowered.outputs)
+        return id(source) not in uses.results
 
     def place_arena(self, steps: list[Step]) -> None:
         """Lay out the buffers that live only inside a run.
