@@ -1,6 +1,7 @@
 """The command line: `mycel train`, `mycel run` and `mycel info`.
 
-Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments or files (one line says what is wrong), 130 after Ctrl-C.
+Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files, a full disk included (one line says what
+is wrong), 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,6 +17,14 @@ from pathlib import Path
 __all__ = ["main"]
 
 PROGRAM = "mycel"
+_ENVIRONMENT = """environment variables:
+  MYCEL_CACHE      folder of compiled code (default: mycel in the user's cache folder)
+  MYCEL_CPU        make code for a level of x86-64 (x86-64, x86-64-v2, -v3, -v4) instead of
+                   this processor, for instance to fill a cache that several machines share
+  MYCEL_ONEDNN     the oneDNN library to use (default: the installed one)
+  MYCEL_LOG        debug, info, warning or error (default: warning)
+  OMP_NUM_THREADS  how many threads compute (default: as many as there are usable cores)
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=PROGRAM, description="An AI framework with MindSpore's interface.")
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="An AI framework with MindSpore's interface.",
+        epilog=_ENVIRONMENT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     train = commands.add_parser("train", help="train a bundled model: mycel train lenet5")
@@ -94,7 +108,13 @@ def _train(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from mycel.demo import command
+    from mycel.engines.native.jit import processor
 
+    try:
+        processor()
+    except ValueError as error:
+        print(f"{PROGRAM} train: {error}", file=sys.stderr)
+        return 2
     chosen = {
         name: getattr(options, name) for name in ("mode", "data", "epochs", "seed", "batch_size", "out", "resume")
     }

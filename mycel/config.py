@@ -27,56 +27,82 @@ LAX = 2
 _DEFAULTS: dict[str, Any] = {
     "mode": PYNATIVE_MODE,
     "device_target": "CPU",
-    "device_id": 0,
     "jit_syntax_level": LAX,
-    "max_call_depth": 1000,
     "runtime_num_threads": 0,
-    "check_nan": False,
-    "deterministic": "ON",
-    "enable_graph_kernel": True,
-    "save_graphs": False,
-    "save_graphs_path": ".",
-    "pynative_synchronize": True,
-    "precompile_only": False,
     "enable_compile_cache": True,
     "compile_cache_path": "",
-    "jit_config": {},
-    "jit_enable_inplace_ops": True,
 }
-_NO_EFFECT = {
-    "max_device_memory": "memory is taken from the system as needed",
-    "variable_memory_max_size": "memory is taken from the system as needed",
-    "mempool_block_size": "memory is taken from the system as needed",
-    "memory_optimize_level": "buffers are always planned by liveness",
-    "memory_offload": "there is one memory",
-    "enable_dump": "there is no Ascend device to dump from",
-    "save_dump_path": "there is no Ascend device to dump from",
-    "env_config_path": "there is no Ascend runtime",
-    "enable_reduce_precision": "types are kept as written",
-    "ascend_config": "there is no Ascend device",
-    "gpu_config": "this engine runs on the CPU",
-    "aoe_tune_mode": "there is no Ascend device",
-    "aoe_config": "there is no Ascend device",
-    "auto_tune_mode": "there is no Ascend device",
-    "check_bprop": "gradients are checked by construction",
-    "grad_for_scalar": "gradients of scalars are always given",
-    "graph_kernel_flags": "fusion is chosen by the compiler",
-    "inter_op_parallel_num": "operations of a graph run in order, each on all threads",
-    "disable_format_transform": "layouts are the compiler's choice",
-    "op_timeout": "operations on the CPU are not timed out",
-    "debug_level": "errors always show the user's source",
-    "conv_allow_tf32": "this engine computes in the types as written",
-    "matmul_allow_tf32": "this engine computes in the types as written",
-    "exec_order": "operations run in program order",
-    "support_binary": "source is read from the functions themselves",
+# Options of MindSpore that change nothing here: the value that `get_context` gives before one is set, and why.
+_NO_EFFECT: dict[str, tuple[Any, str]] = {
+    "device_id": (0, "there is one device"),
+    "max_call_depth": (1000, "calls nest as deep as Python's own"),
+    "deterministic": ("ON", "results are always the same for the same inputs and threads"),
+    "enable_graph_kernel": (True, "fusion is always on"),
+    "graph_kernel_flags": ("", "fusion is chosen by the compiler"),
+    "save_graphs": (False, "look at graphs with mycel.explain"),
+    "save_graphs_path": (".", "look at graphs with mycel.explain"),
+    "pynative_synchronize": (True, "eager operations always run at once"),
+    "precompile_only": (False, "compile a cell without running it by its compile method"),
+    "jit_config": ({}, "the compiler needs no choice of levels"),
+    "jit_enable_inplace_ops": (False, "x += y makes a new tensor in every mode"),
+    "max_device_memory": (None, "memory is taken from the system as needed"),
+    "variable_memory_max_size": (None, "memory is taken from the system as needed"),
+    "mempool_block_size": (None, "memory is taken from the system as needed"),
+    "memory_optimize_level": (None, "buffers are always planned by liveness"),
+    "memory_offload": (None, "there is one memory"),
+    "enable_dump": (False, "there is no Ascend device to dump from"),
+    "save_dump_path": (None, "there is no Ascend device to dump from"),
+    "env_config_path": ("", "there is no Ascend runtime"),
+    "enable_reduce_precision": (None, "types are kept as written"),
+    "ascend_config": ({}, "there is no Ascend device"),
+    "gpu_config": ({}, "this engine runs on the CPU"),
+    "aoe_tune_mode": ("", "there is no Ascend device"),
+    "aoe_config": ({}, "there is no Ascend device"),
+    "auto_tune_mode": (None, "there is no Ascend device"),
+    "check_bprop": (False, "gradients are checked by construction"),
+    "grad_for_scalar": (None, "gradients of scalars are always given"),
+    "inter_op_parallel_num": (0, "operations of a graph run in order, each on all threads"),
+    "disable_format_transform": (False, "layouts are the compiler's choice"),
+    "op_timeout": (None, "operations on the CPU are not timed out"),
+    "debug_level": (None, "errors always show the user's source"),
+    "conv_allow_tf32": (False, "this engine computes in the types as written"),
+    "matmul_allow_tf32": (False, "this engine computes in the types as written"),
+    "exec_order": (None, "operations run in program order"),
+    "support_binary": (False, "source is read from the functions themselves"),
+    "enable_profiling": (False, "there is no profiler; time calls from Python"),
+    "profiling_options": ("", "there is no profiler; time calls from Python"),
+    "print_file_path": ("", "what a program prints goes to standard output"),
+    "reserve_class_name_in_scope": (True, "names of nodes come from the user's source"),
 }
+# Those of which a user would wait for something to appear.
+_MISSED = ("save_graphs", "save_graphs_path", "precompile_only", "enable_dump", "enable_profiling", "print_file_path")
 _context: dict[str, Any] = dict(_DEFAULTS)
 _lock = threading.Lock()
 listeners: list[Any] = []
 
 
+def _check(name: str, value: Any) -> None:
+    if name in _NO_EFFECT:
+        return
+    if name not in _DEFAULTS:
+        known = ", ".join(sorted((*_DEFAULTS, *_NO_EFFECT)))
+        raise ValueError(f"set_context: there is no option {name!r}; the options are {known}")
+    if name == "mode" and value not in (GRAPH_MODE, PYNATIVE_MODE):
+        raise ValueError(f"set_context: mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), not {value!r}")
+    if name == "device_target" and value != "CPU":
+        raise ValueError(f"set_context: device_target {value!r} is not available in this build; it runs on 'CPU'")
+    if name == "jit_syntax_level" and value not in (STRICT, COMPATIBLE, LAX):
+        raise ValueError(f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}")
+    if name == "runtime_num_threads" and (not isinstance(value, int) or value < 0):
+        raise ValueError(f"set_context: runtime_num_threads must be a whole number, 0 for all cores, not {value!r}")
+    if name == "enable_compile_cache" and not isinstance(value, bool):
+        raise ValueError(f"set_context: enable_compile_cache must be True or False, not {value!r}")
+    if name == "compile_cache_path" and not isinstance(value, str):
+        raise ValueError(f"set_context: compile_cache_path must be a string, not {value!r}")
+
+
 def set_context(**options: Any) -> None:
-    """Change settings of the process, such as ``mode=GRAPH_MODE``.
+    """Change settings of the process, such as ``mode=GRAPH_MODE``; all of them, or none if one is wrong.
 
     Options that exist in MindSpore for other hardware are accepted and logged as having no effect here.
     Raises ValueError for a name or value that does not exist.
@@ -87,23 +113,11 @@ def set_context(**options: Any) -> None:
     from mycel.log import logger
 
     for name, value in options.items():
-        if name in _NO_EFFECT:
-            logger.info("set_context(%s=%r) has no effect: %s", name, value, _NO_EFFECT[name])
-            _context[name] = value
-            continue
-        if name not in _DEFAULTS:
-            known = ", ".join(sorted((*_DEFAULTS, *_NO_EFFECT)))
-            raise ValueError(f"set_context: there is no option {name!r}; the options are {known}")
-        if name == "mode" and value not in (GRAPH_MODE, PYNATIVE_MODE):
-            raise ValueError(f"set_context: mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), not {value!r}")
-        if name == "device_target" and value != "CPU":
-            raise ValueError(f"set_context: device_target {value!r} is not available in this build; it runs on 'CPU'")
-        if name == "jit_syntax_level" and value not in (STRICT, COMPATIBLE, LAX):
-            raise ValueError(
-                f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}"
-            )
-        if name == "runtime_num_threads" and (not isinstance(value, int) or value < 0):
-            raise ValueError(f"set_context: runtime_num_threads must be a whole number, 0 for all cores, not {value!r}")
+        _check(name, value)
+    for name, value in options.items():
+        if name in _NO_EFFECT and value != _NO_EFFECT[name][0]:
+            level = logger.warning if name in _MISSED else logger.info
+            level("set_context(%s=%r) has no effect: %s", name, value, _NO_EFFECT[name][1])
         with _lock:
             _context[name] = value
     for listener in listeners:
@@ -120,8 +134,9 @@ def get_context(attr_key: str) -> Any:
     if attr_key in _context:
         return _context[attr_key]
     if attr_key in _NO_EFFECT:
-        return None
-    raise ValueError(f"get_context: there is no option {attr_key!r}; the options are {', '.join(sorted(_DEFAULTS))}")
+        return _NO_EFFECT[attr_key][0]
+    known = ", ".join(sorted((*_DEFAULTS, *_NO_EFFECT)))
+    raise ValueError(f"get_context: there is no option {attr_key!r}; the options are {known}")
 
 
 def cache_directory() -> pathlib.Path:
@@ -129,5 +144,7 @@ def cache_directory() -> pathlib.Path:
     chosen = os.environ.get("MYCEL_CACHE") or _context["compile_cache_path"]
     if chosen:
         return pathlib.Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    home = os.path.expanduser("~")
+    # Without a home folder, "~" stays; that must not become a folder of this name.
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home if os.path.isabs(home) else os.sep, ".cache")
     return pathlib.Path(base) / "mycel"

@@ -1,7 +1,8 @@
 """`mycel train lenet5`: data, training with a progress bar, accuracy, checkpoint and picture.
 
 The run stops between two steps when interrupted, so the checkpoint that it then writes is exact. Before the first step is
-through there is nothing to keep and an interrupt takes effect at once; so does a second one.
+through there is nothing to keep and an interrupt takes effect at once; so does a second one. A process that was started with
+interrupts ignored, as shells do in the background, goes on ignoring them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import mycel as ms
 from mycel.demo import plot
 from mycel.demo.data import DataError, DigitData, bundled, mnist
-from mycel.demo.lenet import CheckpointError, Plan, Training
+from mycel.demo.lenet import MAX_STEPS, CheckpointError, Plan, Training
 
 __all__ = ["Options", "run"]
 
@@ -46,7 +47,7 @@ class Options:
 
 
 class _Refused(ValueError):
-    """The options do not fit together; one line says why."""
+    """The options do not fit together, or a file cannot be written; one line says why."""
 
 
 def run(options: Options, console: Console) -> int:
@@ -70,13 +71,19 @@ def run(options: Options, console: Console) -> int:
     checkpoint = options.out / "lenet5.ckpt"
     if training.step:
         _say(console, f"going on from {options.resume} at step {training.step} of {plan.steps}")
-    if not _train(training, checkpoint, console):
+    try:
+        finished = _train(training, checkpoint, console)
+        if finished:
+            _report(training, options.out, checkpoint, console)
+    except _Refused as error:
+        _say(Console(stderr=True), f"mycel train: {error}")
+        return USAGE
+    if not finished:
         _say(console, f"Stopped after step {training.step} of {plan.steps}; nothing is lost. To go on:")
         places = {"--data": options.data, "--out": options.out, "--resume": checkpoint}
         given = " ".join(f"{option} {shlex.quote(str(path))}" for option, path in places.items() if path is not None)
         _say(console, f"  mycel train lenet5 --mode {options.mode} {given}")
         return INTERRUPTED
-    _report(training, options.out, checkpoint, console)
     return 0
 
 
@@ -99,6 +106,8 @@ def _training(options: Options, data: DigitData) -> Training:
         batch_size=batch_size,
         seed=_SEED if options.seed is None else options.seed,
     )
+    if plan.steps > MAX_STEPS:
+        raise _Refused(f"--epochs {plan.epochs}: that is {plan.steps:,} steps, and a run has at most {MAX_STEPS:,}")
     return Training(plan, data)
 
 
@@ -144,15 +153,23 @@ def _train(training: Training, checkpoint: Path, console: Console) -> bool:
                 bar.update(task, completed=training.step, epoch=epoch + 1, loss=loss, rate=rate)
             if within == plan.steps_per_epoch - 1:
                 if not training.finished:
-                    training.save(checkpoint)
+                    _save(training, checkpoint)
                 if not live:
                     _say(console, f"epoch {epoch + 1}/{plan.epochs}  loss {loss:.4f}  {rate:,.0f} samples/s")
             if interrupted() and not training.finished:
-                training.save(checkpoint)
+                _save(training, checkpoint)
                 return False
-    training.save(checkpoint)
+    _save(training, checkpoint)
     _say(console, f"trained in {time.perf_counter() - started:.1f} s")
     return True
+
+
+def _save(training: Training, checkpoint: Path) -> None:
+    try:
+        training.save(checkpoint)
+    except OSError as error:
+        kept = "the one that was there is whole" if checkpoint.is_file() else "there was none before"
+        raise _Refused(f"cannot write the checkpoint {checkpoint}: {error.strerror}; {kept}") from error
 
 
 def _report(training: Training, out: Path, checkpoint: Path, console: Console) -> None:
@@ -166,14 +183,17 @@ def _report(training: Training, out: Path, checkpoint: Path, console: Console) -
         _say(console, "no picture: matplotlib is not installed (pip install 'mycel[plot]')")
         return
     picture = out / "lenet5.png"
-    plot.draw(
-        picture,
-        training.losses,
-        training.plan.steps_per_epoch,
-        data.held_out_images,
-        data.held_out_labels,
-        predictions,
-    )
+    try:
+        plot.draw(
+            picture,
+            training.losses,
+            training.plan.steps_per_epoch,
+            data.held_out_images,
+            data.held_out_labels,
+            predictions,
+        )
+    except OSError as error:
+        raise _Refused(f"cannot write the picture {picture}: {error.strerror}") from error
     _say(console, f"wrote {picture}")
 
 
@@ -188,7 +208,8 @@ def _interrupts(deferred: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         seen = True
 
-    if threading.current_thread() is not threading.main_thread():
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield lambda: False
         return
     previous = signal.signal(signal.SIGINT, note)

@@ -25,12 +25,13 @@ from mycel import nn
 from mycel.common.initializer import TruncatedNormal
 from mycel.demo.data import DigitData
 
-__all__ = ["CheckpointError", "LeNet5", "Plan", "Training"]
+__all__ = ["MAX_STEPS", "CheckpointError", "LeNet5", "Plan", "Training"]
 
 LEARNING_RATE = 0.03
 MOMENTUM = 0.9
 WEIGHT_DECAY = 1e-4
 SHIFT = 2
+MAX_STEPS = 10_000_000
 
 _LOSSES = "demo.losses"
 _PLAN = "demo.plan."
@@ -121,19 +122,24 @@ class Training:
             raise CheckpointError(f"{path}: cannot be loaded: {str(error).splitlines()[0]}") from error
         try:
             plan = Plan(**{field.name: _number(stored.pop(_PLAN + field.name)) for field in fields(Plan)})
-            losses = stored.pop(_LOSSES).asnumpy()
+            losses = _losses(stored.pop(_LOSSES))
         except KeyError as error:
             raise CheckpointError(f"{path}: not a checkpoint of this demonstration: it has no {error}") from error
+        except ValueError as error:
+            raise CheckpointError(f"{path}: not a checkpoint of this demonstration: {error}") from error
         if (plan.samples, plan.fingerprint) != (len(data.train_images), data.fingerprint()):
             raise CheckpointError(f"{path}: was trained on other digits than the {data.name}; give its --data folder")
+        sound = 0 < plan.batch_size <= plan.samples and 0 < plan.steps <= MAX_STEPS and 0 <= plan.seed < 2**32
+        if not sound or len(losses) > plan.steps:
+            raise CheckpointError(f"{path}: no run has {plan} and {len(losses)} steps behind it")
         run = cls(plan, data)
         try:
             missing, _ = ms.load_param_into_net(run._step, stored)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path}: does not fit LeNet-5: {str(error).splitlines()[0]}") from error
         if missing:
             raise CheckpointError(f"{path}: lacks the parameters {', '.join(map(str, missing))}")
-        run.losses = [float(loss) for loss in losses]
+        run.losses = losses
         return run
 
     @property
@@ -201,5 +207,19 @@ def _normalised(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     return pixels
 
 
-def _number(value: Any) -> Any:
-    return value.asnumpy().item() if hasattr(value, "asnumpy") else value
+def _number(value: Any) -> int:
+    array = _array(value)
+    if array.size != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"its plan holds {array.dtype} numbers of shape {array.shape}, not whole numbers")
+    return int(array.reshape(()))
+
+
+def _losses(value: Any) -> list[float]:
+    array = _array(value)
+    if array.ndim != 1 or array.dtype != np.float32:
+        raise ValueError(f"its losses are {array.dtype} numbers of shape {array.shape}, not float32 in one row")
+    return [float(loss) for loss in array]
+
+
+def _array(value: Any) -> NDArray[Any]:
+    return np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
