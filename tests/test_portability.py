@@ -314,7 +314,7 @@ def test_no_home_and_one_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert run(ONE_SUM, **nowhere, HOME=str(tmp_path / "file")) == "[2.0, 3.0]\n"
     # Where the user has no home either, the folder is one that cannot be written.
-    unknown = "import os.path\nos.path.expanduser = lambda path: path\nos.chdir(%r)\n" % str(tmp_path)
+    unknown = f"import os.path\nos.path.expanduser = lambda path: path\nos.chdir({str(tmp_path)!r})\n"
     where = "from mycel.config import cache_directory\nassert str(cache_directory()) == '/.cache/mycel'\n"
     assert run(unknown + where, **nowhere, HOME=None) == ""
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
