@@ -9,8 +9,10 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
+from mycel import eager
 from mycel.engines import buffers
 from mycel.ir.types import tensor_type
+from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor
 
 __all__ = ["Parameter", "ParameterTuple"]
@@ -160,10 +162,7 @@ class Parameter(Tensor):
             data = data.astype(self.dtype)
         if data.shape != self.shape:
             self._type = tensor_type(data.shape, self.dtype)
-        if data._buf is not None and data._node is None:
-            fresh = Tensor(data)
-            return self._replace(fresh)  # type: ignore[return-value]
-        return self._replace(data)  # type: ignore[return-value]
+        return self._replace(eager.apply(identity, data))  # type: ignore[return-value]
 
     def set_dtype(self, dtype: Any) -> Parameter:
         """Convert the values to another element type in place."""
