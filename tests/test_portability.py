@@ -398,6 +398,18 @@ def test_a_child_forked_from_a_thread_computes() -> None:
     assert run(NETWORK + inside + start) == "same\n"
 
 
+def test_a_child_of_a_busy_parent_computes() -> None:
+    busy = (
+        "def work():\n    while True:\n        shared(large)\n"
+        "shared(large)\nthreading.Thread(target=work, daemon=True).start()\n"
+    )
+    children = (
+        "for _ in range(5):\n    process = multiprocessing.get_context('fork').Process(target=shared, args=(large,), daemon=True)\n"
+        "    process.start()\n    process.join(30)\n    assert process.exitcode == 0, process.exitcode\n"
+    )
+    run(NETWORK + busy + children)
+
+
 def test_threads_train_and_share_functions() -> None:
     assert run(NETWORK + THREADS) == "same\n"
 

@@ -129,6 +129,18 @@ _machine: list[Machine] = []
 _machine_lock = threading.Lock()
 
 
+def _in_child() -> None:
+    """Open the locks that threads of the parent held when it forked."""
+    global _machine_lock
+    _machine_lock = threading.Lock()
+    for host in _machine:
+        host._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
 def machine() -> Machine:
     """The host machine, set up on first use."""
     if not _machine:

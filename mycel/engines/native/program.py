@@ -7,6 +7,7 @@ Every step's arguments are words in one block of memory. Words that hold address
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,9 +30,22 @@ __all__ = ["Program", "build"]
 
 _kernels: dict[str, int] = {}
 _lock = threading.Lock()
+_programs: weakref.WeakSet[Program] = weakref.WeakSet()
 HEAVY_BYTES = 1 << 18
 Table = list[tuple[int, int, int, int]]
 HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def _in_child() -> None:
+    """Open the locks that threads of the parent held when it forked; the child has none of these threads."""
+    global _lock
+    _lock = threading.Lock()
+    for program in _programs:
+        ctypes.memset(program.mutex, 0, ctypes.sizeof(program.mutex))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
@@ -295,7 +309,9 @@ class Program:
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),
             ctypes.addressof(mutex), 0,
         )  # fmt: skip
-        self._alive += [words, steps, relocations, sizes, alias, mutex]
+        self._alive += [words, steps, relocations, sizes, alias]
+        self.mutex = mutex
+        _programs.add(self)
         self.hosted = hosted
         # At exit the operating system takes the memory.
         weakref.finalize(self, _release_arena, self.table, runtime().release).atexit = False
