@@ -226,7 +226,10 @@ class _Lowering:
             return False
         if any(not self.acyclic(unit, i) for i in node.inputs):
             return False
-        if domain.kind == "reduce" and not self.inputs_meet(unit, node, [domain.full_position()] * len(node.inputs)):
+        if domain.kind == "reduce":
+            if not self.inputs_meet(unit, node, [domain.full_position()] * len(node.inputs)):
+                return False
+        elif any(self.unit_of.get(self.root(i)) is unit for i in node.inputs):
             return False
         mine.axes, mine.kind = domain.axes, domain.kind
         self.add(unit, node, domain.row_position())

@@ -200,3 +200,13 @@ def test_an_error_in_a_host_step_is_raised_by_the_call(monkeypatch: pytest.Monke
     monkeypatch.setattr(O.sort, "reference", fail)
     with pytest.raises(ZeroDivisionError, match="in the middle"):
         program.entry(buffers.from_array(np.ones(5, np.float32)))
+
+
+@pytest.mark.parametrize("dtype", [D.float64, D.int64, D.float32], ids=str)
+def test_a_product_of_a_product_with_the_same_operand(dtype: Any) -> None:
+    """Both have the same domain and read the same matrix, but the second needs all of the first."""
+    a, b = (input_node(tensor_type((5, 5), dtype)) for _ in range(2))
+    first = L.matmul(a, b)
+    second = L.matmul(a, E.neg(first))
+    arrays = [np.random.default_rng(k).integers(-4, 5, (5, 5)).astype(dtype.numpy) for k in range(2)]
+    check(Graph((a, b), (second, L.matmul(a, first), first)), arrays)
