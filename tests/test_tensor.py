@@ -272,7 +272,7 @@ PAIR, NUMBER = Tensor([1.0, 2.0]), Tensor(2.0)
         (lambda: PAIR + None, TypeError, "unsupported operand"),
         (lambda: PAIR + "a", TypeError, "unsupported operand"),
         (lambda: PAIR < None, TypeError, "not supported between"),
-        (lambda: PAIR + Tensor([1.0, 2.0, 3.0]), ValueError, "shapes (2,) and (3,) do not broadcast"),
+        (lambda: PAIR + Tensor([1.0, 2.0, 3.0]), ValueError, "add: shapes (2,) and (3,) do not broadcast"),
         (lambda: PAIR.nothing, AttributeError, "nothing"),
         (lambda: Tensor([1], ms.int8) + 300, OverflowError, "300 does not fit int8, the type of the tensor that it meets; cast the tensor"),
         (lambda: -1 * Tensor([1], ms.uint8), OverflowError, "-1 does not fit uint8"),

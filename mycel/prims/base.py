@@ -224,8 +224,8 @@ def get_item(whole: Node, index: int) -> Node:
 # Shape arithmetic that many rules share.
 
 
-def broadcast_shapes(*shapes: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
-    """The common shape by NumPy's rule; ShapeError where there is none."""
+def broadcast_shapes(*shapes: tuple[DimLike, ...], name: str = "") -> tuple[DimLike, ...]:
+    """The common shape by NumPy's rule; ShapeError, in the name of an operation, where there is none."""
     rank = max((len(s) for s in shapes), default=0)
     result: list[DimLike] = []
     for axis in range(-rank, 0):
@@ -233,7 +233,7 @@ def broadcast_shapes(*shapes: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
         for s in shapes:
             if len(s) >= -axis and s[axis] != 1:
                 if size != 1 and s[axis] != size:
-                    raise ShapeError(f"shapes {' and '.join(map(_show, shapes))} do not broadcast: "
+                    raise ShapeError(f"{name}{': ' if name else ''}shapes {' and '.join(map(_show, shapes))} do not broadcast: "
                                      f"sizes {size} and {s[axis]} at axis {axis} differ and neither is 1")  # fmt: skip
                 size = s[axis]
         result.append(size)

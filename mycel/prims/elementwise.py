@@ -62,7 +62,7 @@ def _define(
             raise TypeError(f"{name} takes {arity} operands, not {len(types)}")
         need_kind(name, kinds, *types)
         dtype = same_dtype(name, *types)
-        shape = types[0].shape if arity == 1 else broadcast_shapes(*[t.shape for t in types])
+        shape = types[0].shape if arity == 1 else broadcast_shapes(*[t.shape for t in types], name=name)
         return tensor_type(shape, result or dtype)
 
     def batch(size: Any, values: Any, axes: Any, **params: Any) -> Any:
@@ -381,7 +381,7 @@ shift_right: Primitive = binary(
 def _select_infer(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
     if condition.dtype is not bool_:
         raise TypeError(f"select: the condition must be boolean, not {condition.dtype.name}")
-    return tensor_type(broadcast_shapes(condition.shape, x.shape, y.shape), same_dtype("select", x, y))
+    return tensor_type(broadcast_shapes(condition.shape, x.shape, y.shape, name="select"), same_dtype("select", x, y))
 
 
 def _select_vjp(ct: Node, out: Node, condition: Node, x: Node, y: Node) -> tuple[Optional[Node], ...]:

@@ -22,7 +22,7 @@ def _infer(a: TensorType, b: TensorType) -> TensorType:
     if a.shape[-1] != b.shape[-2]:
         hint = "; transpose the second argument?" if a.shape[-1] == b.shape[-1] else ""
         raise ShapeError(f"matmul: inner dimensions differ: {_show(a)} @ {_show(b)}{hint}")
-    return tensor_type(broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1]), dtype)
+    return tensor_type(broadcast_shapes(a.shape[:-2], b.shape[:-2], name="matmul") + (a.shape[-2], b.shape[-1]), dtype)
 
 
 def _show(t: TensorType) -> str:
