@@ -494,6 +494,7 @@ def test_astype_and_to() -> None:
         and x.astype("float64").dtype is ms.float64
     )
     assert x.int().dtype is ms.int32 and x.bool().tolist() == [True, True] and x.float() is x
+    assert x.astype(float).dtype is x.astype("float").dtype is ms.float64 and x.astype(int).dtype is ms.int64
     with pytest.raises(TypeError, match="'abc' is not a data type"):
         x.astype("abc")
 

@@ -175,8 +175,8 @@ def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
 
 
 def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
-    """The same values in another element type; TypeError for what is no type."""
-    kind = D.from_any(dtype)
+    """The same values in another element type; `float` is float64, as in NumPy. TypeError for what is no type."""
+    kind = D.float64 if dtype is float or dtype == "float" else D.from_any(dtype)
     return (
         run(E.identity if self.dtype is kind else E.cast, self, **({} if self.dtype is kind else {"dtype": kind}))
         if copy
