@@ -24,7 +24,7 @@ from mycel.kernel.nest import Expr, Nest, Reduce, Store
 __all__ = ["Kernel", "generate"]
 
 NAME = "mycel_kernel"
-GRAIN_WORK = 24576
+GRAIN_WORK = 65536
 
 
 @dataclass

@@ -18,6 +18,7 @@ from mycel.engines.native.dense_library import (
     set_num_threads,
     stream,
     symbols,
+    threads,
     version,
     why_unavailable,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "set_num_threads",
     "stream",
     "symbols",
+    "threads",
     "version",
     "why_unavailable",
 ]

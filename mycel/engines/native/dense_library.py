@@ -20,6 +20,7 @@ import site
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,23 @@ def adopt_threads() -> None:
     """Give the calling thread the number of threads that `set_num_threads` asked for."""
     if _requested_threads is not None:
         library().c.omp_set_num_threads(ctypes.c_int(_requested_threads))
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Build plans for `count` threads inside this block; without OpenMP the runtime's number stays."""
+    global _requested_threads
+    if not library().has_openmp or _requested_threads is None:
+        yield
+        return
+    before = _requested_threads
+    _requested_threads = min(count, before)
+    adopt_threads()
+    try:
+        yield
+    finally:
+        _requested_threads = before
+        adopt_threads()
 
 
 def max_threads() -> int:

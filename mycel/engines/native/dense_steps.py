@@ -14,7 +14,10 @@ from mycel.engines.native.values import View, contiguous_strides, row_major
 from mycel.ir.graph import Node
 from mycel.kernel.nest import Buffer
 
-__all__ = ["dense_step"]
+__all__ = ["dense_step", "work"]
+
+# Below this many operations, about 20 microseconds of one core, a second thread gains less than it costs.
+SMALL = 4_000_000
 
 
 def operand(view: View) -> dense.Operand:
@@ -44,35 +47,55 @@ def _readable(lowering: Any, node: Node) -> View:
     return view
 
 
-def dense_step(lowering: Any, node: Node) -> None:
-    """Add the calls that compute a product or a convolution."""
-    name = node.prim.name  # type: ignore[union-attr]
-    inputs = [_readable(lowering, i) for i in node.inputs]
+def work(node: Node) -> int:
+    """The floating-point operations of a product or a convolution."""
+    a, b = (i.type for i in node.inputs)
+    if node.prim.name == "matmul":  # type: ignore[union-attr]
+        return 2 * int(node.type.size) * int(a.shape[-1])
+    # Every weight meets every position of the image that has the convolution's output channels.
+    image, weights = {"conv": (node.type, b), "conv_grad_input": (a, b), "conv_grad_weight": (b, node.type)}[
+        node.prim.name  # type: ignore[union-attr]
+    ]
+    return 2 * int(weights.size) * int(image.size) // int(image.shape[1])
+
+
+def _plan(node: Node, inputs: list[View], buffer: Buffer) -> tuple[dense.Plan, dict[str, View], View]:
+    """The library's plan, its buffers by name, and the result."""
     shape = tuple(node.type.shape)
-    buffer = Buffer(node.type.dtype, int(node.type.size), name)
     p = node.params
+    if node.prim.name == "matmul":  # type: ignore[union-attr]
+        out = row_major(buffer, shape)
+        return (
+            dense.matmul(operand(inputs[0]), operand(inputs[1]), operand(out)),
+            {"a": inputs[0], "b": inputs[1], "out": out},
+            out,
+        )
+    make, first, second, third = _CONVOLUTIONS[node.prim.name]  # type: ignore[union-attr]
+    out = row_major(buffer, shape) if third == "diff_weights" else channels_last(buffer, shape)
+    plan = make(
+        *map(operand, (*inputs, out)),
+        strides=p["strides"],
+        padding_low=tuple(low for low, _ in p["padding"]),
+        padding_high=tuple(high for _, high in p["padding"]),
+        dilation=p["dilation"],
+        groups=p["groups"],
+    )
+    return plan, {first: inputs[0], second: inputs[1], third: out}, out
+
+
+def dense_step(lowering: Any, node: Node) -> None:
+    """Add the calls that compute a product or a convolution; small ones run on one thread, which costs less than waking others."""
+    inputs = [_readable(lowering, i) for i in node.inputs]
+    buffer = Buffer(node.type.dtype, int(node.type.size), node.prim.name)  # type: ignore[union-attr]
     try:
-        if name == "matmul":
-            out = row_major(buffer, shape)
-            plan = dense.matmul(operand(inputs[0]), operand(inputs[1]), operand(out))
-            names = {"a": inputs[0], "b": inputs[1], "out": out}
-        else:
-            options = {
-                "strides": p["strides"], "padding_low": tuple(a for a, _ in p["padding"]),
-                "padding_high": tuple(b for _, b in p["padding"]), "dilation": p["dilation"], "groups": p["groups"],
-            }  # fmt: skip
-            out = row_major(buffer, shape) if name == "conv_grad_weight" else channels_last(buffer, shape)
-            make, first, second, third = _CONVOLUTIONS[name]
-            plan = make(operand(inputs[0]), operand(inputs[1]), operand(out), **options)
-            names = {first: inputs[0], second: inputs[1], third: out}
+        with dense.threads(1 if work(node) < SMALL else dense.max_threads()):
+            plan, views, out = _plan(node, inputs, buffer)
     except dense.Unsupported as refusal:
         lowering.host(node, str(refusal))
         return
-    plan = plan.copy()
     scratch = {t: Buffer(uint8, size, t) for t, size in plan.temporaries.items()}
-    views = {**names, **{t: row_major(b, (b.size,)) for t, b in scratch.items()}}
-    reads = [v.buffer for v in inputs]
-    lowering.step("dense", reads, [buffer, *scratch.values()], (plan, views), node)
+    views |= {t: row_major(b, (b.size,)) for t, b in scratch.items()}
+    lowering.step("dense", [v.buffer for v in inputs], [buffer, *scratch.values()], (plan.copy(), views), node)
     lowering.bind(node, [out])
 
 

@@ -61,6 +61,9 @@ define i32 @omp_get_thread_num() {
 define i32 @omp_get_num_threads() {
   ret i32 1
 }
+define void @omp_set_num_threads(i32 %n) {
+  ret void
+}
 """
 
 
@@ -73,12 +76,17 @@ class Runtime:
         self.openmp = openmp()
         text = RUNTIME
         if self.openmp is None:
-            for line in ("GOMP_parallel(ptr, ptr, i32, i32)", "omp_get_thread_num()", "omp_get_num_threads()"):
-                kind = "void" if line.startswith("GOMP") else "i32"
+            for line in (
+                "GOMP_parallel(ptr, ptr, i32, i32)",
+                "omp_get_thread_num()",
+                "omp_get_num_threads()",
+                "omp_set_num_threads(i32)",
+            ):
+                kind = "i32" if "_get_" in line else "void"
                 text = text.replace(f"declare {kind} @{line}\n", "")
             text += _SERIAL
         else:
-            for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
+            for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_set_num_threads"):
                 symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
         (code,) = jit.compile_objects([text])
         self.address = dict(zip(RUNTIME_SYMBOLS, host.link(code, RUNTIME_SYMBOLS, symbols)))

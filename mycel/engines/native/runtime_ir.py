@@ -54,6 +54,7 @@ declare i32 @pthread_mutex_unlock(ptr)
 declare void @GOMP_parallel(ptr, ptr, i32, i32)
 declare i32 @omp_get_thread_num()
 declare i32 @omp_get_num_threads()
+declare void @omp_set_num_threads(i32)
 @PyExc_TypeError = external global ptr
 @wrong_count = private constant [46 x i8] c"a compiled program got the wrong inputs count\00"
 
