@@ -29,7 +29,7 @@ _TOLD_FEATURES = (
     "neon",
     "sve",
 )
-_LIBRARIES = ("numpy", "llvmlite", "ml_dtypes", "safetensors", "protobuf")
+_LIBRARIES = ("numpy", "llvmlite", "ml_dtypes", "safetensors")
 
 
 def collect() -> dict[str, Any]:
