@@ -26,7 +26,6 @@ class Context:
     """What an application means while this context is in force in a thread."""
 
     is_staging = False
-    parent: Optional[Context] = None
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         raise NotImplementedError

@@ -97,10 +97,6 @@ class Node:
         return self.type.dtype
 
     @property
-    def is_input(self) -> bool:
-        return self.prim is None
-
-    @property
     def is_constant(self) -> bool:
         return self.prim is not None and self.prim.name == "constant"
 

@@ -186,8 +186,3 @@ class Builder:
         statement = Reduce(kind, value, position=position)
         statement.result = Expr("reduced", dtype, (value,), statement)
         return statement
-
-
-def strides_of(access: Access, loops: Iterable[int]) -> tuple[int, ...]:
-    """An access's step for each loop."""
-    return tuple(access.offset.coefficient(k) for k in loops)

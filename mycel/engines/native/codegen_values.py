@@ -53,7 +53,6 @@ class KernelWriter:
             self.row_depth = len(parallel)
         self.depth_of = {k: i + 1 for i, k in enumerate(self.code)}
         self.words: list[Word] = []
-        self.word_names: list[str] = []
         self.entry: list[str] = []
         self.pointers: dict[Any, str] = {}
         self.scopes: list[dict[Any, Any]] = [{}]

@@ -72,7 +72,6 @@ class Unit:
     members: dict[Node, tuple[Affine, ...]] = field(default_factory=dict)
     node: Optional[Node] = None
     before: int = 0
-    key: Any = None
 
 
 def lower(graph: Graph) -> Lowered:

@@ -32,7 +32,6 @@ _kernels: dict[str, int] = {}
 _lock = threading.Lock()
 _programs: weakref.WeakSet[Program] = weakref.WeakSet()
 HEAVY_BYTES = 1 << 18
-REORDER_BYTES = 1 << 18
 Table = list[tuple[int, int, int, int]]
 HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -255,13 +254,6 @@ class Program:
                 self.words.append(handle)
                 self.pointer(view.buffer, view.offset * view.buffer.dtype.itemsize)
         return encoded
-
-    def threads_of(self, call: dense.Call, plan: dense.Plan, views: dict[str, View]) -> int:
-        """The threads of a call: those of its plan, but one for reordering little."""
-        if call.description.startswith("reorder"):
-            moved = sum(views[b].buffer.size * views[b].buffer.dtype.itemsize for b in call.buffers)
-            return 1 if moved < REORDER_BYTES else plan.threads
-        return plan.threads
 
     def encode_host(self, step: Step) -> int:
         node, reads, writes = step.data

@@ -61,9 +61,6 @@ define i32 @omp_get_thread_num() {
 define i32 @omp_get_num_threads() {
   ret i32 1
 }
-define void @omp_set_num_threads(i32 %n) {
-  ret void
-}
 """
 
 
@@ -77,16 +74,14 @@ class Runtime:
         text = RUNTIME
         if self.openmp is None:
             for line in (
-                "GOMP_parallel(ptr, ptr, i32, i32)",
-                "omp_get_thread_num()",
-                "omp_get_num_threads()",
-                "omp_set_num_threads(i32)",
+                "void @GOMP_parallel(ptr, ptr, i32, i32)",
+                "i32 @omp_get_thread_num()",
+                "i32 @omp_get_num_threads()",
             ):
-                kind = "i32" if "_get_" in line else "void"
-                text = text.replace(f"declare {kind} @{line}\n", "")
+                text = text.replace(f"declare {line}\n", "")
             text += _SERIAL
         else:
-            for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_set_num_threads"):
+            for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
                 symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
         (code,) = jit.compile_objects([text])
         self.address = dict(zip(RUNTIME_SYMBOLS, host.link(code, RUNTIME_SYMBOLS, symbols)))
@@ -97,7 +92,6 @@ class Runtime:
         self.new_buffer = self.builtin(b"new_buffer", self.address["mycel_new_buffer"], None)
         self.wrap = self.builtin(b"wrap", self.address["mycel_wrap"], None)
         self.data_address = self.builtin(b"address", self.address["mycel_address"], None)
-        self.trim = self.builtin(b"trim", self.address["mycel_trim"], None)
         self._invoke = self._method(b"run", self.address["mycel_invoke"])
         self.release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_release"])
         self.threads = 1

@@ -21,7 +21,7 @@ PROGRAM = (
 
 RUNTIME_SYMBOLS = (
     "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
-    "mycel_dense", "mycel_cond", "mycel_while", "mycel_fill", "mycel_trim", "mycel_release",
+    "mycel_dense", "mycel_cond", "mycel_while", "mycel_release",
 )  # fmt: skip
 
 RUNTIME = r"""
@@ -54,7 +54,6 @@ declare i32 @pthread_mutex_unlock(ptr)
 declare void @GOMP_parallel(ptr, ptr, i32, i32)
 declare i32 @omp_get_thread_num()
 declare i32 @omp_get_num_threads()
-declare void @omp_set_num_threads(i32)
 @PyExc_TypeError = external global ptr
 @wrong_count = private constant [46 x i8] c"a compiled program got the wrong inputs count\00"
 
@@ -125,35 +124,6 @@ keep:
 drop:
   call void @free(ptr %block)
   ret void
-}
-
-define ptr @mycel_trim(ptr %self, ptr %args, i64 %count) {
-entry:
-  br label %class
-class:
-  %i = phi i64 [ 0, %entry ], [ %i1, %done ]
-  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %i
-  br label %block
-block:
-  %head = load ptr, ptr %slot
-  %none = icmp eq ptr %head, null
-  br i1 %none, label %done, label %drop
-drop:
-  %link = getelementptr i8, ptr %head, i64 8
-  %next = load ptr, ptr %link
-  store ptr %next, ptr %slot
-  call void @free(ptr %head)
-  br label %block
-done:
-  %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, 256
-  br i1 %more, label %class, label %end
-end:
-  %held = load i64, ptr @cached
-  store i64 0, ptr @cached
-  %p = inttoptr i64 %held to ptr
-  %r = call ptr @PyLong_FromVoidPtr(ptr %p)
-  ret ptr %r
 }
 
 define internal void @destroy(ptr %capsule) {
@@ -301,16 +271,6 @@ define void @mycel_copy(ptr %args, i64 %begin, i64 %end) {
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
   ret void
 }
-
-define void @mycel_fill(ptr %args, i64 %begin, i64 %end) {
-entry:
-  %to = load ptr, ptr %args
-  %p1 = getelementptr i64, ptr %args, i64 1
-  %bytes = load i64, ptr %p1
-  call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 %bytes, i1 false)
-  ret void
-}
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 ; words: execute, set_handle, primitive, stream, count, exec_args, set_threads or 0, threads, then (memory, pointer) for each;
 ; the number of threads belongs to the calling thread, and must be that for which the primitive was made
