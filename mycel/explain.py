@@ -25,6 +25,11 @@ class Explanation:
         self.fallbacks = list(fallbacks)
 
     @property
+    def breaks(self) -> list[Any]:
+        """Where the function goes back to Python, and why; empty where it is one graph."""
+        return self.fallbacks
+
+    @property
     def text(self) -> str:
         """Everything as readable text."""
         lines = [f"{self.name}: {_count(self.graphs, 'graph')}, {_count(self.fallbacks, 'fallback')}"]
