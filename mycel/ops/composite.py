@@ -1,4 +1,8 @@
-"""Functions over functions in MindSpore's older style: gradients as objects, overloads by type, and maps over nested sequences."""
+"""Functions over functions in MindSpore's older style: gradients as objects, overloads by type, and maps over nested sequences.
+
+Overloads and maps call the functions that they were given through the context in force, so that a compiled function follows them into the user's code, and
+guard what they read of themselves.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import dtype as D
+from mycel import eager
 from mycel.api import grad
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor
@@ -68,8 +73,12 @@ def _weighted(out: Any, sens: Any) -> Any:
 class MultitypeFuncGraph:
     """A function with one implementation for each combination of argument types.
 
-    `register` takes the names of types: "Tensor", "Number", "Bool", "Float", "Int", "String", "Tuple", "List", "Dict", "None",
-    "Parameter", "Function". A call takes the first registered combination that fits; TypeError where none does.
+    `register` takes the types by name, as MindSpore types or as Python classes. The names are "Tensor" (also "Tensor[Float32]" and so on), "Parameter",
+    "Number", "Bool", "Int", "Float", "Complex" (each also with a width, such as "Int64"; Python's numbers are Int64 and Float64), "String", "Tuple", "List",
+    "Dictionary", "Slice", "Ellipsis", "None", "Function" and "Type". A call takes the closest combination that fits: an exact type before a wider
+    one, such as Bool before Number, and of those that are equally close the one registered first.
+    `read_value` has no effect: an implementation that writes to a Parameter always finds the parameter itself. Raises TypeError for what is no
+    type, RuntimeError for an unknown name, and ValueError for a call that no implementation fits.
 
     >>> import mycel as ms
     >>> add = ms.ops.MultitypeFuncGraph("add")
@@ -81,11 +90,15 @@ class MultitypeFuncGraph:
     """
 
     def __init__(self, name: str, read_value: bool = False) -> None:
-        self.name = name
+        if not isinstance(name, str):
+            raise TypeError(f"MultitypeFuncGraph: the name must be a string, not {type(name).__name__}")
+        self.name, self.read_value = name, read_value
         self.entries: list[tuple[tuple[Any, ...], Callable[..., Any]]] = []
 
     def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """A decorator that adds an implementation for these types."""
+        for kind in type_names:
+            _check_type(kind)
 
         def add(fn: Callable[..., Any]) -> Callable[..., Any]:
             self.entries.append((type_names, fn))
@@ -94,36 +107,130 @@ class MultitypeFuncGraph:
         return add
 
     def __call__(self, *args: Any) -> Any:
+        _guard(self, "entries")
+        found = [_ancestors(a) for a in args]
+        best: Any = None
         for types, fn in self.entries:
-            if len(types) == len(args) and all(_is(value, kind) for value, kind in zip(args, types)):
-                return fn(*args)
+            if len(types) == len(args):
+                distances = [_distance(a, f, t) for a, f, t in zip(args, found, types)]
+                if None not in distances and (best is None or sum(distances) < best[0]):
+                    best = (sum(distances), fn)
+        if best is not None:
+            return _invoke(best[1], args)
+        known = "; ".join(f"({', '.join(map(_name, types))})" for types, _ in self.entries) or "none"
+        raise ValueError(
+            f"{self.name}: no implementation is registered for ({', '.join(f[0] for f in found)}); there are: {known}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<MultitypeFuncGraph {self.name!r} of {len(self.entries)} implementations>"
+
+
+_WIDTHS = [f"{k}{w}" for k in ("Int", "UInt", "Float") for w in (8, 16, 32, 64)] + [
+    "BFloat16",
+    "Complex64",
+    "Complex128",
+]
+_SPELLINGS = {
+    "Dict": "Dictionary", "TypeNone": "None", "NoneType": "None", "Func": "Function", "TypeType": "Type", "Ref": "Parameter", "Str": "String",
+    "int": "Int", "float": "Float", "bool": "Bool", "str": "String",
+}  # fmt: skip
+_NAMES = frozenset((
+    "Tensor", "Parameter", "Number", "Bool", "Int", "UInt", "Float", "Complex", "String", "Tuple", "List", "Dictionary", "Slice", "Ellipsis",
+    "None", "Function", "Type", "RowTensor", "COOTensor", "CSRTensor", *_WIDTHS,
+))  # fmt: skip
+_PYTHON: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (bool, ("Bool", "Number")), (int, ("Int64", "Int", "Number")), (float, ("Float64", "Float32", "Float", "Number")),
+    (complex, ("Complex128", "Complex64", "Complex", "Number")), (str, ("String",)), (tuple, ("Tuple",)), (list, ("List",)),
+    (dict, ("Dictionary",)), (slice, ("Slice",)), (type(...), ("Ellipsis",)), (type(None), ("None",)), (D.DType, ("Type",)),
+)  # fmt: skip
+
+
+def _check_type(kind: Any) -> None:
+    if isinstance(kind, str):
+        inner = kind[7:-1] if kind.startswith("Tensor[") and kind.endswith("]") else kind
+        if _SPELLINGS.get(inner, inner) not in _NAMES:
+            raise RuntimeError(
+                f"MultitypeFuncGraph: {kind!r} is no type name; use one of {', '.join(sorted(_NAMES))}, or Tensor[...] with one"
+            )
+    elif not isinstance(kind, (type, D.DType)):
         raise TypeError(
-            f"{self.name}: no implementation is registered for ({', '.join(type(a).__name__ for a in args)})"
+            f"MultitypeFuncGraph: a type must be a name, a MindSpore type or a class, not {type(kind).__name__} ({kind!r})"
         )
 
 
-_KINDS: dict[str, Any] = {
-    "Tensor": Tensor, "Parameter": Parameter, "Number": (int, float), "Bool": bool, "Float": float, "Int": int, "String": str, "Tuple": tuple,
-    "List": list, "Dict": dict, "None": type(None), "TypeNone": type(None), "Type": D.DType,
-}  # fmt: skip
+def _ancestors(value: Any) -> tuple[str, ...]:
+    """The names of a value's types, the closest first."""
+    if isinstance(value, Tensor):
+        dtype = value.dtype.name
+        number = _number_class(value)
+        if number is not None:
+            return next(names for kind, names in _PYTHON if kind is number)
+        own = ("Tensor[" + _capital(dtype) + "]", "Tensor")
+        return ("Parameter", *own) if isinstance(value, Parameter) else own
+    for kind, names in _PYTHON:
+        if isinstance(value, kind):
+            return names
+    return ("Function",) if callable(value) else (type(value).__name__,)
 
 
-def _is(value: Any, kind: Any) -> bool:
-    if not isinstance(kind, str):
-        return isinstance(value, kind) if isinstance(kind, type) else isinstance(value, Tensor) and value.dtype is kind
-    if kind in ("Function", "Func"):
-        return callable(value)
-    if kind not in _KINDS:
-        raise TypeError(f"MultitypeFuncGraph: {kind!r} is no type name; use one of {', '.join(_KINDS)} or Function")
-    if kind in ("Number", "Int") and isinstance(value, bool):
-        return False
-    return isinstance(value, _KINDS[kind])
+def _capital(name: str) -> str:
+    return (
+        {"bool_": "Bool", "bool": "Bool"}.get(name) or name[:2].upper() + name[2:]
+        if name[0] in "ub"
+        else name.capitalize()
+    )
+
+
+def _number_class(value: Tensor) -> Any:
+    """The class of the Python number that a tensor stands for in a compiled function; None where it stands for itself."""
+    context = eager.local.context if eager.active else None
+    if context is None or not context.is_staging or not context.is_number(value):  # type: ignore[attr-defined]
+        return None
+    return {"b": bool, "f": float, "c": complex}.get(value.dtype.kind, int)
+
+
+def _distance(value: Any, names: tuple[str, ...], kind: Any) -> Optional[int]:
+    """How far a registered type is from that of a value; None where it does not fit."""
+    if isinstance(kind, str):
+        inner = _SPELLINGS.get(kind, kind)
+        return names.index(inner) if inner in names else None
+    if isinstance(kind, D.DType):
+        if isinstance(value, Tensor):
+            return 0 if value.dtype is kind else None
+        return names.index(_capital(kind.name)) if _capital(kind.name) in names else None
+    held = _number_class(value) if isinstance(value, Tensor) else None
+    mro = (held or type(value)).__mro__
+    return mro.index(kind) if kind in mro else None
+
+
+def _name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else getattr(kind, "__name__", None) or str(kind)
+
+
+def _context() -> Any:
+    """What stages a function in this thread, if anything does."""
+    context = eager.local.context if eager.active else None
+    return context if context is not None and context.is_staging else None
+
+
+def _guard(target: Any, *names: str) -> None:
+    context = _context()
+    if context is not None and not context.is_fresh(target):
+        for name in names:
+            context.guards.attribute(target, name, getattr(target, name))
+
+
+def _invoke(function: Any, args: Any) -> Any:
+    context = _context()
+    return function(*args) if context is None else context.invoke(function, args, {})
 
 
 class HyperMap:
-    """A function applied to the corresponding leaves of equally nested sequences.
+    """A function applied to the corresponding leaves of equally nested tuples, lists and dicts.
 
-    `ops` may be given at construction, or as the first argument of the call. TypeError where the sequences do not match.
+    `ops` may be given at construction, or as the first argument of the call; it is most often a `MultitypeFuncGraph`. With `reverse` the leaves are
+    taken from the last to the first. The result has the form of the first structure. TypeError where the structures do not match.
 
     >>> import mycel as ms
     >>> ms.ops.HyperMap()(lambda x, y: x + y, (1, (2, 3)), (10, (20, 30)))
@@ -133,24 +240,43 @@ class HyperMap:
     deep = True
 
     def __init__(self, ops: Optional[Callable[..., Any]] = None, reverse: bool = False) -> None:
+        if ops is not None and not callable(ops):
+            raise TypeError(f"{type(self).__name__}: ops must be a function, not {type(ops).__name__}")
+        if not isinstance(reverse, bool):
+            raise TypeError(f"{type(self).__name__}: reverse must be a bool, not {type(reverse).__name__}")
         self.ops, self.reverse = ops, reverse
 
     def __call__(self, *args: Any) -> Any:
-        function, sequences = (self.ops, args) if self.ops is not None else (args[0], args[1:])
-        return self._over(function, sequences, True)
+        _guard(self, "ops", "reverse")
+        function, structures = (self.ops, args) if self.ops is not None else (args[:1], args[1:])
+        if self.ops is None:
+            if not args or not callable(args[0]):
+                raise TypeError(f"{type(self).__name__}: the first argument must be a function, unless ops is given")
+            function = args[0]
+        if not structures:
+            raise TypeError(f"{type(self).__name__}: there is nothing to map over")
+        return self._over(function, structures, True)
 
     def _over(self, function: Any, values: tuple[Any, ...], first: bool) -> Any:
-        first_value = values[0]
-        if not isinstance(first_value, (tuple, list)) or not (first or self.deep):
-            return function(*values)
-        if any(not isinstance(v, (tuple, list)) or len(v) != len(first_value) for v in values[1:]):
-            raise TypeError(
-                f"{type(self).__name__}: the sequences must all have {len(first_value)} members at every level"
-            )
-        rows = list(zip(*values))
+        model = values[0]
+        if not isinstance(model, (tuple, list, dict)) or not (first or self.deep):
+            return _invoke(function, values)
+        keys = list(model) if isinstance(model, dict) else None
+        for v in values[1:]:
+            fits = isinstance(v, dict) and list(v) == keys if keys is not None else isinstance(v, (tuple, list))
+            if not fits or len(v) != len(model):
+                raise TypeError(
+                    f"{type(self).__name__}: the structures must all be {type(model).__name__}s of {len(model)} members there, "
+                    f"not {type(v).__name__}{f' of {len(v)}' if isinstance(v, (tuple, list, dict)) else ''}"
+                )
+        rows = [tuple([v[k] for v in values]) for k in (range(len(model)) if keys is None else keys)]
         done = [self._over(function, row, False) for row in (rows[::-1] if self.reverse else rows)]
         done = done[::-1] if self.reverse else done
-        return tuple(done) if isinstance(first_value, tuple) else done
+        if isinstance(model, tuple):
+            return tuple(done)
+        made = done if keys is None else dict(zip(keys, done))
+        context = _context()
+        return made if context is None else context.created(made)
 
 
 class Map(HyperMap):
