@@ -26,6 +26,7 @@ class Context:
     """What an application means while this context is in force in a thread."""
 
     is_staging = False
+    is_live = False
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         raise NotImplementedError

@@ -1,9 +1,10 @@
-"""What was compiled, from what, under which conditions, and what was not and why."""
+"""What was compiled, from what, under which conditions, and where a function goes back to Python and why."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from mycel.frontend.live import Break
 from mycel.ir.printer import to_text
 
 __all__ = ["Explanation", "explain"]
@@ -13,27 +14,29 @@ class Explanation:
     """An account of a compiled function; `text` (and `str`) shows it.
 
     `graphs` are the compiled graphs, newest first for each kind of arguments; `captures` the tensors from outside that they read, `writes` those that they
-    change; `guards` what has to be as it was for a graph to be used again; `fallbacks` why calls run operation by operation.
+    change; `guards` what has to be as it was for a graph to be used again. For kinds of arguments that cannot be one graph, `refusals` says why,
+    `segments` are the graphs of the last call, in order, and `breaks` the places between them where Python went on: the line, the
+    reason, and what to write instead. Without breaks all is compiled.
     """
 
-    def __init__(self, name: str, versions: Any, fallbacks: Any) -> None:
+    def __init__(self, name: str, versions: Any, plans: Any) -> None:
         self.name = name
         self.graphs = [v.graph for v in versions]
         self.captures = [v.tensors for v in versions]
         self.writes = [[v.tensors[i] for i, _ in v.writes] for v in versions]
         self.guards = [v.guards.describe() for v in versions]
-        self.fallbacks = list(fallbacks)
-
-    @property
-    def breaks(self) -> list[Any]:
-        """Where the function goes back to Python, and why; empty where it is one graph."""
-        return self.fallbacks
+        self.refusals = [p.refusal for p in plans]
+        self.segments = [g for p in plans for g in p.segments]
+        self.breaks: list[Any] = [b for p in plans for b in p.breaks or [p.refusal]]
 
     @property
     def text(self) -> str:
         """Everything as readable text."""
-        lines = [f"{self.name}: {_count(self.graphs, 'graph')}, {_count(self.fallbacks, 'fallback')}"]
-        lines += [str(f) for f in self.fallbacks]
+        lines = [f"{self.name}: {_count(self.graphs, 'graph')}, {_count(self.breaks, 'break')}"]
+        lines += [str(r) for r in self.refusals]
+        lines += [str(b) for b in self.breaks if isinstance(b, Break)]
+        for graph in self.segments:
+            lines += ["", to_text(graph)]
         for graph, captures, writes, guards in zip(self.graphs, self.captures, self.writes, self.guards):
             lines += ["", to_text(graph)]
             if captures:
@@ -59,14 +62,17 @@ def _names(tensors: list[Any]) -> str:
 
 
 def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
-    """Compile a function or Cell for arguments like these and give an account of it; nothing is run.
+    """Compile a function or Cell for arguments like these and give an account of it.
 
-    Without arguments, an account of what has been compiled so far.
+    A function that is one graph is not run. One that goes back to Python on the way is called once, with everything that it does, as what comes after
+    a break depends on the values before it. Without arguments, an account of what has been compiled so far.
 
     >>> import mycel as ms
-    >>> account = ms.explain(lambda x: x.item() + 1, ms.Tensor(2.0))
-    >>> print(account.fallbacks[0].reason)
-    item() needs the value of a tensor (float32[]) that is computed only when the compiled function runs; keep it a tensor, or return it and call item() outside
+    >>> account = ms.explain(lambda x: x * x.sum().item(), ms.Tensor([2.0, 3.0]))
+    >>> print(account.breaks[0].reason)
+    item() needs the value of a tensor (float32[]); keep it a tensor, or return it and call item() outside
+    >>> len(account.segments)
+    2
     """
     from mycel.cell import Cell
     from mycel.jit import Jit
@@ -82,10 +88,11 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
         fn.__dict__["_compiled_call"] = compiled
     else:
         compiled = Jit(fn)
-    if not args and not kwargs and (compiled.versions or compiled.fallbacks):
+    if not args and not kwargs and (compiled.versions or compiled.lives):
         versions = [v for found in compiled.versions.values() for v in found]
-        return Explanation(compiled.__qualname__, versions, compiled.fallbacks.values())
-    version, fallback = compiled.look(bound + args, kwargs)
-    return Explanation(
-        compiled.__qualname__, [version] if version is not None else [], [fallback] if fallback is not None else []
-    )
+        return Explanation(compiled.__qualname__, versions, compiled.lives.values())
+    version, plan = compiled.look(bound + args, kwargs)
+    if plan is not None:
+        compiled(*bound, *args, **kwargs)
+        return Explanation(compiled.__qualname__, [], [plan])
+    return Explanation(compiled.__qualname__, [version], [])

@@ -2,8 +2,8 @@
 
 A call is described by a key: the structure of its arguments, the types of the tensors in them and the values of everything else. For each
 key there are versions, newest first; the first whose guards hold runs. A version takes the call's tensors and the captured ones, puts written
-values back, and builds the result in the form that the function returned. Where a function cannot be compiled, the reason is logged
-once, kept for `explain`, and the function runs operation by operation for this key; with ``fullgraph=True`` it is an error instead.
+values back, and builds the result in the form that the function returned. Where a function cannot be one graph, the reason is logged
+once, kept for `explain`, and the function runs in compiled segments for this key (`frontend.live`); with ``fullgraph=True`` it is an error instead.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ import numpy as np
 
 from mycel import config, eager
 from mycel.cell import Cell, compiler
-from mycel.errors import CompileError, NeedsValue, Unsupported
+from mycel.errors import CompileError
 from mycel.frontend.guards import frozen
 from mycel.frontend.interpret import call
+from mycel.frontend.live import REFUSALS, LivePlan, LiveStage
 from mycel.frontend.outputs import Outputs
-from mycel.frontend.stage import Capture, Effect, Stage
+from mycel.frontend.stage import MISSING, Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_place, place_of, show_user_lines
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.log import logger
@@ -44,14 +45,14 @@ _PLAIN = frozenset((int, str, bytes, bool, complex, type(None), type(...)))
 
 @dataclasses.dataclass(frozen=True)
 class Fallback:
-    """Why a function runs operation by operation: the place, the reason, and what to write instead."""
+    """Why a function is not one graph: the place, the reason, and what to write instead."""
 
     function: str
     reason: str
     place: str
 
     def __str__(self) -> str:
-        return f"{self.function} is not compiled: {self.reason}" + (f"\n{self.place}" if self.place else "")
+        return f"{self.function} is not one graph: {self.reason}" + (f"\n{self.place}" if self.place else "")
 
 
 class _Identity:
@@ -264,8 +265,9 @@ class Version:
         """Run as one operation that a gradient can go back through."""
         if not self.result_types:
             return self._finish([], tensors)
-        for t in (*tensors, *self.tensors):
-            _buffer(t)
+        if not recorder.is_staging:
+            for t in (*tensors, *self.tensors):
+                _buffer(t)
         out = recorder.emit(C.call, [*tensors, *self.tensors], {"graph": self.graph})
         for i, place in self.writes:
             recorder.write(self.tensors[i], out[place])
@@ -332,7 +334,7 @@ class Jit:
         self.__doc__ = getattr(function, "__doc__", None)
         self.__module__ = getattr(function, "__module__", "")
         self.versions: dict[Any, list[Version]] = {}
-        self.fallbacks: dict[Any, Fallback] = {}
+        self.lives: dict[Any, LivePlan] = {}
         self._lock = threading.RLock()
         self._warned = False
 
@@ -348,18 +350,19 @@ class Jit:
             return call(context, self.__wrapped__, args, kwargs)  # type: ignore[arg-type]
         tensors: list[Any] = []
         key = self._key(args, kwargs, tensors)
-        if key in self.fallbacks:
-            return self._eagerly(args, kwargs)
+        plan = self.lives.get(key)
+        if plan is not None:
+            return run_live(plan, self.__wrapped__, args, kwargs)
         for version in self.versions.get(key, ()):
             if version.holds():
                 break
         else:
             found = self._version(key, args, kwargs)
             if found is None:
-                return self._eagerly(args, kwargs)
+                return run_live(self.lives[key], self.__wrapped__, args, kwargs)
             version = found
         if version.shares and version.overlaps(tensors):
-            return self._eagerly(args, kwargs)
+            return run_live(self._overlap(key), self.__wrapped__, args, kwargs)
         return version.run(tensors) if context is None else version.record(context, tensors)
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:
@@ -372,10 +375,34 @@ class Jit:
                 key = (key, "shared", tuple([numbers.index(n) for n in numbers]))
         return key
 
-    def _version(self, key: Any, args: Any, kwargs: Any) -> Optional[Version]:
-        """A version for these arguments; None where they run operation by operation."""
+    def unit(self, stage: LiveStage, args: Any, kwargs: Any) -> Any:
+        """Call as one operation of a segment; MISSING where this is not one graph."""
+        tensors: list[Any] = []
+        key = self._key(args, kwargs, tensors)
+        for version in self.versions.get(key, ()):
+            if version.holds():
+                break
+        else:
+            found = None if key in self.lives else self._version(key, args, kwargs, quiet=True)
+            if found is None:
+                return MISSING
+            version = found
+        if version.shares and version.overlaps(tensors) or version.guards.reads_any(stage.written()):
+            return MISSING
+        return version.record(stage, tensors)
+
+    def _overlap(self, key: Any) -> LivePlan:
+        """The plan for calls whose arguments are tensors that the function also uses from outside and changes."""
+        key = (key, "overlap")
+        if key not in self.lives:
+            reason = "an argument is also a tensor that the function uses from outside, and one of them is written; pass a copy"
+            self._run_live(key, Fallback(self.__qualname__, reason, ""))
+        return self.lives[key]
+
+    def _version(self, key: Any, args: Any, kwargs: Any, quiet: bool = False) -> Optional[Version]:
+        """A version for these arguments; None where they run in segments."""
         with self._lock:
-            if key in self.fallbacks:
+            if key in self.lives:
                 return None
             versions = self.versions.setdefault(key, [])
             for version in versions:
@@ -386,12 +413,12 @@ class Jit:
                     f"what it reads from outside has changed more than {_MANY} times, and each change needs a new compilation; "
                     "pass what changes as a tensor argument"
                 )
-                self._fall_back(key, Fallback(self.__qualname__, reason, ""))
+                self._run_live(key, Fallback(self.__qualname__, reason, ""), quiet)
                 return None
             try:
                 version = self._stage(args, kwargs)
-            except (CompileError, NeedsValue, Unsupported) as error:
-                self._refused(key, error)
+            except REFUSALS as error:
+                self._refused(key, error, quiet)
                 return None
             except Exception as error:
                 raise show_user_lines(error) from error.__cause__
@@ -420,7 +447,7 @@ class Jit:
                 scope.take_back(stage)
             raise
 
-    def _refused(self, key: Any, error: Exception) -> None:
+    def _refused(self, key: Any, error: Exception, quiet: bool) -> None:
         place = place_of(error)
         text = str(error)
         if place is not None:
@@ -428,31 +455,37 @@ class Jit:
         reason = Fallback(self.__qualname__, text, describe_place(place))
         if self.fullgraph or config._context["jit_syntax_level"] == config.STRICT:
             raise CompileError(str(reason)) from None
-        self._fall_back(key, reason)
+        self._run_live(key, reason, quiet)
 
-    def _fall_back(self, key: Any, reason: Fallback) -> None:
-        if not any(f == reason for f in self.fallbacks.values()):
-            logger.warning("%s\n  it runs operation by operation instead", reason)
-        self.fallbacks[key] = reason
-
-    def _eagerly(self, args: Any, kwargs: Any) -> Any:
-        target = self.__wrapped__
-        if isinstance(target, Cell):
-            return target.run_construct(target.construct, args, kwargs)
-        return target(*args, **kwargs)
+    def _run_live(self, key: Any, reason: Fallback, quiet: bool = False) -> None:
+        if not quiet and not any(p.refusal == reason for p in self.lives.values()):
+            logger.warning("%s\n  it runs in compiled segments with Python in between; explain() shows them", reason)
+        self.lives[key] = LivePlan(reason)
 
     def compile(self, *args: Any, **kwargs: Any) -> Optional[Version]:
-        """Compile for these arguments without running; None where they run operation by operation."""
+        """Compile for these arguments without running; None where they run in segments."""
         version, _ = self.look(args, kwargs)
         if version is not None and version.program is None and version.result_types:
             version.compile()
         return version
 
-    def look(self, args: Any, kwargs: Any) -> tuple[Optional[Version], Optional[Fallback]]:
-        """The version for these arguments, or why there is none."""
+    def look(self, args: Any, kwargs: Any) -> tuple[Optional[Version], Optional[LivePlan]]:
+        """The version for these arguments, or how they are run in segments."""
         key = self._key(args, kwargs, [])
         version = self._version(key, args, kwargs)
-        return version, None if version is not None else self.fallbacks[key]
+        return version, None if version is not None else self.lives[key]
+
+
+def run_live(plan: LivePlan, function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function in compiled segments with Python in between."""
+    stage = LiveStage(plan, eager.current_context())
+    try:
+        with _deep_stack(), eager.use_context(stage), at(None):
+            return call(stage, function, args, kwargs)
+    except Exception as error:
+        raise show_user_lines(error) from error.__cause__
+    finally:
+        stage.close()
 
 
 def _parameter_names(function: Any) -> tuple[str, ...]:
@@ -490,7 +523,7 @@ def jit(
 
     Works as a decorator with and without arguments. Tensors in the arguments (also inside containers) are inputs of the graph, everything else is a
     constant, for each value of which the function is compiled anew. With `fullgraph` a construct that cannot be compiled raises
-    CompileError; otherwise the reason is logged and the function runs operation by operation. `capture_mode` may be "ast", "bytecode" or "trace", which mean
+    CompileError; otherwise the reason is logged and the function runs in compiled segments with Python in between, as `explain` shows. `capture_mode` may be "ast", "bytecode" or "trace", which mean
     the same here; `jit_level` "O0", "O1" or "O2" and `backend` "", "ms_backend" or "GE" are accepted likewise. Raises ValueError for other values.
 
     >>> import mycel as ms

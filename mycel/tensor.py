@@ -78,6 +78,8 @@ class Tensor:
             self._type, self._node = source._type, source._node
             if staging is not None:
                 self._buf, self._node = None, staging.node_of(source)
+                if staging.is_live:
+                    staging.track(self)
                 return
             self._buf = None if source._buf is None else buffers.copy(source._buf, source._type)
             return
@@ -480,6 +482,10 @@ def make_staged(node: Node) -> Tensor:
     made._type = node.type
     made._buf = None
     made._node = node
+    if eager.active:
+        context = eager.local.context
+        if context is not None and context.is_live:
+            context.track(made)  # type: ignore[attr-defined]
     return made
 
 

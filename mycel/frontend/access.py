@@ -146,7 +146,7 @@ def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
         if name in own["_params"] and isinstance(value, Tensor):
             setattr(target, name, value)
             return
-        if (
+        if not stage.may_decide and (
             name in own["_params"]
             or name in own["_cells"]
             or isinstance(value, Cell)

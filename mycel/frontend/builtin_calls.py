@@ -96,7 +96,7 @@ def _needs(what: str, native: Any) -> Special:
             if isinstance(v, Tensor):
                 found = stage.need_value(v, what)
                 return native(Tensor(found))
-        if _holds_staged(args):
+        if _holds_staged(args) and not stage.may_decide:
             raise CompileError(f"{current_where()}: {what} shows the value of a tensor that is computed only when the compiled function runs; "
                                "return the tensor and show it outside")  # fmt: skip
         return native(*args, **kwargs)
@@ -187,10 +187,15 @@ def _globals(stage: Stage, args: Any, kwargs: Any) -> Any:
     )
 
 
-def _open(stage: Stage, args: Any, kwargs: Any) -> Any:
-    raise CompileError(
-        f"{current_where()}: a compiled function would do this only once, while it is compiled; do it outside"
-    )
+def _effect(native: Any) -> Special:
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        if stage.may_decide:
+            return native(*args, **kwargs)
+        raise CompileError(
+            f"{current_where()}: a compiled function would do this only once, while it is compiled; do it outside"
+        )
+
+    return run
 
 
 SPECIAL: dict[Any, Special] = {
@@ -200,8 +205,8 @@ SPECIAL: dict[Any, Special] = {
     any: _quantifier("any"),
     all: _quantifier("all"),
     print: _print,
-    input: _open,
-    open: _open,
+    input: _effect(input),
+    open: _effect(open),
     str: _needs("str()", str),
     repr: _needs("repr()", repr),
     getattr: _getattr,

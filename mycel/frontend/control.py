@@ -121,6 +121,8 @@ def truth(f: Any, value: Any, where: Where) -> Any:
 def static_truth(f: Any, value: Any, where: Where, what: str) -> bool:
     """A bool; CompileError where a tensor decides."""
     found = truth(f, value, where)
+    if isinstance(found, Tensor) and f.stage.may_decide:
+        return bool(f.stage.decide(found))
     if isinstance(found, Tensor):
         raise CompileError(f"{where}: {what} depends on the value of a tensor, which is computed only when the compiled function runs; "
                            "move it outside, or use ops.where")  # fmt: skip
@@ -180,6 +182,9 @@ def result_of(f: Any, signal: Any) -> Any:
     """The result of a function whose body ended with a signal."""
     if signal.kinds <= {3}:
         return signal.value
+    if f.stage is not None and f.stage.may_decide:
+        signal = settled(f.stage, signal)
+        return signal.value if type(signal) is Return else None
     if signal.value is None or signal.value is MISSING:
         return None
     raise CompileError(
@@ -258,8 +263,23 @@ class _Branch:
                 set_where(place)
 
 
+def settled(stage: Stage, signal: Any) -> Any:
+    """A signal of which the value of its code is known."""
+    if type(signal) is not Dynamic:
+        return signal
+    return (None, BREAK, CONTINUE, Return(signal.value))[int(stage.need_value(signal.code, "how a block is left"))]
+
+
 def fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None) -> Any:
     """Stage both of two pieces of a program and join them; the signal with which they end."""
+    stage = _stage(f)
+    if not stage.may_decide:
+        return _fork(f, pred, true, false, where, connective)
+    staged = lambda: _fork(f, pred, true, false, where, connective)
+    return stage.attempt(where, staged, lambda: (true if stage.decide(pred) else false)(f))
+
+
+def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool]) -> Any:
     stage = _stage(f)
     set_where(where)
     if len(stage.scopes) > _DEEPEST_FORK:

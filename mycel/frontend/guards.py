@@ -136,6 +136,10 @@ class Guards:
         """The contents of a tensor."""
         self._values.setdefault(id(tensor), (tensor, array.tobytes()))
 
+    def reads_any(self, captures: Any) -> bool:
+        """Whether the contents of one of some captured tensors are guarded."""
+        return bool(self._values) and any(id(c.tensor) in self._values for c in captures)
+
     def close(self) -> None:
         """End recording: from here on the present epoch is the one that is known to hold."""
         self._epoch = _epoch().value

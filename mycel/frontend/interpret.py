@@ -365,7 +365,8 @@ def guard_unseen(stage: Stage, fn: types.FunctionType, args: Any, depth: int = 0
 
 def _call_native(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if stage is not None:
-        _refuse_impure(fn)
+        if not stage.may_decide:
+            _refuse_impure(fn)
         for value in itertools.chain(args, kwargs.values()):
             if type(value) in MUTATED:
                 stage.note_container(value)

@@ -30,6 +30,7 @@ from mycel.frontend.control import (
     kinds_of,
     make_signal,
     outputs_of_call,
+    settled,
     truth,
     value_of,
 )
@@ -65,6 +66,8 @@ class TensorRange:
 
 def static_items(f: Any, items: Any, where: Where) -> Any:
     """The items of something that Python itself iterates."""
+    if isinstance(items, TensorRange) and f.stage.may_decide:
+        return python_range(f.stage, items)
     if isinstance(items, TensorRange):
         raise CompileError(
             f"{where}: the number of items of a comprehension over range() of a tensor is not known; use a for statement or ops.arange"
@@ -72,12 +75,19 @@ def static_items(f: Any, items: Any, where: Where) -> Any:
     return items
 
 
+def python_range(stage: Any, items: TensorRange) -> range:
+    """The range of Python for one of tensors, by their values."""
+    ends = (items.start, items.stop, items.step)
+    return range(*[int(stage.need_value(v, "range()")) if isinstance(v, Tensor) else v for v in ends])
+
+
 def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
     """A `for` statement: unrolled, or one loop where a tensor decides the number of rounds or has many rows."""
     stage = f.stage
     if stage is not None:
         if isinstance(items, TensorRange):
-            return _for_range(f, loop, items, store)
+            staged = lambda: _for_range(f, loop, items, store)
+            return stage.attempt(loop.where, staged, lambda: _rounds(f, loop, iter(python_range(stage, items)), store))
         if (
             isinstance(items, Tensor)
             and items.ndim
@@ -85,8 +95,12 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
             and items.shape[0] > _UNROLLED_ROWS
             and not stage.depth
         ):
-            begin, stop = stage.literal(0, D.int64), stage.literal(items.shape[0], D.int64)
-            return _counted(f, loop, begin, stop, 1, lambda g, i: store(g, items[i]))
+
+            def counted() -> Any:
+                begin, stop = stage.literal(0, D.int64), stage.literal(items.shape[0], D.int64)
+                return _counted(f, loop, begin, stop, 1, lambda g, i: store(g, items[i]))
+
+            return stage.attempt(loop.where, counted, lambda: _rounds(f, loop, iter(items), store))
         from mycel.cell import Cell
 
         stage.need_own_iterator(items)
@@ -153,9 +167,10 @@ def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign:
         return eager.apply(compare, g.vars[name], stop)
 
     counted = Loop(body, loop.orelse, loop.where, sorted({*loop.assigned, name}))
-    signal = _tensor_loop(f, counted, eager.apply(compare, begin, stop), None, test)
-    f.vars.pop(name, None)
-    return signal
+    try:
+        return _staged_loop(f, counted, eager.apply(compare, begin, stop), None, test)
+    finally:
+        f.vars.pop(name, None)
 
 
 def run_while(f: Any, loop: Loop, test: Run) -> Any:
@@ -211,6 +226,29 @@ class _Plan:
 
 def _tensor_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
     """The rounds from the state in `f`; `signal` says how a round before them ended."""
+    staged = lambda: _staged_loop(f, loop, alive, signal, test)
+    return f.stage.attempt(loop.where, staged, lambda: _python_rounds(f, loop, alive, signal, test))
+
+
+def _python_rounds(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
+    """The rounds of a `while` statement, as values decide."""
+    stage = f.stage
+    decide = lambda t: stage.decide(t) if isinstance(t, Tensor) else t
+    signal = settled(stage, signal)
+    while decide(alive):
+        signal = settled(stage, loop.body(f))
+        if signal is BREAK:
+            return None
+        if type(signal) is Return:
+            return signal
+        set_where(loop.where)
+        signal, alive = None, truth(f, test(f), loop.where)
+    if signal is not None:
+        return signal if type(signal) is Return else None
+    return loop.orelse(f) if loop.orelse is not None else None
+
+
+def _staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
     stage = f.stage
     if not isinstance(alive, Tensor):
         alive = stage.literal(alive, D.bool_)

@@ -10,7 +10,7 @@ The outermost scope's journal is what the function did to Python objects that ou
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional
 
@@ -46,6 +46,11 @@ _MENDS = {
     "float()": "keep it a tensor; .astype(ms.float32) converts",
     "int()": "keep it a tensor; .astype(ms.int64) converts",
 }
+
+
+def mend_of(what: str) -> str:
+    """What to write instead of something that needs a value."""
+    return _MENDS.get(what, "compute with tensors, or do this outside the compiled function")
 
 
 class Effect:
@@ -158,6 +163,7 @@ class Stage(eager.Context):
     """One staging of one function; see the module's description."""
 
     is_staging = True
+    may_decide = False
 
     def __init__(self) -> None:
         self.depth = 0
@@ -167,7 +173,7 @@ class Stage(eager.Context):
         self.current: dict[int, Node] = {}
         self.captures: dict[int, Capture] = {}
         self.sources: dict[int, Any] = {}
-        self.literals: dict[Any, Tensor] = {}
+        self.literals: dict[Any, Node] = {}
         self.numbers: dict[int, Tensor] = {}
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.calls = 0
@@ -271,10 +277,9 @@ class Stage(eager.Context):
         key = (repr(value), kind)
         found = self.literals.get(key)
         if found is None:
-            node = constant(value, kind)
-            self.scopes[0].own.add(node)
-            found = self.literals[key] = make_staged(node)
-        return self.created(make_staged(found._node))  # type: ignore[arg-type, no-any-return]
+            found = self.literals[key] = constant(value, kind)
+            self.scopes[0].own.add(found)
+        return self.created(make_staged(found))  # type: ignore[no-any-return]
 
     # Values.
 
@@ -301,8 +306,16 @@ class Stage(eager.Context):
                 f"{what} needs the value of a tensor ({t._type}) that is computed only when the compiled function runs"
             )
         where = current_where()
-        mend = _MENDS.get(what, "compute with tensors, or do this outside the compiled function")
+        mend = mend_of(what)
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
+
+    def decide(self, t: Tensor) -> bool:
+        """The truth of a tensor, where Python has to go by it."""
+        return bool(np.asarray(self.need_value(t, "the truth of a tensor")).reshape(()))
+
+    def attempt(self, where: Any, staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
+        """Stage a construct that a tensor decides; `live` is how Python would run it, for a stage that can give values."""
+        return staged()
 
     # State.
 

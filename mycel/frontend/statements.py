@@ -143,9 +143,10 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
 
     def _AugAssign(self, node: ast.AugAssign) -> Run:
         operate, value = IN_PLACE[type(node.op)], self.expression(node.value)
-        symbol = BINARY[type(node.op)]
+        symbol, where = BINARY[type(node.op)], self.where(node)
 
         def update(f: Frame, old: Any, new: Any) -> Any:
+            set_where(where)
             if f.stage is not None and type(old) in MUTATED:
                 f.stage.note_container(old)
             if isinstance(old, Tensor):
@@ -185,12 +186,25 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
     def target(self, node: ast.expr) -> Store:
         if isinstance(node, ast.Name):
             return self.store_name(node.id, self.scope)
+        where = self.where(node)
         if isinstance(node, ast.Attribute):
             owner, name = self.expression(node.value), mangled(node.attr, self.code.class_name)
-            return lambda f, value: set_attribute(f, owner(f), name, value)
+
+            def to_attribute(f: Frame, value: Any) -> None:
+                target = owner(f)
+                set_where(where)
+                set_attribute(f, target, name, value)
+
+            return to_attribute
         if isinstance(node, ast.Subscript):
             owner, index = self.expression(node.value), self.expression(node.slice)
-            return lambda f, value: set_item(f, owner(f), index(f), value)
+
+            def to_item(f: Frame, value: Any) -> None:
+                target, i = owner(f), index(f)
+                set_where(where)
+                set_item(f, target, i, value)
+
+            return to_item
         if isinstance(node, ast.Starred):
             return self.target(node.value)
         assert isinstance(node, (ast.Tuple, ast.List))
@@ -198,6 +212,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
         star = next((i for i, e in enumerate(node.elts) if isinstance(e, ast.Starred)), None)
 
         def unpack(f: Frame, value: Any) -> None:
+            set_where(where)
             items = list(value)
             if star is None:
                 if len(items) != len(stores):
@@ -273,10 +288,11 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
     def _Assert(self, node: ast.Assert) -> Run:
         test = self.expression(node.test)
         message = self.expression(node.msg) if node.msg is not None else None
-        where = self.where(node)
+        where = self.where(node.test)
 
         def run(f: Frame) -> None:
             if not control.static_truth(f, test(f), where, "an assertion"):
+                set_where(where)
                 raise AssertionError(*([message(f)] if message is not None else []))
 
         return run
@@ -296,8 +312,10 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
             value = error(f)
             if isinstance(value, type):
                 value = value()
+            origin = cause(f) if cause is not None else None
+            set_where(where)
             if cause is not None:
-                raise value from cause(f)
+                raise value from origin
             raise value
 
         return run
@@ -507,6 +525,8 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
             for i in range(start, len(cases)):
                 matches, guard, body, where = cases[i]
                 truth = matches(f, value)
+                if isinstance(truth, Tensor) and f.stage is not None and f.stage.may_decide:
+                    truth = f.stage.decide(truth)
                 if truth is not True and isinstance(truth, Tensor):
                     raise CompileError(f"{where}: a tensor cannot be matched with values; use if")
                 if not truth:
@@ -558,6 +578,9 @@ def set_item(f: Frame, owner: Any, index: Any, value: Any) -> None:
             method = getattr(type(owner), "__setitem__", None)
             if type(method) is types.FunctionType:
                 call(stage, method, (owner, index, value), {})
+                return
+            if stage.may_decide:
+                owner[index] = value
                 return
             raise CompileError(
                 f"{current_where()}: a compiled function cannot change an item of a {type(owner).__name__} from outside; do it outside"

@@ -53,7 +53,7 @@ def test_compiled_agrees_with_eager(fn: Any, args: Any, grad: bool) -> None:
     jitted = compiled(fn)
     for _ in range(2):
         assert_same(jitted(*tensors(args)), expected)
-    assert not jitted.fallbacks
+    assert not jitted.lives
     assert sum(map(len, jitted.versions.values())) == 1
 
 

@@ -64,7 +64,7 @@ def test_train_one_step_cell(mode: str, tmp_path: Path) -> None:
         weight, bias = weight - 0.001 * slope.T @ x, bias - 0.001 * slope.sum(0)
     if mode == "GRAPH_MODE":
         account = mycel.explain(names.trainer)
-        assert (len(account.graphs), account.fallbacks) == (1, [])
+        assert (len(account.graphs), account.breaks) == (1, [])
     np.testing.assert_allclose(names.network.weight.asnumpy(), weight, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(names.network.bias.asnumpy(), bias, rtol=1e-5, atol=1e-7)
 
