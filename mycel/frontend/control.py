@@ -21,6 +21,7 @@ from mycel import eager
 from mycel.errors import CompileError, NeedsValue
 from mycel.frontend.join import Joiner, placeholder
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, is_constant, is_staged
+from mycel.frontend.tracebacks import carry, keep_position
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
@@ -246,16 +247,15 @@ class _Branch:
             try:
                 self.signal = run(f)
                 self.vars = dict(f.vars)
-            except (CompileError, NeedsValue):
+            except (CompileError, NeedsValue) as error:
+                keep_position(error)
                 raise
             except RecursionError:
                 raise CompileError(
                     f"{place}: a recursion does not end while it is compiled, as a tensor decides its end; write it as a loop"
                 ) from None
             except Exception as error:
-                raise CompileError(
-                    f"{current_where()}: {type(error).__name__} in a branch that a tensor decides: {error}"
-                ) from error
+                raise carry(error, "in a branch that a tensor decides") from error
             finally:
                 self.changes = self.scope.take_back(stage)
                 f.vars.clear()

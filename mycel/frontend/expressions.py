@@ -64,15 +64,21 @@ class ExpressionBuilder:
         return build(node)  # type: ignore[no-any-return]
 
     def unsupported(self, node: Any, what: str) -> Evaluate:
-        where = Where(self.file, node.lineno, node.col_offset)
+        where = self.where(node)
 
         def fail(f: Frame) -> Any:
+            set_where(where)
             raise CompileError(f"{where}: {what} are not compiled; move this line out of the compiled function")
 
         return fail
 
     def where(self, node: Any) -> Where:
-        return Where(self.file, node.lineno, node.col_offset)
+        """Where an expression or statement is; a method or attribute on a later line than its object begins at its name, as in Python."""
+        line, column = node.lineno, node.col_offset
+        named = node.func if isinstance(node, ast.Call) else node
+        if isinstance(named, ast.Attribute) and named.end_lineno is not None and named.end_lineno > line:
+            line, column = named.end_lineno, (named.end_col_offset or 0) - len(named.attr.encode())
+        return Where(self.file, line, column, node.end_lineno or line, node.end_col_offset or 0)
 
     # Names.
 
@@ -83,23 +89,31 @@ class ExpressionBuilder:
     def _Name(self, node: ast.Name) -> Evaluate:
         name = mangled(node.id, self.code.class_name)
         kind, distance = self.scope.resolve(node.id, self.code.free)
-        if kind == "cell":
-            return lambda f: load_cell(f, name)
-        if kind == "global":
-            return lambda f: load_global(f, name)
+        where = self.where(node)
+        if kind != "frame":
+            load = load_cell if kind == "cell" else load_global
+
+            def from_outside(f: Frame) -> Any:
+                try:
+                    return load(f, name)
+                except NameError:
+                    set_where(where)
+                    raise
+
+            return from_outside
         if distance == 0 and self.scope.kind != "class":
 
             def local(f: Frame) -> Any:
                 try:
                     return f.vars[name]
                 except KeyError:
-                    return missing(f, name)
+                    return missing(f, name, where)
 
             return local
         if self.scope.kind == "class" and distance == 0:
 
             def in_class(f: Frame) -> Any:
-                return f.vars[name] if name in f.vars else self._beyond(name)(f)
+                return f.vars[name] if name in f.vars else self._beyond(name, where)(f)
 
             return in_class
 
@@ -110,11 +124,11 @@ class ExpressionBuilder:
             try:
                 return g.vars[name]
             except KeyError:
-                return missing(g, name)
+                return missing(g, name, where)
 
         return outer
 
-    def _beyond(self, name: str) -> Evaluate:
+    def _beyond(self, name: str, where: Where) -> Evaluate:
         """A name of a class body that the class itself has not bound yet."""
         scope, distance = self.scope.parent, 1
         while scope is not None and (name not in scope.bound or scope.kind == "class"):
@@ -124,7 +138,7 @@ class ExpressionBuilder:
             def outer(f: Frame) -> Any:
                 for _ in range(distance):
                     f = f.outer  # type: ignore[assignment]
-                return f.vars[name] if name in f.vars else missing(f, name)
+                return f.vars[name] if name in f.vars else missing(f, name, where)
 
             return outer
         if name in self.code.free:
@@ -234,19 +248,21 @@ class ExpressionBuilder:
 
     def _Attribute(self, node: ast.Attribute) -> Evaluate:
         target = self.expression(node.value)
-        name = mangled(node.attr, self.code.class_name)
+        name, where = mangled(node.attr, self.code.class_name), self.where(node)
 
         def load(f: Frame) -> Any:
-            stage = f.stage
-            return getattr(target(f), name) if stage is None else load_attribute(stage, target(f), name)
+            owner, stage = target(f), f.stage
+            set_where(where)
+            return getattr(owner, name) if stage is None else load_attribute(stage, owner, name)
 
         return load
 
     def _Subscript(self, node: ast.Subscript) -> Evaluate:
-        target, index = self.expression(node.value), self.expression(node.slice)
+        target, index, where = self.expression(node.value), self.expression(node.slice), self.where(node)
 
         def load(f: Frame) -> Any:
             value, i = target(f), index(f)
+            set_where(where)
             if type(i) is Tensor and isinstance(value, (list, tuple)) and f.stage is not None:
                 return control.choose_item(f, value, i)
             return value[i]
@@ -265,9 +281,11 @@ class ExpressionBuilder:
         value = self.expression(node.value)
         spec = self.expression(node.format_spec) if node.format_spec is not None else (lambda f: "")
         convert = {-1: None, 115: str, 114: repr, 97: ascii}[node.conversion]
+        where = self.where(node.value)
 
         def run(f: Frame) -> str:
             v = value(f)
+            set_where(where)
             if f.stage is not None and isinstance(v, Tensor):
                 f.stage.need_value(v, "an f-string")
             return format(v if convert is None else convert(v), spec(f))
@@ -278,20 +296,28 @@ class ExpressionBuilder:
 
     def _BinOp(self, node: ast.BinOp) -> Evaluate:
         left, right, apply = self.expression(node.left), self.expression(node.right), BINARY[type(node.op)]
+        where = self.where(node)
 
         def run(f: Frame) -> Any:
-            result = apply(left(f), right(f))
+            x, y = left(f), right(f)
+            set_where(where)
+            result = apply(x, y)
             return created(f, result) if type(result) in _NEW else result
 
         return run
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Evaluate:
-        value = self.expression(node.operand)
+        value, where = self.expression(node.operand), self.where(node)
         if isinstance(node.op, ast.Not):
-            where = self.where(node)
             return lambda f: control.negate(f, value(f), where)
         apply = _UNARY[type(node.op)]
-        return lambda f: apply(value(f))
+
+        def run(f: Frame) -> Any:
+            x = value(f)
+            set_where(where)
+            return apply(x)
+
+        return run
 
     def _BoolOp(self, node: ast.BoolOp) -> Evaluate:
         parts = [self.expression(v) for v in node.values]
@@ -319,14 +345,21 @@ class ExpressionBuilder:
     def _Compare(self, node: ast.Compare) -> Evaluate:
         first = self.expression(node.left)
         rest = [(self._comparison(op), self.expression(c)) for op, c in zip(node.ops, node.comparators)]
+        where = self.where(node)
         if len(rest) == 1:
             compare, second = rest[0]
-            return lambda f: compare(first(f), second(f))
-        where = self.where(node)
+
+            def one(f: Frame) -> Any:
+                x, y = first(f), second(f)
+                set_where(where)
+                return compare(x, y)
+
+            return one
 
         def chain(f: Frame, left: Any, i: int) -> Any:
             compare, part = rest[i]
             right = part(f)
+            set_where(where)
             value = compare(left, right)
             if i + 1 == len(rest):
                 return value
@@ -510,7 +543,8 @@ def created(f: Frame, value: Any) -> Any:
     return value if f.stage is None else f.stage.created(value)
 
 
-def missing(f: Frame, name: str) -> Any:
+def missing(f: Frame, name: str, where: Where) -> Any:
+    set_where(where)
     reason = f.undefined.get(name) if f.undefined else None
     if reason is not None:
         raise CompileError(f"{current_where()}: {reason}")

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import itertools
 import os
+import sys
 import sysconfig
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -26,6 +28,7 @@ from mycel.frontend import guards as G
 from mycel.frontend.scopes import NameScope, contains_yield, scope_of
 from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Stage
+from mycel.frontend.tracebacks import note_place
 from mycel.ir.graph import current_where, set_where
 from mycel.tensor import Tensor
 
@@ -210,10 +213,7 @@ def activate(stage: Optional[Stage], frame: Frame) -> Any:
     try:
         return frame.code.run(frame)
     except Exception as error:
-        place = current_where()
-        entries = error.__dict__.setdefault("_mycel_trace", [])
-        line, column = (place.line, place.column) if place else (frame.code.line, 0)
-        entries.append((frame.code.file, line, frame.code.name, column))
+        note_place(error, frame.code.file, frame.code.line, frame.code.name, frame.vars)
         raise
     finally:
         stage.calls -= 1
@@ -280,9 +280,19 @@ def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwa
             args = [callback(v) for v in args]
             kwargs = {k: callback(v) for k, v in kwargs.items()}
         return _call_native(stage, fn, args, kwargs)
-    if code_of(fn) is None and stage is not None:
+    if stage is None:
+        return interpret(stage, fn, args, kwargs)
+    if code_of(fn) is None and not stage.may_decide:
+        if not contains_yield_flag(fn):
+            raise CompileError(f"{current_where()}: {fn.__qualname__} cannot be followed ({why_native(fn)}), so that it must run at each call; "
+                               "define it where its source can be read")  # fmt: skip
         guard_unseen(stage, fn, args)
-    return interpret(stage, fn, args, kwargs)
+    return stage.as_unit(fn, lambda: interpret(stage, fn, args, kwargs), args, kwargs)
+
+
+def contains_yield_flag(fn: types.FunctionType) -> bool:
+    """Whether a function is a generator or a coroutine, by its code's flags."""
+    return bool(fn.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR))
 
 
 def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -366,6 +376,10 @@ def guard_unseen(stage: Stage, fn: types.FunctionType, args: Any, depth: int = 0
 def _call_native(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if stage is not None:
         if not stage.may_decide:
+            module, name = _origin(fn)
+            if module in ("logging", "warnings") and name in _REPORTS:
+                stage.defer(fn, tuple(args), kwargs)
+                return None
             _refuse_impure(fn)
         for value in itertools.chain(args, kwargs.values()):
             if type(value) in MUTATED:
@@ -419,30 +433,43 @@ def _uses_this_package(namespace: dict[str, Any]) -> bool:
     return False
 
 
-_CHANGING = ("random", "secrets", "uuid", "numpy.random", "numpy.random.mtrand", "numpy.random._generator")
-_CLOCKS = frozenset(
-    (
-        "time",
-        "time_ns",
-        "perf_counter",
-        "perf_counter_ns",
-        "monotonic",
-        "monotonic_ns",
-        "process_time",
-        "process_time_ns",
-    )
+# What gives the same result for the same arguments and changes nothing but them.
+_PURE = frozenset(
+    "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc copy copyreg numpy scipy re _sre "
+    "string _string typing types dataclasses enum abc _abc numbers fractions decimal _decimal statistics inspect textwrap bisect _bisect heapq _heapq "
+    "contextlib weakref _weakref _weakrefset json hashlib _hashlib struct _struct array ml_dtypes posixpath ntpath mycel mindspore".split()
 )
+_IMPURE = ("numpy.random", "scipy.io", "numpy.lib.npyio", "numpy.lib._npyio_impl", "numpy._core.multiarray.fromfile")
+_REPORTS = frozenset(("debug", "info", "warning", "error", "critical", "exception", "log", "warn"))
+
+
+def _origin(fn: Any) -> tuple[str, str]:
+    """The module and the name of something that runs natively."""
+    module = getattr(fn, "__module__", None)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    if module is None or type(fn) is types.BuiltinMethodType and not isinstance(fn.__self__, types.ModuleType):
+        owner = getattr(fn, "__self__", None)
+        module = (
+            getattr(owner if isinstance(owner, type) else type(owner), "__module__", "") if owner is not None else ""
+        )
+    return module or "", name
 
 
 def _refuse_impure(fn: Any) -> None:
-    """CompileError for functions whose result changes by itself: it would be frozen into the compiled code."""
-    module = getattr(fn, "__module__", None)
-    name = getattr(fn, "__name__", "")
-    if module is None:
-        module = type(getattr(fn, "__self__", None)).__module__
-    if module in _CHANGING and not isinstance(fn, type) or module == "time" and name in _CLOCKS:
-        raise CompileError(f"{current_where()}: {module}.{name}() gives another result at each call, which a compiled function would freeze; "
-                           "use the random functions of ops, or pass the value as an argument")  # fmt: skip
+    """CompileError for what has to run at each call: its result may change by itself, or it does something outside."""
+    module, name = _origin(fn)
+    if not module or module.split(".")[0] in _PURE and not module.startswith(_IMPURE) or _is_users_module(module):
+        return
+    raise CompileError(f"{current_where()}: {module}.{name}() has to run at each call, as its result or effect may differ; "
+                       "do it outside, pass its result as an argument, or use the functions of ops")  # fmt: skip
+
+
+def _is_users_module(name: str) -> bool:
+    """Whether a module is neither the standard library's nor an installed package's."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:
+        return name == "__main__"
+    return not file.startswith((*STANDARD, *SITE))
 
 
 def _call_builtin(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -36,6 +36,7 @@ from mycel.frontend.control import (
 )
 from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, placeholder, same
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage
+from mycel.frontend.tracebacks import carry, keep_position
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
@@ -336,15 +337,15 @@ class _Trial:
                 signal = without(f, signal, 2) if signal is not None else None
                 self.alive = node_as(stage, _next_test(f, loop, signal, test), D.bool_, self.scope)
                 self.after_vars = dict(f.vars)
+                set_where(loop.where)
                 self.collect(signal)
                 for key, mirror in self.mirrors.items():
                     self.compare(mirror, self.now[key], (key,), _word(key, plan))
-            except (CompileError, NeedsValue):
+            except (CompileError, NeedsValue) as error:
+                keep_position(error)
                 raise
             except Exception as error:
-                raise CompileError(
-                    f"{current_where()}: {type(error).__name__} in a loop that a tensor decides: {error}"
-                ) from error
+                raise carry(error, "in a loop that a tensor decides") from error
             finally:
                 changes = self.scope.take_back(stage)
                 f.vars.clear()

@@ -21,6 +21,7 @@ from mycel import eager
 from mycel.engines import buffers
 from mycel.errors import CompileError, NeedsValue
 from mycel.frontend.guards import Guards, lookup
+from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.parameter import Parameter
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
@@ -175,6 +176,7 @@ class Stage(eager.Context):
         self.sources: dict[int, Any] = {}
         self.literals: dict[Any, Node] = {}
         self.numbers: dict[int, Tensor] = {}
+        self.mutable_nodes: set[Node] = set()
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.calls = 0
 
@@ -182,7 +184,12 @@ class Stage(eager.Context):
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         nodes = tuple([t._node if t._buf is None and t._node is not None else self.node_of(t) for t in inputs])
-        node = Node(primitive, nodes, params, primitive.infer(*[n.type for n in nodes], **params))
+        try:
+            kind = primitive.infer(*[n.type for n in nodes], **params)
+        except Exception as error:
+            note_operands(error, primitive.name, [n.type for n in nodes])
+            raise
+        node = Node(primitive, nodes, params, kind)
         own = self.scope.own
         own.add(node)
         if type(node.type) is tuple:
@@ -202,6 +209,12 @@ class Stage(eager.Context):
         """Say that a tensor stands for a Python number, which no assignment changes in place."""
         self.numbers[id(t)] = t
         return t
+
+    def vary(self, numbers: Sequence[Tensor]) -> None:
+        """Say that inputs stand for Python numbers that the caller marked as variable."""
+        for t in numbers:
+            self.mark_number(t)
+            self.mutable_nodes.add(t._node)  # type: ignore[arg-type]
 
     def adopt(self, roots: Sequence[Node]) -> None:
         """Enter nodes that rules made, and all behind them that are not known yet, into the present scope."""
@@ -316,6 +329,10 @@ class Stage(eager.Context):
     def attempt(self, where: Any, staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
         """Stage a construct that a tensor decides; `live` is how Python would run it, for a stage that can give values."""
         return staged()
+
+    def as_unit(self, fn: Any, inline: Callable[[], Any], args: Any, kwargs: Any) -> Any:
+        """Call a function in a way that a stage may choose."""
+        return inline()
 
     # State.
 

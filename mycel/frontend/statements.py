@@ -22,6 +22,7 @@ from mycel.frontend.expressions import BINARY, IN_PLACE, ExpressionBuilder
 from mycel.frontend.interpret import MUTATED, Closure, Code, Frame, call, mangled
 from mycel.frontend.patterns import PatternBuilder
 from mycel.frontend.scopes import assigned_names, scope_of, terminates
+from mycel.frontend.tracebacks import Caught, keep_position
 from mycel.ir.graph import current_where, set_where
 from mycel.tensor import Tensor
 
@@ -455,6 +456,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
                     store(f, entered)
                 signal = enter(f, level + 1)
             except Exception as error:
+                keep_position(error)
                 if _internal(error) or not call(f.stage, leave, (type(error), error, error.__traceback__), {}):
                     raise
                 return None
@@ -473,15 +475,19 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
             try:
                 signal = body(f)
             except Exception as error:
+                keep_position(error)
                 if _internal(error):
                     raise
                 for kind, name, action in handlers:
                     if kind is None or isinstance(error, kind(f)):
-                        error.__dict__.pop("_mycel_trace", None)
+                        caught = Caught(error)
                         if name is not None:
                             f.vars[name] = error
                         try:
                             return action(f)
+                        except Exception as again:
+                            caught.leave(again, f)
+                            raise
                         finally:
                             if name is not None:
                                 f.vars.pop(name, None)
@@ -499,6 +505,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
             try:
                 signal = handled(f)
             except Exception as error:
+                keep_position(error)
                 if not _internal(error):
                     left = final(f)
                     if left is not None:

@@ -1,20 +1,100 @@
 """Showing the user's own lines where an error passes through interpreted code.
 
-While an error travels up, each interpreted function notes its file, line and name. `show_user_lines` then replaces the traceback: those lines as if Python had
-run them, followed by the frames of native code in which the error arose.
+While an error travels up, each interpreted function notes where it was (`note_place`). The position in force then is right except where something on the
+way has put an earlier one back; that keeps the position with the error first (`keep_position`). Afterwards
+
+* an error of the program, or of an operation that it calls, is raised as it is, its traceback replaced by one of the user's functions as if Python had
+  run them (`show_user_lines`). Frames of this package are left out unless MYCEL_TRACEBACK=full is set in the environment;
+* a refusal of the compiler becomes a message that shows the same lines, innermost last, each with a caret (`describe_places`).
+
+An operation that does not accept its operands adds their types (`note_operands`), and an error in the derivative, an optimization or the lowering of a
+node shows the line that the node comes from (`note_origin`).
 """
 
 from __future__ import annotations
 
+import ast
+import os
 import sys
 import types
-from typing import Any, Optional
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional, Union
 
+from mycel.errors import CompileError
 from mycel.frontend.source import line_of
+from mycel.ir.graph import Where, current_where
+from mycel.ir.places import annotate, excerpt, is_library
 
-__all__ = ["describe_place", "place_of", "show_user_lines"]
+__all__ = [
+    "Caught", "carry", "describe_place", "describe_places", "keep_position", "note_operands", "note_origin", "note_place", "place_of", "reason_of",
+    "show_user_lines",
+]  # fmt: skip
 
-Place = tuple[str, int, str, int]
+_FIRST, _LAST = 4, 12
+
+
+class Place(NamedTuple):
+    """Where a function was: as `Where`, with the function's name and its variables then."""
+
+    file: str
+    line: int
+    name: str
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    variables: Optional[dict[str, Any]] = None
+
+
+def note_place(error: BaseException, file: str, line: int, name: str, variables: dict[str, Any]) -> None:
+    """Note that an error leaves a function, which begins at a line."""
+    where = error.__dict__.pop("_mycel_at", None) or current_where() or Where(file, line)
+    place = Place(file, where.line, name, where.column, where.end_line, where.end_column, dict(variables))
+    error.__dict__.setdefault("_mycel_trace", []).append(place)
+
+
+def keep_position(error: BaseException) -> None:
+    """Keep where an error arose in the present function, before an earlier position is put back."""
+    error.__dict__.setdefault("_mycel_at", current_where())
+
+
+def carry(error: BaseException, text: str) -> CompileError:
+    """A refusal because of an error of the program, at the places of that error."""
+    made = CompileError(f"{type(error).__name__} {text}: {_message(error)}")
+    for name in ("_mycel_trace", "_mycel_at", "_mycel_node"):
+        if name in error.__dict__:
+            made.__dict__[name] = error.__dict__[name]
+    keep_position(made)
+    return made
+
+
+def _message(error: BaseException) -> str:
+    return "\n".join([str(error), *getattr(error, "__notes__", ())])
+
+
+def note_operands(error: Exception, name: str, types: Sequence[Any]) -> None:
+    """Show the operation, and the types of its operands, with an error that it raises."""
+    if "_mycel_operation" not in error.__dict__:
+        error.__dict__["_mycel_operation"] = name
+        annotate(error, f"  in {name}({', '.join(map(str, types))})")
+
+
+class Caught:
+    """An error of the program that the program has caught: it loses its places, unless it is raised again as it is."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.kept = {name: error.__dict__.pop(name) for name in ("_mycel_trace", "_mycel_at") if name in error.__dict__}
+
+    def leave(self, again: Exception, frame: Any) -> None:
+        """Note that an error leaves the handler: this one, or another, with which this one is then shown."""
+        keep_position(again)
+        if again is self.error:
+            again.__dict__.update(self.kept)
+        elif self.error.__dict__.keys().isdisjoint(self.kept):
+            self.error.__dict__.update(self.kept)
+            code = frame.code
+            note_place(self.error, code.file, code.line, code.name, frame.vars)
+            show_user_lines(self.error)
 
 
 def places_of(error: BaseException) -> list[Place]:
@@ -29,47 +109,93 @@ def place_of(error: BaseException) -> Optional[Place]:
     return found[0] if found else None
 
 
-def describe_place(place: Optional[Place]) -> str:
+def reason_of(error: BaseException) -> str:
+    """The message of a refusal, without the position in front that `describe_places` shows."""
+    text, place = _message(error), place_of(error)
+    return text if place is None else text.removeprefix(f"{place.file}:{place.line}: ")
+
+
+def describe_place(place: Union[None, Where, Place, tuple[str, int, str, int]]) -> str:
     """File, line and the line itself with a caret, for a message."""
     if place is None:
         return ""
-    file, line, name, column = place
-    text = line_of(file, line)
-    shown = f"  {file}:{line}, in {name}"
-    if not text.strip():
-        return shown
-    lead = len(text) - len(text.lstrip())
-    caret = " " * max(column - lead, 0) + "^"
-    return f"{shown}\n    {text.strip()}\n    {caret}"
+    if isinstance(place, Where):
+        return excerpt(place)
+    known = Place(*place)
+    return excerpt(Where(known.file, known.line, known.column, known.end_line, known.end_column), known.name)
 
 
-def show_user_lines(error: BaseException) -> BaseException:
+def describe_places(error: BaseException) -> str:
+    """The places of an error, innermost last, as lines of a message; of many the first and the last."""
+    places = [describe_place(p) for p in reversed(places_of(error))]
+    if len(places) > _FIRST + _LAST:
+        left_out = len(places) - _FIRST - _LAST
+        places[_FIRST:-_LAST] = [f"  ... {left_out} more calls ..."]
+    node = error.__dict__.get("_mycel_node")
+    if node is not None:
+        places.append(_origin(node))
+    return "\n".join(places)
+
+
+def _origin(where: Where) -> str:
+    what = f"in the derivative of {where.gradient}, from" if where.gradient else "in an operation from"
+    return f"  {what}\n{excerpt(where)}"
+
+
+def note_origin(error: Exception) -> Exception:
+    """The error, with the line of the node in whose treatment it arose, if there is one."""
+    node = error.__dict__.pop("_mycel_node", None)
+    if node is not None and line_of(node.file, node.line):
+        annotate(error, _origin(node))
+    return error
+
+
+def show_user_lines(error: Exception) -> Exception:
     """The error itself, its traceback replaced by the user's lines."""
     places = error.__dict__.pop("_mycel_trace", [])
     if not places:
-        return error
+        return note_origin(error)
+    full = os.environ.get("MYCEL_TRACEBACK") == "full"
     tail: list[types.TracebackType] = []
+    in_library: Any = None
     entry = error.__traceback__
     while entry is not None:
-        name = entry.tb_frame.f_globals.get("__name__", "")
-        if name.startswith("mycel.frontend"):
+        frame = entry.tb_frame
+        if frame.f_globals.get("__name__", "").startswith("mycel.frontend"):
             tail.clear()
-        else:
+        elif full or not is_library(frame.f_code.co_filename):
             tail.append(entry)
+        in_library = is_library(frame.f_code.co_filename)
         entry = entry.tb_next
-    if len(tail) > 0 and tail[0] is error.__traceback__:
+    if tail and tail[0] is error.__traceback__:
         tail.clear()
+    note_origin(error)
+    if in_library and sys.version_info < (3, 11):
+        annotate(error, describe_place(places[0]))
     chain: Optional[types.TracebackType] = None
     for known in reversed(tail):
         chain = types.TracebackType(chain, known.tb_frame, known.tb_lasti, known.tb_lineno)
-    for file, line, name, _ in places:
-        chain = types.TracebackType(chain, _frame(file, name), -1, line)
+    for place in places:
+        frame, instruction = _frame(place)
+        chain = types.TracebackType(chain, frame, instruction, place.line)
     return error.with_traceback(chain)
 
 
-def _frame(file: str, name: str) -> Any:
-    """A frame that a traceback shows as a function of a file."""
-    code = compile("frame = _getframe()", file, "exec").replace(co_name=name)
-    namespace: dict[str, Any] = {"_getframe": sys._getframe, "__name__": "__main__"}
-    exec(code, namespace)
-    return namespace["frame"]
+def _frame(place: Place) -> tuple[types.FrameType, int]:
+    """A frame that a traceback shows as a function of a file at a place, with its variables; the instruction that is there."""
+    tree = ast.parse("_mycel_frame()")
+    line, end_line = place.line, max(place.end_line, place.line)
+    span = (line, place.column, end_line, place.end_column or place.column + 1)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.stmt, ast.expr)):
+            node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = span
+    code = compile(tree, place.file, "exec").replace(co_name=place.name)
+    instruction = -1
+    if hasattr(code, "co_positions"):
+        code = code.replace(co_qualname=place.name)  # type: ignore[call-arg, unused-ignore]
+        wanted = (span[0], span[2], span[1], span[3])
+        instruction = next((2 * i for i, p in enumerate(code.co_positions()) if p == wanted), -1)
+    found: list[types.FrameType] = []
+    namespace = {"__name__": "__main__", "_mycel_frame": lambda: found.append(sys._getframe(1))}
+    exec(code, namespace, dict(place.variables or {}))
+    return found[0], instruction

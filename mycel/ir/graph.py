@@ -24,11 +24,17 @@ __all__ = ["Graph", "Node", "Where", "at", "current_where", "input_node", "subst
 
 
 class Where(NamedTuple):
-    """A place in the user's source."""
+    """A place in the user's source: an expression from its first to its last character, columns in bytes of UTF-8.
+
+    `gradient` names the operation here of whose derivative a node is a part; it is empty for what the user wrote.
+    """
 
     file: str
     line: int
     column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    gradient: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -47,11 +53,15 @@ def current_where() -> Optional[Where]:
 
 @contextmanager
 def at(where: Optional[Where]) -> Iterator[None]:
-    """Give nodes made inside this block the source position `where`."""
+    """Give nodes made inside this block the source position `where`; an error that leaves it keeps the innermost one."""
     previous = _position.where
     _position.where = where
     try:
         yield
+    except Exception as error:
+        if where is not None:
+            error.__dict__.setdefault("_mycel_node", where)
+        raise
     finally:
         _position.where = previous
 

@@ -1,0 +1,116 @@
+"""Places in the user's source: which one is running, and how a message shows one.
+
+`excerpt` shows a line with carets as Python's own tracebacks do: under an operation ``~~~^~~``, under anything else ``^^^^``, and of an expression of several
+lines the first. Columns count bytes of UTF-8, as in Python's syntax trees and code objects, and are turned into columns of the screen.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import linecache
+import os
+import sys
+import types
+import unicodedata
+from collections.abc import Iterator
+from typing import Optional
+
+from mycel.ir.graph import Where
+
+__all__ = ["PACKAGE", "annotate", "caller", "excerpt", "is_library", "position_in"]
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_DEMO = os.path.join(PACKAGE, "demo") + os.sep
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is part of this package, and not of its examples."""
+    return file.startswith(PACKAGE) and not file.startswith(_DEMO)
+
+
+def caller(depth: int = 1) -> Optional[Where]:
+    """Where the innermost frame outside this package is now; None where there is none."""
+    frame: Optional[types.FrameType] = sys._getframe(depth)
+    while frame is not None and is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else position_in(frame)
+
+
+def position_in(frame: types.FrameType) -> Where:
+    """Where a frame is now; without columns before Python 3.11, which does not record them."""
+    code = frame.f_code
+    if hasattr(code, "co_positions") and frame.f_lasti >= 0:
+        line, end_line, column, end_column = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
+        if line is not None and column is not None:
+            return Where(code.co_filename, line, column, end_line or line, end_column or 0)
+    return Where(code.co_filename, frame.f_lineno)
+
+
+def excerpt(where: Where, name: str = "", indent: str = "  ") -> str:
+    """The file and line of a place, in a function of this name, and below the source line with carets."""
+    head = f"{indent}{where.file}:{where.line}{f', in {name}' if name else ''}"
+    text = linecache.getline(where.file, where.line).rstrip()
+    if not text.strip():
+        return head
+    data = text.encode()
+    start = len(data[: where.column].decode(errors="ignore"))
+    lead = len(text) - len(text.lstrip())
+    if where.end_column and where.end_line > where.line:
+        stop = len(text)
+    elif where.end_column:
+        stop = len(data[: where.end_column].decode(errors="ignore"))
+    else:
+        stop = start + 1
+    start = max(start, lead)
+    marks = _marks(text[start:stop]) if stop > start else "^"
+    return f"{head}\n{indent}  {text.strip()}\n{indent}  {' ' * _width(text[lead:start])}{marks}"
+
+
+def annotate(error: BaseException, text: str) -> None:
+    """Add lines to what is shown with an error: a note, or, before Python 3.11, an end of its message."""
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+    elif error.args and isinstance(error.args[0], str) and not isinstance(error, KeyError):
+        error.args = (f"{error.args[0]}\n{text}", *error.args[1:])
+
+
+def _width(text: str) -> int:
+    """How many columns of the screen a text takes."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _marks(segment: str) -> str:
+    """The line below an expression that points at it."""
+    span = _operator(segment)
+    if span is None:
+        return "^" * max(_width(segment), 1)
+    begin, end = span
+    return "~" * _width(segment[:begin]) + "^" * _width(segment[begin:end]) + "~" * _width(segment[end:])
+
+
+def _operator(segment: str) -> Optional[tuple[int, int]]:
+    """Where the operator is in the text of an operation of two operands, and the brackets in that of a subscript; None in others."""
+    try:
+        node = ast.parse(f"(\n{segment}\n)", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    place = lambda n: len(segment.encode()[: n.end_col_offset].decode(errors="ignore"))
+    if isinstance(node, ast.BinOp):
+        behind = place(node.left)
+        while behind < len(segment) and (segment[behind].isspace() or segment[behind] in ")\\"):
+            behind += 1
+        return behind, behind + (2 if segment[behind : behind + 2] in ("**", "//", "<<", ">>") else 1)
+    if isinstance(node, ast.Subscript):
+        behind = place(node.value)
+        while behind < len(segment) and segment[behind] != "[":
+            behind += 1
+        return behind, len(segment)
+    return None
+
+
+def library_frames(frame: Optional[types.FrameType]) -> Iterator[types.FrameType]:
+    """The frames of this package from `frame` outwards, up to the first of the user's."""
+    while frame is not None and is_library(frame.f_code.co_filename):
+        yield frame
+        frame = frame.f_back
