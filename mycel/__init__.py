@@ -49,7 +49,10 @@ from mycel.dtype import uint16 as uint16
 from mycel.dtype import uint32 as uint32
 from mycel.dtype import uint64 as uint64
 from mycel.explain import explain as explain
+from mycel.frontend.mutables import mutable as mutable
 from mycel.jit import jit as jit
+from mycel.jit_config import JitConfig as JitConfig
+from mycel.jit_config import set_recursion_limit as set_recursion_limit
 from mycel.parameter import Parameter as Parameter
 from mycel.parameter import ParameterTuple as ParameterTuple
 from mycel.tensor import Tensor as Tensor

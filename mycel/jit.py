@@ -20,16 +20,18 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import config, eager
-from mycel.cell import Cell, compiler
-from mycel.errors import CompileError
+from mycel import eager
+from mycel.cell import compiler
+from mycel.errors import CompileError, NeedsValue
 from mycel.frontend.guards import frozen
 from mycel.frontend.interpret import call
 from mycel.frontend.live import REFUSALS, LivePlan, LiveStage
+from mycel.frontend.mutables import MUTABLES, describe_mutable, replace_mutable
 from mycel.frontend.outputs import Outputs
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
-from mycel.frontend.tracebacks import describe_place, place_of, show_user_lines
+from mycel.frontend.tracebacks import describe_places, note_origin, reason_of, show_user_lines
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
+from mycel.jit_config import check_options, is_strict
 from mycel.log import logger
 from mycel.parameter import Parameter
 from mycel.prims import control as C
@@ -87,6 +89,8 @@ def describe(value: Any, tensors: list[Any]) -> Any:
         return (kind, value)
     if kind is float:
         return (kind, value.hex())
+    if kind in MUTABLES:
+        return describe_mutable(value, tensors, describe)
     if kind is tuple or kind is list:
         return (kind, *[describe(v, tensors) for v in value])
     if kind is dict or kind is OrderedDict:
@@ -123,9 +127,12 @@ class _Arguments:
         self.staged: list[Tensor] = []
         self.containers: dict[int, Any] = {}
         self.known: dict[int, Tensor] = {}
+        self.numbers: list[Tensor] = []
 
     def replace(self, value: Any, name: str) -> Any:
         kind = type(value)
+        if kind in MUTABLES:
+            return replace_mutable(value, name, self)
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             node = input_node(value._type, name)
             self.nodes.append(node)
@@ -286,8 +293,11 @@ class Version:
         """The native program of the graph."""
         from mycel.engines.select import compile_graph
 
-        with _deep_stack():
-            self.program = compile_graph(self.graph, self.aliases)
+        try:
+            with _deep_stack():
+                self.program = compile_graph(self.graph, self.aliases)
+        except Exception as error:
+            raise note_origin(error)  # noqa: B904
         return self.program
 
 
@@ -437,23 +447,24 @@ class Jit:
         given = [arguments.replace(a, names[i] if i < len(names) else f"argument{i}") for i, a in enumerate(args)]
         options = {k: arguments.replace(v, k) for k, v in kwargs.items()}
         stage.scope.own.update(arguments.nodes)
+        stage.vary(arguments.numbers)
         result: Any = None
         try:
             with _deep_stack(), eager.use_context(stage), at(None):
                 result = call(stage, self.__wrapped__, given, options)
                 return Version(stage, arguments, result, self.__name__.replace("<lambda>", "lambda"))
-        except BaseException:
+        except BaseException as error:
             for scope in reversed(stage.scopes):
                 scope.take_back(stage)
+            if arguments.numbers and isinstance(error, Exception) and not isinstance(error, REFUSALS):
+                raise NeedsValue(
+                    f"a number marked as mutable is used where its value is needed ({error}); pass it unmarked"
+                ) from error
             raise
 
     def _refused(self, key: Any, error: Exception, quiet: bool) -> None:
-        place = place_of(error)
-        text = str(error)
-        if place is not None:
-            text = text.removeprefix(f"{place[0]}:{place[1]}: ")
-        reason = Fallback(self.__qualname__, text, describe_place(place))
-        if self.fullgraph or config._context["jit_syntax_level"] == config.STRICT:
+        reason = Fallback(self.__qualname__, reason_of(error), describe_places(error))
+        if self.fullgraph or is_strict(self.options, self.__wrapped__):
             raise CompileError(str(reason)) from None
         self._run_live(key, reason, quiet)
 
@@ -537,6 +548,8 @@ def jit(
     """
     function = options.pop("fn", function)
     mode = options.pop("mode", None)
+    if type(dynamic) is not int:
+        raise TypeError(f"jit: dynamic must be an int, not {type(dynamic).__name__}")
     for name, value, allowed in (
         ("capture_mode", capture_mode, ("ast", "bytecode", "trace")),
         ("jit_level", jit_level or "O0", ("O0", "O1", "O2")),
@@ -548,6 +561,7 @@ def jit(
             raise ValueError(f"jit: {name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
     if not isinstance(fullgraph, bool):
         raise TypeError(f"jit: fullgraph must be a bool, not {type(fullgraph).__name__}")
+    check_options("jit", options)
     settings: Mapping[str, Any] = dict(options)
     if function is None:
         return lambda f: _wrapped(f, fullgraph, settings)

@@ -216,9 +216,9 @@ class Tensor:
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self._type.shape))
         head = f"Tensor(shape=[{shape}], dtype={self._type.dtype}"
-        if self._buf is None:
+        array = self._shown()
+        if array is None:
             return f"{head}, value=<{'staged' if self._node is not None else 'not initialized'}>)"
-        array = buffers.to_array(self._buf, self._type)
         if array.ndim == 0:
             value = array.item()
             return f"{head}, value= {f'{value:.6g}' if self._type.dtype.is_floating else value})"
@@ -227,7 +227,15 @@ class Tensor:
         return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{_array_text(array)})"
 
     def __str__(self) -> str:
-        return repr(self) if self._buf is None else str(buffers.to_array(self._buf, self._type))
+        array = self._shown()
+        return repr(self) if array is None else str(array)
+
+    def _shown(self) -> Optional[np.ndarray[Any, Any]]:
+        """The values where there are some, or can be had."""
+        context: Any = eager.local.context if eager.active else None
+        if context is not None and context.is_live and context.may_decide and (self._node is not None or self._buf is not None):
+            return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
+        return None if self._buf is None else buffers.to_array(self._buf, self._type)
 
     def __format__(self, spec: str) -> str:
         return format(self._scalar("formatting"), spec) if spec else str(self)
@@ -592,7 +600,8 @@ def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
         if isinstance(y, Tensor):
             if x._type.dtype is y._type.dtype:
                 return x, y
-            common = D.promote(x._type.dtype, y._type.dtype)
+            common = _weak(x, y) if eager.active else None
+            common = common or D.promote(x._type.dtype, y._type.dtype)
             return cast(x, common), cast(y, common)
         if type(y) in _NUMBER_SET:
             common = number_dtype(y, x._type.dtype)
@@ -607,6 +616,19 @@ def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
 
 
 _NUMBER_SET = frozenset(NUMBERS)
+_EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
+
+
+def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
+    """The common type where one of two tensors stands for a Python number in a compiled function; None where none or both do."""
+    context: Any = eager.local.context
+    if not context.is_staging or x._type.shape and y._type.shape or not context.numbers:
+        return None
+    weak = [id(t) in context.numbers for t in (x, y)]
+    if weak[0] is weak[1]:
+        return None
+    number, other = (x, y) if weak[0] else (y, x)
+    return number_dtype(_EXAMPLES.get(number._type.dtype.kind, 1), other._type.dtype)
 
 
 def _operand(value: Any, beside: Tensor) -> Any:

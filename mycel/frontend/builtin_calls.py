@@ -7,12 +7,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from mycel import dtype as D
 from mycel import eager
 from mycel.errors import CompileError
 from mycel.frontend.access import load_attribute, store_attribute
 from mycel.frontend.control import truth
 from mycel.frontend.interpret import callback
 from mycel.frontend.loops import TensorRange
+from mycel.frontend.mutables import is_python_number, number_class
 from mycel.frontend.stage import Stage, is_staged
 from mycel.ir.graph import current_where
 from mycel.prims import elementwise as E
@@ -174,10 +176,24 @@ def _container(kind: Any) -> Special:
 
 
 def _isinstance(stage: Stage, args: Any, kwargs: Any) -> Any:
+    value = args[0]
+    if isinstance(value, Tensor) and is_python_number(stage, value):
+        return issubclass(number_class(value), args[1])
     return isinstance(*args)
 
 
+def _number(kind: Any) -> Special:
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Tensor) and is_python_number(stage, args[0]):
+            return stage.mark_number(args[0].astype({int: D.int64, float: D.float64, bool: D.bool_}[kind]))
+        return kind(*args, **kwargs)
+
+    return run
+
+
 def _type(stage: Stage, args: Any, kwargs: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], Tensor) and is_python_number(stage, args[0]):
+        return number_class(args[0])
     return type(*args, **kwargs)
 
 
@@ -214,6 +230,9 @@ SPECIAL: dict[Any, Special] = {
     setattr: _setattr,
     delattr: _delattr,
     isinstance: _isinstance,
+    int: _number(int),
+    float: _number(float),
+    bool: _number(bool),
     type: _type,
     globals: _globals,
     vars: _globals,

@@ -16,6 +16,7 @@ from mycel.errors import CompileError
 from mycel.frontend.control import Choice
 from mycel.frontend.interpret import Closure
 from mycel.frontend.loops import TensorRange
+from mycel.frontend.mutables import is_python_number
 from mycel.frontend.stage import Stage, is_constant
 from mycel.ir.graph import Node
 from mycel.tensor import Tensor
@@ -87,6 +88,8 @@ class Outputs:
 
     def _tensor(self, t: Tensor) -> Build:
         position = self.arguments.get(id(t))
+        if position is not None and t._node in self.stage.mutable_nodes:
+            return lambda out, args: args[position].item()
         if position is not None:
             return lambda out, args: args[position]
         if t._buf is not None and id(t) not in self.stage.current:
@@ -95,6 +98,8 @@ class Outputs:
         elif t._buf is not None and not is_constant(self.stage.current[id(t)]):
             return lambda out, args: t
         place = self.place(self.stage.node_of(t), id(t))
+        if is_python_number(self.stage, t):
+            return lambda out, args: out[place].item()
         return lambda out, args: out[place]
 
     def _object(self, value: Any) -> Build:

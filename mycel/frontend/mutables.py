@@ -1,0 +1,170 @@
+"""Python numbers that a compiled function takes as inputs instead of constants: `mutable`.
+
+`mutable` gives a number, tuple, list or dict of a class derived from Python's own, so that everything else sees the value that it is. For a
+compiled function the class is what counts: numbers inside it become inputs of the graph (booleans, int64 and float64 scalars), which the stage
+knows to stand for Python numbers. They therefore adapt to the types of the tensors that they meet, answer `isinstance` as numbers, and leave
+the function as Python numbers where nothing but such numbers went into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.ir.graph import Node, input_node, toposort
+from mycel.log import logger
+from mycel.prims.base import CONSTANT
+from mycel.tensor import Tensor, make_staged
+
+__all__ = ["MUTABLES", "describe_mutable", "is_python_number", "mutable", "number_class", "replace_mutable"]
+
+
+class _Int(int):
+    """A variable int."""
+
+
+class _Float(float):
+    """A variable float."""
+
+
+class _Bool(int):
+    """A variable bool; Python's own cannot be derived from."""
+
+    def __new__(cls, value: Any) -> _Bool:
+        return int.__new__(cls, bool(value))
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+    __str__ = __repr__
+
+
+class _Tuple(tuple[Any, ...]):
+    """A tuple whose numbers are variable."""
+
+
+class _List(list[Any]):
+    """A list whose numbers are variable."""
+
+
+class _Dict(dict[Any, Any]):
+    """A dict whose numbers are variable."""
+
+
+_CLASSES: dict[type, type] = {bool: _Bool, int: _Int, float: _Float, tuple: _Tuple, list: _List, dict: _Dict}
+MUTABLES = frozenset(_CLASSES.values())
+_DTYPES = {bool: D.bool_, int: D.int64, float: D.float64}
+_PLAIN: dict[type, type] = {**{v: k for k, v in _CLASSES.items()}, **{k: k for k in _CLASSES}}
+_NUMBERS: dict[str, Any] = {"b": bool, "f": float, "c": complex}
+
+
+def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+    """Mark a number, tensor, tuple, list or dict so that compiled functions take the numbers in it as inputs.
+
+    A call with other numbers then runs what was compiled before. A tensor is given back as it is, as tensors always are inputs. With `dynamic_len`,
+    for tuples and lists whose items are all of one kind, the length may vary between calls; here each length is compiled once. In a
+    compiled function the data is given back as it is.
+    Raises TypeError for other data, also inside containers, and ValueError for `dynamic_len` with items of several kinds.
+
+    >>> import mycel as ms
+    >>> power = ms.jit(lambda x, n: x * n)
+    >>> [float(power(ms.Tensor(2.0), ms.mutable(n))) for n in (3, 4)]
+    [6.0, 8.0]
+    """
+    if not isinstance(dynamic_len, bool):
+        raise TypeError(f"mutable: dynamic_len must be a bool, not {type(dynamic_len).__name__}")
+    context = eager.local.context if eager.active else None
+    if context is not None and context.is_staging:
+        return input_data
+    _check(input_data, input_data, ())
+    if dynamic_len:
+        if not isinstance(input_data, (tuple, list)):
+            raise TypeError(f"mutable: dynamic_len needs a tuple or list, not {type(input_data).__name__}")
+        kinds = {(type(v), v._type if isinstance(v, Tensor) else None) for v in input_data}
+        if len(kinds) > 1:
+            raise ValueError(f"mutable: with dynamic_len the items must be of one type and shape, not {input_data!r}")
+        logger.info("mutable(dynamic_len=True): each length is compiled once")
+    if isinstance(input_data, Tensor):
+        return input_data
+    kind = next(k for k in _CLASSES if isinstance(input_data, k)) if not isinstance(input_data, _Bool) else bool
+    made: Any = _CLASSES[kind](input_data)
+    return made
+
+
+def _check(value: Any, whole: Any, above: tuple[int, ...]) -> None:
+    if isinstance(value, (bool, int, float, Tensor)):
+        return
+    if not isinstance(value, (tuple, list, dict)) or id(value) in above:
+        raise TypeError(
+            "mutable: takes a bool, int, float, Tensor, or a tuple, list or dict of such without itself inside, "
+            f"not {type(value).__name__} in {whole!r}"
+        )
+    for item in value.values() if isinstance(value, dict) else value:
+        _check(item, whole, (*above, id(value)))
+
+
+def describe_mutable(value: Any, tensors: list[Any], describe: Callable[[Any, list[Any]], Any]) -> Any:
+    """What marked data contributes to a key: its form without its numbers, which are collected as tensors."""
+    kind = _PLAIN.get(type(value))
+    if kind in _DTYPES:
+        number = _as_tensor(value, kind)
+        if number is None:
+            return (kind, value)
+        tensors.append(number)
+        return (mutable, number._type)
+    if kind is dict:
+        return (mutable, kind, *[(k, describe_mutable(v, tensors, describe)) for k, v in value.items()])
+    if kind is not None:
+        return (mutable, kind, *[describe_mutable(v, tensors, describe) for v in value])
+    return describe(value, tensors)
+
+
+def _as_tensor(value: Any, kind: Any) -> Optional[Tensor]:
+    """A number as the tensor that stands for it; None where it has too many digits."""
+    if kind is int and not -(1 << 63) <= value < 1 << 63:
+        return None
+    return Tensor(kind(value), _DTYPES[kind])
+
+
+def replace_mutable(value: Any, name: str, arguments: Any) -> Any:
+    """Marked data as the staged function sees it; the tensors that stand for numbers go to `arguments.numbers`."""
+    kind = _PLAIN.get(type(value))
+    if kind in _DTYPES:
+        number = _as_tensor(value, kind)
+        if number is None:
+            return value
+        node = input_node(number._type, name)
+        staged = make_staged(node)
+        arguments.nodes.append(node)
+        arguments.staged.append(staged)
+        arguments.numbers.append(staged)
+        return staged
+    if kind is dict:
+        return arguments.keep({k: replace_mutable(v, f"{name}.{k}", arguments) for k, v in value.items()})
+    if kind is not None:
+        items = [replace_mutable(v, f"{name}.{i}", arguments) for i, v in enumerate(value)]
+        return tuple(items) if kind is tuple else arguments.keep(items)
+    return arguments.replace(value, name)
+
+
+def is_python_number(stage: Any, value: Any) -> bool:
+    """Whether a staged tensor stands for a number that was computed from marked numbers and constants alone."""
+    if not stage.mutable_nodes or not stage.is_number(value) or not isinstance(value, Tensor):
+        return False
+    node: Optional[Node] = value._node
+    if node is None:
+        return False
+    found = False
+    for n in toposort([node]):
+        if n in stage.mutable_nodes:
+            found = True
+        elif n.prim is None:
+            return False
+    return found and node.prim is not CONSTANT
+
+
+def number_class(value: Tensor) -> Any:
+    """The class of the Python number that a tensor stands for."""
+    return _NUMBERS.get(value.dtype.kind, int)
