@@ -1,6 +1,19 @@
 """The primitives, one record each, and their registry; importing the package fills it."""
 
-from mycel.prims import block, control, conv, elementwise, index, linalg, ordered, random, reduce, shape, window
+from mycel.prims import (
+    block,
+    control,
+    conv,
+    elementwise,
+    index,
+    linalg,
+    loop_gradient,
+    ordered,
+    random,
+    reduce,
+    shape,
+    window,
+)
 from mycel.prims.base import REGISTRY, Primitive
 
 __all__ = [
@@ -12,6 +25,7 @@ __all__ = [
     "elementwise",
     "index",
     "linalg",
+    "loop_gradient",
     "ordered",
     "random",
     "reduce",

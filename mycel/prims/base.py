@@ -141,10 +141,11 @@ REGISTRY: dict[str, Primitive] = {}
 class Services:
     """What the rules of primitives that hold graphs need from the layers above, which put it here when they load.
 
-    `differentiate` is `mycel.transforms.grad.vjp`, `evaluate` that of `mycel.engines.reference`.
+    `differentiate` is `mycel.transforms.grad.vjp`, `push_forward` is `mycel.transforms.jvp.jvp`, `evaluate` that of `mycel.engines.reference`.
     """
 
     differentiate: Callable[..., list[Optional[Node]]]
+    push_forward: Callable[..., tuple[list[Node], list[Optional[Node]]]]
     evaluate: Callable[..., tuple[Any, ...]]
 
 

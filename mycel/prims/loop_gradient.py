@@ -1,14 +1,24 @@
-"""The derivative of `while_loop` for any number of rounds, in memory that does not grow with it.
+"""The derivative of `while_loop`, for any number of rounds.
 
-The loop is run again with a tape of `SLOTS` states: the state before every `stride`-th round is kept, and when the tape is full every second entry is dropped
+    while_grad(*values, *fixed, *cts; test, body, backward, carried, smooth, free, keep)
+
+goes through the loop and gives the cotangents of the carried values `smooth` and of the fixed operands `free`, from the cotangents `cts` of
+the final values `smooth`. Its definition is
+
+    x[k+1] = body(x[k], fixed),        l[k] = l[k+1] d body / d x,        m <- m + l[k+1] d body / d fixed,
+
+and `backward` is the graph (values, fixed, l) -> (l, the addend of m). It is a primitive, so that derivatives of a gradient need no tape of tapes: it is linear in
+`cts`, g(x, l) = J(x)^T l, and the loop that carries tangents v along with its values (`tangent_loop`) ends in v[n] = J(x) v[0], so that
+
+    cotangents of g along v:      for l: v[n],      for x: the gradient of <l, v[n]>,
+
+which is `while_grad` of the loop that carries v, and its push-forward is the same (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 5.3).
+
+An engine that claims `while_grad` keeps the state before each round, or with ``keep="root"`` about as many as the root of their number. `expand` is for the others: the
+loop is run again with a tape of `SLOTS` states: the state before every `stride`-th round is kept, and when the tape is full every second entry is dropped
 and the stride doubles (Stumm and Walther, "New algorithms for optimal online checkpointing", SIAM J. Sci. Comput. 2010, describe this
-family). Then the rounds are gone through backwards: the state before round k is computed anew from the nearest entry before it, and the
-derivative of the body there takes the cotangents from behind the round to before it,
-
-    ct_state <- ct_state * d body / d state,        ct_fixed <- ct_fixed + ct_state * d body / d fixed.
-
-Up to SLOTS rounds each costs one further run of the body; n rounds cost about n * n / (2 * SLOTS) of them. The result consists of `while_loop`s
-and `cond`s again, so that it can be differentiated in turn.
+family). The rounds between two entries are computed anew, the last ones first. Up to SLOTS rounds each costs one further run of the body; n rounds
+cost about n * n / (2 * SLOTS) of them, in memory that does not grow.
 """
 
 from __future__ import annotations
@@ -16,45 +26,211 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.dtype import bool_, int8, int64
-from mycel.errors import Unsupported
+import numpy as np
+
+from mycel.dtype import bool_, float64, int8, int64
 from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.types import Type, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
-from mycel.prims.base import constant, outputs_of
+from mycel.prims.base import SERVICES, Primitive, Sample, constant, get_item, outputs_of, register
 
-__all__ = ["SLOTS", "loop_vjp"]
+__all__ = ["SLOTS", "backward_graph", "loop_vjp", "push_while_grad", "tangent_loop", "while_grad"]
 
 SLOTS = 64
+Nodes = Sequence[Node]
 
 
 def loop_vjp(
     ct: Sequence[Optional[Node]], out: Any, *operands: Node, test: Graph, body: Graph, carried: int
 ) -> tuple[Optional[Node], ...]:
     """The cotangents of a loop's operands."""
-    from mycel.prims.control import inner_gradient
-
-    values, fixed = operands[:carried], operands[carried:]
-    if any(v.dtype.kind == "c" for v in values):
-        raise Unsupported(
-            "while_loop: the gradient of a loop that carries complex values is not available; carry real and imaginary parts"
-        )
-    smooth = [i for i, v in enumerate(values) if v.dtype.is_differentiable]
-    free = [i for i, v in enumerate(fixed) if v.dtype.is_differentiable]
-    count, stride, tape = _record(values, fixed, test, body)
-    seeds = [input_node(v.type, "cotangent") if i in smooth else None for i, v in enumerate(values)]
-    grads = inner_gradient(body, seeds)
-    wanted = [*smooth, *[carried + i for i in free]]
-    results = [S.zeros_like(body.inputs[i]) if grads[i] is None else grads[i] for i in wanted]
-    backward = Graph((*body.inputs, *[s for s in seeds if s is not None]), results, f"grad_{body.name}")  # type: ignore[arg-type]
-    start = [S.zeros_like(values[i]) if ct[i] is None else ct[i] for i in smooth]
-    start += [S.zeros_like(fixed[i]) for i in free]
-    found = _sweep(count, stride, tape, start, len(smooth), fixed, body, backward)  # type: ignore[arg-type]
+    values = operands[:carried]
+    cts = [S.zeros_like(v) if c is None else c for v, c in zip(values, ct) if v.dtype.is_differentiable]
     result: list[Optional[Node]] = [None] * len(operands)
-    for i, g in zip(wanted, found):
+    if not cts:
+        return tuple(result)
+    places, found = _gradient(test, body, carried, operands, cts)
+    for i, g in zip(places, found):
         result[i] = g
     return tuple(result)
+
+
+def _gradient(
+    test: Graph, body: Graph, carried: int, operands: Nodes, cts: Nodes, keep: str = "all"
+) -> tuple[list[int], list[Node]]:
+    """The operands that have cotangents, and these."""
+    backward, smooth, free = backward_graph(body, carried)
+    params = {"test": test, "body": body, "backward": backward, "carried": carried}
+    whole = while_grad.node(*operands, *cts, **params, smooth=smooth, free=free, keep=keep)
+    places = [*smooth, *[carried + i for i in free]]
+    return places, [get_item(whole, i) for i in range(len(places))]
+
+
+def backward_graph(body: Graph, carried: int) -> tuple[Graph, tuple[int, ...], tuple[int, ...]]:
+    """One round backwards; the carried values and the fixed operands that have cotangents."""
+    from mycel.prims.control import inner_gradient
+
+    smooth = tuple([i for i in range(carried) if body.inputs[i].dtype.is_differentiable])
+    seeds = [input_node(n.type, "cotangent") if n.dtype.is_differentiable else None for n in body.outputs]
+    grads = inner_gradient(body, seeds)
+    fixed = range(carried, len(body.inputs))
+    free = tuple([i - carried for i in fixed if body.inputs[i].dtype.is_differentiable and grads[i] is not None])
+    wanted = [*smooth, *[carried + i for i in free]]
+    results = [S.zeros_like(body.inputs[i]) if grads[i] is None else grads[i] for i in wanted]
+    inputs = (*body.inputs, *[s for s in seeds if s is not None])
+    return Graph(inputs, results, f"grad_{body.name}"), smooth, free  # type: ignore[arg-type]
+
+
+def tangent_loop(test: Graph, body: Graph, carried: int, moving: Sequence[int], fixed: Sequence[int]) -> dict[str, Any]:
+    """The parameters of the loop that carries the tangents of the values `moving` too, given those of the operands `fixed`.
+
+    Its operands are the values, their tangents, the fixed operands, and the tangents of those.
+    """
+    values = [input_node(n.type, "carried") for n in body.inputs[:carried]]
+    changes = [input_node(body.inputs[i].type, "tangent") for i in moving]
+    rest = [input_node(n.type, "fixed") for n in body.inputs[carried:]]
+    drift = [input_node(body.inputs[i].type, "tangent") for i in fixed]
+    inputs = [*values, *changes, *rest, *drift]
+    from mycel.prims.control import inline
+
+    outs, moved = SERVICES.push_forward(
+        inline(body, [*values, *rest]), [*[values[i] for i in moving], *[rest[i - carried] for i in fixed]], [*changes, *drift]
+    )  # fmt: skip
+    results = [S.zeros_like(outs[i]) if moved[i] is None else moved[i] for i in moving]
+    return {
+        "test": Graph(inputs, inline(test, [*values, *rest]), f"jvp_{test.name}"),
+        "body": Graph(inputs, [*outs, *results], f"jvp_{body.name}"),  # type: ignore[list-item]
+        "carried": carried + len(moving),
+    }
+
+
+def _parts(inputs: Nodes, params: Any) -> tuple[Nodes, Nodes, Nodes]:
+    """The carried values, the fixed operands and the cotangents."""
+    carried, count = params["carried"], len(params["body"].inputs)
+    return inputs[:carried], inputs[carried:count], inputs[count:]
+
+
+def _infer(*types: Type, test: Graph, body: Graph, backward: Graph, carried: int, smooth: Any, free: Any, keep: str) -> Any:  # fmt: skip
+    operands, cts = types[: len(body.inputs)], types[len(body.inputs) :]
+    wanted = (*body.input_types, *[body.input_types[i] for i in smooth])
+    if types != wanted:
+        raise TypeError(f"while_grad: the operands must be {wanted}, not {types}")
+    if backward.input_types != types or keep not in ("all", "root"):
+        raise TypeError(
+            f"while_grad: {backward.name} takes {backward.input_types}, not {types}, or keep is wrong: {keep!r}"
+        )
+    return (*cts, *[operands[carried + i] for i in free])
+
+
+def _reference(*arrays: Any, test: Graph, body: Graph, backward: Graph, carried: int, smooth: Any, free: Any, keep: str) -> Any:  # fmt: skip
+    run = SERVICES.evaluate
+    values, fixed, cts = arrays[:carried], arrays[carried : len(body.inputs)], arrays[len(body.inputs) :]
+    tape = []
+    while bool(run(test, (*values, *fixed))[0]):
+        tape.append(values)
+        values = run(body, (*values, *fixed))
+    sums = [np.zeros_like(fixed[i]) for i in free]
+    for state in reversed(tape):
+        found = run(backward, (*state, *fixed, *cts))
+        cts = found[: len(smooth)]
+        sums = [np.asarray(s + g, s.dtype) for s, g in zip(sums, found[len(smooth) :])]
+    return (*cts, *sums)
+
+
+def _with_tangents(inputs: Nodes, params: Any, start: Nodes, drift: Nodes) -> tuple[dict[str, Any], list[Node]]:
+    """The loop that carries tangents of the values `smooth`, with tangents of the operands `free`; its parameters and operands."""
+    values, fixed, _ = _parts(inputs, params)
+    carried = params["carried"]
+    loop = tangent_loop(
+        params["test"], params["body"], carried, params["smooth"], [carried + i for i in params["free"]]
+    )
+    return loop, [*values, *start, *fixed, *drift]
+
+
+def _vjp(ct: Sequence[Optional[Node]], out: Any, *inputs: Node, **params: Any) -> tuple[Optional[Node], ...]:
+    from mycel.prims.control import while_loop
+
+    values, fixed, cts = _parts(inputs, params)
+    smooth, free, carried = params["smooth"], params["free"], params["carried"]
+    likes = [*[values[i] for i in smooth], *[fixed[i] for i in free]]
+    given = [S.zeros_like(like) if c is None else c for like, c in zip(likes, ct)]
+    start, drift = given[: len(smooth)], given[len(smooth) :]
+    loop, operands = _with_tangents(inputs, params, start, drift)
+    ended = while_loop.node(*operands, **loop)
+    zeros = [S.zeros_like(values[i]) for i in smooth]
+    places, found = _gradient(loop["test"], loop["body"], loop["carried"], operands, [*zeros, *cts], params["keep"])
+    by_place = dict(zip(places, found))
+    moved = len(smooth)
+    result = [by_place.get(i) for i in range(carried)]
+    result += [by_place.get(carried + moved + i) for i in range(len(fixed))]
+    return (*result, *[get_item(ended, carried + i) for i in range(moved)])
+
+
+def push_while_grad(node: Node, tangents: Sequence[Optional[Node]]) -> tuple[list[Node], list[Optional[Node]]]:
+    """The outputs of `while_grad` and their tangents, from one loop."""
+    params = node.params
+    values, fixed, cts = _parts(node.inputs, params)
+    smooth, free, carried = params["smooth"], params["free"], params["carried"]
+    moved = [S.zeros_like(n) if t is None else t for n, t in zip(node.inputs, tangents) if n.dtype.is_differentiable]
+    by_input = dict(zip([i for i, n in enumerate(node.inputs) if n.dtype.is_differentiable], moved))
+    start, drift = [by_input[i] for i in smooth], [by_input[carried + i] for i in free]
+    ends = [by_input[carried + len(fixed) + i] for i in range(len(cts))]
+    loop, operands = _with_tangents(node.inputs, params, start, drift)
+    places, found = _gradient(loop["test"], loop["body"], loop["carried"], operands, [*ends, *cts], params["keep"])
+    by_place = dict(zip(places, found))
+    first, second = carried + len(smooth), carried + len(smooth) + len(fixed)
+
+    def at(place: int, like: Node) -> Node:
+        return by_place[place] if place in by_place else S.zeros_like(like)
+
+    likes = [values[i] for i in smooth]
+    primal = [at(carried + k, like) for k, like in enumerate(likes)]
+    primal += [at(second + k, fixed[i]) for k, i in enumerate(free)]
+    tangent = [at(i, like) for i, like in zip(smooth, likes)] + [at(first + i, fixed[i]) for i in free]
+    return primal, list(tangent)
+
+
+def _expand(*inputs: Node, **params: Any) -> tuple[Node, ...]:
+    values, fixed, cts = _parts(inputs, params)
+    body = params["body"]
+    count, stride, tape = _record(values, fixed, params["test"], body)
+    start = [*cts, *[S.zeros_like(fixed[i]) for i in params["free"]]]
+    return tuple(_sweep(count, stride, tape, start, len(cts), fixed, body, params["backward"]))
+
+
+def _sample() -> dict[str, Any]:
+    i, x, a = (
+        input_node(tensor_type((), int64), "i"),
+        input_node(tensor_type((3,), float64), "x"),
+        input_node(tensor_type((3,), float64), "a"),
+    )
+    test = Graph((i, x, a), (E.lt(i, 4),), "test")
+    u = input_node(tensor_type((3,), float64), "u")
+    slope = E.mul(u, E.mul(a, E.cos(x)))
+    body = Graph((i, x, a), (E.add(i, 1), E.mul(a, E.sin(x))), "body")
+    backward = Graph((i, x, a, u), (slope, E.mul(u, E.sin(x))), "backward")
+    return {
+        "test": test, "body": body, "backward": backward, "carried": 2, "smooth": (1,), "free": (0,), "keep": "all",
+    }  # fmt: skip
+
+
+while_grad: Primitive = register(
+    Primitive(
+        "while_grad",
+        _infer,
+        _reference,
+        _vjp,
+        expand=_expand,
+        samples=(
+            Sample((np.array(0), (3,), (3,), (3,)), _sample(), dtypes=("*", "float64", "float64", "float64")),
+            Sample((np.array(9), (3,), (3,), (3,)), _sample(), dtypes=("*", "float64", "float64", "float64")),
+        ),
+        dtypes=("int64",),
+        doc="The cotangents of a loop's values and fixed operands, from those of its final values.",
+    )
+)
 
 
 def _loop(state: Sequence[Node], fixed: Sequence[Node], test: Any, step: Any) -> tuple[Node, ...]:
