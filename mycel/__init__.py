@@ -24,6 +24,10 @@ from mycel.common.generator import initial_seed as initial_seed
 from mycel.common.generator import manual_seed as manual_seed
 from mycel.common.generator import seed as seed
 from mycel.common.generator import set_rng_state as set_rng_state
+from mycel.common.markers import constexpr as constexpr
+from mycel.common.markers import jit_class as jit_class
+from mycel.common.markers import lazy_inline as lazy_inline
+from mycel.common.markers import no_inline as no_inline
 from mycel.common.seed import get_seed as get_seed
 from mycel.common.seed import set_seed as set_seed
 from mycel.config import COMPATIBLE as COMPATIBLE

@@ -15,6 +15,9 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import config, eager
+from mycel.cell_state import CellState
+from mycel.jit_config import JitConfig
+from mycel.log import logger
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor
 
@@ -55,7 +58,7 @@ class HookHandle:
         state_epoch.value += 1
 
 
-class Cell:
+class Cell(CellState):
     """Base of layers, networks, losses and optimizers; subclasses define `construct`.
 
     `auto_prefix` names parameters by attribute path; `flags` are kept as attributes.
@@ -199,13 +202,17 @@ class Cell:
         self._cells[child_name] = self.__dict__[child_name] = child_cell
 
     def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
-        """Register a tensor that is state but not trained; KeyError for a name with a dot or one that is taken."""
+        """Register a tensor that is state but not trained, `persistent` if `state_dict` gives it; KeyError for a name with a dot or one that is taken."""
         if not isinstance(name, str) or not name or "." in name:
             raise KeyError(f"register_buffer: {name!r} is not a name; give one without dots")
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"register_buffer: {type(self).__name__} already has an attribute {name!r}")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer: {name!r} must be a Tensor or None, not {type(tensor).__name__}")
+        if persistent:
+            self.__dict__.get("_transient", set()).discard(name)
+        else:
+            self.__dict__.setdefault("_transient", set()).add(name)
         setattr(self, name, tensor)
         self._buffers[name] = tensor
 
@@ -314,6 +321,23 @@ class Cell:
         return self
 
     # Modes and flags.
+
+    @property
+    def jit_config_dict(self) -> dict[str, Any]:
+        """The options of compilation that `set_jit_config` gave."""
+        return dict(self.__dict__.get("_jit_config", ()))
+
+    def set_jit_config(self, jit_config: Any) -> None:
+        """Set options of compilation once, for this Cell; of a `JitConfig`, `jit_syntax_level` has an effect.
+
+        TypeError for what is no JitConfig. Later calls are logged and change nothing, as in MindSpore.
+        """
+        if not isinstance(jit_config, JitConfig):
+            raise TypeError(f"set_jit_config: takes a JitConfig, not {type(jit_config).__name__}")
+        if self.__dict__.get("_jit_config"):
+            logger.warning("%s.set_jit_config: the options were set before, and stay as they are", type(self).__name__)
+            return
+        self.__dict__["_jit_config"] = dict(jit_config.jit_config_dict)
 
     def set_train(self, mode: bool = True) -> Cell:
         """Set `training` here and in all inner cells; the cell itself."""

@@ -113,8 +113,9 @@ class MultitypeFuncGraph:
         for types, fn in self.entries:
             if len(types) == len(args):
                 distances = [_distance(a, f, t) for a, f, t in zip(args, found, types)]
-                if None not in distances and (best is None or sum(distances) < best[0]):
-                    best = (sum(distances), fn)
+                far = sum(d if d is not None else _NEVER for d in distances)
+                if far < _NEVER and (best is None or far < best[0]):
+                    best = (far, fn)
         if best is not None:
             return _invoke(best[1], args)
         known = "; ".join(f"({', '.join(map(_name, types))})" for types, _ in self.entries) or "none"
@@ -126,6 +127,7 @@ class MultitypeFuncGraph:
         return f"<MultitypeFuncGraph {self.name!r} of {len(self.entries)} implementations>"
 
 
+_NEVER = 1 << 30
 _WIDTHS = [f"{k}{w}" for k in ("Int", "UInt", "Float") for w in (8, 16, 32, 64)] + [
     "BFloat16",
     "Complex64",

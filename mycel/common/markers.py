@@ -1,0 +1,145 @@
+"""MindSpore's marks on functions and classes for its graph compiler.
+
+Mycel interprets whatever it meets: functions of constants are computed while a function is compiled, classes need no permission, and the compiler itself
+decides what a graph calls and what it contains. So the marks are checked and kept, and none of them changes what a program computes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import eager
+from mycel.cell import Cell
+from mycel.log import logger
+
+__all__ = ["constexpr", "jit_class", "lazy_inline", "no_inline"]
+
+
+class _Marked:
+    """A function as an operator object; compiled functions follow it."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        context: Any = eager.local.context if eager.active else None
+        if context is not None and context.is_staging:
+            return context.invoke(type(self).function, args, kwargs)
+        return type(self).function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def _operator(what: str, function: Any, get_instance: bool, name: Optional[str]) -> Any:
+    if not callable(function):
+        raise TypeError(f"{what}: takes a function, not {type(function).__name__} ({function!r})")
+    title = str(name or getattr(function, "__name__", type(function).__name__))
+    members = {"function": staticmethod(function), "__doc__": function.__doc__, "__module__": __name__}
+    kind = type(title, (_Marked,), members)
+    return kind() if get_instance else kind
+
+
+def constexpr(
+    fn: Optional[Callable[..., Any]] = None,
+    get_instance: bool = True,
+    name: Optional[str] = None,
+    reuse_result: bool = True,
+    check: bool = True,
+) -> Any:
+    """Mark a function of constants, which a compiled function computes while it is compiled.
+
+    It becomes an operator object, or with ``get_instance=False`` a class of such, called `name`. `reuse_result` and `check` have no effect: what
+    the function read is guarded, and it also works with tensors. TypeError for what cannot be called.
+
+    >>> import mycel as ms
+    >>> @ms.constexpr
+    ... def half(shape):
+    ...     return tuple(n // 2 for n in shape)
+    >>> ms.jit(lambda x: x.reshape(half(x.shape) + (4,)))(ms.ops.zeros((2, 2))).shape
+    (1, 1, 4)
+    """
+    if fn is None:
+        return lambda function: _operator("constexpr", function, get_instance, name)
+    return _operator("constexpr", fn, get_instance, name)
+
+
+def _primexpr(
+    fn: Optional[Callable[..., Any]] = None,
+    get_instance: bool = True,
+    name: Optional[str] = None,
+    reuse_result: bool = True,
+) -> Any:
+    """Mark a function of shapes and numbers, which are constants or variable; as `constexpr`."""
+    if fn is None:
+        return lambda function: _operator("_primexpr", function, get_instance, name)
+    return _operator("_primexpr", fn, get_instance, name)
+
+
+def jit_class(cls: type) -> type:
+    """Mark a class whose objects compiled functions may make and use; the class itself, with `__ms_class__` set.
+
+    It has no other effect: compiled functions follow every class. TypeError for what is no class, and for Cells.
+
+    >>> import mycel as ms
+    >>> @ms.jit_class
+    ... class Scale:
+    ...     def __init__(self, k):
+    ...         self.k = k
+    ...     def __call__(self, x):
+    ...         return x * self.k
+    >>> float(ms.jit(lambda x: Scale(3)(x))(ms.Tensor(2.0)))
+    6.0
+    """
+    if not inspect.isclass(cls):
+        raise TypeError(f"jit_class: takes a class, not {type(cls).__name__} ({cls!r})")
+    if issubclass(cls, Cell):
+        raise TypeError(f"jit_class: {cls.__name__} is a Cell, which needs no mark")
+    cls.__ms_class__ = True  # type: ignore[attr-defined]
+    return cls
+
+
+def lazy_inline(fn: Optional[Callable[..., Any]] = None, attrs: Any = None, policy: Any = None) -> Any:
+    """Mark the `__init__` of a Cell that occurs many times in a network; the function itself.
+
+    It has no effect: how often a Cell's operations appear in a graph is the compiler's choice. TypeError for what cannot be called.
+
+    >>> import mycel as ms
+    >>> class Block(ms.nn.Cell):
+    ...     @ms.lazy_inline
+    ...     def __init__(self):
+    ...         super().__init__()
+    """
+    return _keep("lazy_inline", fn, None)
+
+
+def no_inline(fn: Optional[Callable[..., Any]] = None) -> Any:
+    """Mark a function that should stay a call in the graph; the function itself, with `no_inline` set.
+
+    It has no other effect: what becomes a call is the compiler's choice. TypeError for what cannot be called.
+
+    >>> import mycel as ms
+    >>> @ms.no_inline
+    ... def double(x):
+    ...     return x + x
+    >>> float(ms.jit(lambda x: double(x))(ms.Tensor(2.0)))
+    4.0
+    """
+    return _keep("no_inline", fn, "no_inline")
+
+
+def _keep(what: str, fn: Any, mark: Optional[str]) -> Any:
+    def keep(function: Any) -> Any:
+        if not callable(function):
+            raise TypeError(f"{what}: takes a function, not {type(function).__name__} ({function!r})")
+        logger.info("%s has no effect on %s: the compiler decides what becomes a call", what, _title(function))
+        if mark is not None:
+            setattr(getattr(function, "__func__", function), mark, True)
+        return function
+
+    return keep if fn is None else keep(fn)
+
+
+def _title(function: Any) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
