@@ -233,7 +233,12 @@ class Tensor:
     def _shown(self) -> Optional[np.ndarray[Any, Any]]:
         """The values where there are some, or can be had."""
         context: Any = eager.local.context if eager.active else None
-        if context is not None and context.is_live and context.may_decide and (self._node is not None or self._buf is not None):
+        if (
+            context is not None
+            and context.is_live
+            and context.may_decide
+            and (self._node is not None or self._buf is not None)
+        ):
             return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
         return None if self._buf is None else buffers.to_array(self._buf, self._type)
 

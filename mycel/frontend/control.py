@@ -267,7 +267,7 @@ def settled(stage: Stage, signal: Any) -> Any:
     """A signal of which the value of its code is known."""
     if type(signal) is not Dynamic:
         return signal
-    return (None, BREAK, CONTINUE, Return(signal.value))[int(stage.need_value(signal.code, "how a block is left"))]
+    return (None, BREAK, CONTINUE, Return(signal.value))[int(stage.need_value(signal.code, ""))]
 
 
 def fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool] = None) -> Any:
@@ -276,7 +276,7 @@ def fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], co
     if not stage.may_decide:
         return _fork(f, pred, true, false, where, connective)
     staged = lambda: _fork(f, pred, true, false, where, connective)
-    return stage.attempt(where, staged, lambda: (true if stage.decide(pred) else false)(f))
+    return stage.attempt(where, staged, lambda: (true if stage.decide(pred, "") else false)(f))
 
 
 def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], connective: Optional[bool]) -> Any:

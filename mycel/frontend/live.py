@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 import numpy as np
 
 from mycel.engines import buffers
 from mycel.errors import CompileError, NeedsValue, Unsupported
-from mycel.frontend.guards import Guards
 from mycel.frontend.control import closed
-from mycel.frontend.stage import Capture, Stage, is_constant, mend_of
+from mycel.frontend.guards import Guards
+from mycel.frontend.stage import MISSING, Capture, Stage, is_constant, mend_of
 from mycel.frontend.tracebacks import describe_place
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
 from mycel.ir.hash import structural_hash
@@ -129,7 +128,7 @@ class LiveStage(Stage):
     # Values.
 
     def need_value(self, t: Tensor, what: str) -> Any:
-        """The array of a tensor; where it is not known yet, the segment ends here."""
+        """The array of a tensor; where it is not known yet, the segment ends here, which is a break unless `what` is empty."""
         if self.scope.is_branch:
             return super().need_value(t, what)
         if t._buf is None and t._node is None and t.__dict__.get("init") is not None:
@@ -139,7 +138,9 @@ class LiveStage(Stage):
             if is_constant(node):
                 return np.array(node.value)
             if node not in self.values:
-                self.note_break(current_where(), f"{what} needs the value of a tensor ({t._type}); {mend_of(what)}")
+                if what:
+                    text = f"{what} needs the value of a tensor ({t._type}); {mend_of(what)}"
+                    self.note_break(current_where(), text)
                 self.end_segment((node,))
             value = self.values[node] if t._buf is None or id(t) in self.current else t
         else:
@@ -266,17 +267,37 @@ class LiveStage(Stage):
 
     # Units.
 
-    @contextmanager
-    def counting(self, fn: Any) -> Iterator[None]:
-        """Note whether a call takes many nodes and no value, so that it is compiled by itself from then on."""
-        own, before, segments = self.scopes[0].own, len(self.scopes[0].own), len(self.plan.segments)
-        yield
+    def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a Cell: as one operation where it is one graph of some size, else interpreting its construct."""
+        return self.as_unit(cell, lambda: super(LiveStage, self).call_cell(cell, args, kwargs), args, kwargs)
+
+    def as_unit(self, fn: Any, inline: Callable[[], Any], args: Any, kwargs: Any) -> Any:
+        """Call a function or Cell, compiled by itself if earlier calls took many nodes and no value."""
+        if self.scope.is_branch:
+            return inline()
+        if fn in self.plan.heavy:
+            result = _unit_of(fn).unit(self, args, kwargs)
+            if result is not MISSING:
+                return result
+        own, segments = self.scopes[0].own, len(self.plan.segments)
+        before = len(own)
+        result = inline()
         if len(self.plan.segments) == segments and own is self.scopes[0].own and len(own) - before >= _HEAVY:
             self.plan.heavy.add(fn)
+        return result
 
-    def is_unit(self, fn: Any) -> bool:
-        """Whether a function or Cell is called as one compiled graph."""
-        return not self.scope.is_branch and fn in self.plan.heavy
+
+def _unit_of(fn: Any) -> Any:
+    from mycel.cell import Cell, compiler
+
+    if isinstance(fn, Cell):
+        return fn._compiled()
+    if fn not in _units:
+        _units[fn] = compiler.make(fn)  # type: ignore[misc]
+    return _units[fn]
+
+
+_units: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def _costly(node: Node) -> bool:

@@ -79,7 +79,7 @@ def static_items(f: Any, items: Any, where: Where) -> Any:
 def python_range(stage: Any, items: TensorRange) -> range:
     """The range of Python for one of tensors, by their values."""
     ends = (items.start, items.stop, items.step)
-    return range(*[int(stage.need_value(v, "range()")) if isinstance(v, Tensor) else v for v in ends])
+    return range(*[int(stage.need_value(v, "")) if isinstance(v, Tensor) else v for v in ends])
 
 
 def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
@@ -234,7 +234,7 @@ def _tensor_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
 def _python_rounds(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
     """The rounds of a `while` statement, as values decide."""
     stage = f.stage
-    decide = lambda t: stage.decide(t) if isinstance(t, Tensor) else t
+    decide = lambda t: stage.decide(t, "") if isinstance(t, Tensor) else t
     signal = settled(stage, signal)
     while decide(alive):
         signal = settled(stage, loop.body(f))

@@ -322,9 +322,9 @@ class Stage(eager.Context):
         mend = mend_of(what)
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
 
-    def decide(self, t: Tensor) -> bool:
+    def decide(self, t: Tensor, what: str = "the truth of a tensor") -> bool:
         """The truth of a tensor, where Python has to go by it."""
-        return bool(np.asarray(self.need_value(t, "the truth of a tensor")).reshape(()))
+        return bool(np.asarray(self.need_value(t, what)).reshape(()))
 
     def attempt(self, where: Any, staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
         """Stage a construct that a tensor decides; `live` is how Python would run it, for a stage that can give values."""

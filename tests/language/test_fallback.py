@@ -1,0 +1,689 @@
+"""Functions that go back to Python on the way: values asked for, libraries, prints, and effects on outer objects, in program order."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import math
+import random
+import time
+from collections import Counter, defaultdict, namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import mycel as ms
+from mycel import nn, ops
+from mycel.errors import CompileError
+from tests.language.harness import F, N, P, Programs, X, Y, in_graph_mode
+
+programs = Programs()
+add = functools.partial(programs.add, breaks=True)
+Pair = namedtuple("Pair", "first second")
+M = np.arange(6, dtype=np.float32).reshape(2, 3) / 4
+
+
+def array_of(x: Any) -> Any:
+    """The NumPy array of a tensor; an array itself."""
+    return x.asnumpy() if isinstance(x, ms.Tensor) else np.asarray(x)
+
+
+def number_of(x: Any) -> float:
+    return float(x)
+
+
+def constant(x: Any, like: Any) -> Any:
+    """An array as whatever the program computes with."""
+    return ms.Tensor(np.asarray(x, np.float32)) if isinstance(like, ms.Tensor) else np.asarray(x, np.float64)
+
+
+# Values of tensors.
+
+
+@add((X,), (Y,), grad=None)
+def item_scales(x):
+    return x * x.sum().item()
+
+
+@add((P,), (N,))
+def float_decides(x):
+    y = x * 2
+    if float(y) > 0:
+        return y * y
+    return y * 3
+
+
+@add((np.float32(3.7),))
+def int_repeats(x):
+    y = x
+    for _ in range(int(x)):
+        y = y * x
+    return y
+
+
+@add((X,))
+def bool_decides(x):
+    flag = bool((x.sum() > 0))
+    return x * 2 if flag else x / 2
+
+
+@add((X,), grad=None)
+def array_and_back(x):
+    y = x * 2 + 1
+    z = np.sort(array_of(y))
+    return constant(z, x) + y
+
+
+@add((X,), grad=None)
+def tolist_indexes(x):
+    values = (x * 4).tolist()
+    return x + max(values) + values[0]
+
+
+@add((X,), grad=None)
+def format_of_a_value(x):
+    text = f"{number_of(x.sum()):.3f}"
+    return x * len(text), text
+
+
+@add((X, Y))
+def value_in_the_middle(x, y):
+    a = F.sin(x) * y
+    scale = 2.0 if number_of(a.sum()) > 100 else 3.0
+    return F.exp(a) * scale
+
+
+@add((X, Y))
+def several_values(x, y):
+    if float(x.sum()) > 0:
+        x = x * 2
+    if float(y.sum()) > 0:
+        x = x + y
+    if float((x * y).sum()) > 0:
+        return x - y
+    return x * y
+
+
+@add((X,))
+def value_of_a_constant_condition(x):
+    y = x * 0
+    n = 0
+    while float(y.sum()) < 10 and n < 50:
+        y = y + x * x
+        n += 1
+    return y * n
+
+
+@add((X,), grad=None)
+def values_as_dictionary_keys(x):
+    table = {round(float(v)): float(v) for v in x.tolist()}
+    return x * sum(table.values()), sorted(table)
+
+
+@add((np.array([2, 0, 1]), X), grad=1)
+def values_as_python_indices(i, x):
+    order = i.tolist()
+    return [x[k] * (p + 1) for p, k in enumerate(order)]
+
+
+# Libraries.
+
+
+@add((X,), grad=None)
+def numpy_in_the_middle(x):
+    a = array_of(x + 1)
+    q, r = np.linalg.qr(np.outer(a, a) + np.eye(3))
+    return constant(np.abs(q @ r).sum(), x) * x
+
+
+@add((X,), grad=None)
+def scipy_in_the_middle(x):
+    a = array_of(x * x)
+    return constant(scipy.special.gammaln(a + 1), x) + x
+
+
+@add((P,), grad=None)
+def math_of_a_value(x):
+    return x * math.factorial(int(x)) + math.floor(float(x))
+
+
+@add((X,), grad=None)
+def json_of_values(x):
+    text = json.dumps({"v": [round(float(v), 2) for v in x.tolist()]})
+    return x + sum(json.loads(text)["v"])
+
+
+@add((X,), grad=None)
+def counters_of_values(x):
+    signs = Counter("+" if v > 0 else "-" for v in x.tolist())
+    return x * signs["+"] - signs["-"]
+
+
+@add((X,), grad=None)
+def numpy_functions_of_tensors(x):
+    return np.cumsum(array_of(x * 2)).tolist()
+
+
+@add((M,), grad=None)
+def rows_by_numpy(x):
+    best = int(np.argmax(array_of(x.sum(axis=1))))
+    return x[best] * 2
+
+
+@add((X,))
+def clock_that_does_not_matter(x):
+    start = time.perf_counter()
+    y = F.tanh(x)
+    took = time.perf_counter() - start
+    return y if took >= 0 else -y
+
+
+@add((X,))
+def random_that_does_not_matter(x):
+    k = random.random()
+    return x * 2 if k < 2 else x * 3
+
+
+# Loops and branches around values.
+
+
+@add((X,))
+def value_in_a_loop(x):
+    total = x * 0
+    for i in range(4):
+        total = total + x * i
+        if float(total.sum()) > 2:
+            total = total / 2
+    return total
+
+
+@add((X,))
+def value_in_a_tensor_branch(x):
+    if x.sum() > 0:
+        scale = float(x[0])
+        return x * (2 if scale > 0.2 else 3)
+    return x * 5
+
+
+@add((P,), (np.float32(-1.3),))
+def value_in_a_tensor_loop(x):
+    y = x
+    while y * y < 50:
+        step = 1.0 if float(y) > 0 else 2.0
+        y = y * 2 + step
+    return y
+
+
+@add((P,))
+def break_after_a_value(x):
+    y = x
+    for i in range(10):
+        y = y * 1.5
+        if float(y) > 10:
+            break
+    else:
+        y = y * 0
+    return y + i
+
+
+@add((P,), (N,))
+def return_after_a_value(x):
+    y = x
+    while y < 100:
+        y = y * y + 1
+        if float(y) > 30:
+            return y * 2
+    return y
+
+
+@add((np.float32(4),), grad=None)
+def range_of_a_tensor_with_values(x):
+    seen = []
+    n = (x * 1).astype(ms.int64) if isinstance(x, ms.Tensor) else int(x)
+    for i in range(n):
+        seen.append(float(x) * int(i))
+    return seen
+
+
+@add((M,), grad=None)
+def iteration_over_rows_with_values(x):
+    return [float(row.sum()) * 2 for row in x]
+
+
+@add((X,))
+def condition_on_a_list_of_values(x):
+    seen = []
+    y = x
+    for _ in range(3):
+        y = y * 2
+        seen.append(float(y.max()))
+    if any(v > 10 for v in seen):
+        return y * len(seen)
+    return y
+
+
+@add((X, Y))
+def compiled_branch_between_values(x, y):
+    k = 2.0 if float(x.sum()) > 0 else 1.0
+    if y.sum() > 0:
+        z = F.exp(x) * k
+    else:
+        z = x - k
+    if float(z.sum()) > 0:
+        z = z * 2
+    return z
+
+
+@add((P,))
+def compiled_loop_between_values(x):
+    k = 1.0 if float(x) > 0 else 2.0
+    y = x
+    while y < 40:
+        y = y * 2 + k
+    return y * (1 if float(y) > 0 else 2)
+
+
+# Containers, classes and functions.
+
+
+@add((X,))
+def values_through_helpers(x):
+    def scale(t):
+        return 2.0 if float(t.sum()) > 0 else 0.5
+
+    return x * scale(x) + x * scale(-x)
+
+
+@add((X,))
+def values_in_a_comprehension(x):
+    return sum([x * k for k in range(3) if float(x.sum()) + k > 1.5])
+
+
+@add((X,), grad=None)
+def named_tuples_of_values(x):
+    p = Pair(x * 2, float(x.sum()))
+    return Pair(p.first + p.second, p.second)
+
+
+@add((X,))
+def memo_by_value(x):
+    memo: Any = defaultdict(list)
+    for v in x.tolist():
+        memo[v > 0].append(v)
+    return x * len(memo[True]) - len(memo[False])
+
+
+class Accumulator:
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def take(self, t: Any) -> Any:
+        self.seen.append(float(t.sum()))
+        return t * len(self.seen)
+
+
+@add((X,))
+def objects_that_take_values(x):
+    acc = Accumulator()
+    y = acc.take(x)
+    y = acc.take(y)
+    return y * (1 if acc.seen[1] >= acc.seen[0] else 2)
+
+
+@add((X,))
+def exceptions_by_values(x):
+    try:
+        if float(x.sum()) > 0:
+            raise ValueError("positive")
+        y = x
+    except ValueError as error:
+        y = x * len(str(error))
+    finally:
+        y = y + 1
+    return y
+
+
+@add((X,))
+def assertion_of_a_tensor(x):
+    assert x.sum() > -100, "never"
+    return x * 2
+
+
+def generated(x: Any) -> Any:
+    for v in x.tolist():
+        yield v * 2
+
+
+@add((X,), grad=None)
+def generators_of_values(x):
+    return x + sum(generated(x))
+
+
+@add((X, Y), grad=(0, 1))
+def lambdas_and_values(x, y):
+    choose = lambda t: (lambda u: u * t) if float(t.sum()) > 0 else (lambda u: u + t)
+    return choose(x)(y)
+
+
+@add((np.array([3, 1, 2]),), grad=None)
+def sorting_by_value(x):
+    return sorted(x.tolist(), key=lambda v: -v), [int(v) for v in x]
+
+
+test_program = programs.test()
+
+
+# Effects.
+
+
+def both_ways(make: Any, *args: Any) -> list[Any]:
+    """What a function with effects gives, eagerly and compiled: `make()` returns it with what it changes."""
+    found = []
+    for wrap in (lambda f: f, ms.jit):
+        fn, state = make()
+        run = wrap(fn)
+        found.append([[_plain(run(*[ms.Tensor(a) for a in args])) for _ in range(3)], _plain(state)])
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ms.Tensor):
+        return np.round(value.asnumpy().astype(np.float64), 4).tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def _appending() -> Any:
+    log: list[Any] = []
+
+    def fn(x: Any) -> Any:
+        log.append("begin")
+        y = x * 2
+        log.append(float(y.sum()))
+        if y.sum() > 0:
+            log.append("positive")
+        for i in range(2):
+            log.append((i, y.sum().item()))
+            y = y - 1
+        return y
+
+    return fn, log
+
+
+def _dictionary() -> Any:
+    state: dict[str, Any] = {"n": 0}
+
+    def fn(x: Any) -> Any:
+        state["n"] += 1
+        state["last"] = x * state["n"]
+        state["value"] = x.sum().item()
+        return x + state["n"]
+
+    return fn, state
+
+
+def _nonlocal_count() -> Any:
+    n, out = 0, []
+
+    def fn(x: Any) -> Any:
+        nonlocal n
+        n += 1
+        out.append(n * float(x.sum()))
+        return x * n
+
+    return fn, out
+
+
+def _branch_effects() -> Any:
+    log: list[Any] = []
+
+    def fn(x: Any) -> Any:
+        while x.sum() < 20:
+            log.append(x.sum().item())
+            x = x * 2 + 1
+        return x
+
+    return fn, log
+
+
+def _tensors_kept() -> Any:
+    kept: list[Any] = []
+
+    def fn(x: Any) -> Any:
+        y = x * 3
+        kept.append(y)
+        if float(y.sum()) > 0:
+            kept.append(y + 1)
+        return kept[-1] * 2
+
+    return fn, kept
+
+
+@pytest.mark.parametrize("make", [_appending, _dictionary, _nonlocal_count, _branch_effects, _tensors_kept])
+def test_effects_happen_in_program_order(make: Any) -> None:
+    eager, compiled = both_ways(make, X)
+    assert compiled == eager
+
+
+def test_prints_are_in_program_order(capsys: Any) -> None:
+    def fn(x: Any) -> Any:
+        print("start", x)
+        i = ms.Tensor(0)
+        while i < 3:
+            print("round", i)
+            if x.sum() > i:
+                print("larger", (x * i).sum())
+            i = i + 1
+        print("end", [x.sum(), i])
+        return x * i
+
+    fn(ms.Tensor(X))
+    eager = capsys.readouterr().out
+    jitted = ms.jit(fn)
+    for _ in range(2):
+        jitted(ms.Tensor(X))
+        assert capsys.readouterr().out == eager
+    assert ms.explain(jitted).breaks
+
+
+def test_logging_runs_at_each_call(caplog: Any) -> None:
+    logger = logging.getLogger("of a program")
+
+    @ms.jit
+    def fn(x: Any) -> Any:
+        logger.warning("sum %s", x.sum())
+        return x * 2
+
+    with caplog.at_level(logging.WARNING, "of a program"):
+        for k in (1.0, 2.0):
+            fn(ms.Tensor([k, k]))
+    assert [r.getMessage() for r in caplog.records] == ["sum 2.0", "sum 4.0"]
+
+
+def test_what_changes_by_itself_is_never_frozen() -> None:
+    @ms.jit
+    def fn(x: Any) -> Any:
+        return x * 0 + random.random()
+
+    values = {float(fn(ms.Tensor(0.0))) for _ in range(5)}
+    assert len(values) == 5
+    assert "random.random()" in str(ms.explain(fn))
+
+
+def test_unknown_libraries_run_at_each_call() -> None:
+    calls = []
+    source = "def outside(x):\n    calls.append(1)\n    return x * len(calls)\n"
+    namespace: dict[str, Any] = {"calls": calls}
+    exec(source, namespace)  # has no source that could be read
+    outside = namespace["outside"]
+    fn = ms.jit(lambda x: outside(x) + 1)
+    assert [float(fn(ms.Tensor(1.0))) for _ in range(3)] == [2.0, 3.0, 4.0]
+    assert ms.explain(fn).breaks
+
+
+# What explain, fullgraph and the levels say.
+
+
+def test_explain_shows_segments_lines_reasons_and_mends() -> None:
+    def fn(x: Any) -> Any:
+        y = x * 2
+        s = y.sum().item()  # here
+        return y * s
+
+    account = ms.explain(fn, ms.Tensor(X))
+    assert len(account.segments) == 2 and not account.graphs
+    (found,) = account.breaks
+    text = str(account)
+    assert found.where.file == __file__ and "# here" in text and "^" in text
+    assert "item() needs the value" in found.reason and "keep it a tensor" in found.reason
+    assert text.count("def segment") == 2
+
+
+def test_the_refusal_is_logged_once(warnings_logged: list[str]) -> None:
+    fn = ms.jit(lambda x: x * float(x.sum()))
+    for _ in range(3):
+        fn(ms.Tensor(X))
+    (message,) = warnings_logged
+    assert "is not one graph" in message and "float(x.sum())" in message and "explain()" in message
+
+
+@pytest.fixture
+def warnings_logged() -> Any:
+    found: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: Any) -> None:
+            found.append(record.getMessage())
+
+    handler = Keep(logging.WARNING)
+    logging.getLogger("mycel").addHandler(handler)
+    yield found
+    logging.getLogger("mycel").removeHandler(handler)
+
+
+def test_fullgraph_makes_a_break_an_error() -> None:
+    fn = ms.jit(lambda x: x * float(x.sum()), fullgraph=True)
+    with pytest.raises(CompileError, match="float\\(\\) needs the value"):
+        fn(ms.Tensor(X))
+
+
+def test_the_strict_level_makes_a_break_an_error_and_lax_does_not() -> None:
+    ms.set_context(jit_syntax_level=ms.STRICT)
+    try:
+        with pytest.raises(CompileError, match="asnumpy"):
+            ms.jit(lambda x: x * x.asnumpy())(ms.Tensor(X))
+    finally:
+        ms.set_context(jit_syntax_level=ms.LAX)
+    np.testing.assert_allclose(ms.jit(lambda x: x * ms.Tensor(x.asnumpy()))(ms.Tensor(X)).asnumpy(), X * X)
+
+
+def test_numbers_that_differ_do_not_compile_again() -> None:
+    from mycel.frontend import live
+
+    @ms.jit
+    def fn(x: Any) -> Any:
+        return ops.exp(x * 0.1) * x.sum().item() + 5
+
+    results = []
+    for k in range(3):
+        results.append(fn(ms.Tensor(X + k)))
+    before = len(live._programs)
+    for k in range(3, 20):
+        expected = np.exp((X + k) * 0.1) * (X + k).sum() + 5
+        np.testing.assert_allclose(fn(ms.Tensor(X + k)).asnumpy(), expected, rtol=1e-5)
+    assert len(live._programs) == before
+
+
+def test_an_exception_keeps_what_happened_before_it() -> None:
+    class Net(nn.Cell):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = ms.Parameter(ms.Tensor(1.0), name="w")
+
+        def construct(self, x: Any) -> Any:
+            self.w += 1
+            if float(x.sum()) > 0:
+                self.w *= 5
+                raise ValueError("positive")
+            return x * self.w
+
+    net = Net()
+    in_graph_mode(net, [ms.Tensor(-X)])
+    assert float(net.w) == 2.0
+    with pytest.raises(ValueError, match="positive"):
+        in_graph_mode(net, [ms.Tensor(abs(X))])
+    assert float(net.w) == 15.0
+
+
+def test_training_with_values_in_between() -> None:
+    def train(compiled: bool) -> list[float]:
+        ms.set_seed(3)
+        net = nn.SequentialCell(nn.Dense(3, 8), nn.ReLU(), nn.Dense(8, 1))
+        optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+        seen: list[float] = []
+
+        def forward(x: Any, y: Any) -> Any:
+            loss = ((net(x) - y) ** 2).mean()
+            seen.append(float(loss))
+            return loss
+
+        gradient = ms.value_and_grad(forward, None, optimizer.parameters)
+
+        def step(x: Any, y: Any) -> Any:
+            loss, grads = gradient(x, y)
+            norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
+            optimizer(tuple([g * min(1.0, 1.0 / norm) for g in grads]))
+            return loss
+
+        run = ms.jit(step) if compiled else step
+        rng = np.random.default_rng(0)
+        for _ in range(8):
+            x = rng.normal(size=(16, 3)).astype(np.float32)
+            run(ms.Tensor(x), ms.Tensor(x.sum(1, keepdims=True)))
+        return seen
+
+    np.testing.assert_allclose(train(True), train(False), rtol=1e-5)
+
+
+def test_arrays_over_a_tensors_memory_are_seen() -> None:
+    def fn(x: Any) -> Any:
+        y = x * 1
+        a = y.asnumpy()
+        before = y + 0
+        a[0] = 7.0
+        return before, y + 0
+
+    eager = fn(ms.Tensor(X))
+    compiled = ms.jit(fn)(ms.Tensor(X))
+    for a, e in zip(compiled, eager):
+        np.testing.assert_array_equal(a.asnumpy(), e.asnumpy())
+
+
+def test_second_derivatives_through_values() -> None:
+    def fn(x: Any) -> Any:
+        y = x * x * x
+        if float(y) > 0:
+            return y * x
+        return y
+
+    second = ms.grad(ms.grad(fn))
+    for x, expected in ((2.0, 48.0), (-2.0, -12.0)):
+        for run in (second, ms.jit(second), ms.grad(ms.jit(ms.grad(fn))), ms.grad(ms.grad(ms.jit(fn)))):
+            assert float(run(ms.Tensor(x))) == pytest.approx(expected)
+
+
+def test_a_long_python_loop_keeps_no_history() -> None:
+    @ms.jit
+    def fn(x: Any) -> Any:
+        for i in range(300):
+            x = x * 0.5 + 1
+            if float(x.sum()) < 0:
+                break
+        return x
+
+    np.testing.assert_allclose(fn(ms.Tensor(X)).asnumpy(), np.full(3, 2.0), rtol=1e-5)
+    assert len({id(g) for g in ms.explain(fn).segments}) <= 3
