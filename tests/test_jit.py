@@ -200,11 +200,12 @@ def test_a_replaced_parameter_is_seen() -> None:
     assert net(tensor(1.0, 1.0)).asnumpy().tolist() == [2.0, 2.0]
 
 
-def test_what_functions_without_source_read_is_guarded() -> None:
+def test_what_functions_without_source_read_is_never_stale() -> None:
     space: dict[str, Any] = {"k": 2.0}
     exec("def inner(x):\n    return x * k\n\ndef f(x):\n    return inner(x) + 1\n", space)
-    f = ms.jit(space["f"], fullgraph=True)
+    f = ms.jit(space["f"])
     assert float(f(tensor(3.0))) == 7.0
+    assert "cannot be followed" in str(ms.explain(f))
     space["k"] = 4.0
     assert float(f(tensor(3.0))) == 13.0
 
@@ -601,7 +602,7 @@ def test_a_fallback_is_visible_and_right(warnings_logged: list[str]) -> None:
     text = warnings_logged[0]
     assert "needs_value" in text and "float(y) + 1" in text and "test_jit.py" in text and "compiled segments" in text
     (fallback,) = ms.explain(f, tensor(2.0)).breaks
-    assert "float()" in fallback.reason and "^" in fallback.place
+    assert "float()" in fallback.reason and "^" in str(fallback)
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -793,7 +794,7 @@ def test_source_from_a_notebook_cell_and_from_nowhere() -> None:
     assert float(ms.jit(namespace["f"], fullgraph=True)(tensor(3.0))) == 12.0
     hidden: dict[str, Any] = {}
     exec("def g(x):\n    return x * 2 + 1\n", hidden)
-    assert float(ms.jit(hidden["g"], fullgraph=True)(tensor(3.0))) == 7.0
+    assert float(ms.jit(hidden["g"])(tensor(3.0))) == 7.0
     exec("def h(x):\n    return x * 2 if x > 0 else x\n", hidden)
     assert float(ms.jit(hidden["h"])(tensor(3.0))) == 6.0
     assert "the truth of a tensor" in ms.explain(hidden["h"], tensor(3.0)).breaks[0].reason

@@ -284,7 +284,8 @@ def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwa
         return interpret(stage, fn, args, kwargs)
     if code_of(fn) is None and not stage.may_decide:
         if not contains_yield_flag(fn):
-            raise CompileError(f"{current_where()}: {fn.__qualname__} cannot be followed ({why_native(fn)}), so that it must run at each call; "
+            place = f"{current_where()}: " if current_where() else ""
+            raise CompileError(f"{place}{fn.__qualname__} cannot be followed ({why_native(fn)}), so that it must run at each call; "
                                "define it where its source can be read")  # fmt: skip
         guard_unseen(stage, fn, args)
     return stage.as_unit(fn, lambda: interpret(stage, fn, args, kwargs), args, kwargs)
@@ -310,7 +311,7 @@ def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs:
     return activate(stage, Frame(variables, None, fn.__globals__, cells, stage, code))
 
 
-_INVOKING = ("mycel.api", "mycel.jit")
+_INVOKING = ("mycel.api", "mycel.jit", "mycel.vmap")
 
 
 def is_users(value: Any) -> bool:
@@ -419,7 +420,7 @@ def is_native(fn: Any) -> bool:
                 file.startswith(STANDARD)
                 or file.startswith("<frozen ")
                 or file == "<string>"
-                and "__dataclass" in str(fn.__qualname__)
+                and fn.__name__.startswith("__")
             )
         _native[code] = found
     return found

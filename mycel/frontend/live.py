@@ -21,7 +21,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.engines import buffers
+from mycel.engines import buffers, nonfinite
 from mycel.errors import CompileError, NeedsValue, Unsupported
 from mycel.frontend.control import closed
 from mycel.frontend.guards import Guards
@@ -186,7 +186,8 @@ class LiveStage(Stage):
     def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.scope.is_branch:
             super().defer(fn, args, kwargs)
-        fn(*args, **kwargs)
+        else:
+            fn(*args, **kwargs)
 
     # Segments.
 
@@ -317,6 +318,8 @@ def _program(graph: Graph) -> Callable[..., Any]:
     from mycel.engines.select import compile_graph
 
     key = structural_hash(graph)
+    if nonfinite.is_on():
+        return nonfinite.program_of(key, graph)
     known, program = _programs[key]
     if program is None:
         program = compile_graph(known)
@@ -326,6 +329,8 @@ def _program(graph: Graph) -> Callable[..., Any]:
 
 def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
     """The known segment of this structure, with the values of numbers in it that differ from one call to another."""
+    if nonfinite.is_on():
+        return graph, []
     key = structural_hash(graph)
     found = _programs.get(key)
     if found is not None:

@@ -178,6 +178,7 @@ class Stage(eager.Context):
         self.numbers: dict[int, Tensor] = {}
         self.mutable_nodes: set[Node] = set()
         self.deferred: list[tuple[Any, Any, Any]] = []
+        self.levels: list[Any] = []
         self.calls = 0
 
     # Nodes.
@@ -304,6 +305,8 @@ class Stage(eager.Context):
         node = t._node if t._buf is None else self.current.get(id(t))
         if node is not None and is_constant(node):
             return np.array(node.value)
+        if self.levels and node is not None:
+            self.levels[-1].refuse(node, what)
         if t._buf is not None:
             if any(id(t) in scope.fresh for scope in self.scopes):
                 return buffers.to_array(t._buf, t._type)
@@ -369,11 +372,18 @@ class Stage(eager.Context):
 
     def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call a function after each run of the compiled code, with the values that the arguments have now."""
+        if self.levels and self.scope is self.levels[-1].scope:
+            self.levels[-1].defer(fn, args, kwargs)
+            return
         if self.scope.is_branch:
             raise CompileError(f"{current_where()}: {fn.__name__}() where a tensor decides whether it is called is not compiled; "
                                "return the values and call it outside")  # fmt: skip
         keep = lambda v: make_staged(self.node_of(v)) if isinstance(v, Tensor) and not isinstance(v, Parameter) else v
         self.deferred.append((fn, map_leaves(keep, args), map_leaves(keep, kwargs)))
+
+    def before_draw(self, state: Tensor) -> None:
+        for level in self.levels:
+            level.split(self, state)
 
     def was_changed(self, key: Any) -> bool:
         """Whether the program itself has set this before, so that reading it needs no guard."""

@@ -66,7 +66,7 @@ def int_repeats(x):
 
 @add((X,))
 def bool_decides(x):
-    flag = bool((x.sum() > 0))
+    flag = bool(x.sum() > 0)
     return x * 2 if flag else x / 2
 
 
@@ -220,7 +220,7 @@ def value_in_a_tensor_loop(x):
 @add((P,))
 def break_after_a_value(x):
     y = x
-    for i in range(10):
+    for i in range(10):  # noqa: B007
         y = y * 1.5
         if float(y) > 10:
             break
@@ -679,7 +679,7 @@ def test_second_derivatives_through_values() -> None:
 def test_a_long_python_loop_keeps_no_history() -> None:
     @ms.jit
     def fn(x: Any) -> Any:
-        for i in range(300):
+        for _ in range(300):
             x = x * 0.5 + 1
             if float(x.sum()) < 0:
                 break
