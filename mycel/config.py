@@ -30,6 +30,7 @@ _DEFAULTS: dict[str, Any] = {
     "jit_syntax_level": LAX,
     "runtime_num_threads": 0,
     "enable_compile_cache": True,
+    "check_nan": False,
     "compile_cache_path": "",
 }
 # Options of MindSpore that change nothing here: the value that `get_context` gives before one is set, and why.
@@ -97,6 +98,8 @@ def _check(name: str, value: Any) -> None:
         raise ValueError(f"set_context: runtime_num_threads must be a whole number, 0 for all cores, not {value!r}")
     if name == "enable_compile_cache" and not isinstance(value, bool):
         raise ValueError(f"set_context: enable_compile_cache must be True or False, not {value!r}")
+    if name == "check_nan" and not (isinstance(value, bool) or value == "nan"):
+        raise ValueError(f"set_context: check_nan must be False, True, or 'nan' to look for NaN only, not {value!r}")
     if name == "compile_cache_path" and not isinstance(value, str):
         raise ValueError(f"set_context: compile_cache_path must be a string, not {value!r}")
 

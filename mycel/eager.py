@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Optional
 
+from mycel import config
 from mycel.engines import buffers
 from mycel.ir.types import TensorType
 from mycel.prims.base import Primitive, freeze
@@ -30,6 +31,9 @@ class Context:
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         raise NotImplementedError
+
+    def before_draw(self, state: Tensor) -> None:
+        """Called before random numbers are drawn from a generator's state."""
 
 
 class _Local(threading.local):
@@ -73,6 +77,14 @@ def forget() -> None:
     _entries.clear()
     for table in list(_pairs.values()):
         table.clear()
+
+
+def _on_settings(options: Any) -> None:
+    if "check_nan" in options:
+        forget()
+
+
+config.listeners.append(_on_settings)
 
 
 def _make_tensor(type: TensorType, buffer: Any) -> Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["CompileError", "NeedsValue", "ShapeError", "Unsupported", "VerifyError"]
+from typing import Any
+
+__all__ = ["CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError"]
 
 
 class ShapeError(ValueError):
@@ -21,5 +23,35 @@ class NeedsValue(TypeError):
     """Python asked for the value of a tensor that exists only as a node of a graph being built."""
 
 
+class NonFiniteError(FloatingPointError):
+    """An operation gave the first NaN or infinity, as `set_context(check_nan=True)` looks for.
+
+    `operation` is its name, `kind` "NaN" or "infinity", `where` the place in the user's source (`file`, `line`, `column`). `gradient_of` names the operation
+    in whose derivative it is, or is empty; `rounds` are the numbers of the rounds of the loops around it, outermost first, from 1.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        operation: str = "",
+        kind: str = "NaN",
+        where: Any = None,
+        gradient_of: str = "",
+        rounds: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.operation, self.kind, self.where, self.gradient_of, self.rounds = (
+            operation,
+            kind,
+            where,
+            gradient_of,
+            rounds,
+        )
+
+
 class VerifyError(AssertionError):
     """A graph breaks an invariant of the representation: a defect of a pass, not of the user's program."""
+
+
+class VmapError(RuntimeError):
+    """The arguments of `vmap` do not fit its axes, or its function does what cannot be done for all examples at once."""

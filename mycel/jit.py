@@ -20,7 +20,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import eager
+from mycel import config, eager
 from mycel.cell import compiler
 from mycel.errors import CompileError, NeedsValue
 from mycel.frontend.guards import frozen
@@ -293,12 +293,25 @@ class Version:
         """The native program of the graph."""
         from mycel.engines.select import compile_graph
 
+        _with_program.add(self)
         try:
             with _deep_stack():
                 self.program = compile_graph(self.graph, self.aliases)
         except Exception as error:
             raise note_origin(error)  # noqa: B904
         return self.program
+
+
+_with_program: weakref.WeakSet[Version] = weakref.WeakSet()
+
+
+def _on_settings(options: Any) -> None:
+    if "check_nan" in options:
+        for version in list(_with_program):
+            version.program = None
+
+
+config.listeners.append(_on_settings)
 
 
 def _unchanged(before: Any, after: Any) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional
 
-from mycel import eager
+from mycel import config, eager
+from mycel.engines import nonfinite
 from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.prims.base import GET_ITEM, Primitive, freeze
 from mycel.prims.elementwise import identity
@@ -23,6 +24,7 @@ __all__ = ["Recorder", "current_recorder"]
 
 MOST_GRAPHS = 1024
 _backward: dict[Any, tuple[Any, tuple[int, ...], tuple[Optional[int], ...]]] = {}
+config.listeners.append(lambda options: _backward.clear() if "check_nan" in options else None)
 
 
 class Recorded(Node):
@@ -37,7 +39,7 @@ class Recorded(Node):
         self.inputs = inputs
         self.params = params
         self.type = type
-        self.where = None
+        self.where = nonfinite.place_now()
         self.buffer = buffer
         self.tape = tape
 
@@ -182,6 +184,7 @@ class Recorder(eager.Context):
                         freeze(n.params) if n.prim else (),
                         tuple([position[i] for i in n.inputs]) if n.prim else (),
                         n.type,
+                        n.where,
                     )
                     for n in order
                 ]

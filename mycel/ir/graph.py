@@ -39,6 +39,10 @@ class Where(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    def derivative_of(self, operation: str) -> Where:
+        """The same place for a node in the derivative of an operation here; in a derivative of higher order, of the user's operation."""
+        return self if self.gradient else self._replace(gradient=operation)
+
 
 class _Position(threading.local):
     where: Optional[Where] = None

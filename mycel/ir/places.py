@@ -48,11 +48,13 @@ def position_in(frame: types.FrameType) -> Where:
 
 
 def excerpt(where: Where, name: str = "", indent: str = "  ") -> str:
-    """The file and line of a place, in a function of this name, and below the source line with carets."""
+    """The file and line of a place, in a function of this name, and below the source line, with carets where columns are known."""
     head = f"{indent}{where.file}:{where.line}{f', in {name}' if name else ''}"
     text = linecache.getline(where.file, where.line).rstrip()
     if not text.strip():
         return head
+    if not where.column and not where.end_column:
+        return f"{head}\n{indent}  {text.strip()}"
     data = text.encode()
     start = len(data[: where.column].decode(errors="ignore"))
     lead = len(text) - len(text.lstrip())

@@ -62,7 +62,7 @@ def vjp(outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequ
         value: Any = parts.get(node) if isinstance(node.type, tuple) else ct.get(node)
         if value is None:
             continue
-        with at(node.where):
+        with at(node.where and node.where.derivative_of(node.prim.name)):
             for source, contribution in zip(node.inputs, _apply_rule(node, value)):
                 accumulate(source, contribution)
     return [ct.get(w) for w in wrt]

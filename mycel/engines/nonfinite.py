@@ -1,0 +1,401 @@
+"""Finding the operation that gives the first NaN or infinity.
+
+With ``set_context(check_nan=True)`` every program that the engines compile is *checked*: after a run its results are looked at, two passes over the memory
+without a copy. Only where one is not finite the same graph is run again on the same inputs, operation by operation, and for every value is noted whether
+it holds a NaN or an infinity. An *origin* is an operation that gives one of these where its operands have none of the kind; constants that are
+infinite, as masks are, count as operands. From the results that are not finite one goes back through values that are not; the first
+origin met in the order of execution is reported, forward ones before those of a derivative. Where it is a branch or a loop, its graph is
+searched in turn, for a loop in the first round whose state is not finite.
+
+Checked programs never write over their inputs, so the error leaves every tensor as it was. An operation that runs by itself is a graph of one node. If it
+is a part of a function of the library, that function's own result decides: ``xlogy(0, 0)`` computes log(0) inside and gives 0.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from mycel import config
+from mycel.engines import buffers
+from mycel.errors import NonFiniteError
+from mycel.ir.graph import Graph, Node, Where, input_node
+from mycel.ir.places import caller, excerpt, library_frames
+from mycel.ir.types import TensorType
+from mycel.log import logger
+from mycel.prims import control as C
+from mycel.prims.base import CONSTANT, GET_ITEM, outputs_of
+
+__all__ = ["checked", "is_on", "kinds_of", "place_now", "program_of"]
+
+NAN, INFINITE = 1, 2
+_MENDS = {
+    "log": "keep the operand above 0, as in ops.log(x + 1e-7) or ops.log(ops.clamp(x, 1e-7))",
+    "log1p": "keep the operand above -1",
+    "log2": "keep the operand above 0",
+    "sqrt": "keep the operand above 0, as in ops.sqrt(x + 1e-12); the derivative is infinite at 0",
+    "rsqrt": "keep the operand above 0, as in ops.rsqrt(x + 1e-12)",
+    "div": "keep the divisor away from 0, as in x / (y + 1e-7)",
+    "reciprocal": "keep the operand away from 0",
+    "exp": "subtract the maximum first, or use ops.softmax, ops.logsumexp or a loss that takes logits",
+    "expm1": "bound the operand, as with ops.clamp",
+    "pow": "keep the base above 0, and base and exponent in a range whose power the type holds",
+    "cast": "the value is beyond the range of the narrower type; scale it, or keep the wider type",
+    "asin": "keep the operand inside [-1, 1]",
+    "acos": "keep the operand inside [-1, 1]",
+    "atanh": "keep the operand inside (-1, 1)",
+    "acosh": "keep the operand at 1 or above",
+}
+_GENERAL = "look at its operands; large values can be scaled or clipped, small divisors kept away from 0"
+
+
+def is_on() -> bool:
+    """Whether programs are checked."""
+    return config._context["check_nan"] is not False
+
+
+def _wanted() -> int:
+    return NAN if config._context["check_nan"] == "nan" else NAN | INFINITE
+
+
+def place_now() -> Optional[Where]:
+    """Where the user's code is, while programs are checked: what nodes of eager operations remember."""
+    return caller(2) if is_on() else None
+
+
+def kinds_of(array: np.ndarray[Any, Any]) -> int:
+    """Which kinds an array holds: NAN, INFINITE, both or 0."""
+    if array.size == 0 or array.dtype.kind not in "fcV":
+        return 0
+    if array.dtype.kind == "V":
+        array = array.astype(np.float32)
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "f" and np.isfinite(array.min()) and np.isfinite(array.max()):
+            return 0
+        return (NAN if np.isnan(array).any() else 0) | (INFINITE if np.isinf(array).any() else 0)
+
+
+def _state(buffer: Any, type: Any) -> int:
+    if not isinstance(type, TensorType) or not type.dtype.is_differentiable:
+        return 0
+    return kinds_of(buffers.to_array(buffer, type)) & _wanted()
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    return values if type(values) is tuple else (values,)
+
+
+def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[..., Any]:
+    """A program of a graph that raises NonFiniteError where it gives the first NaN or infinity.
+
+    `alone` says that the graph is one operation that runs by itself, at the place where the user's code then is.
+    """
+    kinds = graph.output_types
+    if not any(isinstance(t, TensorType) and t.is_static and t.dtype.is_differentiable for t in kinds):
+        return run
+
+    def call(*given: Any) -> Any:
+        values = run(*given)
+        if is_on() and any(_state(v, t) for v, t in zip(_several(values), kinds)):
+            _report(graph, given, alone)
+        return values
+
+    return call
+
+
+_programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+_MOST = 256
+
+
+def program_of(structure: str, graph: Graph) -> Callable[..., Any]:
+    """The checked program of a graph, kept by its structure and the places of its nodes."""
+    from mycel.engines.native.engine import compile_native
+
+    key = (structure, tuple([n.where for n in graph.nodes]), _wanted())
+    if key not in _programs:
+        _programs[key] = checked(graph, compile_native(graph).entry, False)
+        while len(_programs) > _MOST:
+            _programs.popitem(last=False)
+    return _programs[key]
+
+
+class _Origin(NamedTuple):
+    """An operation that gives the first values that are not finite, with what it was given and gave, and the rounds of loops around it."""
+
+    node: Node
+    given: tuple[Any, ...]
+    gave: tuple[Any, ...]
+    rounds: tuple[tuple[int, Optional[Where]], ...]
+
+
+class _Search:
+    """A run of a graph operation by operation."""
+
+    def __init__(self) -> None:
+        self.programs: dict[Any, Callable[..., Any]] = {}
+        self.from_outside = False
+
+    def origins(self, graph: Graph, given: Sequence[Any], rounds: Any = ()) -> list[_Origin]:
+        """The origins of what is not finite in the graph's results, in the order of execution."""
+        values: dict[Node, Any] = {}
+        states: dict[Node, int] = {}
+        for node, value in zip(graph.inputs, given):
+            values[node], states[node] = value, _state(value, node.type)
+            self.from_outside |= bool(states[node])
+        uses: dict[Node, int] = {}
+        for node in graph.nodes:
+            for i in node.inputs:
+                uses[i] = uses.get(i, 0) + 1
+        found: dict[Node, _Origin] = {}
+        items: dict[Node, list[int]] = {}
+        for node in graph.nodes:
+            before = [values[i] for i in node.inputs]
+            values[node] = self.run(node, before)
+            if node.prim is GET_ITEM:
+                states[node] = items[node.inputs[0]][node.params["index"]]
+            else:
+                kinds = _several(node.type)
+                gave = _several(values[node])
+                items[node] = [_state(v, t) for v, t in zip(gave, kinds)]
+                states[node] = _union(items[node])
+                if node.prim is CONSTANT:
+                    self.from_outside |= bool(states[node])
+                elif states[node]:
+                    known = _union(states[i] for i in node.inputs)
+                    if not known & NAN and states[node] & ~known:
+                        found[node] = _Origin(node, tuple(before), gave, rounds)
+            for i in node.inputs:
+                uses[i] -= 1
+                if not uses[i]:
+                    values.pop(i)
+        reached = _backwards([o for o in graph.outputs if states[o]], states)
+        return [self.inside(found[n]) for n in graph.nodes if n in found and n in reached]
+
+    def run(self, node: Node, given: Sequence[Any]) -> Any:
+        """The value of one node, or the tuple of its values."""
+        from mycel.engines.native.engine import compile_native
+
+        if node.prim is CONSTANT:
+            return buffers.from_array(np.array(node.value))
+        if node.prim is GET_ITEM:
+            return given[0][node.params["index"]]
+        assert node.prim is not None
+        key = (node.prim, tuple(i.type for i in node.inputs), tuple(sorted(node.params.items())))
+        program = self.programs.get(key)
+        if program is None:
+            inputs = [input_node(i.type) for i in node.inputs]
+            graph = Graph(inputs, _several(outputs_of(node.prim.node(*inputs, **node.params))), node.prim.name)
+            program = self.programs[key] = compile_native(graph).entry
+        result = program(*given)
+        return _several(result) if type(node.type) is tuple else result
+
+    def program_of(self, graph: Graph) -> Callable[..., Any]:
+        from mycel.engines.native.engine import compile_native
+
+        if graph not in self.programs:
+            self.programs[graph] = compile_native(graph).entry
+        return self.programs[graph]
+
+    def inside(self, origin: _Origin) -> _Origin:
+        """The origin inside the graph of a branch, a loop or a call; itself where it is none of these, or nothing is found there."""
+        node, given, rounds = origin.node, origin.given, origin.rounds
+        if node.prim is C.call:
+            graph = node.params["graph"]
+        elif node.prim is C.cond:
+            pred, *given = given  # type: ignore[assignment]
+            taken = bool(buffers.to_array(pred, node.inputs[0].type).reshape(()))
+            graph = node.params["true" if taken else "false"]
+        elif node.prim is C.while_loop:
+            graph = node.params["body"]
+            given, number = self.round_of(node, given)
+            rounds = (*rounds, (number, node.where))
+        else:
+            return origin
+        found = self.origins(graph, given, rounds)
+        return _first(found) if found else origin
+
+    def round_of(self, node: Node, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+        """What a loop's body is given in the first round after which its state holds something new that is not finite, and its number from 1."""
+        carried = node.params["carried"]
+        state, fixed = tuple(given[:carried]), tuple(given[carried:])
+        kinds = node.type[:carried]
+        test, body = self.program_of(node.params["test"]), self.program_of(node.params["body"])
+        test_type = node.params["test"].outputs[0].type
+        known = _union(_state(v, i.type) for v, i in zip(given, node.inputs))
+        number = 1
+        while True:
+            after = _several(body(*state, *fixed))
+            if _union(_state(v, t) for v, t in zip(after, kinds)) & ~known:
+                return (*state, *fixed), number
+            if not buffers.to_array(_several(test(*after, *fixed))[0], test_type).all():
+                return (*state, *fixed), number
+            state, number = after, number + 1
+
+
+def _union(states: Any) -> int:
+    result = 0
+    for s in states:
+        result |= s
+    return result
+
+
+def _backwards(roots: Sequence[Node], states: dict[Node, int]) -> set[Node]:
+    """The nodes that are not finite, from `roots` back through such nodes."""
+    reached: set[Node] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node not in reached:
+            reached.add(node)
+            stack.extend(i for i in node.inputs if states[i])
+    return reached
+
+
+def _first(found: Sequence[_Origin]) -> _Origin:
+    """The origin that ran first: in the program's own operations before their derivatives, and in one file by its lines."""
+    forward = [o for o in found if o.node.where is None or not o.node.where.gradient]
+    if not forward:
+        return found[0]
+    places = {o.node.where.file if o.node.where else "" for o in forward}
+    if len(places) == 1 and "" not in places:
+        return min(forward, key=lambda o: o.node.where[1:3])  # type: ignore[index]
+    return forward[0]
+
+
+def _report(graph: Graph, given: Sequence[Any], alone: bool) -> None:
+    search = _Search()
+    found = search.origins(graph, given)
+    if not found:
+        if search.from_outside:
+            if not alone:
+                _warn_of_inputs(graph, given)
+            return
+        raise NonFiniteError(
+            f"{graph.name} gives a NaN or an infinity as a whole, and none where its operations run one by one; values are at the edge of "
+            "their type's range: scale them, or use a wider type"
+        )
+    origin = _first(found)
+    at_top = any(origin.node is n for n in graph.nodes)
+    where = caller(2) if alone and at_top or origin.node.where is None else origin.node.where
+    error = _error(origin, where, len(found))
+    if not (alone and at_top):
+        raise error
+    _raise_from_library(error)
+
+
+def _error(origin: _Origin, where: Optional[Where], count: int) -> NonFiniteError:
+    node = origin.node
+    assert node.prim is not None
+    name = node.prim.name
+    kinds = _union(_state(v, t) for v, t in zip(origin.gave, _several(node.type)))
+    nans, infinities, size = _counts(origin.gave, _several(node.type))
+    parts = [f"{nans} NaN"] if nans else []
+    if kinds & INFINITE:
+        parts.append(f"{infinities} infinite value{'' if infinities == 1 else 's'}")
+    operands = ", ".join(_shown(v, i.type) for v, i in zip(origin.given, node.inputs))
+    gradient = where.gradient if where is not None else ""
+    lines = [f"{name} gives {' and '.join(parts)} among {size}: {name}({operands})"]
+    if gradient:
+        lines.append(f"  in the derivative of {gradient}")
+    if where is not None:
+        lines.append(excerpt(where))
+    for number, loop in reversed(origin.rounds):
+        lines.append(f"  in round {number} of the loop" + (f" at {loop}" if loop is not None else ""))
+    mend = _MENDS.get(gradient or name) or _MENDS.get(name) or _GENERAL
+    lines.append(f"  {mend}")
+    if count > 1:
+        lines.append(
+            f"  {count - 1} more operation{'s' if count > 2 else ''} of the same run gave such values by themselves"
+        )
+    rounds = tuple(n for n, _ in origin.rounds)
+    kind = "NaN" if kinds & NAN else "infinity"
+    return NonFiniteError("\n".join(lines), operation=name, kind=kind, where=where, gradient_of=gradient, rounds=rounds)
+
+
+def _counts(values: Sequence[Any], kinds: Sequence[Any]) -> tuple[int, int, int]:
+    nans = infinities = size = 0
+    for v, t in zip(values, kinds):
+        if isinstance(t, TensorType) and t.dtype.is_differentiable:
+            array = buffers.to_array(v, t)
+            array = array.astype(np.float32) if array.dtype.kind == "V" else array
+            nans += int(np.isnan(array).sum())
+            infinities += int(np.isinf(array).sum())
+            size += array.size
+    return nans, infinities, size
+
+
+def _shown(value: Any, type: Any) -> str:
+    """The type of an operand, with the range of its values."""
+    if not isinstance(type, TensorType) or type.size == 0 or type.dtype.kind not in "iuf":
+        return str(type)
+    array = buffers.to_array(value, type)
+    array = array.astype(np.float32) if array.dtype.kind == "V" else array
+    if array.ndim == 0:
+        return f"{type} = {array.item():.6g}"
+    return f"{type} in [{array.min():.6g}, {array.max():.6g}]"
+
+
+_warned: set[Any] = set()
+
+
+def _warn_of_inputs(graph: Graph, given: Sequence[Any]) -> None:
+    for node, value in zip(graph.inputs, given):
+        kinds = _state(value, node.type)
+        name = node.params.get("name", "input")
+        if kinds and (graph.name, name) not in _warned:
+            _warned.add((graph.name, name))
+            what = "a NaN" if kinds & NAN else "an infinity"
+            logger.warning("check_nan: %s %s of %s already holds %s; what follows from it is no error", name, node.type, graph.name, what)  # fmt: skip
+
+
+# Operations inside functions of the library.
+
+_PARTS = (
+    "mycel.ops",
+    "mycel.numpy",
+    "mycel.tensor",
+    "mycel.indexing",
+    "mycel.eager",
+    "mycel.engines",
+    "mycel.record",
+    "mycel.common",
+)
+_pending = threading.local()
+
+
+def _raise_from_library(error: NonFiniteError) -> None:
+    """Raise an error where the function of the library that the user's code called gives its result, if that is not finite."""
+    if getattr(_pending, "error", None) is not None:
+        return
+    outermost: Optional[types.FrameType] = None
+    for frame in library_frames(sys._getframe(1)):
+        if not frame.f_globals.get("__name__", "").startswith(_PARTS):
+            break
+        outermost = frame
+    if outermost is None or outermost.f_globals.get("__name__") == __name__:
+        raise error
+    before = sys.getprofile()
+    _pending.error = error
+
+    def on_event(frame: types.FrameType, event: str, value: Any) -> None:
+        if frame is outermost and event == "return":
+            _pending.error = None
+            sys.setprofile(before)
+            if _holds(value):
+                raise error
+
+    sys.setprofile(on_event)
+
+
+def _holds(value: Any) -> bool:
+    """Whether a result of a function holds what is looked for."""
+    if isinstance(value, (tuple, list)):
+        return any(_holds(v) for v in value)
+    buffer = getattr(value, "_buf", None)
+    return bool(buffer is not None and _state(buffer, value._type))
