@@ -4,17 +4,26 @@ A `Dim` is a polynomial with integer coefficients. Its indeterminates (`Atom`) a
 ``//``, ``%``, ``max`` and ``min``. Every symbol is at least its lower bound (1 unless stated); comparisons are decided by the
 bounds of the difference, and one that stays open raises `InconclusiveDimension`. A constant never stays a `Dim`: `make`
 returns a Python int instead.
+
+While `Decisions` are in force in a thread, what the bounds leave open is decided by the sizes that they hold (the *hints*), and remembered as a
+guard: the result is good for all sizes for which the guards hold. So code that needs a number gets one and is only specialised by it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Union
+import operator
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Optional, Union
 
 from mycel.errors import ShapeError
 
-__all__ = ["Dim", "DimLike", "InconclusiveDimension", "Symbol", "evaluate", "product", "symbol"]
+__all__ = [
+    "Decisions", "Dim", "DimLike", "InconclusiveDimension", "Symbol", "current_decisions", "deciding", "evaluate", "evaluator",
+    "hint", "is_one", "is_zero", "product", "same", "symbol", "symbols_in",
+]  # fmt: skip
 
 DimLike = Union[int, "Dim"]
 
@@ -43,8 +52,8 @@ class Atom:
             return self.name
         left, right = self.operands
         if self.operator not in ("//", "%"):
-            return f"{self.operator}({left}, {right})"
-        texts = [f"({v})" if isinstance(v, Dim) and len(v.terms) > 1 else str(v) for v in (left, right)]
+            return f"{self.operator}({left!r}, {right!r})"
+        texts = [f"({v!r})" if isinstance(v, Dim) and len(v.terms) > 1 else repr(v) for v in (left, right)]
         return f"({texts[0]} {self.operator} {texts[1]})"
 
 
@@ -64,31 +73,47 @@ class Dim:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dim) and self.terms == other.terms
+        if isinstance(other, Dim) and self.terms == other.terms:
+            return True
+        found = _local.decisions
+        if found is None or not isinstance(other, (int, Dim)):
+            return False
+        return found.are_equal(self, other)
 
-    def __add__(self, other: DimLike) -> DimLike:
+    def __add__(self, other: Any) -> Any:
+        value = _operand(other)
+        if value is None:
+            return _beyond(self, other, operator.add)
         terms = dict(self.terms)
-        for mono, c in _terms(other).items():
+        for mono, c in _terms(value).items():
             terms[mono] = terms.get(mono, 0) + c
         return make(terms)
 
-    __radd__ = __add__
+    def __radd__(self, other: Any) -> Any:
+        return self + other if _operand(other) is not None else _beyond(self, other, operator.add, True)
 
     def __neg__(self) -> DimLike:
         return make({m: -c for m, c in self.terms.items()})
 
-    def __sub__(self, other: DimLike) -> DimLike:
-        return self + (-other)
+    def __pos__(self) -> Dim:
+        return self
 
-    def __rsub__(self, other: DimLike) -> DimLike:
-        return (-self) + other
+    def __sub__(self, other: Any) -> Any:
+        value = _operand(other)
+        return self + (-value) if value is not None else _beyond(self, other, operator.sub)
 
-    def __mul__(self, other: DimLike) -> DimLike:
-        if not isinstance(other, (int, Dim)):
-            return NotImplemented
+    def __rsub__(self, other: Any) -> Any:
+        return (-self) + other if _operand(other) is not None else _beyond(self, other, operator.sub, True)
+
+    def __mul__(self, other: Any) -> Any:
+        value = _operand(other)
+        if value is None:
+            if isinstance(other, (tuple, list, str, bytes)):
+                return int(self) * other
+            return _beyond(self, other, operator.mul)
         terms: dict[Monomial, int] = {}
         for m1, c1 in self.terms.items():
-            for m2, c2 in _terms(other).items():
+            for m2, c2 in _terms(value).items():
                 powers: dict[Atom, int] = dict(m1)
                 for a, p in m2:
                     powers[a] = powers.get(a, 0) + p
@@ -96,21 +121,111 @@ class Dim:
                 terms[mono] = terms.get(mono, 0) + c1 * c2
         return make(terms)
 
-    __rmul__ = __mul__
+    def __rmul__(self, other: Any) -> Any:
+        if _operand(other) is not None or isinstance(other, (tuple, list, str, bytes)):
+            return self * other
+        return _beyond(self, other, operator.mul, True)
 
-    def __floordiv__(self, other: DimLike) -> DimLike:
-        return _divide(self, other)[0]
+    def __floordiv__(self, other: Any) -> Any:
+        value = _operand(other)
+        return _divide(self, value)[0] if value is not None else _beyond(self, other, operator.floordiv)
 
-    def __rfloordiv__(self, other: DimLike) -> DimLike:
-        return _divide(other, self)[0]
+    def __rfloordiv__(self, other: Any) -> Any:
+        value = _operand(other)
+        return _divide(value, self)[0] if value is not None else _beyond(self, other, operator.floordiv, True)
 
-    def __mod__(self, other: DimLike) -> DimLike:
-        return _divide(self, other)[1]
+    def __mod__(self, other: Any) -> Any:
+        value = _operand(other)
+        return _divide(self, value)[1] if value is not None else _beyond(self, other, operator.mod)
 
-    def __rmod__(self, other: DimLike) -> DimLike:
-        return _divide(other, self)[1]
+    def __rmod__(self, other: Any) -> Any:
+        value = _operand(other)
+        if value is not None:
+            return _divide(value, self)[1]
+        return other % int(self) if isinstance(other, str) else _beyond(self, other, operator.mod, True)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) is int and 0 <= other <= 8:
+            return product([self] * other)
+        return _beyond(self, other, operator.pow)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _beyond(self, other, operator.pow, True)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _beyond(self, other, operator.truediv)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _beyond(self, other, operator.truediv, True)
+
+    def __abs__(self) -> DimLike:
+        return self if self >= 0 else -self
+
+    def __and__(self, other: Any) -> Any:
+        return int(self) & other
+
+    def __rand__(self, other: Any) -> Any:
+        return other & int(self)
+
+    def __or__(self, other: Any) -> Any:
+        return int(self) | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | int(self)
+
+    def __xor__(self, other: Any) -> Any:
+        return int(self) ^ other
+
+    def __rxor__(self, other: Any) -> Any:
+        return other ^ int(self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return self * (1 << other) if type(other) is int else int(self) << other
+
+    def __rlshift__(self, other: Any) -> Any:
+        return other << int(self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return self // (1 << other) if type(other) is int else int(self) >> other
+
+    def __rrshift__(self, other: Any) -> Any:
+        return other >> int(self)
+
+    def __invert__(self) -> DimLike:
+        return -self - 1
+
+    def __round__(self, digits: Optional[int] = None) -> Any:
+        return self if digits is None else round(int(self), digits)
+
+    def __trunc__(self) -> Any:
+        return self
+
+    __floor__ = __ceil__ = __trunc__
+
+    def __float__(self) -> float:
+        return float(int(self))
+
+    def __complex__(self) -> complex:
+        return complex(int(self))
+
+    def bit_length(self) -> int:
+        """As of an int."""
+        return int(self).bit_length()
+
+    def __copy__(self) -> Dim:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Dim:
+        return self
 
     def bounds(self) -> tuple[float, float]:
+        """An interval that the value lies in, whatever the sizes."""
         low = high = 0.0
         for mono, c in self.terms.items():
             a, b = 1.0, 1.0
@@ -122,42 +237,75 @@ class Dim:
                 a, b = min(corners), max(corners)
             scaled = (_times(a, c), _times(b, c))
             low, high = low + min(scaled), high + max(scaled)
+        if low == -math.inf or high == math.inf:
+            below, above = _shifted_bounds(self.terms)
+            low, high = max(low, below), min(high, above)
         return low, high
 
-    def _sign(self, other: DimLike, text: str) -> tuple[float, float]:
+    def _sign(self, other: DimLike) -> tuple[float, float]:
         difference = self - other
         return difference.bounds() if isinstance(difference, Dim) else (difference, difference)
 
-    def __lt__(self, other: DimLike) -> bool:
-        low, high = self._sign(other, "<")
+    def __lt__(self, other: Any) -> bool:
+        value = _operand(other)
+        if value is None:
+            return _beyond(self, other, operator.lt)  # type: ignore[no-any-return]
+        low, high = self._sign(value)
         if high < 0:
             return True
         if low >= 0:
             return False
-        raise InconclusiveDimension(f"whether {self} < {other} depends on sizes that are not known while compiling")
+        if _local.decisions is not None:
+            return _local.decisions.is_negative(self - value)
+        raise InconclusiveDimension(f"whether {self!r} < {value!r} depends on sizes that are not known while compiling")
 
-    def __ge__(self, other: DimLike) -> bool:
+    def __ge__(self, other: Any) -> bool:
+        if _operand(other) is None:
+            return _beyond(self, other, operator.ge)  # type: ignore[no-any-return]
         return not self < other
 
-    def __gt__(self, other: DimLike) -> bool:
-        low, high = self._sign(other, ">")
+    def __gt__(self, other: Any) -> bool:
+        value = _operand(other)
+        if value is None:
+            return _beyond(self, other, operator.gt)  # type: ignore[no-any-return]
+        low, high = self._sign(value)
         if low > 0:
             return True
         if high <= 0:
             return False
-        raise InconclusiveDimension(f"whether {self} > {other} depends on sizes that are not known while compiling")
+        if _local.decisions is not None:
+            return _local.decisions.is_negative(value - self)
+        raise InconclusiveDimension(f"whether {self!r} > {value!r} depends on sizes that are not known while compiling")
 
-    def __le__(self, other: DimLike) -> bool:
+    def __le__(self, other: Any) -> bool:
+        if _operand(other) is None:
+            return _beyond(self, other, operator.le)  # type: ignore[no-any-return]
         return not self > other
 
     def __bool__(self) -> bool:
         low, high = self.bounds()
         if low > 0 or high < 0:
             return True
-        raise InconclusiveDimension(f"whether {self} is zero is not known while compiling")
+        if _local.decisions is not None:
+            return not _local.decisions.are_equal(self, 0)
+        raise InconclusiveDimension(f"whether {self!r} is zero is not known while compiling")
 
     def __index__(self) -> int:
-        raise InconclusiveDimension(f"the size {self} is not known while compiling")
+        if _local.decisions is not None:
+            return _local.decisions.value(self)
+        raise InconclusiveDimension(f"the size {self!r} is not known while compiling")
+
+    __int__ = __index__
+
+    def __str__(self) -> str:
+        found = _local.decisions
+        return str(found.value(self)) if found is not None and found.shows_values else repr(self)
+
+    def __format__(self, spec: str) -> str:
+        found = _local.decisions
+        if found is not None and found.shows_values:
+            return format(found.value(self), spec)
+        return format(repr(self), spec)
 
     def __repr__(self) -> str:
         parts = []
@@ -170,6 +318,58 @@ class Dim:
 
 
 Symbol = Dim
+
+
+def _operand(value: Any) -> Optional[DimLike]:
+    """A dimension or whole number as an operand of dimensions; None for anything else."""
+    kind = type(value)
+    if kind is int or kind is Dim:
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, int):
+        return int(value)
+    # NumPy's integers; tensors have an __index__ too, and operators of their own.
+    return (
+        int(value)
+        if kind.__module__ == "numpy" and hasattr(kind, "__index__") and not hasattr(kind, "__len__")
+        else None
+    )
+
+
+def _beyond(dim: Dim, other: Any, apply: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
+    """An operation on a dimension that is none of dimensions: on the number that it is here."""
+    found = _local.decisions
+    if isinstance(other, Dim):
+        other = int(other)
+    if not isinstance(other, (int, float, complex)):
+        return NotImplemented
+    if found is None:
+        raise InconclusiveDimension(f"the size {dim!r} is not known while compiling")
+    return apply(other, int(dim)) if reflected else apply(int(dim), other)
+
+
+def _shifted_bounds(terms: Mapping[Monomial, int]) -> tuple[float, float]:
+    """Bounds from the polynomial in what each indeterminate exceeds its lower bound by, where its coefficients have one sign."""
+    shifted: dict[Monomial, int] = {}
+    for mono, c in terms.items():
+        parts: dict[Monomial, int] = {(): c}
+        for atom, power in mono:
+            if not math.isfinite(atom.low) or atom.low != int(atom.low):
+                return -math.inf, math.inf
+            for _ in range(power):
+                grown: dict[Monomial, int] = {}
+                for m, k in parts.items():
+                    powers = dict(m)
+                    powers[atom] = powers.get(atom, 0) + 1
+                    longer = tuple(sorted(powers.items(), key=lambda e: repr(e[0])))
+                    grown[longer] = grown.get(longer, 0) + k
+                    grown[m] = grown.get(m, 0) + k * int(atom.low)
+                parts = grown
+        for m, k in parts.items():
+            shifted[m] = shifted.get(m, 0) + k
+    constant = shifted.pop((), 0)
+    low = float(constant) if all(k >= 0 for k in shifted.values()) else -math.inf
+    high = float(constant) if all(k <= 0 for k in shifted.values()) else math.inf
+    return low, high
 
 
 def _times(x: float, y: float) -> float:
@@ -244,11 +444,17 @@ def _divide(left: DimLike, right: DimLike) -> tuple[DimLike, DimLike]:
 
 def maximum(left: DimLike, right: DimLike) -> DimLike:
     """The larger of two dimensions, symbolic where their order is open."""
-    try:
-        return left if left >= right else right
-    except InconclusiveDimension:
-        bounds = [v.bounds() if isinstance(v, Dim) else (v, v) for v in (left, right)]
-        return _atom("max", left, right, max(b[0] for b in bounds), max(b[1] for b in bounds))
+    low, high = left._sign(right) if isinstance(left, Dim) else (-math.inf, math.inf)
+    if not isinstance(left, Dim):
+        low, high = (
+            (-b for b in reversed(right._sign(left))) if isinstance(right, Dim) else (left - right, left - right)
+        )
+    if low >= 0:
+        return left
+    if high <= 0:
+        return right
+    bounds = [v.bounds() if isinstance(v, Dim) else (v, v) for v in (left, right)]
+    return _atom("max", left, right, max(b[0] for b in bounds), max(b[1] for b in bounds))
 
 
 def product(values: Any) -> DimLike:
@@ -278,3 +484,177 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int:
     if atom.operator == "max":
         return max(left, right)
     return left // right if atom.operator == "//" else left % right
+
+
+def is_zero(size: DimLike) -> bool:
+    """Whether a dimension is 0 for all sizes; never a question of hints."""
+    return type(size) is int and size == 0
+
+
+def hint(value: DimLike) -> int:
+    """The number that a dimension is expected to be: what may steer a choice that is right for all sizes."""
+    if not isinstance(value, Dim):
+        return value
+    found = _local.decisions
+    try:
+        return evaluate(value, found.sizes if found is not None else {})
+    except KeyError:
+        return int(min(max(value.bounds()[0], -(2.0**62)), 2.0**62))
+
+
+def is_one(size: DimLike) -> bool:
+    """Whether a dimension is 1 for all sizes; never a question of hints."""
+    return type(size) is int and size == 1
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two dimensions, or two shapes, are the same expression; never a question of hints."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, Dim) and isinstance(right, Dim):
+        return left.terms == right.terms
+    return not isinstance(left, Dim) and not isinstance(right, Dim) and bool(left == right)
+
+
+def symbols_in(*values: Any) -> dict[str, Atom]:
+    """The symbols in dimensions, and in tuples of them, by name, in the order in which they are met."""
+    found: dict[str, Atom] = {}
+    for value in values:
+        if isinstance(value, Dim):
+            for mono in value.terms:
+                for atom, _ in mono:
+                    if atom.operator == "symbol":
+                        found.setdefault(atom.name, atom)
+                    else:
+                        found.update({k: v for k, v in symbols_in(*atom.operands).items() if k not in found})
+        elif isinstance(value, tuple):
+            found.update({k: v for k, v in symbols_in(*value).items() if k not in found})
+    return found
+
+
+# Decisions.
+
+
+class Decisions:
+    """The sizes that a compilation is made for, by symbol, and what was decided by them."""
+
+    def __init__(self, sizes: Mapping[str, int], shows_values: bool = False) -> None:
+        self.sizes = dict(sizes)
+        self.shows_values = shows_values
+        self.guards: dict[tuple[Dim, bool], bool] = {}
+        self._known: dict[tuple[frozenset[Any], bool], bool] = {}
+
+    def _decide(self, difference: Dim, equal: bool) -> bool:
+        key = (frozenset(difference.terms.items()), equal)
+        answer = self._known.get(key)
+        if answer is None:
+            try:
+                number = evaluate(difference, self.sizes)
+            except KeyError as name:
+                raise InconclusiveDimension(
+                    f"{difference!r} depends on the size {name.args[0]}, which the program computes as it runs"
+                ) from None
+            answer = self._known[key] = number == 0 if equal else number < 0
+            self.guards[difference, equal] = answer
+        return answer
+
+    def are_equal(self, left: DimLike, right: DimLike) -> bool:
+        difference = left - right
+        if not isinstance(difference, Dim):
+            return difference == 0
+        low, high = difference.bounds()
+        return False if low > 0 or high < 0 else self._decide(difference, True)
+
+    def is_negative(self, value: Any) -> bool:
+        return self._decide(value, False)
+
+    def value(self, dim: Dim) -> int:
+        """The number that a dimension is here; the result is good for sizes of which that is true."""
+        try:
+            number = evaluate(dim, self.sizes)
+        except KeyError as name:
+            raise InconclusiveDimension(
+                f"{dim!r} depends on the size {name.args[0]}, which the program computes as it runs"
+            ) from None
+        self.are_equal(dim, number)
+        return number
+
+    def condition(self) -> Callable[[Mapping[str, int]], bool]:
+        """Whether the decisions are the same for other sizes."""
+        guards = list(self.guards.items())
+        names = tuple(symbols_in(*[d for (d, _), _ in guards]))
+        if not guards:
+            return lambda sizes: True
+        values = evaluator([d for (d, _), _ in guards], names)
+
+        def holds(sizes: Mapping[str, int]) -> bool:
+            found = values(*[sizes[n] for n in names])
+            return all([((v == 0) if equal else (v < 0)) is answer for v, ((_, equal), answer) in zip(found, guards)])
+
+        return holds
+
+    def describe(self) -> list[str]:
+        """One line for each guard."""
+        return [f"{d!r} {'==' if equal else '<'} 0 is {answer}" for (d, equal), answer in self.guards.items()]
+
+
+class _Local(threading.local):
+    decisions: Optional[Decisions] = None
+
+
+_local = _Local()
+
+
+def current_decisions() -> Optional[Decisions]:
+    """The decisions in force in this thread."""
+    return _local.decisions
+
+
+@contextmanager
+def deciding(decisions: Optional[Decisions]) -> Iterator[Optional[Decisions]]:
+    """Put decisions (None: none) in force in this thread for a block."""
+    previous, _local.decisions = _local.decisions, decisions
+    try:
+        yield decisions
+    finally:
+        _local.decisions = previous
+
+
+def evaluator(values: Sequence[DimLike], names: Sequence[str]) -> Callable[..., tuple[int, ...]]:
+    """A function from the sizes of the named symbols to the values of dimensions.
+
+    >>> n = symbol("n")
+    >>> evaluator([n * n + 1, n // 2, 3], ["n"])(5)
+    (26, 2, 3)
+    """
+    number = {name: f"s{i}" for i, name in enumerate(names)}
+    shared: dict[Atom, str] = {}
+    lines: list[str] = []
+
+    def atom_text(atom: Atom) -> str:
+        if atom.operator == "symbol":
+            return number[atom.name]
+        found = shared.get(atom)
+        if found is None:
+            left, right = (text(v) for v in atom.operands)
+            lines.append(f"max({left}, {right})" if atom.operator == "max" else f"({left}) {atom.operator} ({right})")
+            found = shared[atom] = f"a{len(lines) - 1}"
+        return found
+
+    def text(value: DimLike) -> str:
+        if not isinstance(value, Dim):
+            return str(int(value))
+        parts = []
+        for mono, c in value.terms.items():
+            factors = [atom_text(a) if p == 1 else f"{atom_text(a)}**{p}" for a, p in mono]
+            parts.append("*".join([f"({c})", *factors] if c != 1 or not factors else factors))
+        return " + ".join(parts)
+
+    results = [text(v) for v in values]
+    body = [f"    a{i} = {line}" for i, line in enumerate(lines)] + [
+        f"    return ({' '.join(r + ',' for r in results)})"
+    ]
+    source = f"def run({', '.join(number.values())}):\n" + "\n".join(body)
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    return scope["run"]  # type: ignore[no-any-return]

@@ -28,7 +28,7 @@ class TensorType:
         self.is_static = not any(isinstance(d, Dim) for d in shape)
 
     def __repr__(self) -> str:
-        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+        return f"{self.dtype.name}[{', '.join(map(repr, self.shape))}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (tensor_type, (self.shape, self.dtype))

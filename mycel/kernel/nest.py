@@ -1,7 +1,7 @@
 """Loop nests over strided memory: what fusion builds and an engine turns into code.
 
 A nest has loops, each parallel (its iterations are independent), reducing, or sequential, and statements over scalar expressions. Positions
-are affine in the loop variables. An expression is a DAG of `Expr` that are unique by structure, so that equal work is done once:
+are affine in the loop variables; sizes, coefficients and offsets may be symbolic dimensions. An expression is a DAG of `Expr` that are unique by structure, so that equal work is done once:
 
     load      a buffer at an `Access`, or `default` where a guard fails
     const     a literal
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from mycel.dtype import DType
+from mycel.ir.dims import DimLike, is_zero
 
 __all__ = ["Access", "Affine", "Buffer", "Expr", "Loop", "Nest", "Reduce", "Store", "affine"]
 
@@ -29,26 +30,28 @@ class Affine:
 
     __slots__ = ("terms", "const")
 
-    def __init__(self, terms: tuple[tuple[int, int], ...], const: int) -> None:
+    def __init__(self, terms: tuple[tuple[int, DimLike], ...], const: DimLike) -> None:
         self.terms, self.const = terms, const
 
     def __add__(self, other: Affine) -> Affine:
-        if not other.terms and not other.const:
+        if not other.terms and is_zero(other.const):
             return self
         merged = dict(self.terms)
         for loop, c in other.terms:
             merged[loop] = merged.get(loop, 0) + c
-        return Affine(tuple(sorted((k, c) for k, c in merged.items() if c)), self.const + other.const)
+        return Affine(
+            tuple(sorted(((k, c) for k, c in merged.items() if not is_zero(c)), key=_loop)), self.const + other.const
+        )
 
-    def scale(self, factor: int) -> Affine:
-        if factor == 0:
+    def scale(self, factor: DimLike) -> Affine:
+        if is_zero(factor):
             return ZERO
         return Affine(tuple((k, c * factor) for k, c in self.terms), self.const * factor)
 
-    def shift(self, amount: int) -> Affine:
-        return Affine(self.terms, self.const + amount) if amount else self
+    def shift(self, amount: DimLike) -> Affine:
+        return self if is_zero(amount) else Affine(self.terms, self.const + amount)
 
-    def coefficient(self, loop: int) -> int:
+    def coefficient(self, loop: int) -> DimLike:
         for k, c in self.terms:
             if k == loop:
                 return c
@@ -64,6 +67,10 @@ class Affine:
         return " + ".join([f"{c}*i{k}" for k, c in self.terms] + [str(self.const)])
 
 
+def _loop(term: tuple[int, DimLike]) -> int:
+    return term[0]
+
+
 ZERO = Affine((), 0)
 
 
@@ -77,12 +84,12 @@ class Buffer:
     """Memory that nests read and write: `size` elements of a type; the planner fills in where it lies."""
 
     dtype: DType
-    size: int
+    size: DimLike
     name: str = ""
     place: Any = None
 
 
-Guard = tuple[Affine, int]
+Guard = tuple[Affine, DimLike]
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Access:
     buffer: Buffer
     offset: Affine
     guards: tuple[Guard, ...] = ()
-    dynamic: tuple[tuple[Expr, int, int], ...] = ()
+    dynamic: tuple[tuple[Expr, DimLike, DimLike], ...] = ()
 
 
 class Expr:
@@ -114,7 +121,7 @@ class Expr:
 class Loop:
     """A loop of `extent` iterations; kind 'p' parallel, 'r' reducing, 's' sequential; small fixed ones may be unrolled."""
 
-    extent: int
+    extent: DimLike
     kind: str
     unroll: bool = False
 

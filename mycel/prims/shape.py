@@ -378,6 +378,7 @@ SIZE: Primitive = register(
         lambda *, dim, dtype: np.asarray(dim, dtype.numpy),
         lambda ct, out, **_: (),
         lambda size, values, axes, **params: (SIZE(**params), None),
+        lambda *, dim, dtype: constant(dim, dtype),
         samples=(Sample((), {"dim": 3, "dtype": int32}),),
         doc="A dimension, symbolic while compiling, as a scalar.",
     )

@@ -19,9 +19,10 @@ from mycel.engines.native import math as vector_math
 from mycel.engines.native.codegen_reduce import ReductionWriter
 from mycel.engines.native.codegen_values import Word
 from mycel.engines.native.jit import machine
+from mycel.ir.dims import DimLike, is_one, is_zero
 from mycel.kernel.nest import Expr, Nest, Reduce, Store
 
-__all__ = ["Kernel", "generate"]
+__all__ = ["Kernel", "generate", "grain"]
 
 NAME = "mycel_kernel"
 GRAIN_WORK = 65536
@@ -29,12 +30,17 @@ GRAIN_WORK = 65536
 
 @dataclass
 class Kernel:
-    """A module's text, the argument words, the size of the range that threads split, and its grain."""
+    """A module's text, the argument words, the size of the range that threads split, and the work of all of it."""
 
     text: str
     words: list[Word]
-    extent: int
-    grain: int
+    extent: DimLike
+    work: DimLike
+
+
+def grain(extent: int, work: int) -> int:
+    """How much of a range one thread takes at least; 0 where it is not to be split."""
+    return 0 if extent == 1 else max(1, -(-GRAIN_WORK * extent // max(work, 1)))
 
 
 def generate(nest: Nest) -> Kernel:
@@ -60,9 +66,9 @@ class _Generator(ReductionWriter):
         }
         for i, access in enumerate(self.accesses):
             for loop, value in access.offset.terms:
-                if not (loop == self.vector_loop and value == 1):
+                if not (loop == self.vector_loop and is_one(value)):
                     self.strides[i, loop] = self.word("int", value)
-            if access.offset.const:
+            if not is_zero(access.offset.const):
                 self.offsets[0][i] = self.word("int", access.offset.const)
             self.pointer(access.buffer)
         for r in nest.reduces:
@@ -78,7 +84,7 @@ class _Generator(ReductionWriter):
         if self.rows:
             with self.loop("%begin", "%end", 1) as p:
                 self.decompose(self.rows, p, 0)
-            extent = pymath.prod(nest.loops[k].extent for k in self.rows)
+            extent: DimLike = pymath.prod(nest.loops[k].extent for k in self.rows)
         elif not self.across and nest.loops[-1].kind == "p":
             self.vector_range("%begin", "%end", self.row_body)
             extent = nest.loops[-1].extent
@@ -87,8 +93,7 @@ class _Generator(ReductionWriter):
             extent = 1
         e.do("ret void")
         work = pymath.prod(loop.extent for loop in nest.loops) * max(1, len(self.depths) // 6)
-        grain = 0 if extent == 1 else max(1, -(-GRAIN_WORK * extent // max(work, 1)))
-        return Kernel(self.text(), self.words, extent, grain)
+        return Kernel(self.text(), self.words, extent, work)
 
     def text(self) -> str:
         e = self.e
@@ -207,7 +212,7 @@ class _Generator(ReductionWriter):
         if k == self.vector_loop and self.across:
             self.vector_range("0", str(self.extents[k]), lambda: self.inner_loops(rest))
         elif self.nest.loops[k].unroll:
-            for i in range(self.nest.loops[k].extent):
+            for i in range(int(self.nest.loops[k].extent)):
                 with self.scope(k, i):
                     self.enter(self.depth_of[k])
                     self.inner_loops(rest)

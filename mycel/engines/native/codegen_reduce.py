@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from mycel.engines.native.codegen_values import KernelWriter
 from mycel.engines.native.emit import choose, compute_type, extreme, literal
+from mycel.ir.dims import is_zero
 from mycel.kernel.nest import Reduce
 
 __all__ = ["ReductionWriter"]
@@ -118,7 +119,7 @@ class ReductionWriter(KernelWriter):
         assert r.position is not None
         slot, index_slot = self.accumulators[r, "slots"][copy], self.accumulators[r, "indices"][copy]
         index_kind = e.vector("i32") if self.wide else "i32"
-        lanes = self.wide and r.position.coefficient(self.vector_loop) != 0
+        lanes = self.wide and not is_zero(r.position.coefficient(self.vector_loop))
         here = self.place(r.position, copy, 32, lanes)
         if self.wide and not lanes:
             here = e.splat(here, "i32")

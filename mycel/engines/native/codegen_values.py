@@ -19,6 +19,7 @@ from mycel.engines.native import emit
 from mycel.engines.native.emit import Emitter, choose, compute_type, literal, memory_type, suffix
 from mycel.engines.native.jit import machine
 from mycel.engines.native.narrow import narrow, widen
+from mycel.ir.dims import Dim, is_one, is_zero
 from mycel.kernel.nest import Access, Affine, Expr, Nest, Store
 
 __all__ = ["KernelWriter", "Word"]
@@ -36,7 +37,7 @@ class KernelWriter:
         extent = nest.loops[-1].extent
         widest = max([s.value.dtype.itemsize for s in nest.stores if s.value.dtype.itemsize <= 4], default=4)
         lanes = max(machine().vector_bytes // max(widest, 4), 2)
-        scalar = nest.scalar or extent == 1
+        scalar = nest.scalar or is_one(extent)
         self.lanes = 1 if scalar else lanes
         self.wide = not scalar
         self.e = Emitter(self.lanes)
@@ -159,7 +160,7 @@ class KernelWriter:
             self.position[loop] = position
             for i, access in enumerate(self.accesses):
                 stride = access.offset.coefficient(loop)
-                if stride and position != 0:
+                if not is_zero(stride) and position != 0:
                     step = self.stride(i, loop, stride)
                     moved = position if step is None else self.e.put(f"mul i64 {position}, {step}")
                     mine[i] = moved if mine.get(i) is None else self.e.put(f"add i64 {mine[i]}, {moved}")
@@ -172,9 +173,9 @@ class KernelWriter:
             if loop is not None:
                 self.position.pop(loop)
 
-    def stride(self, access: int, loop: int, value: int) -> Optional[str]:
+    def stride(self, access: int, loop: int, value: Any) -> Optional[str]:
         """The word of an access's stride; None for the unit stride of the vector loop."""
-        if loop == self.vector_loop and value == 1:
+        if loop == self.vector_loop and is_one(value):
             return None
         return self.strides[access, loop]
 
@@ -243,26 +244,36 @@ class KernelWriter:
         """An affine position as an integer (a vector of them where `wide`)."""
         e = self.e
         total: Optional[str] = None
-        const = position.const
+        const: Any = position.const
         for loop, c in position.terms:
             at = self.position[loop]
             if isinstance(at, int):
-                const += c * at
+                const = const + c * at
                 continue
-            term = at if c == 1 else e.put(f"mul i64 {at}, {c}")
+            term = at if is_one(c) else e.put(f"mul i64 {at}, {self.number(c)}")
             total = term if total is None else e.put(f"add i64 {total}, {term}")
-        step = position.coefficient(self.vector_loop) if wide else 0
-        const += step * copy * self.lanes
+        step: Any = position.coefficient(self.vector_loop) if wide else 0
+        const = const + step * copy * self.lanes
         if total is None:
-            base = str(const)
+            base = total = self.number(const)
+            narrow_known = not isinstance(const, Dim)
         else:
-            base = e.put(f"add i64 {total}, {const}") if const else total
+            base = total if is_zero(const) else e.put(f"add i64 {total}, {self.number(const)}")
+            narrow_known = False
         kind = f"i{bits}"
-        if bits < 64 and total is not None:
+        if bits < 64 and not narrow_known:
             base = e.put(f"trunc i64 {base} to {kind}")
         if not wide:
             return base
-        return e.put(f"add {e.vector(kind)} {e.splat(base, kind)}, {self.iota(kind, 0, step)}")
+        if not isinstance(step, Dim):
+            return e.put(f"add {e.vector(kind)} {e.splat(base, kind)}, {self.iota(kind, 0, step)}")
+        word = self.number(step) if bits == 64 else e.put(f"trunc i64 {self.number(step)} to {kind}")
+        lanes = e.put(f"mul {e.vector(kind)} {e.splat(word, kind)}, {self.iota(kind)}")
+        return e.put(f"add {e.vector(kind)} {e.splat(base, kind)}, {lanes}")
+
+    def number(self, value: Any) -> str:
+        """A number in the text, or the word of one that a symbolic size decides."""
+        return self.word_once(("number", value), value) if isinstance(value, Dim) else str(value)
 
     def index(self, x: Expr, copy: int) -> str:
         wide = self.varies[id(x)]
@@ -275,7 +286,7 @@ class KernelWriter:
         e = self.e
         result: Optional[str] = None
         for position, size in guards:
-            lanes = wide and position.coefficient(self.vector_loop) != 0
+            lanes = wide and not is_zero(position.coefficient(self.vector_loop))
             at = self.place(position, copy, 32, lanes)
             limit = self.size_word(position, size)
             limit = e.put(f"trunc i64 {limit} to i32")
@@ -288,7 +299,7 @@ class KernelWriter:
             result = one if result is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {result}, {one}")
         return result
 
-    def size_word(self, position: Affine, size: int) -> str:
+    def size_word(self, position: Affine, size: Any) -> str:
         key = ("size", position, size)
         if key not in self.pointers:
             self.pointers[key] = self.word("int", size)
@@ -317,7 +328,7 @@ class KernelWriter:
             valid = inside if valid is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {valid}, {inside}")
         return total, valid
 
-    def word_once(self, key: Any, value: int) -> str:
+    def word_once(self, key: Any, value: Any) -> str:
         if key not in self.pointers:
             self.pointers[key] = self.word("int", value)
         return self.pointers[key]
@@ -334,8 +345,8 @@ class KernelWriter:
         base = self.pointer(access.buffer)
         if offset is not None:
             base = e.put(f"getelementptr {kind}, ptr {base}, i64 {offset}")
-        if copy and step:
-            if step == 1:
+        if copy and not is_zero(step):
+            if is_one(step):
                 base = e.put(f"getelementptr {kind}, ptr {base}, i64 {copy * self.lanes}")
             else:
                 jump = e.put(f"mul i64 {self.stride(i, self.vector_loop, step)}, {copy * self.lanes}")
@@ -350,8 +361,8 @@ class KernelWriter:
         i = self.access_index[access]
         step = access.offset.coefficient(self.vector_loop)
         steps: Optional[str] = None
-        if step:
-            if step == 1:
+        if not is_zero(step):
+            if is_one(step):
                 steps = self.iota("i64")
             else:
                 word = self.stride(i, self.vector_loop, step)
@@ -404,7 +415,7 @@ class KernelWriter:
         raw = "i16" if kind in ("half", "bfloat") else kind
         vector = e.vector(raw)
         mask = self.whole_mask(access, copy, valid, moved_wide)
-        if access.offset.coefficient(self.vector_loop) == 1 and not moved_wide:
+        if is_one(access.offset.coefficient(self.vector_loop)) and not moved_wide:
             pointer = self.address(access, copy)
             if moved is not None:
                 pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
@@ -495,7 +506,7 @@ class KernelWriter:
         if raw != kind:
             value = e.put(f"bitcast {e.vector(kind)} {value} to {vector}")
         mask = self.whole_mask(access, copy, valid, moved_wide)
-        if access.offset.coefficient(self.vector_loop) == 1 and not moved_wide:
+        if is_one(access.offset.coefficient(self.vector_loop)) and not moved_wide:
             pointer = self.address(access, copy)
             if moved is not None:
                 pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mycel.engines.native.values import View, row_major
+from mycel.engines.native.values import View, room, row_major
 from mycel.ir.graph import Graph, Node
 from mycel.kernel.nest import Buffer
 
@@ -40,7 +40,7 @@ def _types(node: Node) -> tuple[Any, ...]:
 
 
 def _new(types: tuple[Any, ...], name: str) -> list[View]:
-    return [row_major(Buffer(t.dtype, max(int(t.size), 1), name), t.shape) for t in types]
+    return [row_major(Buffer(t.dtype, room(t.shape), name), t.shape) for t in types]
 
 
 def _copy_into(lowering: Any, source: View, target: View) -> None:

@@ -6,6 +6,7 @@ from mycel.engines.native import emit
 from mycel.engines.native.lower import is_dense
 from mycel.engines.native.rules import FULL_RULES, GROUP_RULES, VIEWS
 from mycel.engines.native.special import SPECIAL
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, at, substitute, toposort
 from mycel.prims.base import GET_ITEM
 
@@ -19,6 +20,8 @@ def is_claimed(node: Node) -> bool:
     name = node.prim.name  # type: ignore[union-attr]
     if name in ("conv", "conv_grad_input", "conv_grad_weight"):
         return bool(is_dense(node)) or (name == "conv" and node.params["groups"] == 1 and bool(node.type.size))
+    if name == "size":
+        return isinstance(node.params["dim"], Dim)
     return (
         name in _OTHERS
         or name in VIEWS

@@ -1,7 +1,7 @@
 """Putting a nest's loops in order: which runs in vector lanes, which outside, and which are one.
 
 Loops follow the strides of a reference value, the largest stride outermost. Two neighbours of one kind become one loop when
-every position in the nest moves along them as along one longer loop. The last loop is the vector loop: the one of the smallest stride, unless it is
+every position in the nest moves along them as along one longer loop, for all sizes. The last loop is the vector loop: the one of the smallest stride, unless it is
 reducing and short while a parallel one is long.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from mycel.ir.dims import DimLike, hint, is_one, same
 from mycel.kernel.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
 
 __all__ = ["arrange"]
@@ -16,17 +17,18 @@ __all__ = ["arrange"]
 SHORT = 8
 
 
-def arrange(nest: Nest, like: Sequence[int]) -> Nest:
+def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
     """The nest with its loops ordered by the strides `like`, merged, and those of one iteration gone."""
-    order = sorted(range(len(nest.loops)), key=lambda k: (-like[k] if like[k] else -(1 << 60), k))
-    order = [k for k in order if nest.loops[k].extent != 1]
+    steps = [hint(s) for s in like]
+    order = sorted(range(len(nest.loops)), key=lambda k: (-steps[k] if steps[k] else -(1 << 60), k))
+    order = [k for k in order if not is_one(nest.loops[k].extent)]
     parallel = [k for k in order if nest.loops[k].kind == "p"]
     inner = [k for k in order if nest.loops[k].kind != "p"]
     free = [k for k in inner if nest.loops[k].kind == "r" and not nest.loops[k].unroll]
     vector = None
     if free and (not parallel or order.index(free[-1]) > order.index(parallel[-1])):
         vector = free[-1]
-        if parallel and nest.loops[vector].extent < SHORT <= nest.loops[parallel[-1]].extent:
+        if parallel and hint(nest.loops[vector].extent) < SHORT <= hint(nest.loops[parallel[-1]].extent):
             vector = None
     if vector is None and parallel:
         vector = parallel[-1]
@@ -72,7 +74,9 @@ def arrange(nest: Nest, like: Sequence[int]) -> Nest:
     final = {k: renumber[m] for k, m in mapping.items() if k not in dropped}
 
     def move(place: Affine) -> Affine:
-        return Affine(tuple(sorted((final[k], c) for k, c in place.terms if k in final)), place.const)
+        return Affine(
+            tuple(sorted(((final[k], c) for k, c in place.terms if k in final), key=lambda t: t[0])), place.const
+        )
 
     made = rewritten(nest, move, any(loop.kind == "r" for loop in loops))
     made.loops = [loops[k] for k in ordered]
@@ -80,8 +84,8 @@ def arrange(nest: Nest, like: Sequence[int]) -> Nest:
     return made
 
 
-def _as_one(positions: Sequence[Affine], outer: int, inner: int, extent: int) -> bool:
-    return all(p.coefficient(outer) == p.coefficient(inner) * extent for p in positions)
+def _as_one(positions: Sequence[Affine], outer: int, inner: int, extent: DimLike) -> bool:
+    return all(same(p.coefficient(outer), p.coefficient(inner) * extent) for p in positions)
 
 
 def _positions(nest: Nest) -> Iterator[Affine]:

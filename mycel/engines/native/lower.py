@@ -5,6 +5,7 @@
 3. Fusion. A group is one nest over a domain of positions, some axes of which reduce. Its members are "full" (a value for each
    position) or "row" (one for each position of the other axes); a node joins the group of a producer when it can be computed at the very
    position where the producer's value is, and when joining makes no cycle among groups. Only values that something outside needs are stored.
+   Sizes may be symbolic: what has to be so for all sizes is asked of their expressions, what is only a matter of speed of their hints.
 4. Groups and calls are ordered; each buffer lives from its first to its last step, which is what the arena is planned by.
 """
 
@@ -29,7 +30,8 @@ from mycel.engines.native.rules import (
     view_position,
 )
 from mycel.engines.native.special import SPECIAL
-from mycel.engines.native.values import View, contiguous_strides, row_major
+from mycel.engines.native.values import View, contiguous_strides, room, row_major
+from mycel.ir.dims import DimLike, hint, is_one, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.kernel.nest import ZERO, Affine, Buffer, Builder, Expr, Loop, Nest, Reduce, Store, affine
@@ -39,6 +41,8 @@ __all__ = ["Lowered", "Step", "lower"]
 
 # Longer groups gain nothing, and their code would take ever longer to write.
 LARGEST = 128
+# What needs no memory to be read.
+NUMBERS = frozenset(("constant", "iota", "size"))
 
 
 @dataclass
@@ -75,7 +79,7 @@ class Unit:
 
 
 def lower(graph: Graph) -> Lowered:
-    """The steps that compute a graph whose types are all static."""
+    """The steps that compute a graph; with symbolic sizes, inside decisions that have a hint for each symbol."""
     return _Lowering(graph).run()
 
 
@@ -116,7 +120,7 @@ class _Lowering:
                 self.views[node] = self.bound[k]
                 continue
             buffer = (
-                Buffer(node.type.dtype, int(node.type.size), "input")
+                Buffer(node.type.dtype, node.type.size, "input")
                 if isinstance(node.type, TensorType)
                 else Buffer(D.bool_, 1, "token")
             )
@@ -147,7 +151,7 @@ class _Lowering:
     def place(self, node: Node) -> None:
         """Put a node into a group or a unit of its own."""
         name = node.prim.name  # type: ignore[union-attr]
-        if is_view(node) or name in ("constant", "iota") or node.prim is GET_ITEM:
+        if is_view(node) or name in NUMBERS or node.prim is GET_ITEM:
             return
         if node.type.size == 0 if isinstance(node.type, TensorType) else False:
             return
@@ -219,7 +223,7 @@ class _Lowering:
         mine = unit.domain
         if len(unit.members) >= LARGEST:
             return False
-        if mine is None or mine.shape != domain.shape or mine.axes not in (None, domain.axes):
+        if mine is None or not same(mine.shape, domain.shape) or mine.axes not in (None, domain.axes):
             return False
         if mine.kind != domain.kind and (mine.kind, domain.kind) != ("map", "reduce"):
             return False
@@ -298,7 +302,7 @@ class _Lowering:
             buffer = Buffer(node.type.dtype, array.size, "constant")
             self.result.constants[id(buffer)] = (buffer, array)
             made = row_major(buffer, node.type.shape)
-        elif name == "iota" or (isinstance(node.type, TensorType) and node.type.size == 0):
+        elif name in NUMBERS or (isinstance(node.type, TensorType) and node.type.size == 0):
             made = self.computed(node)
         elif name == "reshape":
             made = self.reshaped(self.view(node.inputs[0]), node.type.shape)
@@ -309,7 +313,7 @@ class _Lowering:
         self.views[node] = made
         return made
 
-    def reshaped(self, view: View, shape: tuple[int, ...]) -> View:
+    def reshaped(self, view: View, shape: tuple[DimLike, ...]) -> View:
         strides = regroup(view, shape)
         if strides is None:
             view = self.contiguous(view)
@@ -323,7 +327,7 @@ class _Lowering:
         return self.copy(view)
 
     def copy(self, view: View) -> View:
-        target = row_major(Buffer(view.buffer.dtype, math.prod(view.shape), "copy"), view.shape)
+        target = row_major(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape)
         b = Builder()
         position = tuple(affine(k) for k in range(len(view.shape)))
         value = b.load(view.access(position))
@@ -332,12 +336,12 @@ class _Lowering:
         return target
 
     def computed(self, node: Node) -> View:
-        """An index sequence, or a tensor of nothing, in memory."""
-        target = row_major(Buffer(node.type.dtype, max(int(node.type.size), 1), "iota"), node.type.shape)
+        """An index sequence, a size, or a tensor of nothing, in memory."""
+        target = row_major(Buffer(node.type.dtype, room(node.type.shape), "iota"), node.type.shape)
         if node.type.size:
             b = Builder()
             position = tuple(affine(k) for k in range(len(node.type.shape)))
-            value = b.index(position[node.params["axis"]], node.type.dtype)
+            value = b.index(index_of(node, position), node.type.dtype)
             nest = Nest(
                 [Loop(d, "p") for d in node.type.shape], [], [Store(target.access(position), value, True)], "iota"
             )
@@ -367,7 +371,7 @@ class _Lowering:
         self.result.fallbacks.append((node, why))
         reads = [self.contiguous(self.view(i)) for i in node.inputs]
         types = node.type if isinstance(node.type, tuple) else (node.type,)
-        writes = [row_major(Buffer(t.dtype, max(int(t.size), 1), "host"), t.shape) for t in types]
+        writes = [row_major(Buffer(t.dtype, room(t.shape), "host"), t.shape) for t in types]
         self.step("host", [v.buffer for v in reads], [v.buffer for v in writes], (node, reads, writes), node)
         self.bind(node, writes)
 
@@ -418,7 +422,7 @@ class _Lowering:
     def new_value(self, node: Node, position: tuple[Affine, ...], like: Sequence[int]) -> View:
         """A buffer for a node, its axes ordered in memory as the loops they run along."""
         shape = node.type.shape
-        buffer = Buffer(node.type.dtype, int(node.type.size), node.prim.name)  # type: ignore[union-attr]
+        buffer = Buffer(node.type.dtype, node.type.size, node.prim.name)  # type: ignore[union-attr]
         if len(shape) < 2 or not like:
             return row_major(buffer, shape)
         weight = []
@@ -428,11 +432,11 @@ class _Lowering:
         if any(like[p.terms[0][0]] == 0 for p in position if p.terms):
             return row_major(buffer, shape)
         axes = [axis for _, axis in sorted(weight)]
-        strides = [0] * len(shape)
-        step = 1
+        strides: list[DimLike] = [0] * len(shape)
+        step: DimLike = 1
         for axis in reversed(axes):
             strides[axis] = step
-            step *= shape[axis]
+            step = step * shape[axis]
         return View(buffer, tuple(shape), tuple(strides), 0)
 
 
@@ -449,7 +453,7 @@ class _Group:
     def is_full(self, node: Node) -> bool:
         """Whether a member has a value at every position, the reducing axes included."""
         axes = self.domain.axes or ()
-        sized = {a for a in axes if self.domain.shape[a] != 1}
+        sized = {a for a in axes if not is_one(self.domain.shape[a])}
         used = {k for p in self.unit.members[node] for k, _ in p.terms}
         return bool(sized) and sized <= used and node not in self.reduces
 
@@ -459,7 +463,7 @@ class _Group:
         score = (-1, -1)
         rank = len(self.domain.shape)
         if not self.domain.axes and not self.lowering.results.isdisjoint(self.unit.members):
-            return contiguous_strides(self.domain.shape)
+            return hints(contiguous_strides(self.domain.shape))
         for node in self.unit.members:
             positions = self.input_positions(node)
             for i, p in zip(node.inputs, positions):
@@ -467,21 +471,21 @@ class _Group:
                     p is None
                     or self.lowering.root(i) in self.unit.members
                     or self.lowering.root(i).prim
-                    and self.lowering.root(i).prim.name in ("constant", "iota")  # type: ignore[union-attr]
+                    and self.lowering.root(i).prim.name in NUMBERS  # type: ignore[union-attr]
                 ):
                     continue
                 view = self.lowering.view(i)
                 offset = view.access(p).offset
-                strides = tuple(abs(offset.coefficient(k)) for k in range(rank))
-                covered = math.prod(d for d, s in zip(self.domain.shape, strides) if s)
+                strides = tuple(abs(hint(offset.coefficient(k))) for k in range(rank))
+                covered = math.prod(hint(d) for d, s in zip(self.domain.shape, strides) if s)
                 candidate = (covered, 0 if view.is_row_major() else 1)
                 if candidate > score:
                     best, score = strides, candidate
         if best is None or any(
-            s == 0 and d > 1 and (not self.domain.axes or k not in self.domain.axes)
+            s == 0 and hint(d) > 1 and (not self.domain.axes or k not in self.domain.axes)
             for k, (s, d) in enumerate(zip(best, self.domain.shape))
         ):
-            return contiguous_strides(self.domain.shape)
+            return hints(contiguous_strides(self.domain.shape))
         return best
 
     def input_positions(self, node: Node) -> list[Optional[tuple[Affine, ...]]]:
@@ -516,8 +520,8 @@ class _Group:
                 else float(node.value.reshape(())),
                 node.dtype,
             )
-        if name == "iota":
-            return self.builder.index(position[node.params["axis"]], node.dtype)
+        if name in ("iota", "size"):
+            return self.builder.index(index_of(node, position), node.dtype)
         return self.builder.load(self.lowering.view(node).access(position))
 
     def compute(self, node: Node, position: tuple[Affine, ...]) -> Expr:
@@ -534,11 +538,18 @@ class _Group:
         return self.builder.op(name, node.dtype, *args)
 
 
+def index_of(node: Node, position: tuple[Affine, ...]) -> Affine:
+    """The number that an index sequence or a size is at a position."""
+    if node.prim.name == "size":  # type: ignore[union-attr]
+        return Affine((), node.params["dim"])
+    return position[node.params["axis"]]
+
+
 def broadcast_position(node: Node, position: tuple[Affine, ...]) -> tuple[Affine, ...]:
     """Where an operand is read when the result is at `position`."""
     shape = node.type.shape
     behind = position[len(position) - len(shape) :]
-    return tuple(ZERO if d == 1 else p for d, p in zip(shape, behind))
+    return tuple(ZERO if is_one(d) else p for d, p in zip(shape, behind))
 
 
 def resolve_once(node: Node, position: tuple[Affine, ...]) -> Optional[tuple[Affine, ...]]:
@@ -558,27 +569,32 @@ def resolve(node: Node, position: tuple[Affine, ...]) -> Optional[tuple[Affine, 
 
 
 def same_place(node: Node, a: tuple[Affine, ...], b: tuple[Affine, ...]) -> bool:
-    return all(p == q or d == 1 for p, q, d in zip(a, b, node.type.shape))
+    return all(p == q or is_one(d) for p, q, d in zip(a, b, node.type.shape))
 
 
-def regroup(view: View, shape: tuple[int, ...]) -> Optional[tuple[int, ...]]:
+def hints(sizes: Sequence[DimLike]) -> tuple[int, ...]:
+    """The numbers that sizes are expected to be."""
+    return tuple(hint(s) for s in sizes)
+
+
+def regroup(view: View, shape: tuple[DimLike, ...]) -> Optional[tuple[DimLike, ...]]:
     """Strides for the same memory under another shape; None where there are none."""
-    old = [(d, s) for d, s in zip(view.shape, view.strides) if d != 1]
-    result: list[int] = []
+    old = [(d, s) for d, s in zip(view.shape, view.strides) if not is_one(d)]
+    result: list[DimLike] = []
     # Walk both shapes from the back, splitting or joining runs that are contiguous.
-    runs: list[list[int]] = []
+    runs: list[list[DimLike]] = []
     for d, s in reversed(old):
-        if runs and s == runs[-1][0] * runs[-1][1]:
-            runs[-1][0] *= d
+        if runs and same(s, runs[-1][0] * runs[-1][1]):
+            runs[-1][0] = runs[-1][0] * d
         else:
             runs.append([d, s])
     position = 0
     remaining, step = runs[0] if runs else (1, 1)
     for d in reversed(shape):
-        if d == 1:
+        if is_one(d):
             result.append(step)
             continue
-        while remaining == 1:
+        while is_one(remaining):
             position += 1
             if position >= len(runs):
                 return None
@@ -586,8 +602,8 @@ def regroup(view: View, shape: tuple[int, ...]) -> Optional[tuple[int, ...]]:
         if remaining % d:
             return None
         result.append(step)
-        remaining //= d
-        step *= d
+        remaining = remaining // d
+        step = step * d
     return tuple(reversed(result))
 
 

@@ -8,21 +8,19 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 
-from mycel.kernel.nest import Buffer
-
 __all__ = ["plan"]
 
 ALIGNMENT = 64
 
 
-def plan(lives: Sequence[tuple[Buffer, int, int]]) -> tuple[dict[int, int], int]:
-    """Offsets by buffer identity, and the arena's size; each entry is a buffer and its first and last step."""
+def plan(lives: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
+    """Offsets by buffer, and the arena's size; each entry is a buffer's key, its bytes, and its first and last step."""
     offsets: dict[int, int] = {}
     placed: list[tuple[int, int, int, int]] = []
     total = 0
-    order = sorted(lives, key=lambda life: -nbytes(life[0]))
-    for buffer, first, last in order:
-        size = -(-max(nbytes(buffer), 1) // ALIGNMENT) * ALIGNMENT
+    order = sorted(lives, key=lambda life: -life[1])
+    for buffer, nbytes, first, last in order:
+        size = -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
         at = 0
         for start, end, a, b in placed:
             if a <= last and first <= b:
@@ -30,10 +28,6 @@ def plan(lives: Sequence[tuple[Buffer, int, int]]) -> tuple[dict[int, int], int]
                     break
                 at = max(at, end)
         insort(placed, (at, at + size, first, last))
-        offsets[id(buffer)] = at
+        offsets[buffer] = at
         total = max(total, at + size)
     return offsets, total
-
-
-def nbytes(buffer: Buffer) -> int:
-    return buffer.size * buffer.dtype.itemsize  # type: ignore[no-any-return]

@@ -1,6 +1,7 @@
 """Programs: a lowered graph as a table that the native runtime runs.
 
-Every step's arguments are words in one block of memory. Words that hold addresses of inputs, outputs or the arena are filled in at each run
+A `Template` is what all sizes share: the steps, and the code of the kernels. A `Program` is made from it for actual sizes: the numbers, the arena and the dense
+library's plans. Every step's arguments are words in one block of memory. Words that hold addresses of inputs, outputs or the arena are filled in at each run
 (`relocations`); the rest is fixed. A program keeps all that its words point to alive: kernels, dense plans, constants, callbacks.
 """
 
@@ -16,17 +17,19 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.engines.native import dense, jit, memory
-from mycel.engines.native.codegen import NAME, Kernel, generate
+from mycel.engines.native.codegen import NAME, Kernel, generate, grain
 from mycel.engines.native.control_steps import Nested
 from mycel.engines.native.lower import Lowered, Step, lower
 from mycel.engines.native.runtime import runtime
 from mycel.engines.native.runtime_ir import PROGRAM
-from mycel.engines.native.values import View, row_major
+from mycel.engines.native.values import View, room, row_major
+from mycel.ir.dims import Dim, DimLike, evaluate, evaluator, is_zero, same
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType, tensor_type
 from mycel.kernel.nest import Buffer, Nest
+from mycel.transforms.specialize import concrete
 
-__all__ = ["Program", "build"]
+__all__ = ["Program", "Template", "build"]
 
 _kernels: dict[str, int] = {}
 _lock = threading.Lock()
@@ -50,7 +53,7 @@ if hasattr(os, "register_at_fork"):
 
 def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
     """The program of an optimized graph of static types."""
-    return Program(graph, lower(graph), dict(aliases or {}))
+    return Program(Template(graph, dict(aliases or {})))
 
 
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
@@ -78,30 +81,37 @@ class _Uses:
         self.results = {id(view.buffer) for view in outputs}
 
 
-class Program:
-    """A compiled graph; `entry(*buffers)` runs it."""
+class Template:
+    """The steps and kernels of a graph, with sizes that may be symbolic; `lowerings` counts all that were ever made."""
 
-    def __init__(self, graph: Graph, lowered: Lowered, aliases: dict[int, int]) -> None:
-        self.graph, self.lowered = graph, lowered
-        self.errors: list[BaseException] = []
-        self._alive: list[Any] = []
-        self.outputs = graph.output_types
-        steps = lowered.steps
-        self.final_places(steps, aliases)
-        self.place_arena(steps)
-        self.all_steps = list(_flat(steps))
-        self.kernels = [generate(s.data) for s in self.all_steps if s.kind == "kernel"]
-        addresses = {
-            id(s): a
-            for s, a in zip(
-                (s for s in self.all_steps if s.kind == "kernel"), zip(self.kernels, kernel_addresses(self.kernels))
-            )
-        }
-        self.words: list[int] = []
-        self.relocations: list[tuple[int, int, int]] = []
-        self.tables: list[tuple[int, Table]] = []
-        table = [entry for step in steps for entry in self.encode(step, addresses)]
-        self.finish(table, aliases)
+    lowerings = 0
+
+    def __init__(self, graph: Graph, aliases: dict[int, int]) -> None:
+        Template.lowerings += 1
+        self.graph, self.aliases = graph, aliases
+        self.lowered: Lowered = lower(graph)
+        self.steps = self.lowered.steps
+        self.final_places(self.steps, aliases)
+        self.all_steps = list(_flat(self.steps))
+        nests = [s for s in self.all_steps if s.kind == "kernel"]
+        self.kernels = [generate(s.data) for s in nests]
+        self.code = dict(zip(map(id, nests), zip(self.kernels, kernel_addresses(self.kernels))))
+        self._dims: dict[Dim, None] = {}
+        self._values: Optional[Callable[..., tuple[int, ...]]] = None
+
+    def numbers(self, sizes: Mapping[str, int]) -> dict[Any, int]:
+        """The values of the dimensions that programs have needed so far."""
+        if not sizes or not self._dims:
+            return {}
+        if self._values is None:
+            self._values = evaluator(list(self._dims), list(sizes))
+        return dict(zip(self._dims, self._values(*sizes.values())))
+
+    def note(self, dims: Sequence[Dim]) -> None:
+        """Remember dimensions that a program needed."""
+        if dims:
+            self._dims.update(dict.fromkeys(dims))
+            self._values = None
 
     # Places.
 
@@ -117,17 +127,17 @@ class Program:
         last: list[Step] = []
         for j, view in enumerate(self.lowered.outputs):
             buffer = view.buffer
-            direct = buffer.place is None and view.offset == 0 and buffer.size == max(int(np.prod(view.shape)), 1)
+            direct = buffer.place is None and is_zero(view.offset) and same(buffer.size, room(view.shape))
             if direct and j in aliases and not self.may_write(uses, buffer, inputs[aliases[j]]):
                 direct = False
             if direct:
                 buffer.place = ("output", j)
                 continue
-            size = max(int(np.prod(view.shape)), 1)
+            size = room(view.shape)
             target = Buffer(buffer.dtype, size, "output")
             target.place = ("output", j)
             if j in aliases:
-                if buffer is inputs[aliases[j]] and view.offset == 0:
+                if buffer is inputs[aliases[j]] and is_zero(view.offset):
                     continue
                 if buffer in inputs:
                     # Another output may be copied over this input first.
@@ -148,6 +158,47 @@ class Program:
             if k > writers[0][0] or (k == writers[0][0] and not _elementwise(step, output, source)):
                 return False
         return id(source) not in uses.results
+
+
+class Program:
+    """A template for actual sizes (by symbol); `entry(*buffers)` runs it."""
+
+    def __init__(self, template: Template, sizes: Optional[Mapping[str, int]] = None) -> None:
+        self.template, self.sizes = template, dict(sizes or {})
+        self.graph, self.lowered, self.kernels = template.graph, template.lowered, template.kernels
+        self.all_steps = template.all_steps
+        self.errors: list[BaseException] = []
+        self._alive: list[Any] = []
+        self._numbers = template.numbers(self.sizes)
+        self._new: list[Dim] = []
+        self.outputs = self.graph.output_types
+        self.output_bytes = [max(self.number(t.nbytes), 1) for t in self.outputs]  # type: ignore[union-attr]
+        self.calls = {id(s): s.data.plan(self.number) for s in self.all_steps if s.kind == "dense"}
+        self.places: dict[int, int] = {}
+        self.place_arena(template.steps)
+        self.words: list[int] = []
+        self.relocations: list[tuple[int, int, int]] = []
+        self.tables: list[tuple[int, Table]] = []
+        table = [entry for step in template.steps for entry in self.encode(step)]
+        self.finish(table, template.aliases)
+        template.note(self._new)
+
+    def number(self, value: DimLike) -> int:
+        """A dimension's value here."""
+        if type(value) is int:
+            return value
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = evaluate(value, self.sizes)
+            if isinstance(value, Dim):
+                self._new.append(value)
+        return found
+
+    def shape(self, view: View) -> tuple[int, ...]:
+        """A view's sizes here."""
+        return tuple([self.number(d) for d in view.shape])
+
+    # Places.
 
     def place_arena(self, steps: list[Step]) -> None:
         """Lay out the buffers that live only inside a run.
@@ -177,6 +228,9 @@ class Program:
                             last[id(buffer)] = clock
                 for buffer in (*step.reads, *step.writes) if not isinstance(step.data, Nested) else step.reads:
                     note(buffer, clock)
+                if step.kind == "dense":
+                    for view in self.calls[id(step)][1].values():
+                        note(view.buffer, clock)
 
         def note(buffer: Buffer, time: int) -> None:
             if buffer.place is None:
@@ -185,15 +239,14 @@ class Program:
                 last[id(buffer)] = max(last.get(id(buffer), time), time)
 
         walk(steps)
-        offsets, self.arena_bytes = memory.plan([(known[i], first[i], last[i]) for i in known])
-        for i, buffer in known.items():
-            buffer.place = ("arena", offsets[i])
+        sized = [(i, self.number(known[i].size) * known[i].dtype.itemsize, first[i], last[i]) for i in known]
+        self.places, self.arena_bytes = memory.plan(sized)
 
     # Words.
 
     def pointer(self, buffer: Buffer, offset: int = 0) -> None:
-        """Append a word that will hold an address inside a buffer."""
-        kind, where = buffer.place
+        """Append a word that will hold an address inside a buffer, `offset` bytes from its start."""
+        kind, where = buffer.place or ("arena", self.places.get(id(buffer)))
         inputs = len(self.lowered.inputs)
         if kind == "constant":
             _, array = self.lowered.constants[id(buffer)]
@@ -204,42 +257,47 @@ class Program:
         self.relocations.append((len(self.words), base, offset + (where if kind == "arena" else 0)))
         self.words.append(0)
 
-    def encode(self, step: Step, kernels: dict[int, Any]) -> Table:
+    def view_pointer(self, view: View) -> None:
+        """Append a word that will hold the address of a view's first element."""
+        self.pointer(view.buffer, self.number(view.offset) * view.buffer.dtype.itemsize)
+
+    def encode(self, step: Step) -> Table:
         """Append a step's words; for each native step, where they start, its function, extent and grain."""
         start = len(self.words)
         if step.kind == "kernel":
-            kernel, address = kernels[id(step)]
+            kernel, address = self.template.code[id(step)]
+            number, words = self.number, self.words
             for kind, value in kernel.words:
                 if kind == "pointer":
                     self.pointer(value)
                 else:
-                    self.words.append(value)
-            return [(start, address, kernel.extent, kernel.grain)]
+                    words.append(value if type(value) is int else number(value))
+            extent = number(kernel.extent)
+            return [(start, address, extent, grain(extent, number(kernel.work)))]
         if step.kind == "copy":
             target, source = step.data
-            size = source.buffer.dtype.itemsize
             self.pointer(target.buffer)
-            self.pointer(source.buffer, source.offset * size)
-            self.words.append(int(np.prod(source.shape)) * size)
+            self.view_pointer(source)
+            self.words.append(int(np.prod(self.shape(source), dtype=np.int64)) * source.buffer.dtype.itemsize)
             return [(start, runtime().address["mycel_copy"], 1, 0)]
         if step.kind == "dense":
             return self.encode_dense(step)
         if isinstance(step.data, Nested):
-            return self.encode_nested(step, step.data, kernels)
+            return self.encode_nested(step, step.data)
         return [(start, self.encode_host(step), 1, 0)]
 
-    def encode_nested(self, step: Step, nested: Nested, kernels: dict[int, Any]) -> Table:
-        tables = [[entry for s in part for entry in self.encode(s, kernels)] for part in (nested.first, nested.second)]
+    def encode_nested(self, step: Step, nested: Nested) -> Table:
+        tables = [[entry for s in part for entry in self.encode(s)] for part in (nested.first, nested.second)]
         start = len(self.words)
         predicate = nested.predicate
-        self.pointer(predicate.buffer, predicate.offset * predicate.buffer.dtype.itemsize)
+        self.view_pointer(predicate)
         for table in tables:
             self.tables.append((len(self.words), table))
             self.words += [0, len(table)]
         return [(start, runtime().address[f"mycel_{step.kind}"], 1, 0)]
 
     def encode_dense(self, step: Step) -> Table:
-        plan, views = step.data
+        plan, views = self.calls[id(step)]
         self._alive.append(plan)
         symbols = dense.symbols()
         encoded = []
@@ -250,20 +308,20 @@ class Program:
                 len(call.memories), call.exec_args, symbols.get("omp_set_num_threads", 0), plan.threads,
             ]  # fmt: skip
             for handle, name in zip(call.memories, call.buffers):
-                view: View = views[name]
                 self.words.append(handle)
-                self.pointer(view.buffer, view.offset * view.buffer.dtype.itemsize)
+                self.view_pointer(views[name])
         return encoded
 
     def encode_host(self, step: Step) -> int:
         node, reads, writes = step.data
         for view in (*reads, *writes):
-            self.pointer(view.buffer, view.offset * view.buffer.dtype.itemsize)
-        types = [tensor_type(tuple(v.shape), v.buffer.dtype) for v in (*reads, *writes)]
+            self.view_pointer(view)
+        types = [tensor_type(self.shape(v), v.buffer.dtype) for v in (*reads, *writes)]
+        params = {k: concrete(v, self.sizes) for k, v in node.params.items()} if self.sizes else dict(node.params)
 
         def call(words: int, begin: int, end: int) -> None:
             try:
-                self.run_host(node, words, types, len(reads))
+                self.run_host(node, params, words, types, len(reads))
             except BaseException as error:
                 self.errors.append(error)
 
@@ -271,7 +329,7 @@ class Program:
         self._alive.append(callback)
         return ctypes.cast(callback, ctypes.c_void_p).value or 0
 
-    def run_host(self, node: Any, words: int, types: Sequence[TensorType], count: int) -> None:
+    def run_host(self, node: Any, params: dict[str, Any], words: int, types: Sequence[TensorType], count: int) -> None:
         """Run one node in the reference engine over memory."""
         from mycel.engines.reference.evaluate import apply
 
@@ -279,7 +337,7 @@ class Program:
             return
         addresses = (ctypes.c_int64 * len(types)).from_address(words)
         arrays = [_array_at(a, t) for a, t in zip(addresses, types)]
-        results = apply(node.prim, arrays[:count], dict(node.params))
+        results = apply(node.prim, arrays[:count], params)
         for target, value in zip(arrays[count:], results if isinstance(results, tuple) else (results,)):
             if target.size:
                 target[...] = value
@@ -298,10 +356,10 @@ class Program:
         for k, (word, number, offset) in enumerate(self.relocations):
             relocations[3 * k : 3 * k + 3] = [base + 8 * word, number, offset]
         count = len(self.outputs)
-        sizes = (ctypes.c_int64 * max(count, 1))(*[max(int(t.nbytes), 1) for t in self.outputs])  # type: ignore[union-attr]
+        sizes = (ctypes.c_int64 * max(count, 1))(*self.output_bytes)
         alias = (ctypes.c_int64 * max(count, 1))(*[aliases.get(j, -1) for j in range(count)])
         mutex = (ctypes.c_int64 * 16)()
-        moved = sum(s.writes[0].size * s.writes[0].dtype.itemsize for s in self.all_steps)
+        moved = sum(self.number(s.writes[0].size) * s.writes[0].dtype.itemsize for s in self.all_steps)
         hosted = any(s.kind == "host" for s in self.all_steps)
         heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
         self.table = (ctypes.c_int64 * len(PROGRAM))(
@@ -321,6 +379,12 @@ class Program:
         """A function from buffers to a buffer, or a tuple of them; it keeps the program alive."""
         run = runtime().entry(self, ctypes.addressof(self.table))
         return self.checked(run) if self.hosted else run
+
+    def release_arena(self) -> None:
+        """Give back the arena that the last run left for the next."""
+        held, self.table[-1] = self.table[-1], 0
+        if held:
+            runtime().release(held)
 
     def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """The entry, raising what a host step raised."""
@@ -344,8 +408,8 @@ def _release_arena(table: Any, release: Callable[[int], None]) -> None:
 def _table(entries: Table, base: int) -> Any:
     """Steps as the runtime reads them."""
     steps = (ctypes.c_int64 * max(4 * len(entries), 1))()
-    for k, (start, function, extent, grain) in enumerate(entries):
-        steps[4 * k : 4 * k + 4] = [_signed(function), base + 8 * start, extent, grain]
+    for k, (start, function, extent, least) in enumerate(entries):
+        steps[4 * k : 4 * k + 4] = [_signed(function), base + 8 * start, extent, least]
     return steps
 
 

@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.engines.native.values import View
+from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.kernel.nest import ZERO, Access, Affine, Expr, Loop, Reduce, affine
 from mycel.prims.window import lowest
@@ -27,6 +28,11 @@ _REDUCES = {
 _WINDOWS = {"window_max": "max", "window_sum": "sum", "window_argmax": "argmax"}
 UNROLL = 32
 Position = tuple[Affine, ...]
+
+
+def _may_exceed(amount: DimLike) -> bool:
+    """Whether an amount of padding can be more than none."""
+    return (amount.bounds()[1] if isinstance(amount, Dim) else amount) > 0
 
 
 def is_view(node: Node) -> bool:
@@ -51,18 +57,18 @@ def view_position(node: Node, position: Position) -> Optional[Position]:
         return tuple(result)
     if name == "broadcast_to":
         behind = position[len(position) - x.rank :]
-        return tuple(ZERO if d == 1 else at for d, at in zip(x.shape, behind))
+        return tuple(ZERO if is_one(d) else at for d, at in zip(x.shape, behind))
     if name == "slice":
         return tuple(at.scale(s).shift(a) for at, a, s in zip(position, p["starts"], p["steps"]))
     if name == "reverse":
         return tuple(
             at.scale(-1).shift(d - 1) if k in p["axes"] else at for k, (d, at) in enumerate(zip(x.shape, position))
         )
-    kept = [at for d, at in zip(node.type.shape, position) if d != 1]
-    if [d for d in x.shape if d != 1] != [d for d in node.type.shape if d != 1]:
+    kept = [at for d, at in zip(node.type.shape, position) if not is_one(d)]
+    if not same(tuple(d for d in x.shape if not is_one(d)), tuple(d for d in node.type.shape if not is_one(d))):
         return None
     rest = iter(kept)
-    return tuple(ZERO if d == 1 else next(rest) for d in x.shape)
+    return tuple(ZERO if is_one(d) else next(rest) for d in x.shape)
 
 
 def through_view(node: Node, view: View) -> View:
@@ -76,7 +82,7 @@ def through_view(node: Node, view: View) -> View:
     if name == "broadcast_to":
         missing = len(shape) - len(view.shape)
         strides = [0] * missing + [
-            0 if d == 1 and n != 1 else s for d, s, n in zip(view.shape, view.strides, shape[missing:])
+            0 if is_one(d) and not is_one(n) else s for d, s, n in zip(view.shape, view.strides, shape[missing:])
         ]
         return View(view.buffer, shape, tuple(strides), view.offset)
     if name == "slice":
@@ -91,14 +97,14 @@ def through_view(node: Node, view: View) -> View:
 class Domain:
     """The positions of a group; `axes` reduce (None: not yet decided)."""
 
-    shape: tuple[int, ...]
+    shape: tuple[DimLike, ...]
     axes: Optional[tuple[int, ...]]
     kind: str
     keepdims: bool = False
     node: Optional[Node] = None
 
     def full_position(self) -> Position:
-        return tuple(affine(k) if d != 1 else ZERO for k, d in enumerate(self.shape))
+        return tuple(ZERO if is_one(d) else affine(k) for k, d in enumerate(self.shape))
 
     def row_position(self) -> Position:
         """The position of a reduced value."""
@@ -108,15 +114,17 @@ class Domain:
             return tuple(ZERO if k in axes else p for k, p in enumerate(full))
         return tuple(p for k, p in enumerate(full) if k not in axes)
 
-    def position_of(self, shape: tuple[int, ...]) -> Iterator[Position]:
+    def position_of(self, shape: tuple[DimLike, ...]) -> Iterator[Position]:
         """The positions at which a value of this shape can be a member."""
         full = self.full_position()
-        if shape == self.shape and self.kind in ("map", "reduce"):
+        if same(shape, self.shape) and self.kind in ("map", "reduce"):
             yield full
         if self.axes is not None:
-            if shape == tuple(d for k, d in enumerate(self.shape) if k not in self.axes):
+            if same(shape, tuple(d for k, d in enumerate(self.shape) if k not in self.axes)):
                 yield tuple(p for k, p in enumerate(full) if k not in self.axes)
-            if self.kind == "reduce" and shape == tuple(1 if k in self.axes else d for k, d in enumerate(self.shape)):
+            if self.kind == "reduce" and same(
+                shape, tuple(1 if k in self.axes else d for k, d in enumerate(self.shape))
+            ):
                 yield tuple(ZERO if k in self.axes else p for k, p in enumerate(full))
 
     def loops(self) -> list[Loop]:
@@ -134,8 +142,8 @@ class Domain:
             m, n, k = affine(rank - 2), affine(rank - 1), affine(rank)
             batch = full[: rank - 2]
             a, b = (i.type.shape for i in node.inputs)
-            left = tuple(ZERO if d == 1 else p for d, p in zip(a[:-2], batch[len(batch) - len(a) + 2 :]))
-            right = tuple(ZERO if d == 1 else p for d, p in zip(b[:-2], batch[len(batch) - len(b) + 2 :]))
+            left = tuple(ZERO if is_one(d) else p for d, p in zip(a[:-2], batch[len(batch) - len(a) + 2 :]))
+            right = tuple(ZERO if is_one(d) else p for d, p in zip(b[:-2], batch[len(batch) - len(b) + 2 :]))
             return [(*left, m, k), (*right, k, n)]
         if self.kind == "conv":
             return list(self._conv_positions(node))
@@ -167,7 +175,7 @@ class Domain:
         """The checks of a padded input's spatial positions."""
         x = node.inputs[0].type.shape
         return tuple(
-            (at, d) for at, d, (low, high) in zip(position[2:], x[2:], node.params["padding"]) if low > 0 or high > 0
+            (at, d) for at, d, ends in zip(position[2:], x[2:], node.params["padding"]) if any(map(_may_exceed, ends))
         )
 
     def reduce(self, group: Any, node: Node) -> Reduce:
@@ -242,7 +250,7 @@ def _pad(group: Any, node: Node, position: Position) -> Expr:
     x, value = node.inputs
     p = node.params
     at = tuple(q.shift(-low) for q, low in zip(position, p["low"]))
-    guards = tuple((q, d) for q, d, low, high in zip(at, x.type.shape, p["low"], p["high"]) if low > 0 or high > 0)
+    guards = tuple((q, d) for q, d, *ends in zip(at, x.type.shape, p["low"], p["high"]) if any(map(_may_exceed, ends)))
     view = group.lowering.view(x)
     root = group.lowering.root(value)
     access = Access(view.buffer, view.access(at).offset, guards)

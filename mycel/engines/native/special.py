@@ -9,6 +9,7 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel.engines.native.control_steps import cond_step, while_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
+from mycel.ir.dims import Dim, DimLike, hint, is_one, same
 from mycel.ir.graph import Node
 from mycel.kernel.nest import ZERO, Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
 
@@ -16,11 +17,17 @@ __all__ = ["SPECIAL"]
 
 
 def _positions(shape: Any) -> tuple[Affine, ...]:
-    return tuple(affine(k) if d != 1 else ZERO for k, d in enumerate(shape))
+    return tuple(ZERO if is_one(d) else affine(k) for k, d in enumerate(shape))
 
 
 def _target(node: Node, name: str) -> View:
-    return row_major(Buffer(node.type.dtype, int(node.type.size), name), node.type.shape)
+    return row_major(Buffer(node.type.dtype, node.type.size, name), node.type.shape)
+
+
+def may_be(amount: DimLike, sign: int) -> bool:
+    """Whether an amount can be below (-1) or above (1) zero."""
+    low, high = amount.bounds() if isinstance(amount, Dim) else (amount, amount)
+    return low < 0 if sign < 0 else high > 0
 
 
 def _fill(lowering: Any, target: View, value: Callable[[Builder], Expr]) -> None:
@@ -29,7 +36,7 @@ def _fill(lowering: Any, target: View, value: Callable[[Builder], Expr]) -> None
     lowering.kernel(Nest([Loop(d, "p") for d in target.shape], [], [store], "fill"), target.strides)
 
 
-def _copy(lowering: Any, source: View, target: View, offset: int = 0) -> None:
+def _copy(lowering: Any, source: View, target: View, offset: DimLike = 0) -> None:
     b = Builder()
     at = _positions(source.shape)
     place = target.access(at)
@@ -43,7 +50,7 @@ def _concat(lowering: Any, node: Node) -> None:
     for x in node.inputs:
         if x.type.size:
             _copy(lowering, lowering.view(x), target, start * target.strides[axis])
-        start += x.type.shape[axis]
+        start = start + x.type.shape[axis]
     lowering.bind(node, [target])
 
 
@@ -65,7 +72,11 @@ def _pad(lowering: Any, node: Node) -> None:
     b = Builder()
     inside = _positions(x.type.shape)
     outside = tuple(q.scale(m + 1).shift(low) for q, m, low in zip(inside, p["interior"], p["low"]))
-    guards = tuple((q, d) for q, d, low, high in zip(outside, target.shape, p["low"], p["high"]) if low < 0 or high < 0)
+    guards = tuple(
+        (q, d)
+        for q, d, low, high in zip(outside, target.shape, p["low"], p["high"])
+        if may_be(low, -1) or may_be(high, -1)
+    )
     place = Access(target.buffer, target.access(outside).offset, guards)
     store = Store(place, b.load(lowering.view(x).access(inside)), True)
     lowering.kernel(Nest([Loop(d, "p") for d in x.type.shape], [], [store], "pad"), contiguous_strides(x.type.shape))
@@ -73,7 +84,7 @@ def _pad(lowering: Any, node: Node) -> None:
 
 
 def _scatter(
-    lowering: Any, node: Node, target: View, updates: Node, indices: list[tuple[Expr, int, int]], fixed: tuple[Affine, ...],
+    lowering: Any, node: Node, target: View, updates: Node, indices: list[tuple[Expr, DimLike, DimLike]], fixed: tuple[Affine, ...],
     sequential: set[int], mode: str, b: Builder, value: Optional[Expr] = None,
 ) -> None:  # fmt: skip
     shape = updates.type.shape
@@ -143,9 +154,9 @@ def _window_scatter(lowering: Any, node: Node) -> None:
     view, marks = lowering.view(ct), lowering.view(index)
     like = (*view.strides, *([1] * rank))
     strides_out = _like(view, node.type.shape)
-    target = View(Buffer(node.type.dtype, int(node.type.size), "window_scatter"), tuple(node.type.shape), strides_out)
+    target = View(Buffer(node.type.dtype, node.type.size, "window_scatter"), tuple(node.type.shape), strides_out)
     covered = apart and all(
-        s == k and low == 0 and n * s == d
+        s == k and low == 0 and same(n * s, d)
         for s, k, (low, _), n, d in zip(strides, window, padding, ct.type.shape[2:], node.type.shape[2:])
     )
     if not covered:
@@ -173,14 +184,14 @@ def _window_scatter(lowering: Any, node: Node) -> None:
     lowering.bind(node, [target])
 
 
-def _like(view: View, shape: Any) -> tuple[int, ...]:
+def _like(view: View, shape: Any) -> tuple[DimLike, ...]:
     """Strides for a shape in the order of another view's axes."""
-    axes = sorted(range(len(shape)), key=lambda k: (-abs(view.strides[k]), k))
-    strides = [0] * len(shape)
-    step = 1
+    axes = sorted(range(len(shape)), key=lambda k: (-abs(hint(view.strides[k])), k))
+    strides: list[DimLike] = [0] * len(shape)
+    step: DimLike = 1
     for axis in reversed(axes):
         strides[axis] = step
-        step *= shape[axis]
+        step = step * shape[axis]
     return tuple(strides)
 
 

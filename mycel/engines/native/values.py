@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mycel.ir.dims import Dim, DimLike, is_one, is_zero, product, same
 from mycel.kernel.nest import Access, Affine, Buffer
 
-__all__ = ["View", "contiguous_strides", "row_major"]
+__all__ = ["View", "contiguous_strides", "room", "row_major"]
 
 
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+def room(shape: Sequence[DimLike]) -> DimLike:
+    """The elements of a buffer for a shape: one at least where that is known."""
+    size: DimLike = product(shape)
+    return size if isinstance(size, Dim) else max(size, 1)
+
+
+def contiguous_strides(shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
     """Row-major strides."""
-    step = 1
-    result = []
+    step: DimLike = 1
+    result: list[DimLike] = []
     for d in reversed(shape):
         result.append(step)
-        step *= d
+        step = step * d
     return tuple(reversed(result))
 
 
@@ -25,9 +32,9 @@ class View:
     """A tensor's value in memory."""
 
     buffer: Buffer
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int = 0
+    shape: tuple[DimLike, ...]
+    strides: tuple[DimLike, ...]
+    offset: DimLike = 0
 
     def access(self, position: Sequence[Affine]) -> Access:
         """The element at a position."""
@@ -38,16 +45,16 @@ class View:
 
     def is_row_major(self) -> bool:
         """Whether the value fills its buffer in row-major order."""
-        if self.offset:
+        if not is_zero(self.offset):
             return False
-        step = 1
+        step: DimLike = 1
         for d, s in zip(reversed(self.shape), reversed(self.strides)):
-            if d != 1 and s != step:
+            if not is_one(d) and not same(s, step):
                 return False
-            step *= d
+            step = step * d
         return True
 
 
-def row_major(buffer: Buffer, shape: Sequence[int]) -> View:
+def row_major(buffer: Buffer, shape: Sequence[DimLike]) -> View:
     """The whole buffer in row-major order."""
     return View(buffer, tuple(shape), contiguous_strides(shape))

@@ -1,0 +1,46 @@
+"""Actual sizes in place of symbols: in types, in parameters, and in whole graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mycel.ir.dims import Dim, evaluate
+from mycel.ir.graph import Graph, Node, input_node, toposort
+from mycel.ir.types import TensorType, tensor_type
+
+__all__ = ["concrete", "specialize"]
+
+
+def concrete(value: Any, sizes: Mapping[str, int]) -> Any:
+    """A parameter or type with every dimension evaluated; KeyError names a symbol without a size."""
+    if isinstance(value, Dim):
+        return evaluate(value, sizes)
+    if isinstance(value, TensorType):
+        return value if value.is_static else tensor_type(concrete(value.shape, sizes), value.dtype)
+    if type(value) is tuple:
+        return tuple([v if type(v) is int else concrete(v, sizes) for v in value])
+    if isinstance(value, Graph):
+        return specialize(value, sizes)
+    return value
+
+
+def specialize(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """The graph for actual sizes of its symbols.
+
+    >>> from mycel.dtype import float32
+    >>> from mycel.ir.dims import symbol
+    >>> from mycel.prims import elementwise as E
+    >>> x = input_node(tensor_type((symbol("n"), 3), float32), "x")
+    >>> specialize(Graph([x], [E.exp(x)]), {"n": 4}).outputs
+    (<exp: float32[4, 3]>,)
+    """
+    image: dict[Node, Node] = {}
+    for node in toposort((*graph.inputs, *graph.outputs)):
+        kind = concrete(node.type, sizes)
+        if node.prim is None:
+            image[node] = input_node(kind, node.params.get("name", "input"), node.where)
+            continue
+        params = {k: concrete(v, sizes) for k, v in node.params.items()}
+        image[node] = Node(node.prim, tuple([image[i] for i in node.inputs]), params, kind, node.where)
+    return Graph([image[i] for i in graph.inputs], [image[o] for o in graph.outputs], graph.name)
