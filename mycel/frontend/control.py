@@ -291,7 +291,7 @@ def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], c
     joiner.pred = pred
     with stage.inside(Scope(True)):
         variables, undefined = _join_variables(f, joiner, a, b)
-        effects = _join_effects(stage, joiner, a, b)
+        effects = _join_effects(f, joiner, a, b)
         signal = _join_signals(stage, joiner, a.signal, b.signal)
         extra = stage.scope
     stage.scope.own.update(extra.own)
@@ -337,10 +337,13 @@ def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
     return variables, undefined
 
 
-def _join_effects(stage: Stage, joiner: Joiner, a: _Branch, b: _Branch) -> list[tuple[Effect, Any]]:
+def _join_effects(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> list[tuple[Effect, Any]]:
     effects: list[tuple[Effect, Any]] = []
     for key in {**a.changes, **b.changes}:
         effect = (a.changes.get(key) or b.changes[key])[0]
+        if effect.target is f.vars:
+            # An inner function set a variable of this frame, which is joined with the others.
+            continue
         x = a.changes[key][1] if key in a.changes else effect.before
         y = b.changes[key][1] if key in b.changes else effect.before
         if effect.kind == "tensor":

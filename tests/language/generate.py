@@ -565,51 +565,69 @@ def check_seed(seed: int) -> int:
 # Cutting down.
 
 
-def shrink(text: str, fails: Callable[[str], bool]) -> str:
+def shrink(text: str, fails: Callable[[str], bool], seconds: float = 60.0) -> str:
     """A shorter program that fails too, by taking away statements and putting parts in place of wholes."""
-    changed = True
-    while changed:
-        changed = False
-        for candidate in _smaller(text):
-            if len(candidate) < len(text) and fails(candidate):
-                text, changed = candidate, True
+    end = time.perf_counter() + seconds
+    for change in (_without_statement, _with_body, _with_part, _without_statement):
+        place = 0
+        while time.perf_counter() < end:
+            tree = ast.parse(text)
+            made = change(tree, place)
+            if made is None:
                 break
+            candidate = ast.unparse(ast.fix_missing_locations(tree)) + "\n" if made else text
+            if made and candidate != text and fails(candidate):
+                text = candidate
+            else:
+                place += 1
     return text
 
 
-def _smaller(text: str) -> Iterator[str]:
-    count = sum(1 for _ in ast.walk(ast.parse(text)))
-    for position in range(count):
-        for way in range(3):
-            tree = ast.parse(text)
-            node = list(ast.walk(tree))[position]
-            if _reduce(tree, node, way):
-                try:
-                    yield ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-                except ValueError:
-                    continue
+def _bodies(tree: ast.AST) -> list[list[ast.stmt]]:
+    found = [getattr(n, f, None) for n in ast.walk(tree) for f in ("body", "orelse", "finalbody")]
+    return [b for b in found if isinstance(b, list) and b]
 
 
-def _reduce(tree: ast.AST, node: ast.AST, way: int) -> bool:
-    for name in ("body", "orelse"):
-        body = getattr(node, name, None)
-        if isinstance(body, list) and way < 2 and body and not isinstance(node, ast.Module):
-            inner = getattr(body[-1 - way] if len(body) > way else None, "body", None)
-            if way == 0 and len(body) > 1:
-                for k, s in enumerate(body):
-                    if not isinstance(s, ast.Return) and not getattr(s, "kept", False):
-                        del body[k]
-                        return True
-            if way == 1 and isinstance(inner, list):
-                body[-2:-1] = inner
-                return True
-    for field, value in ast.iter_fields(node):
-        if isinstance(value, ast.expr) and way == 2 and not isinstance(value, (ast.Name, ast.Constant)):
-            for child in ast.iter_child_nodes(value):
-                if isinstance(child, ast.expr) and not isinstance(child, ast.Attribute):
-                    setattr(node, field, child)
-                    return True
-    return False
+def _without_statement(tree: ast.AST, place: int) -> Optional[bool]:
+    """Take away the statement of this number, from the outside in; None where there is none."""
+    places = [(b, k) for b in _bodies(tree)[1:] for k in range(len(b))]
+    if place >= len(places):
+        return None
+    body, k = places[place]
+    if len(body) == 1:
+        body[k] = ast.Pass()
+    else:
+        del body[k]
+    return True
+
+
+def _with_body(tree: ast.AST, place: int) -> Optional[bool]:
+    """Put the body of a compound statement in its place."""
+    places = [(b, k) for b in _bodies(tree)[1:] for k in range(len(b)) if isinstance(b[k], (ast.If, ast.For, ast.While))]
+    places = [(b, k, f) for b, k in places for f in ("body", "orelse")]  # type: ignore[misc]
+    if place >= len(places):
+        return None
+    body, k, name = places[place]  # type: ignore[misc]
+    inner = getattr(body[k], name)
+    body[k : k + 1] = inner or [ast.Pass()]
+    return True
+
+
+def _with_part(tree: ast.AST, place: int) -> Optional[bool]:
+    """Put a part of an expression in its place."""
+    places = [
+        (node, field, child)
+        for node in ast.walk(tree)
+        for field, value in ast.iter_fields(node)
+        if isinstance(value, ast.expr) and not isinstance(value, (ast.Name, ast.Constant))
+        for child in ast.iter_child_nodes(value)
+        if isinstance(child, ast.expr) and not isinstance(child, ast.Attribute)
+    ]
+    if place >= len(places):
+        return None
+    node, field, child = places[place]
+    setattr(node, field, child)
+    return True
 
 
 def fault(text: str) -> str:
