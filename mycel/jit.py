@@ -375,6 +375,8 @@ class Jit:
         key = self._key(args, kwargs, tensors)
         plan = self.lives.get(key)
         if plan is not None:
+            if is_strict(self.options, self.__wrapped__):
+                raise CompileError(str(plan.refusal))
             return run_live(plan, self.__wrapped__, args, kwargs)
         for version in self.versions.get(key, ()):
             if version.holds():
