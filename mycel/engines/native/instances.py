@@ -1,0 +1,90 @@
+"""Programs of a graph with symbolic sizes: the graph is lowered once, and made into a program for each tuple of actual sizes.
+
+A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are its guards, and it serves all sizes for which they hold.
+For other sizes there is another lowering. Sizes below 2 broadcast or leave nothing to do, and are lowered for themselves, as constants;
+so is what the dense library refuses for some sizes only. Programs are kept, the most recently used `MOST` of them; the arena of a
+program that is not the last used one is given back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+from mycel.engines.native.dense import Unsupported
+from mycel.engines.native.expand import expand
+from mycel.engines.native.program import Program, Template
+from mycel.ir.dims import Decisions, deciding
+from mycel.ir.graph import Graph
+from mycel.transforms.passes import optimize
+from mycel.transforms.specialize import specialize
+
+__all__ = ["MOST", "Instances"]
+
+MOST = 128
+
+
+class Instances:
+    """The programs of one graph; `aliases` says which outputs are written into which inputs' memory."""
+
+    def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
+        self.graph, self.aliases = graph, dict(aliases or {})
+        self.templates: list[tuple[Callable[[Mapping[str, int]], bool], Template]] = []
+        self.programs: OrderedDict[tuple[int, ...], Program] = OrderedDict()
+        self.last: Optional[Program] = None
+        self._lock = threading.RLock()
+
+    def program(self, sizes: Mapping[str, int]) -> Program:
+        """The program for actual sizes of all symbols."""
+        key = tuple(sizes.values())
+        with self._lock:
+            found = self.programs.get(key)
+            if found is None:
+                found = self.programs[key] = self._make(sizes)
+                while len(self.programs) > MOST:
+                    self.programs.popitem(last=False)
+            else:
+                self.programs.move_to_end(key)
+            if self.last is not found:
+                if self.last is not None:
+                    self.last.release_arena()
+                self.last = found
+            return found
+
+    def _make(self, sizes: Mapping[str, int]) -> Program:
+        if min(sizes.values(), default=2) < 2:
+            return self._fixed(sizes)
+        for holds, template in self.templates:
+            if holds(sizes):
+                break
+        else:
+            template = self._lower(sizes)
+        try:
+            return Program(template, sizes)
+        except Unsupported:
+            return self._fixed(sizes)
+
+    def _lower(self, sizes: Mapping[str, int]) -> Template:
+        decisions = Decisions(sizes)
+        with deciding(decisions):
+            opened = expand(self.graph)
+            template = Template(optimize(opened) if len(opened.nodes) > 1 else opened, self.aliases)
+        self.templates.insert(0, (decisions.condition(), template))
+        return template
+
+    def _fixed(self, sizes: Mapping[str, int]) -> Program:
+        opened = expand(specialize(self.graph, sizes))
+        return Program(Template(optimize(opened) if len(opened.nodes) > 1 else opened, self.aliases))
+
+    def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
+        """The function from buffers to a buffer (or a tuple of them) for actual sizes."""
+        return self.program(sizes).entry
+
+
+def types_for(types: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+    """Types with actual sizes."""
+    from mycel.transforms.specialize import concrete
+
+    return tuple([concrete(t, sizes) for t in types])
