@@ -255,6 +255,8 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
     special = getattr(fn, "call_staged", None) if kind.__module__.startswith("mycel.frontend") else None
     if special is not None:
         return special(stage, args, kwargs)
+    if kind.__module__ == "mycel.api":
+        return stage.as_unit(fn, lambda: _call_native(stage, fn, args, kwargs), args, kwargs)
     return _call_native(stage, fn, args, kwargs)
 
 

@@ -38,6 +38,7 @@ __all__ = ["Break", "LivePlan", "LiveStage"]
 REFUSALS = (CompileError, NeedsValue, Unsupported)
 _SEGMENTS = 1024
 _HEAVY = 48
+_SHOWN = 256
 
 
 class Break:
@@ -94,6 +95,7 @@ class LiveStage(Stage):
         self.values: dict[Node, Tensor] = {}
         self.alive: list[weakref.ref[Tensor]] = []
         self.exposed: dict[int, weakref.ref[Tensor]] = {}
+        self.ended = 0
         plan.breaks, plan.segments = [], []
 
     # Nodes.
@@ -179,6 +181,10 @@ class LiveStage(Stage):
         if self.scope.is_branch:
             super().note(key, kind, target, name, before)
 
+    def created(self, value: Any) -> Any:
+        """An object that the program made: of interest only in a branch, which may have to be taken back."""
+        return super().created(value) if self.scope.is_branch else value
+
     def note_container(self, target: Any) -> None:
         if self.scope.is_branch:
             super().note_container(target)
@@ -205,7 +211,7 @@ class LiveStage(Stage):
         self.alive = []
         self._make_concrete(list(zip(held, nodes)), written)
         kept = {n: self.values[n] for n in wanted if n in self.values}
-        self.values, self.current, self.captures = kept, {}, {}
+        self.values, self.current, self.captures, self.literals = kept, {}, {}, {}
         self.scopes[0].own = set(kept)
 
     def _make_concrete(self, held: list[tuple[Tensor, Node]], written: list[Capture]) -> None:
@@ -244,9 +250,15 @@ class LiveStage(Stage):
             return [], []
         if self.depth:
             outputs += [n for n in order if n in able and n not in known and n not in roots and _costly(n)]
-        inputs = [n for n in toposort(outputs, stop=known) if n in known]
-        graph, extra = _settled(closed(outputs, inputs, "segment"))
-        self.plan.segments.append(graph)
+        if len(able) < len(order):
+            order = toposort(outputs, stop=known)
+        inputs = [n for n in order if n in known]
+        name = "segment"
+        plain = all(n.prim is None for n in inputs)
+        graph, extra = _settled(Graph(inputs, outputs, name) if plain else closed(outputs, inputs, name))
+        if len(self.plan.segments) < _SHOWN:
+            self.plan.segments.append(graph)
+        self.ended += 1
         return outputs, self._call(graph, [known[n] for n in inputs] + extra)
 
     def _call(self, graph: Graph, tensors: list[Tensor]) -> Sequence[Tensor]:
@@ -280,10 +292,10 @@ class LiveStage(Stage):
             result = _unit_of(fn).unit(self, args, kwargs)
             if result is not MISSING:
                 return result
-        own, segments = self.scopes[0].own, len(self.plan.segments)
+        own, ended = self.scopes[0].own, self.ended
         before = len(own)
         result = inline()
-        if len(self.plan.segments) == segments and own is self.scopes[0].own and len(own) - before >= _HEAVY:
+        if self.ended == ended and own is self.scopes[0].own and len(own) - before >= _HEAVY:
             self.plan.heavy.add(fn)
         return result
 
@@ -294,7 +306,7 @@ def _unit_of(fn: Any) -> Any:
     if isinstance(fn, Cell):
         return fn._compiled()
     if fn not in _units:
-        _units[fn] = compiler.make(fn)  # type: ignore[misc]
+        _units[fn] = compiler.make(getattr(fn, "_run", fn))  # type: ignore[misc]
     return _units[fn]
 
 

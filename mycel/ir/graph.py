@@ -41,7 +41,9 @@ class Where(NamedTuple):
 
     def derivative_of(self, operation: str) -> Where:
         """The same place for a node in the derivative of an operation here; in a derivative of higher order, of the user's operation."""
-        return self if self.gradient else self._replace(gradient=operation)
+        if self.gradient:
+            return self
+        return Where(self.file, self.line, self.column, self.end_line, self.end_column, operation)
 
 
 class _Position(threading.local):
@@ -160,7 +162,7 @@ def input_node(type: Type, name: str = "input", where: Optional[Where] = None) -
 class Graph:
     """A closed function from `inputs` to `outputs`."""
 
-    __slots__ = ("inputs", "outputs", "name", "_order", "_hash", "__weakref__")
+    __slots__ = ("inputs", "outputs", "name", "_order", "_hash", "_digest", "__weakref__")
 
     def __init__(self, inputs: Iterable[Node], outputs: Iterable[Node], name: str = "graph") -> None:
         self.inputs = tuple(inputs)
@@ -168,6 +170,7 @@ class Graph:
         self.name = name
         self._order: Optional[tuple[Node, ...]] = None
         self._hash: Optional[str] = None
+        self._digest: Optional[str] = None
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -50,6 +50,7 @@ class _Writer:
         self.open: dict[Graph, int] = {}
         self.digests: dict[Graph, str] = {}
         self.outermost = 0
+        self.symbolic = False
 
     def graph(self, graph: Graph) -> str:
         self.open[graph] = len(self.open)
@@ -76,17 +77,21 @@ class _Writer:
         return "".join(parts)
 
     def nested(self, graph: Graph) -> str:
-        found = self.digests.get(graph)
+        found = graph._digest or self.digests.get(graph)
         if found is not None:
             return found
         if graph in self.open:
             self.outermost = min(self.outermost, self.open[graph])
             return f"<outer {self.open[graph]}>"
         level, before = len(self.open), self.outermost
-        self.outermost = level
+        self.outermost, symbols, self.symbolic = level, self.symbolic, False
         digest = hashlib.sha256(self.graph(graph).encode()).hexdigest()
         if self.outermost >= level:
             self.digests[graph] = digest
+            if not self.symbolic:
+                # It says nothing of what is around it, so that it may be kept with the graph.
+                graph._digest = digest
+        self.symbolic = self.symbolic or symbols
         self.outermost = min(before, self.outermost)
         return digest
 
@@ -133,6 +138,7 @@ class _Writer:
         return found
 
     def dim(self, value: Dim) -> str:
+        self.symbolic = True
         found = self.written.get(value)
         if found is None:
             atoms = {a for monomial in value.terms for a, _ in monomial}
