@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from mycel.api import get_grad as get_grad, grad as grad, stop_gradient as stop_gradient, value_and_grad as value_and_grad
-from mycel.ops.composite import GradOperation as GradOperation, HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph
+from mycel.ops.composite import GradOperation as GradOperation, HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph, Partial as Partial, partial as partial
 from mycel.common.markers import constexpr as constexpr
 from mycel.tensor import is_tensor as is_tensor
+from mycel.vmap import vmap as vmap
 from mycel.ops.activation import (
     celu as celu, elu as elu, fast_gelu as fast_gelu, gelu as gelu, glu as glu, hardshrink as hardshrink,
     hardsigmoid as hardsigmoid, hardswish as hardswish, hardtanh as hardtanh, leaky_relu as leaky_relu,

@@ -6,6 +6,7 @@ guard what they read of themselves.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -15,7 +16,7 @@ from mycel.api import grad
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor
 
-__all__ = ["GradOperation", "HyperMap", "Map", "MultitypeFuncGraph"]
+__all__ = ["GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "Partial", "partial"]
 
 
 class GradOperation:
@@ -68,6 +69,30 @@ def _weighted(out: Any, sens: Any) -> Any:
     from mycel.ops.reduction import sum
 
     return sum(out * sens)
+
+
+def partial(*args: Any) -> Callable[..., Any]:
+    """A function with its first arguments given: ``partial(fn, *arguments)``; TypeError for what cannot be called.
+
+    >>> import mycel as ms
+    >>> ms.ops.partial(lambda x, y: x - y, 5)(2)
+    3
+    """
+    if not args or not callable(args[0]):
+        raise TypeError("partial: the first argument must be a function")
+    return functools.partial(*args)
+
+
+class Partial:
+    """`partial` as an object: ``Partial()(fn, *arguments)``.
+
+    >>> import mycel as ms
+    >>> ms.ops.Partial()(lambda x, y: x - y, 5)(2)
+    3
+    """
+
+    def __call__(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        return functools.partial(partial(func, *args), **kwargs)
 
 
 class MultitypeFuncGraph:
