@@ -63,6 +63,7 @@ from mycel.tensor import Tensor as Tensor
 from mycel.tensor import from_numpy as from_numpy
 from mycel.tensor import is_tensor as is_tensor
 from mycel.tensor import tensor as tensor
+from mycel.vmap import vmap as vmap
 
 __version__ = "0.1.0"
 

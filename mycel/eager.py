@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from mycel import config
 from mycel.engines import buffers
+from mycel.engines.failures import out_of_memory
+from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import TensorType
-from mycel.prims.base import Primitive, freeze
+from mycel.prims.base import Primitive, freeze, outputs_of
 
 if TYPE_CHECKING:
     from mycel.tensor import Tensor
@@ -106,12 +108,21 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
     for t in inputs:
         if t._buf is None:
             t._need_value(primitive.name)
-    values = run(*[t._buf for t in inputs])
+    try:
+        values = run(*[t._buf for t in inputs])
+    except MemoryError:
+        raise _out_of_memory(primitive, types, params) from None
     if type(result) is tuple:
         if len(result) == 1 and type(values) is not tuple:
             values = (values,)
         return tuple([_make_tensor(t, v) for t, v in zip(result, values)])
     return _make_tensor(result, values)
+
+
+def _out_of_memory(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> MemoryError:
+    inputs = [input_node(t) for t in types]
+    out = outputs_of(primitive.node(*inputs, **params))
+    return out_of_memory(Graph(inputs, out if isinstance(out, tuple) else (out,), primitive.name))
 
 
 def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entry]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel import eager
-from mycel.errors import CompileError, NeedsValue
+from mycel.errors import CompileError, NeedsValue, VmapError
 from mycel.frontend.join import Joiner, placeholder
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, is_constant, is_staged
 from mycel.frontend.tracebacks import carry, keep_position
@@ -247,7 +247,7 @@ class _Branch:
             try:
                 self.signal = run(f)
                 self.vars = dict(f.vars)
-            except (CompileError, NeedsValue) as error:
+            except (CompileError, NeedsValue, VmapError) as error:
                 keep_position(error)
                 raise
             except RecursionError:

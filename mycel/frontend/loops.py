@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel import eager
-from mycel.errors import CompileError, NeedsValue
+from mycel.errors import CompileError, NeedsValue, VmapError
 from mycel.frontend.control import (
     BREAK,
     CONTINUE,
@@ -341,7 +341,7 @@ class _Trial:
                 self.collect(signal)
                 for key, mirror in self.mirrors.items():
                     self.compare(mirror, self.now[key], (key,), _word(key, plan))
-            except (CompileError, NeedsValue) as error:
+            except (CompileError, NeedsValue, VmapError) as error:
                 keep_position(error)
                 raise
             except Exception as error:

@@ -306,7 +306,7 @@ class Stage(eager.Context):
         if node is not None and is_constant(node):
             return np.array(node.value)
         if self.levels and node is not None:
-            self.levels[-1].refuse(node, what)
+            self.levels[-1].refuse(self, node, what)
         if t._buf is not None:
             if any(id(t) in scope.fresh for scope in self.scopes):
                 return buffers.to_array(t._buf, t._type)

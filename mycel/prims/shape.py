@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import DType, int32, int64
+from mycel.dtype import DType, bool_, int32, int64
 from mycel.errors import ShapeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
 from mycel.ir.graph import Node
@@ -243,10 +243,18 @@ def _pad_vjp(
 
 
 def _pad_batch(size: Any, values: Any, axes: Any, *, low: Any, high: Any, interior: Any) -> Any:
-    if axes[1] is not None:
-        raise NotImplementedError("vmap over the padding value of pad: pad with a constant and use `select`")
-    x = move_axis(values[0], axes[0], 0)
-    return PAD(x, values[1], low=(0, *low), high=(0, *high), interior=(0, *interior)), 0
+    x = values[0] if axes[0] is None else move_axis(values[0], axes[0], 0)
+    if axes[1] is None:
+        return PAD(x, values[1], low=(0, *low), high=(0, *high), interior=(0, *interior)), 0
+    from mycel.prims.elementwise import select
+
+    # The places that belong to x are those where zeros are padded with zeros, not with ones.
+    shape = x.shape if axes[0] is None else x.shape[1:]
+    own = PAD(full(shape, False, bool_), constant(True), low=low, high=high, interior=interior)
+    value = reshape(values[1], (size, *(1,) * len(shape)))
+    lead = () if axes[0] is None else (0,)
+    wide = PAD(x, constant(0, x.dtype), low=(*lead, *low), high=(*lead, *high), interior=(*lead, *interior))
+    return select(own, value, wide), 0
 
 
 PAD: Primitive = register(
