@@ -1,34 +1,44 @@
 """Recording eager operations for a gradient.
 
 While a `Recorder` is in force operations still run at once; those that depend on a marked input also become nodes, each remembered with
-the tensor that it produced. `pullback` differentiates the recorded nodes with the rules of every graph; recorded values that the rules use
-become inputs of the backward graph, which is compiled once for each structure. Inside another recording the
-gradient's own operations are recorded in turn, so that gradients nest to any order.
+the tensor that it produced. `pullback` and `pushforward` differentiate the recorded nodes with the rules of every graph; recorded values that the rules use
+become inputs of the derivative's graph, which is compiled once for each structure. Inside another recording, or where another function is being staged, the
+derivative's own operations are applied one by one in that context, so that derivatives nest to any order; so they are where the program has derivatives of
+its own among the operations (`attach`), which are called with values.
+
+A call of a compiled function is one node; it gives back, besides the results, what its derivative will use (`transforms.residuals`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional
 
 from mycel import config, eager
 from mycel.engines import nonfinite
 from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
-from mycel.prims.base import GET_ITEM, Primitive, freeze
+from mycel.prims import control as C
+from mycel.prims.base import GET_ITEM, Primitive, constant, freeze
+from mycel.prims.custom import Rule, custom, kept_call
 from mycel.prims.elementwise import identity
+from mycel.prims.shape import broadcast_to
 from mycel.tensor import Tensor, make
 from mycel.transforms.grad import vjp
+from mycel.transforms.jvp import jvp
+from mycel.transforms.residuals import link
+from mycel.views import outdate
 
 __all__ = ["Recorder", "current_recorder"]
 
 MOST_GRAPHS = 1024
-_backward: dict[Any, tuple[Any, tuple[int, ...], tuple[Optional[int], ...]]] = {}
-config.listeners.append(lambda options: _backward.clear() if "check_nan" in options else None)
+_derived: dict[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[int], ...]]] = {}
+config.listeners.append(lambda options: _derived.clear() if "check_nan" in options else None)
+Optionals = list[Optional[Tensor]]
 
 
 class Recorded(Node):
-    """A node with the value that it computed, on the recording `tape`."""
+    """A node with the value that it computed, on the recording `tape`; one of several values has a tuple of buffers."""
 
     __slots__ = ("buffer", "tape")
 
@@ -42,6 +52,12 @@ class Recorded(Node):
         self.where = nonfinite.place_now()
         self.buffer = buffer
         self.tape = tape
+
+    def items(self) -> tuple[Node, ...]:
+        """A node for each of several values."""
+        buffers = self.buffer or (None,) * len(self.type)
+        pairs = enumerate(zip(self.type, buffers))
+        return tuple([Recorded(GET_ITEM, (self,), {"index": i}, t, b, self.tape) for i, (t, b) in pairs])
 
 
 class Recorder(eager.Context):
@@ -65,6 +81,8 @@ class Recorder(eager.Context):
         return node if type(node) is Recorded and node.tape is self else None
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+        if primitive is C.call:
+            return self._call(inputs, params["graph"])
         result = eager.execute(primitive, inputs, params)
         for t in inputs:
             node = t._node
@@ -72,19 +90,48 @@ class Recorder(eager.Context):
                 break
         else:
             return result
+        nodes = self._nodes(inputs)
+        if type(result) is tuple:
+            self._enter(primitive, nodes, params, result)
+        else:
+            result._node = Recorded(primitive, nodes, params, result._type, result._buf, self)
+        return result
+
+    def _nodes(self, tensors: Sequence[Tensor]) -> tuple[Node, ...]:
         nodes = []
-        for t in inputs:
+        for t in tensors:
             node = t._node
             if type(node) is not Recorded or node.tape is not self:
                 node = Recorded(None, (), _LEAF, t._type, t._buf, self)
             nodes.append(node)
-        if type(result) is tuple:
-            whole = Recorded(primitive, tuple(nodes), params, tuple([r._type for r in result]), None, self)
-            for i, r in enumerate(result):
-                r._node = Recorded(GET_ITEM, (whole,), {"index": i}, r._type, r._buf, self)
-        else:
-            result._node = Recorded(primitive, tuple(nodes), params, result._type, result._buf, self)
-        return result
+        return tuple(nodes)
+
+    def _enter(self, primitive: Primitive, nodes: tuple[Node, ...], params: Any, results: Sequence[Tensor]) -> None:
+        types, values = tuple([r._type for r in results]), tuple([r._buf for r in results])
+        whole = Recorded(primitive, nodes, params, types, values, self)
+        for r, item in zip(results, whole.items()):
+            r._node = item
+
+    def _call(self, inputs: Sequence[Tensor], graph: Graph) -> Any:
+        """Call a graph so that what its derivative needs is kept."""
+        active = [i for i, t in enumerate(inputs) if self.node_of(t) is not None and t.dtype.is_differentiable]
+        if not active:
+            return eager.execute(C.call, inputs, {"graph": graph})
+        known = link(graph, active)
+        params = {"graph": known.graph, "count": known.count, "link": known}
+        results = eager.execute(kept_call, inputs, params)
+        self._enter(kept_call, self._nodes(inputs), params, results)
+        return results[: known.count]
+
+    def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
+        """`values` with a derivative by `operands` that the program gives."""
+        if all(self.node_of(t) is None for t in operands):
+            return values
+        leaves = tuple([Recorded(None, (), _LEAF, v._type, v._buf, self) for v in values])
+        made = [make(v._type, v._buf) for v in values]
+        params = {"count": len(values), "backward": None, "wanted": (), "rule": rule}
+        self._enter(custom, (*leaves, *self._nodes(operands)), params, made)
+        return made
 
     def write(self, target: Tensor, new: Tensor) -> None:
         target._buf = new._buf
@@ -123,60 +170,59 @@ class Recorder(eager.Context):
         for w in weights:
             w._node = self._marked(w)
             nodes.append(w._node)
+            outdate(w)
         try:
             yield nodes
         finally:
             for w, node, marked in zip(weights, before, nodes):
                 if w._node is marked:
                     w._node = node
+                    outdate(w)
 
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a user's function while recording."""
         return fn(*args, **kwargs)
 
-    def pullback(
-        self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]
-    ) -> list[Optional[Tensor]]:
+    # Derivatives.
+
+    def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
         kept = [(o, c) for o, c in zip(outputs, cotangents) if self.node_of(o) is not None]
         if not kept:
             return [None] * len(wrt)
-        roots: Any = [self.node_of(o) for o, _ in kept]
-        if self.depth > 1:
-            return self._recorded(roots, [c for _, c in kept], wrt)
-        return self._compiled(roots, [c for _, c in kept], wrt)
+        return self._derive("pull", [self.node_of(o) for o, _ in kept], [c for _, c in kept], wrt)  # type: ignore[misc]
 
-    def _recorded(self, roots: Any, cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> list[Optional[Tensor]]:
-        seeds = []
-        known: dict[Node, Tensor] = {}
-        for c in cotangents:
-            seed = self.node_of(c) or input_node(c._type)
-            seeds.append(seed)
-            known[seed] = c
-        self.differentiated += toposort(roots, stop=set(wrt))
-        grads = vjp(roots, seeds, wrt)
-        return [None if g is None else self._replay(g, known) for g in grads]
+    def pushforward(
+        self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
+    ) -> tuple[Sequence[Tensor], Optionals]:
+        """`outputs`, and how they move when the nodes `wrt` move by `tangents`; None where one does not depend on them."""
+        kept = [i for i, o in enumerate(outputs) if self.node_of(o) is not None and o.dtype.is_differentiable]
+        result: Optionals = [None] * len(outputs)
+        if kept:
+            roots: Any = [self.node_of(outputs[i]) for i in kept]
+            for i, t in zip(kept, self._derive("push", roots, tangents, wrt)):
+                result[i] = t
+        return outputs, result
 
-    def _replay(self, root: Node, known: dict[Node, Any]) -> Tensor:
-        """Run the nodes of a gradient as recorded operations."""
-        for node in toposort([root], stop=_Valued(self, known)):
-            if node in known:
-                continue
-            if self.holds(node) and node.buffer is not None:  # type: ignore[attr-defined]
-                value = make(node.type, node.buffer)  # type: ignore[attr-defined]
-                value._node = node
-                known[node] = value
-            elif node.prim is GET_ITEM:
-                known[node] = known[node.inputs[0]][node.params["index"]]
-            else:
-                known[node] = self.emit(node.prim, [known[i] for i in node.inputs], dict(node.params))  # type: ignore[arg-type]
-        return known[root]  # type: ignore[no-any-return]
-
-    def _compiled(self, roots: Any, cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> list[Optional[Tensor]]:
+    def _derive(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         order = toposort(roots, stop=set(wrt))
         self.differentiated += order
+        now = eager.current_context()
+        if now is not self and now is not None:
+            return _Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(kind, roots, given, wrt)  # fmt: skip
+        if now is self and self.depth > 1:
+            return _Replay(self, self.emit, True).run(kind, roots, given, wrt)
+        if any(n.prim is custom for n in order):
+            with eager.use_context(None):
+                return _Replay(self, eager.execute, False).run(kind, roots, given, wrt)
+        return self._compiled(kind, order, roots, given, wrt)
+
+    def _compiled(
+        self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> Optionals:
         position = {node: i for i, node in enumerate(order)}
         key = (
+            kind,
             tuple(
                 [
                     (
@@ -192,49 +238,151 @@ class Recorder(eager.Context):
             tuple([position[r] for r in roots]),
             tuple([position.get(w, -1) for w in wrt]),
         )
-        found = _backward.get(key)
+        found = _derived.get(key)
         if found is None:
-            if len(_backward) >= MOST_GRAPHS:
-                _backward.clear()
-            found = _backward[key] = self._build(order, roots, wrt)
+            if len(_derived) >= MOST_GRAPHS:
+                _derived.clear()
+            found = _derived[key] = self._build(kind, position, roots, given, wrt)
         run, used, results = found
-        arguments = [order[i].buffer for i in used]  # type: ignore[attr-defined]
-        buffers = run(*arguments, *[c._buf for c in cotangents]) if run is not None else ()
-        if run is not None and sum(r is not None for r in results) == 1 and not isinstance(buffers, tuple):
-            buffers = (buffers,)
-        return [None if r is None else make(w.type, buffers[r]) for r, w in zip(results, wrt)]
+        if run is None:
+            return [None] * len(results)
+        arguments = [order[i].buffer if k < 0 else order[i].buffer[k] for i, k in used]  # type: ignore[attr-defined]
+        values = run(*arguments, *[c._buf for c in given])
+        if not isinstance(values, tuple):
+            values = (values,)
+        likes = wrt if kind == "pull" else roots
+        return [None if r is None else make(n.type, values[r]) for r, n in zip(results, likes)]
 
-    def _build(self, order: list[Node], roots: Any, wrt: Sequence[Node]) -> Any:
+    def _build(
+        self, kind: str, position: dict[Node, int], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> Any:
         from mycel.engines.select import compile_graph
 
-        seeds = [input_node(r.type, "cotangent") for r in roots]
-        grads = vjp(roots, seeds, wrt)
-        wanted = [g for g in grads if g is not None]
-        available = {n for n in order if self.holds(n) and n.buffer is not None}  # type: ignore[attr-defined]
-        reached = set(toposort(wanted, stop=available))
-        used = [i for i, n in enumerate(order) if n in available and n in reached]
-        stand_in = {order[i]: input_node(order[i].type, "residual") for i in used}
-        outputs = substitute(wanted, stand_in)
+        seeds = [input_node(g._type, "cotangent" if kind == "pull" else "tangent") for g in given]
+        derived = vjp(roots, seeds, wrt) if kind == "pull" else jvp(roots, wrt, seeds)[1]
+        wanted = [n for n in derived if n is not None]
         numbers: list[Optional[int]] = []
-        for g in grads:
-            numbers.append(None if g is None else sum(n is not None for n in numbers))
+        for n in derived:
+            numbers.append(None if n is None else sum(k is not None for k in numbers))
         if not wanted:
             return None, (), tuple(numbers)
-        graph = Graph((*stand_in.values(), *seeds), outputs, "backward")
-        return compile_graph(graph), tuple(used), tuple(numbers)
+        stand_in: dict[Node, Node] = {}
+        used = []
+        for node in toposort(wanted, stop=_Values(self)):
+            if _has_value(self, node):
+                used.append((position[node], -1) if node in position else _place_of_item(node, position))
+                stand_in[node] = input_node(node.type, "residual")
+        outputs = substitute(wanted, stand_in)
+        return compile_graph(Graph((*stand_in.values(), *seeds), outputs, "derivative")), tuple(used), tuple(numbers)
 
 
 _LEAF = {"name": "leaf"}
 
 
-class _Valued:
-    """The nodes behind which a replay need not look: those with a value."""
+def _place_of_item(node: Node, position: dict[Node, int]) -> tuple[int, int]:
+    return position[node.inputs[0]], node.params["index"]
 
-    def __init__(self, recorder: Recorder, known: dict[Node, Any]) -> None:
-        self._recorder, self._known = recorder, known
+
+def _has_value(recorder: Recorder, node: Any) -> bool:
+    return recorder.holds(node) and node.buffer is not None and type(node.type) is not tuple
+
+
+class _Values:
+    """The nodes with one value on a recording."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
 
     def __contains__(self, node: object) -> bool:
-        return node in self._known or (self._recorder.holds(node) and node.buffer is not None)  # type: ignore[attr-defined]
+        return _has_value(self._recorder, node)
+
+
+class _Replay:
+    """A derivative whose operations are applied one by one by `emit`; in its own recording, where recorded values are `linked` to their nodes."""
+
+    def __init__(self, recorder: Recorder, emit: Callable[..., Any], linked: bool) -> None:
+        self.recorder, self.emit, self.linked = recorder, emit, linked
+        self.known: dict[Node, Any] = {}
+
+    def __contains__(self, node: object) -> bool:
+        """Whether a node has a value, so that nothing behind it is needed."""
+        return node in self.known or (self.recorder.holds(node) and node.buffer is not None)  # type: ignore[attr-defined]
+
+    def run(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
+        seeds = [self.node(g) for g in given]
+        if kind == "pull":
+            derived = vjp(roots, seeds, wrt, self._pull)
+        else:
+            derived = jvp(roots, wrt, seeds, self._push)[1]
+        return [None if n is None else self.value(n) for n in derived]
+
+    def node(self, t: Tensor) -> Node:
+        """A node that has the value of a tensor."""
+        node = self.recorder.node_of(t) if self.linked else None
+        node = input_node(t._type) if node is None else node
+        self.known[node] = t
+        return node
+
+    def value(self, root: Node) -> Tensor:
+        """The value of a node, after applying what it needs."""
+        known = self.known
+        for node in toposort([root], stop=self):
+            if node in known:
+                continue
+            if self.recorder.holds(node) and node.buffer is not None:  # type: ignore[attr-defined]
+                known[node] = self._recorded(node)
+            elif node.prim is GET_ITEM:
+                known[node] = known[node.inputs[0]][node.params["index"]]
+            else:
+                known[node] = self.emit(node.prim, [known[i] for i in node.inputs], dict(node.params))
+        return known[root]  # type: ignore[no-any-return]
+
+    def _recorded(self, node: Any) -> Any:
+        if type(node.type) is tuple:
+            return tuple([self._recorded(i) for i in node.items()])
+        value = make(node.type, node.buffer)
+        if self.linked:
+            value._node = node
+        return value
+
+    def _pull(self, node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
+        """What the program's own derivative gives."""
+        if node.prim is not custom or node.params["backward"] is not None:
+            return None
+        count, rule = node.params["count"], node.params["rule"]
+        values = self._recorded(node)
+        given = [self._or_zeros(c, v) for c, v in zip(ct, values) if v.dtype.is_differentiable]
+        found = [None if t is None else self.node(t) for t in rule.function(values, given)]
+        return [None] * count + found + [None] * (len(node.inputs) - count - len(found))
+
+    def _or_zeros(self, ct: Optional[Node], like: Tensor) -> Tensor:
+        if ct is None:
+            ct = broadcast_to(constant(0, like.dtype), like.shape)
+        return self.value(ct)
+
+    def _push(self, node: Node, tangents: Sequence[Optional[Node]]) -> Any:
+        if node.prim is not custom or node.params["backward"] is not None or node.params["rule"].is_hook:
+            return None
+        count, rule = node.params["count"], node.params["rule"]
+        recorder = self.recorder
+        values: Any = tuple([make(i.type, i.buffer) for i in node.items()])  # type: ignore[attr-defined]
+        for v, item in zip(values, node.items()):  # type: ignore[attr-defined]
+            v._node = item
+        dummies = [recorder.mark(self._zeros(v)) if v.dtype.is_differentiable else None for v in values]
+        with eager.use_context(recorder):
+            found = rule.function(values, [d for d in dummies if d is not None])
+        pairs = [
+            (recorder.node_of(g), t)
+            for g, t in zip(found, tangents[count:])
+            if g is not None and t is not None and recorder.node_of(g) is not None
+        ]
+        by: Any = [recorder.node_of(d) for d in dummies if d is not None]
+        moved = iter(vjp([g for g, _ in pairs], [t for _, t in pairs], by, self._pull))  # type: ignore[misc]
+        return node.items(), [None if d is None else next(moved) for d in dummies]  # type: ignore[attr-defined]
+
+    def _zeros(self, like: Tensor) -> Tensor:
+        with eager.use_context(None):
+            return _Replay(self.recorder, eager.execute, False)._or_zeros(None, like)
 
 
 def current_recorder() -> Optional[Recorder]:

@@ -124,6 +124,9 @@ class Primitive:
 def outputs_of(node: Node) -> Any:
     """The node itself, or one node for each output where there are several."""
     if isinstance(node.type, tuple):
+        known = getattr(node, "items", None)
+        if known is not None:
+            return known()
         return tuple(Node(GET_ITEM, (node,), {"index": i}, t, node.where) for i, t in enumerate(node.type))
     return node
 

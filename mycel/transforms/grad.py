@@ -9,7 +9,7 @@ primitives, so that it can be differentiated, batched and compiled like any othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 from mycel.ir.graph import Graph, Node, at, toposort
@@ -27,8 +27,16 @@ def expanded(primitive: Primitive, inputs: Sequence[Node], params: Any) -> tuple
     return tuple(result) if isinstance(result, tuple) else (result,)
 
 
-def vjp(outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequence[Node]) -> list[Optional[Node]]:
-    """The cotangents of `wrt`; None where the outputs do not depend on one differentiably."""
+Own = Callable[[Node, Any], Optional[Sequence[Optional[Node]]]]
+
+
+def vjp(
+    outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequence[Node], own: Optional[Own] = None
+) -> list[Optional[Node]]:
+    """The cotangents of `wrt`; None where the outputs do not depend on one differentiably.
+
+    `own(node, cotangent)` replaces the rule of the nodes for which it does not give None.
+    """
     stop = set(wrt)
     order = toposort(outputs, stop=stop)
     active: set[Node] = set(stop)
@@ -63,7 +71,8 @@ def vjp(outputs: Sequence[Node], cotangents: Sequence[Optional[Node]], wrt: Sequ
         if value is None:
             continue
         with at(node.where and node.where.derivative_of(node.prim.name)):
-            for source, contribution in zip(node.inputs, _apply_rule(node, value)):
+            found = None if own is None else own(node, value)
+            for source, contribution in zip(node.inputs, _apply_rule(node, value) if found is None else found):
                 accumulate(source, contribution)
     return [ct.get(w) for w in wrt]
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
+from weakref import WeakKeyDictionary
 
 from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel.prims import control as C
 from mycel.prims.base import GET_ITEM, SERVICES, get_item, outputs_of
+from mycel.prims.custom import custom, kept_call
 from mycel.prims.loop_gradient import push_while_grad, tangent_loop, while_grad
 from mycel.prims.shape import zeros_like
 from mycel.transforms.grad import expanded, vjp
@@ -63,8 +65,19 @@ def jvp(
 def tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[int]] = None) -> tuple[Graph, list[int]]:
     """From f to (f's inputs, tangents of the inputs `active`) -> (f's outputs, tangents); and which outputs' tangents these are.
 
-    Those are the outputs that move, or the ones in `keep`.
+    Those are the outputs that move, or the ones in `keep`. The graph is remembered as long as the first one lives.
     """
+    key = (tuple(active), None if keep is None else tuple(keep))
+    known = _graphs.setdefault(graph, {})
+    if key not in known:
+        known[key] = _tangent_graph(graph, active, keep)
+    return known[key]
+
+
+_graphs: WeakKeyDictionary[Graph, dict[Any, tuple[Graph, list[int]]]] = WeakKeyDictionary()
+
+
+def _tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[int]]) -> tuple[Graph, list[int]]:
     changes = [input_node(graph.inputs[i].type, "tangent") for i in active]
     values, moved = jvp(graph.outputs, [graph.inputs[i] for i in active], changes)
     kept = [i for i, t in enumerate(moved) if t is not None] if keep is None else list(keep)
@@ -178,9 +191,18 @@ def _push_loop(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents
     return _split(whole, carried, moving)
 
 
+def _push_custom(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents]:
+    count, rule = node.params["count"], node.params["rule"]
+    if rule is not None and rule.is_hook:
+        return outputs_of(node), tangents[count:][:count]
+    return outputs_of(node), _twice_transposed(node, outputs_of(node), tangents)
+
+
 _RULES: dict[Any, Callable[[Node, Tangents], tuple[Sequence[Node], Tangents]]] = {
     C.cond: _push_cond,
     C.call: _push_call,
+    custom: _push_custom,
+    kept_call: _push_call,
     C.while_loop: _push_loop,
     while_grad: push_while_grad,
 }

@@ -1,0 +1,142 @@
+"""Derivatives that a program gives itself, and calls that keep what their derivative needs.
+
+    custom(*values, *operands; count, backward, rule)
+
+gives its `count` values, whose derivative by whatever they were computed from is replaced: their cotangents become cotangents of the operands as the
+graph ``backward(*operands, *values, *cotangents)`` says, which gives one for each operand in `wanted`. Cotangents are those of the values of differentiable
+type. `rule` is the program's own function. Where it could not become a graph, `backward` is None and ``rule.refusal`` says why; then only who meets the node while the
+function's variables are at hand can call it (`own` in `transforms.grad.vjp`).
+
+    kept_call(*operands; graph, count, link)
+
+calls a graph whose outputs after the first `count` are what `link.backward(present)`, the derivative of the others, takes besides the operands, so that
+nothing is computed twice. Both give a tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Optional
+
+from mycel.dtype import float64
+from mycel.errors import Unsupported
+from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.types import Type, tensor_type
+from mycel.prims import control as C
+from mycel.prims import elementwise as E
+from mycel.prims.base import Primitive, Sample, get_item, register
+from mycel.prims.shape import zeros_like
+
+__all__ = ["Rule", "cotangents_of", "custom", "kept_call", "refusal"]
+
+
+class Rule:
+    """A program's own derivative: ``function(values, cotangents)`` gives a cotangent, or None, for each of the first operands.
+
+    The rule of a hook leaves values alone, so that tangents pass.
+    """
+
+    __slots__ = ("function", "is_hook", "refusal")
+
+    def __init__(self, function: Callable[..., Any], is_hook: bool = False) -> None:
+        self.function, self.is_hook = function, is_hook
+        self.refusal = ""
+
+
+def _infer(*types: Type, count: int, **params: Any) -> tuple[Type, ...]:
+    return types[:count]
+
+
+def cotangents_of(values: Sequence[Node], ct: Sequence[Optional[Node]]) -> list[Node]:
+    """The cotangents of the values of differentiable type, zeros where there is none."""
+    return [zeros_like(v) if c is None else c for v, c in zip(values, ct) if v.dtype.is_differentiable]
+
+
+def _vjp(
+    ct: Sequence[Optional[Node]], out: Any, *inputs: Node, count: int, backward: Optional[Graph], wanted: Any, rule: Any
+) -> list[Optional[Node]]:
+    if backward is None:
+        raise Unsupported(f"a derivative that the program gives itself is needed as a graph: {rule.refusal}")
+    given = cotangents_of(inputs[:count], ct)
+    result: list[Optional[Node]] = [None] * len(inputs)
+    if backward.outputs:
+        whole = C.call.node(*inputs[count:], *out, *given, graph=backward)
+        for place, i in enumerate(wanted):
+            result[count + i] = get_item(whole, place)
+    return result
+
+
+def _sample() -> dict[str, Any]:
+    x, v, ct = (input_node(tensor_type((3,), float64), name) for name in ("x", "v", "ct"))
+    backward = Graph((x, v, ct), (E.mul(E.mul(ct, x), v),), "backward")
+    return {"count": 1, "backward": backward, "wanted": (0,), "rule": None}
+
+
+custom: Primitive = register(
+    Primitive(
+        "custom",
+        _infer,
+        lambda *arrays, count, **params: tuple(arrays[:count]),
+        _vjp,
+        expand=lambda *inputs, count, **params: tuple([E.identity(i) for i in inputs[:count]]),
+        samples=(Sample(((3,), (3,)), _sample(), differentiable=False),),
+        dtypes=("float64",),
+        doc="Values with a derivative that the program gives.",
+    )
+)
+
+
+def refusal(graph: Graph) -> str:
+    """Why a graph cannot be differentiated as it is: a rule in it that is no graph; empty where it can."""
+    for node in _all_nodes(graph):
+        if node.prim is custom and node.params["backward"] is None:
+            return node.params["rule"].refusal or "it has a derivative that is not compiled"
+    return ""
+
+
+def _all_nodes(graph: Graph) -> Iterator[Node]:
+    seen: set[Graph] = set()
+    stack = [graph]
+    while stack:
+        top = stack.pop()
+        if top in seen:
+            continue
+        seen.add(top)
+        for node in top.nodes:
+            yield node
+            stack.extend(v for v in node.params.values() if isinstance(v, Graph))
+
+
+# Calls that keep what their derivative needs.
+
+
+def _kept_infer(*types: Type, graph: Graph, **params: Any) -> tuple[Type, ...]:
+    return graph.output_types  # type: ignore[return-value]
+
+
+def _kept_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph, count: int, link: Any) -> Any:
+    if any(c is not None for c in ct[count:]):
+        assert C.call.vjp is not None
+        return C.call.vjp(ct, out, *operands, graph=graph)
+    present = tuple([c is not None for c in ct[:count]])
+    backward, wanted = link.backward(present)
+    result: list[Optional[Node]] = [None] * len(operands)
+    if backward is not None:
+        whole = C.call.node(*operands, *out[count:], *[c for c in ct[:count] if c is not None], graph=backward)
+        for place, i in enumerate(wanted):
+            result[i] = get_item(whole, place)
+    return result
+
+
+kept_call: Primitive = register(
+    Primitive(
+        "kept_call",
+        _kept_infer,
+        lambda *arrays, graph, **params: C.call.reference(*arrays, graph=graph),  # type: ignore[misc]
+        _kept_vjp,
+        expand=lambda *operands, graph, **params: C.inline(graph, operands),
+        samples=(Sample(((3,), (3,)), {"graph": C._TRUE, "count": 1, "link": None}, differentiable=False),),
+        dtypes=("float64",),
+        doc="The outputs of a graph, with what its derivative needs.",
+    )
+)

@@ -1,0 +1,149 @@
+"""What a called graph has to keep so that its derivative need not compute it again.
+
+The derivative of a graph uses values of the forward graph. Inputs are at hand anyway; of the rest the called graph gives back those that are worth it, as further
+outputs, and the derivative becomes a graph of the operands, the kept values and the cotangents. A value is computed again instead where that
+costs next to nothing: constants, movements of data, and arithmetic without elementary functions, of what is at hand. In place of a broadcast value its source is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+from weakref import WeakKeyDictionary
+
+from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
+from mycel.prims.base import GET_ITEM
+from mycel.transforms.grad import vjp
+
+__all__ = ["Link", "link"]
+
+_MOVES = frozenset(("reshape", "transpose", "broadcast_to", "slice", "reverse", "identity", "stop_gradient"))
+_LIGHT = frozenset(
+    (
+        "add",
+        "sub",
+        "mul",
+        "neg",
+        "abs",
+        "sign",
+        "maximum",
+        "minimum",
+        "select",
+        "cast",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+    )
+    + ("logical_and", "logical_or", "logical_not", "logical_xor", "iota", "size", "constant")
+)
+
+
+class Link:
+    """A graph with the values that it keeps (`graph`, whose first `count` outputs are the function's), and its derivatives.
+
+    `active` are the inputs by which it is differentiated.
+    """
+
+    def __init__(self, graph: Graph, active: Sequence[int]) -> None:
+        self.active = tuple(active)
+        self.count = len(graph.outputs)
+        self._inputs, self._outputs = graph.inputs, graph.outputs
+        self._backward: dict[tuple[bool, ...], tuple[Optional[Graph], tuple[int, ...]]] = {}
+        smooth = [o.dtype.is_differentiable for o in graph.outputs]
+        self._seeds = [input_node(o.type, "cotangent") if s else None for o, s in zip(graph.outputs, smooth)]
+        self.kept = _worth_keeping(graph, [g for g in self._gradients(tuple(smooth)) if g is not None])
+        self.graph = Graph(graph.inputs, (*graph.outputs, *self.kept), graph.name)
+
+    def _gradients(self, present: tuple[bool, ...]) -> list[Optional[Node]]:
+        pairs = [(o, s) for o, s, p in zip(self._outputs, self._seeds, present) if p and s is not None]
+        return vjp([o for o, _ in pairs], [s for _, s in pairs], [self._inputs[i] for i in self.active])
+
+    def backward(self, present: tuple[bool, ...]) -> tuple[Optional[Graph], tuple[int, ...]]:
+        """The derivative where these outputs have cotangents: a graph of the inputs, the kept values and those, and whose cotangents it gives.
+
+        None where no input has any.
+        """
+        found = self._backward.get(present)
+        if found is None:
+            found = self._backward[present] = self._build(present)
+        return found
+
+    def _build(self, present: tuple[bool, ...]) -> tuple[Optional[Graph], tuple[int, ...]]:
+        grads = self._gradients(present)
+        wanted = tuple([i for i, g in zip(self.active, grads) if g is not None])
+        if not wanted:
+            return None, ()
+        inputs = {n: input_node(n.type, "operand") for n in self._inputs}
+        residuals = {n: input_node(n.type, "residual") for n in self.kept}
+        seeds = {s: input_node(s.type, "cotangent") for s, p in zip(self._seeds, present) if p and s is not None}
+        outputs = _replaced([g for g in grads if g is not None], {**inputs, **residuals, **seeds})
+        return Graph(
+            (*inputs.values(), *residuals.values(), *seeds.values()), outputs, f"grad_{self.graph.name}"
+        ), wanted
+
+
+def _replaced(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]:
+    """`substitute`, where an item of a forward node may have been named anew by a rule."""
+    items = {(n.inputs[0], n.params["index"]): m for n, m in replacement.items() if n.prim is GET_ITEM}
+    for node in toposort(outputs, stop=replacement):
+        if node.prim is GET_ITEM and node not in replacement:
+            known = items.get((node.inputs[0], node.params["index"]))
+            if known is not None:
+                replacement[node] = known
+    return substitute(outputs, replacement)
+
+
+def _worth_keeping(graph: Graph, grads: Sequence[Node]) -> list[Node]:
+    forward = {n for n in graph.nodes if not isinstance(n.type, tuple)}
+    whole = {n for n in graph.nodes if isinstance(n.type, tuple)}
+    known = {(n.inputs[0], n.params["index"]): n for n in forward if n.prim is GET_ITEM}
+    stop = forward | set(graph.inputs)
+    needed: set[Node] = set()
+    pending = list(grads)
+    for node in toposort(pending, stop=stop | whole):
+        if node in forward:
+            needed.add(_source(node))
+        elif node.prim is GET_ITEM and node.inputs[0] in whole:
+            # A rule has named the item anew.
+            needed.add(known.setdefault((node.inputs[0], node.params["index"]), node))
+    order = {n: i for i, n in enumerate(toposort([*graph.outputs, *needed]))}
+    at_hand = set(graph.inputs)
+    kept: list[Node] = []
+    for node in sorted(needed, key=order.__getitem__):
+        if node in at_hand or _is_light(node, at_hand):
+            at_hand.add(node)
+        else:
+            kept.append(node)
+            at_hand.add(node)
+    return kept
+
+
+def _source(node: Node) -> Node:
+    while node.prim is not None and node.prim.name == "broadcast_to":
+        node = node.inputs[0]
+    return node
+
+
+def _is_light(node: Node, at_hand: set[Node], depth: int = 4) -> bool:
+    """Whether a node can be computed from what is at hand for next to nothing."""
+    if node in at_hand:
+        return True
+    prim: Any = node.prim
+    if prim is None or depth == 0 or prim.name not in _LIGHT and prim.name not in _MOVES:
+        return False
+    return all(_is_light(i, at_hand, depth - 1) for i in node.inputs)
+
+
+_links: WeakKeyDictionary[Graph, dict[tuple[int, ...], Link]] = WeakKeyDictionary()
+
+
+def link(graph: Graph, active: Sequence[int]) -> Link:
+    """How to call a graph that is differentiated by its inputs `active`; remembered as long as the graph lives."""
+    by_active = _links.setdefault(graph, {})
+    key = tuple(active)
+    if key not in by_active:
+        by_active[key] = Link(graph, key)
+    return by_active[key]
