@@ -14,7 +14,7 @@ import threading
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional, Union
 
@@ -22,7 +22,9 @@ import numpy as np
 
 from mycel import config, eager
 from mycel.cell import compiler
+from mycel.engines.failures import out_of_memory
 from mycel.errors import CompileError, NeedsValue
+from mycel.frontend.dimensions import Dimensions, Plan, compiled
 from mycel.frontend.guards import frozen
 from mycel.frontend.interpret import call
 from mycel.frontend.live import REFUSALS, LivePlan, LiveStage
@@ -30,6 +32,7 @@ from mycel.frontend.mutables import MUTABLES, describe_mutable, replace_mutable
 from mycel.frontend.outputs import Outputs
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_places, note_origin, reason_of, show_user_lines
+from mycel.ir.dims import deciding
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.jit_config import check_options, is_strict
 from mycel.log import logger
@@ -122,7 +125,8 @@ def _static(value: Any) -> Any:
 class _Arguments:
     """The arguments as the staged function sees them: tensors replaced, containers made anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: Optional[Sequence[Any]] = None) -> None:
+        self.types = types
         self.nodes: list[Node] = []
         self.staged: list[Tensor] = []
         self.containers: dict[int, Any] = {}
@@ -134,7 +138,7 @@ class _Arguments:
         if kind in MUTABLES:
             return replace_mutable(value, name, self)
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
-            node = input_node(value._type, name)
+            node = input_node(value._type if self.types is None else self.types[len(self.nodes)], name)
             self.nodes.append(node)
             known = self.known.get(id(value))
             staged = known if known is not None else make_staged(node)
@@ -201,6 +205,8 @@ class Version:
         self.aliases = {place: numbers[c.node] for c, place in writes if isinstance(c.tensor, Parameter)}
         self.result_types = self.graph.output_types
         self.program: Optional[Callable[..., Any]] = None
+        self.symbolic: Any = None
+        self.sizes: dict[str, int] = {}
         self.guards.close()
 
     def _sources(self, stage: Stage) -> list[tuple[int, dict[str, Any], str]]:
@@ -256,7 +262,10 @@ class Version:
             if None in given:
                 given = [_buffer(t) for t in (*tensors, *self.tensors)]
             program = self.program or self.compile()
-            values = program(*given)
+            try:
+                values = program(*given)
+            except MemoryError:
+                raise out_of_memory(self.graph) from None
             if len(self.result_types) == 1 and not isinstance(values, tuple):
                 values = (values,)
             out = [make(t, v) for t, v in zip(self.result_types, values)]  # type: ignore[arg-type]
@@ -296,7 +305,7 @@ class Version:
         _with_program.add(self)
         try:
             with _deep_stack():
-                self.program = compile_graph(self.graph, self.aliases)
+                self.program = compiled(self) if self.symbolic else compile_graph(self.graph, self.aliases)
         except Exception as error:
             raise note_origin(error)  # noqa: B904
         return self.program
@@ -358,6 +367,7 @@ class Jit:
         self.__module__ = getattr(function, "__module__", "")
         self.versions: dict[Any, list[Version]] = {}
         self.lives: dict[Any, LivePlan] = {}
+        self.dimensions = Dimensions(bool(options.get("dynamic")))
         self._lock = threading.RLock()
         self._warned = False
 
@@ -440,6 +450,9 @@ class Jit:
                 )
                 self._run_live(key, Fallback(self.__qualname__, reason, ""), quiet)
                 return None
+            served = self.dimensions.serve(key, self.versions, lambda plan: self._stage(args, kwargs, plan))
+            if served is not None:
+                return served
             try:
                 version = self._stage(args, kwargs)
             except REFUSALS as error:
@@ -448,16 +461,16 @@ class Jit:
             except Exception as error:
                 raise show_user_lines(error) from error.__cause__
             versions.insert(0, version)
-            count = sum(map(len, self.versions.values()))
+            count = sum(v.symbolic is None for found in self.versions.values() for v in found)
             if count > _MANY and not self._warned:
                 self._warned = True
                 logger.warning("%s has been compiled %d times; arguments that are Python numbers are constants, pass what changes as tensors",
                                self.__qualname__, count)  # fmt: skip
             return version
 
-    def _stage(self, args: Any, kwargs: Any) -> Version:
+    def _stage(self, args: Any, kwargs: Any, plan: Optional[Plan] = None) -> Version:
         stage = Stage()
-        arguments = _Arguments()
+        arguments = _Arguments(None if plan is None else plan.types)
         names = _parameter_names(self.__wrapped__)
         given = [arguments.replace(a, names[i] if i < len(names) else f"argument{i}") for i, a in enumerate(args)]
         options = {k: arguments.replace(v, k) for k, v in kwargs.items()}
@@ -465,7 +478,7 @@ class Jit:
         stage.vary(arguments.numbers)
         result: Any = None
         try:
-            with _deep_stack(), eager.use_context(stage), at(None):
+            with _deep_stack(), eager.use_context(stage), at(None), deciding(None if plan is None else plan.decisions):
                 result = call(stage, self.__wrapped__, given, options)
                 return Version(stage, arguments, result, self.__name__.replace("<lambda>", "lambda"))
         except BaseException as error:

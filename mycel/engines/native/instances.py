@@ -2,8 +2,7 @@
 
 A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are its guards, and it serves all sizes for which they hold.
 For other sizes there is another lowering. Sizes below 2 broadcast or leave nothing to do, and are lowered for themselves, as constants;
-so is what the dense library refuses for some sizes only. Programs are kept, the most recently used `MOST` of them; the arena of a
-program that is not the last used one is given back.
+so is what the dense library refuses for some sizes only. The most recently used `MOST` programs are kept; they take their arenas from the allocator at each run.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from mycel.transforms.specialize import specialize
 
 __all__ = ["MOST", "Instances"]
 
-MOST = 128
+MOST = 32
 
 
 class Instances:
@@ -33,7 +32,6 @@ class Instances:
         self.graph, self.aliases = graph, dict(aliases or {})
         self.templates: list[tuple[Callable[[Mapping[str, int]], bool], Template]] = []
         self.programs: OrderedDict[tuple[int, ...], Program] = OrderedDict()
-        self.last: Optional[Program] = None
         self._lock = threading.RLock()
 
     def program(self, sizes: Mapping[str, int]) -> Program:
@@ -47,10 +45,6 @@ class Instances:
                     self.programs.popitem(last=False)
             else:
                 self.programs.move_to_end(key)
-            if self.last is not found:
-                if self.last is not None:
-                    self.last.release_arena()
-                self.last = found
             return found
 
     def _make(self, sizes: Mapping[str, int]) -> Program:

@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.engines.failures import note_host_step
 from mycel.engines.native import dense, jit, memory
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
 from mycel.engines.native.control_steps import Nested
@@ -35,6 +36,7 @@ _kernels: dict[str, int] = {}
 _lock = threading.Lock()
 _programs: weakref.WeakSet[Program] = weakref.WeakSet()
 HEAVY_BYTES = 1 << 18
+ARENA = PROGRAM.index("arena")
 Table = list[tuple[int, int, int, int]]
 HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -337,7 +339,11 @@ class Program:
             return
         addresses = (ctypes.c_int64 * len(types)).from_address(words)
         arrays = [_array_at(a, t) for a, t in zip(addresses, types)]
-        results = apply(node.prim, arrays[:count], params)
+        try:
+            results = apply(node.prim, arrays[:count], params)
+        except Exception as error:
+            note_host_step(error, node, types[:count])
+            raise
         for target, value in zip(arrays[count:], results if isinstance(results, tuple) else (results,)):
             if target.size:
                 target[...] = value
@@ -365,7 +371,7 @@ class Program:
         self.table = (ctypes.c_int64 * len(PROGRAM))(
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),
-            ctypes.addressof(mutex), 0,
+            ctypes.addressof(mutex), 0, int(not self.sizes),
         )  # fmt: skip
         self._alive += [words, steps, relocations, sizes, alias]
         self.mutex = mutex
@@ -379,12 +385,6 @@ class Program:
         """A function from buffers to a buffer, or a tuple of them; it keeps the program alive."""
         run = runtime().entry(self, ctypes.addressof(self.table))
         return self.checked(run) if self.hosted else run
-
-    def release_arena(self) -> None:
-        """Give back the arena that the last run left for the next."""
-        held, self.table[-1] = self.table[-1], 0
-        if held:
-            runtime().release(held)
 
     def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """The entry, raising what a host step raised."""
@@ -401,8 +401,8 @@ class Program:
 
 
 def _release_arena(table: Any, release: Callable[[int], None]) -> None:
-    if table[-1]:
-        release(table[-1])
+    if table[ARENA]:
+        release(table[ARENA])
 
 
 def _table(entries: Table, base: int) -> Any:

@@ -7,7 +7,7 @@ A program is a table of 64-bit words (`PROGRAM` names them), built by Python. It
 grain): the function runs ``f(arguments, begin, end)`` over parts of [0, extent), on several threads where there are at least two grains of
 work. `relocations` are triples (address of a word, base number, offset): before a run the word becomes base + offset, where bases are the
 inputs, then the outputs, then the arena. So kernels find addresses and sizes in their argument words, and control flow is a step whose
-arguments name other step tables. The last word keeps the arena of the last run for the next; a run that finds none takes its own.
+arguments name other step tables. The last word keeps the arena of the last run for the next, where `keeps` says so; a run that finds none takes its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["PROGRAM", "RUNTIME", "RUNTIME_SYMBOLS"]
 
 PROGRAM = (
     "inputs", "outputs", "output_bytes", "output_alias", "relocations", "relocation_table",
-    "arena_bytes", "steps", "step_table", "heavy", "mutex", "arena",
+    "arena_bytes", "steps", "step_table", "heavy", "mutex", "arena", "keeps",
 )  # fmt: skip
 
 RUNTIME_SYMBOLS = (
@@ -513,7 +513,11 @@ finish:
 give:
   %slot = load ptr, ptr %w11
   %vacant = icmp eq ptr %slot, null
-  br i1 %vacant, label %keep, label %drop
+  %w12 = getelementptr i64, ptr %program, i64 12
+  %keeps = load i64, ptr %w12
+  %wanted = icmp ne i64 %keeps, 0
+  %kept_on = and i1 %vacant, %wanted
+  br i1 %kept_on, label %keep, label %drop
 keep:
   store ptr %arena_data, ptr %w11
   br label %answer

@@ -1,0 +1,200 @@
+"""Sizes that vary from call to call: which dimensions of a function's arguments become symbols, and the versions that serve many sizes.
+
+The first call of a function is compiled for its sizes. When a later call differs from earlier ones in sizes alone, the dimensions that differ become
+symbols, and the function is staged with them (`Plan`). Dimensions that were equal in every call so far share a symbol; a call in which
+they differ gives them symbols of their own. While staging, the sizes of that call decide what the symbols leave open, and the decisions become guards on
+the sizes. Sizes of 0 and 1 always get a version of their own, since they broadcast. A symbol that the function pins to one value is not one: its
+dimension is constant from then on.
+
+A version with symbols serves a call through a *bound* version, which is the same version for actual sizes and costs as much as any other when it is
+called again. Those are kept by the types of the arguments, the last `MOST` of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Optional
+
+from mycel.ir.binding import Binder
+from mycel.ir.dims import Decisions, Dim, DimLike, evaluate, symbol, symbols_in
+from mycel.ir.types import TensorType, tensor_type
+
+if TYPE_CHECKING:
+    from mycel.jit import Version
+
+__all__ = ["Dimensions", "Plan", "compiled", "reader"]
+
+MOST = 128
+_REFUSALS = 4
+_numbers = itertools.count()
+
+
+def size_free(key: Any, types: list[TensorType]) -> Any:
+    """A key without the sizes of the tensors in it; their types are collected."""
+    if type(key) is TensorType:
+        types.append(key)
+        return (TensorType, key.dtype, key.rank)
+    if type(key) is tuple:
+        return tuple([size_free(k, types) for k in key])
+    return key
+
+
+def reader(value: Dim, types: Sequence[TensorType]) -> Callable[[Any, Any], int]:
+    """What gives a dimension's value from a call's arguments, of which these were the symbolic types."""
+    bind = Binder(types)
+    return lambda out, args: evaluate(value, bind([t._type for t in args]) or {})
+
+
+class Plan:
+    """The types with which a function is to be staged, and the sizes that decide what they leave open."""
+
+    def __init__(self, types: Sequence[TensorType], sizes: Mapping[str, int]) -> None:
+        self.types, self.sizes = list(types), dict(sizes)
+        self.decisions = Decisions(sizes, shows_values=True)
+
+    def pinned(self) -> set[str]:
+        """The symbols that the decisions fix."""
+        found = set()
+        for (difference, equal), answer in self.decisions.guards.items():
+            names = symbols_in(difference)
+            if equal and answer and len(names) == 1:
+                (name,) = names
+                near = [evaluate(difference, {name: self.sizes[name] + k}) for k in (1, 2, 7)]
+                if 0 not in near:
+                    found.add(name)
+        return found
+
+
+class Symbolic:
+    """A version with symbols: what it takes to serve a call, and its programs."""
+
+    def __init__(self, version: Version, plan: Plan) -> None:
+        from mycel.engines.native.instances import Instances
+
+        self.version, self.plan = version, plan
+        self.bind = Binder(plan.types)
+        self.holds_for = plan.decisions.condition()
+        self.instances = Instances(version.graph, version.aliases) if version.result_types else None
+
+    def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:
+        """The sizes of the symbols for a call of these types; None where this version does not serve it."""
+        sizes = self.bind(types)
+        if sizes is None or min(sizes.values(), default=2) < 2 or not self.holds_for(sizes):
+            return None
+        return sizes
+
+
+class _Calls:
+    """What is known of the calls that differ in sizes alone."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[TensorType, ...]] = []
+        self.symbolic: list[Symbolic] = []
+        self.constant: set[tuple[int, int]] = set()
+        self.refusals = 0
+
+    def plan(self, types: tuple[TensorType, ...], every: bool, declared: Any) -> Optional[Plan]:
+        """The symbols for a call, if some dimensions differ from those of other calls."""
+        columns: dict[tuple[int, ...], Dim] = {}
+        sizes: dict[str, int] = {}
+        made = []
+        for i, t in enumerate(types):
+            shape: list[DimLike] = []
+            for axis, size in enumerate(t.shape):
+                column = (*[s[i].shape[axis] for s in self.seen], size)
+                differs = every or len(set(column)) > 1
+                if not differs or size < 2 or (i, axis) in self.constant:
+                    shape.append(size)
+                    continue
+                if column not in columns:
+                    columns[column] = symbol(f"s{next(_numbers)}", 2)
+                shape.append(columns[column])
+                sizes[repr(columns[column])] = size
+            made.append(tensor_type(tuple(shape), t.dtype))
+        return Plan(made, sizes) if sizes else None
+
+    def note_constant(self, plan: Plan, names: set[str]) -> None:
+        for i, t in enumerate(plan.types):
+            for axis, d in enumerate(t.shape):
+                if isinstance(d, Dim) and repr(d) in names:
+                    self.constant.add((i, axis))
+
+
+class Dimensions:
+    """The sizes in the calls of one compiled function."""
+
+    def __init__(self, every: bool = False) -> None:
+        self.every = every
+        self.calls: dict[Any, _Calls] = {}
+        self.bound: OrderedDict[Any, Version] = OrderedDict()
+
+    def serve(
+        self, key: Any, versions: dict[Any, list[Version]], stage: Callable[[Plan], Version]
+    ) -> Optional[Version]:
+        """A version with symbols for the call of this key; None where it is to be compiled for its own sizes."""
+        types: list[TensorType] = []
+        free = size_free(key, types)
+        if not any(t.shape for t in types):
+            return None
+        calls = self.calls.setdefault(free, _Calls())
+        for symbolic in calls.symbolic:
+            sizes = symbolic.sizes(types)
+            if sizes is not None and symbolic.version.holds():
+                return self._bound(key, versions, symbolic, sizes)
+        plan = calls.plan(tuple(types), self.every, None) if (calls.seen or self.every) else None
+        if len(calls.seen) < 8:
+            calls.seen.append(tuple(types))
+        if plan is None or calls.refusals >= _REFUSALS:
+            return None
+        try:
+            version = stage(plan)
+        except Exception:
+            # Whatever goes wrong with symbols is told by the version that has none, if it goes wrong there too.
+            calls.refusals += 1
+            return None
+        pinned = plan.pinned()
+        calls.note_constant(plan, pinned)
+        symbolic = Symbolic(version, plan)
+        if len(pinned) < len(plan.sizes):
+            calls.symbolic.insert(0, symbolic)
+        return self._bound(key, versions, symbolic, plan.sizes)
+
+    def _bound(
+        self, key: Any, versions: dict[Any, list[Version]], symbolic: Symbolic, sizes: dict[str, int]
+    ) -> Version:
+        made = bound(symbolic, sizes)
+        versions.setdefault(key, []).insert(0, made)
+        self.bound[key, id(made)] = made
+        while len(self.bound) > MOST:
+            (old, _), gone = self.bound.popitem(last=False)
+            kept = [v for v in versions.get(old, ()) if v is not gone]
+            if kept:
+                versions[old] = kept
+            else:
+                versions.pop(old, None)
+        return made
+
+
+def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
+    """A copy of a version with symbols that runs the program for actual sizes."""
+    from mycel.engines.native.instances import types_for
+
+    made = copy.copy(symbolic.version)
+    made.symbolic, made.sizes = symbolic, sizes
+    made.result_types = types_for(symbolic.version.result_types, sizes)
+    made.program = None
+    return made
+
+
+def compiled(version: Version) -> Callable[..., Any]:
+    """The program of a version that is bound to actual sizes."""
+    from mycel.engines import nonfinite
+    from mycel.engines.select import compile_graph
+    from mycel.transforms.specialize import specialize
+
+    if nonfinite.is_on():
+        return compile_graph(specialize(version.graph, version.sizes), version.aliases)
+    return version.symbolic.instances.entry(version.sizes)
