@@ -50,6 +50,8 @@ class Tensor:
     _type: TensorType
     _buf: Any
     _node: Optional[Node]
+    _view: Any = None  # how a view is made from its root, and the views of a root: see mycel.views
+    _views: Any = None
     __array_priority__ = 100
     __hash__ = object.__hash__
 
@@ -75,6 +77,7 @@ class Tensor:
         staging: Any = context if context is not None and context.is_staging else None
         if isinstance(input_data, Tensor):
             source = input_data if wanted is None else input_data.astype(wanted)
+            source._settle()
             self._type, self._node = source._type, source._node
             if staging is not None:
                 self._buf, self._node = None, staging.node_of(source)
@@ -115,6 +118,11 @@ class Tensor:
     # The value.
 
     def _need_value(self, what: str) -> None:
+        if self._view is not None and self._node is None:
+            from mycel import views
+
+            views.refresh(self)
+            return
         if self._node is not None:
             raise NeedsValue(
                 f"{what} needs the value of a tensor ({self._type}) that is being compiled and has none yet"
@@ -123,6 +131,11 @@ class Tensor:
             self.init_data()
             return
         raise NeedsValue(f"{what}: this tensor ({self._type}) only declares a shape and has no value")
+
+    def _settle(self) -> None:
+        """Compute the value of a view that was dropped by a write to its family."""
+        if self._buf is None and self._node is None and self._view is not None:
+            self._need_value("")
 
     def _value(self, what: str) -> np.ndarray[Any, Any]:
         context = eager.local.context if eager.active else None
@@ -134,6 +147,8 @@ class Tensor:
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The values as a NumPy array that shares the tensor's memory: what is written into the array the tensor sees.
+
+        Tensors that are views of this one, or whose view it is, need not see that, reshaped ones excepted.
 
         Whether the array sees what the tensor is given later is left open; copy it to keep values.
 
@@ -240,6 +255,7 @@ class Tensor:
             and (self._node is not None or self._buf is not None)
         ):
             return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
+        self._settle()
         return None if self._buf is None else buffers.to_array(self._buf, self._type)
 
     def __format__(self, spec: str) -> str:
@@ -251,9 +267,10 @@ class Tensor:
     def __deepcopy__(self, memo: Any) -> Tensor:
         made = type(self).__new__(type(self))
         memo[id(self)] = made
+        self._settle()
         made._type, made._node = self._type, None
         made._buf = None if self._buf is None else buffers.copy(self._buf, self._type)
-        made.__dict__.update(self.__dict__)
+        made.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_view", "_views")})
         return made
 
     # The type.
@@ -407,6 +424,11 @@ class Tensor:
         """Take over the value of `new`, of the same type: what every write in place comes down to."""
         if new._type is not self._type:
             raise TypeError(f"a tensor of type {self._type} cannot take a value of type {new._type} in place")
+        if self._view is not None or self._views is not None:
+            from mycel import views
+
+            views.write(self, new)
+            return self
         context = eager.local.context if eager.active else None
         if context is not None:
             context.write(self, new)  # type: ignore[attr-defined]
@@ -682,7 +704,7 @@ def _install(
                 made._type = result
                 made._node = None
                 return made
-            except (KeyError, AttributeError, ValueError):
+            except (KeyError, AttributeError, ValueError, MemoryError):
                 return general(self, other)
         return general(self, other)
 

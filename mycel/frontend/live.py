@@ -22,6 +22,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.engines import buffers, nonfinite
+from mycel.engines.failures import out_of_memory
 from mycel.errors import CompileError, NeedsValue, Unsupported
 from mycel.frontend.control import closed
 from mycel.frontend.guards import Guards
@@ -132,7 +133,7 @@ class LiveStage(Stage):
     def need_value(self, t: Tensor, what: str) -> Any:
         """The array of a tensor; where it is not known yet, the segment ends here, which is a break unless `what` is empty."""
         if self.scope.is_branch:
-            return super().need_value(t, what)
+            return super().need_value(t, what or "a decision of the program")
         if t._buf is None and t._node is None and t.__dict__.get("init") is not None:
             t._need_value(what)
         if t._buf is None or id(t) in self.current:
@@ -268,7 +269,10 @@ class LiveStage(Stage):
         if self.outer is not None:
             found: Sequence[Tensor] = self.outer.emit(C.call, tensors, {"graph": graph})
             return found
-        values = _program(graph)(*[t._buf for t in tensors])
+        try:
+            values = _program(graph)(*[t._buf for t in tensors])
+        except MemoryError:
+            raise out_of_memory(graph) from None
         if not isinstance(values, tuple):
             values = (values,)
         return [make(t, v) for t, v in zip(graph.output_types, values)]  # type: ignore[arg-type]

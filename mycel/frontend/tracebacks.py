@@ -83,7 +83,9 @@ class Caught:
 
     def __init__(self, error: Exception) -> None:
         self.error = error
-        self.kept = {name: error.__dict__.pop(name) for name in ("_mycel_trace", "_mycel_at") if name in error.__dict__}
+        self.kept: dict[str, Any] = {
+            name: error.__dict__.pop(name) for name in ("_mycel_trace", "_mycel_at") if name in error.__dict__
+        }
 
     def leave(self, again: Exception, frame: Any) -> None:
         """Note that an error leaves the handler: this one, or another, with which this one is then shown."""
@@ -194,7 +196,7 @@ def _frame(place: Place) -> tuple[types.FrameType, int]:
     if hasattr(code, "co_positions"):
         code = code.replace(co_qualname=place.name)  # type: ignore[call-arg, unused-ignore]
         wanted = (span[0], span[2], span[1], span[3])
-        instruction = next((2 * i for i, p in enumerate(code.co_positions()) if p == wanted), -1)
+        instruction = next((2 * i for i, p in enumerate(code.co_positions()) if p == wanted), -1)  # type: ignore[attr-defined, unused-ignore]
     found: list[types.FrameType] = []
     namespace = {"__name__": "__main__", "_mycel_frame": lambda: found.append(sys._getframe(1))}
     exec(code, namespace, dict(place.variables or {}))

@@ -97,14 +97,14 @@ def _operator(segment: str) -> Optional[tuple[int, int]]:
         node = ast.parse(f"(\n{segment}\n)", mode="eval").body
     except (SyntaxError, ValueError):
         return None
-    place = lambda n: len(segment.encode()[: n.end_col_offset].decode(errors="ignore"))
+    data = segment.encode()
     if isinstance(node, ast.BinOp):
-        behind = place(node.left)
+        behind = len(data[: node.left.end_col_offset].decode(errors="ignore"))
         while behind < len(segment) and (segment[behind].isspace() or segment[behind] in ")\\"):
             behind += 1
         return behind, behind + (2 if segment[behind : behind + 2] in ("**", "//", "<<", ">>") else 1)
     if isinstance(node, ast.Subscript):
-        behind = place(node.value)
+        behind = len(data[: node.value.end_col_offset].decode(errors="ignore"))
         while behind < len(segment) and segment[behind] != "[":
             behind += 1
         return behind, len(segment)

@@ -1,0 +1,55 @@
+"""What an error says that arises while compiled code runs: the operation, the types, the user's line and a mend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mycel.ir.graph import Graph, Node
+from mycel.ir.places import annotate, excerpt
+from mycel.ir.types import TensorType
+
+__all__ = ["note_host_step", "out_of_memory"]
+
+
+def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
+    """Show with an error the operation, computed by the reference engine, that raised it."""
+    assert node.prim is not None
+    lines = [f"  in {node.prim.name}({', '.join(map(str, types))})"]
+    if node.where is not None:
+        lines.append(excerpt(node.where))
+    annotate(error, "\n".join(lines))
+
+
+def out_of_memory(graph: Graph) -> MemoryError:
+    """The error for a graph whose values did not fit into memory; it names the largest of them."""
+    total, largest, size = 0, None, -1
+    for node in graph.nodes:
+        if node.prim is not None and not node.is_constant:
+            nbytes = sum(_nbytes(t) for t in (node.type if isinstance(node.type, tuple) else (node.type,)))
+            total += nbytes
+            if nbytes > size:
+                largest, size = node, nbytes
+    lines = [f"{graph.name} needs more memory than the system gives"]
+    if largest is not None and largest.prim is not None:
+        kinds = largest.type if isinstance(largest.type, tuple) else (largest.type,)
+        lines[0] += f": {largest.prim.name} alone gives {', '.join(map(str, kinds))}, {_readable(size)}"
+        if largest.where is not None:
+            lines.append(excerpt(largest.where))
+    lines.append(
+        "  work in smaller batches or pieces, use a narrower type such as float16, or free tensors that are not needed"
+    )
+    return MemoryError("\n".join(lines))
+
+
+def _nbytes(kind: Any) -> int:
+    return int(kind.nbytes) if isinstance(kind, TensorType) and kind.is_static else 0
+
+
+def _readable(size: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} TiB"
