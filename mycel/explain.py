@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 from mycel.frontend.live import Break
+from mycel.frontend.tracebacks import describe_place
 from mycel.ir.printer import to_text
 
 __all__ = ["Explanation", "explain"]
@@ -27,7 +28,18 @@ class Explanation:
         self.guards = [v.guards.describe() for v in versions]
         self.refusals = [p.refusal for p in plans]
         self.segments = [g for p in plans for g in p.segments]
+        self._host_steps: Optional[list[tuple[str, str, Any]]] = None
         self.breaks: list[Any] = [b for p in plans for b in p.breaks or [p.refusal]]
+
+    @property
+    def host_steps(self) -> list[tuple[str, str, Any]]:
+        """The operations that have no native code and run in NumPy, each with the reason and the user's position."""
+        from mycel.engines.native.engine import host_steps
+
+        if self._host_steps is None:
+            found = [s for g in (*self.graphs, *self.segments) for s in host_steps(g)]
+            self._host_steps = [(node.prim.name, why, node.where) for node, why in found]  # type: ignore[union-attr]
+        return self._host_steps
 
     @property
     def text(self) -> str:
@@ -35,6 +47,9 @@ class Explanation:
         lines = [f"{self.name}: {_count(self.graphs, 'graph')}, {_count(self.breaks, 'break')}"]
         lines += [str(r) for r in self.refusals]
         lines += [str(b) for b in self.breaks if isinstance(b, Break)]
+        lines += [
+            f"{name} runs in NumPy: {why}" + (f"\n{describe_place(w)}" if w else "") for name, why, w in self.host_steps
+        ]
         for graph in self.segments:
             lines += ["", to_text(graph)]
         for graph, captures, writes, guards in zip(self.graphs, self.captures, self.writes, self.guards):

@@ -687,3 +687,10 @@ def test_a_long_python_loop_keeps_no_history() -> None:
 
     np.testing.assert_allclose(fn(ms.Tensor(X)).asnumpy(), np.full(3, 2.0), rtol=1e-5)
     assert len({id(g) for g in ms.explain(fn).segments}) <= 3
+
+
+def test_operations_without_native_code_are_named() -> None:
+    account = ms.explain(lambda x: ops.sort(x)[0] * 2, ms.Tensor(X))
+    (step,) = account.host_steps
+    assert step[0] == "sort" and step[2].file == __file__
+    assert "sort runs in NumPy" in str(account) and not account.breaks

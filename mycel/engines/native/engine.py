@@ -6,14 +6,24 @@ from collections.abc import Mapping
 from typing import Optional
 
 from mycel.engines.native.expand import expand
+from mycel.engines.native.lower import lower
 from mycel.engines.native.program import Program, build
-from mycel.ir.graph import Graph
+from mycel.ir.graph import Graph, Node
 from mycel.transforms.passes import optimize
 
-__all__ = ["compile_native"]
+__all__ = ["compile_native", "host_steps"]
 
 
 def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
-    """The program of a graph of static types; outputs in `aliases` are written into those inputs' memory."""
+    """The program of a graph; outputs in `aliases` are written into those inputs' memory."""
+    return build(_prepared(graph), aliases)
+
+
+def host_steps(graph: Graph) -> list[tuple[Node, str]]:
+    """The nodes that a graph's program runs in the reference engine, with the reasons."""
+    return lower(_prepared(graph)).fallbacks
+
+
+def _prepared(graph: Graph) -> Graph:
     opened = expand(graph)
-    return build(optimize(opened) if len(opened.nodes) > 1 else opened, aliases)
+    return optimize(opened) if len(opened.nodes) > 1 else opened
