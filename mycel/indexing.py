@@ -20,7 +20,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
-from mycel import eager
+from mycel import eager, views
 from mycel.errors import ShapeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension
 from mycel.prims import block as B
@@ -194,7 +194,8 @@ def get(tensor: Tensor, index: Any) -> Tensor:
     [2, 4]
     """
     if isinstance(index, Tensor) and index.ndim == 0 and index.dtype.is_integer and tensor.ndim:
-        return _at(tensor, [index] + [slice(None)] * (tensor.ndim - 1))
+        block = _block_step(tensor, [index] + [slice(None)] * (tensor.ndim - 1))
+        return views.through(tensor, block, (S.RESHAPE, {"shape": tensor.shape[1:]}, ()))
     if isinstance(index, tuple) and any(isinstance(e, Tensor) and e.ndim == 0 and e.dtype.is_integer for e in index):
         found = _scalar_entries(tensor, index)
         if found is not None:
@@ -208,7 +209,7 @@ def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
     entries = _expanded(index, tensor.ndim)
     if any(isinstance(e, (_Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries):
         return None
-    block = _at(tensor, [e for e in entries if e is not None], keep=True)
+    block = views.through(tensor, _block_step(tensor, [e for e in entries if e is not None]))
     return _basic(block, _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps)
 
 
@@ -229,24 +230,28 @@ def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLi
 
 def _check_known(x: Tensor, entries: Sequence[Any]) -> None:
     for axis, (entry, size) in enumerate(zip(entries, x.shape)):
-        if isinstance(entry, Tensor) and entry._buf is not None and entry._node is None and isinstance(size, int):
+        if not isinstance(entry, Tensor) or not isinstance(size, int):
+            continue
+        entry._settle()
+        if entry._buf is not None and entry._node is None:
             _inside(int(entry), size, axis)
 
 
-def _at(x: Tensor, entries: Sequence[Any], keep: bool = False) -> Tensor:
-    """The block at scalar tensors, whole along the other axes, without (or with `keep` as size 1) the axes of the scalars."""
+def _block_step(x: Tensor, entries: Sequence[Any]) -> views.Step:
+    """The step to the block at scalar tensors, whose axes stay with size 1, whole along the other axes."""
     _check_known(x, entries)
     starts, sizes = _starts(x, entries)
-    block: Tensor = apply(B.dynamic_slice, x, *starts, sizes=tuple(sizes))
-    return block if keep else _reshaped(block, tuple(d for e, d in zip(entries, sizes) if not isinstance(e, Tensor)))
+    return B.dynamic_slice, {"sizes": tuple(sizes)}, tuple(starts)
 
 
 def _reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
     return x if x.shape == shape else apply(S.RESHAPE, x, shape=shape)
 
 
-def _sliced(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
-    """The elements that basic entries select, with the axes of ints kept as size 1; advanced axes stay whole."""
+def _slice_steps(
+    shape: tuple[DimLike, ...], steps: Sequence[tuple[Any, ...]]
+) -> tuple[list[views.Step], list[DimLike]]:
+    """What leads to the elements that basic entries select, the axes of ints kept with size 1 and advanced ones whole; and their sizes."""
     starts: list[DimLike] = []
     stops: list[DimLike] = []
     strides: list[int] = []
@@ -260,19 +265,27 @@ def _sliced(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
             if s < 0:
                 backwards.append(axis)
         else:
-            a, b, s = 0, x.shape[axis], 1
+            a, b, s = 0, shape[axis], 1
         starts.append(a)
         stops.append(b)
         strides.append(abs(s))
-    whole = all(isinstance(a, int) and a == 0 for a in starts) and tuple(stops) == x.shape and set(strides) <= {1}
+    found: list[views.Step] = []
+    whole = all(isinstance(a, int) and a == 0 for a in starts) and tuple(stops) == shape and set(strides) <= {1}
     if not whole:
-        x = apply(S.SLICE, x, starts=tuple(starts), stops=tuple(stops), steps=tuple(strides))
-    return apply(S.reverse, x, axes=tuple(backwards)) if backwards else x
+        found.append((S.SLICE, {"starts": tuple(starts), "stops": tuple(stops), "steps": tuple(strides)}, ()))
+    if backwards:
+        found.append((S.reverse, {"axes": tuple(backwards)}, ()))
+    return found, [(b - a + (s - 1)) // s for a, b, s in zip(starts, stops, strides)]
+
+
+def _sliced(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
+    """The elements that basic entries select, with the axes of ints kept as size 1; advanced axes stay whole."""
+    return views.derived(x, _slice_steps(x.shape, steps)[0])
 
 
 def _basic(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
-    part = _sliced(x, steps)
-    sizes = iter(part.shape)
+    found, counts = _slice_steps(x.shape, steps)
+    sizes = iter(counts)
     shape: list[DimLike] = []
     for step in steps:
         if step[0] == "new":
@@ -281,8 +294,9 @@ def _basic(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
         size = next(sizes)
         if step[0] == "slice":
             shape.append(size)
-    result = _reshaped(part, tuple(shape))
-    return apply(E.identity, x) if result is x else result  # type: ignore[no-any-return]
+    if shape != counts:
+        found.append((S.RESHAPE, {"shape": tuple(shape)}, ()))
+    return views.through(x, *(found or [(E.identity, {}, ())]))
 
 
 def _position(value: DimLike) -> Tensor:
@@ -432,30 +446,17 @@ def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -
         if step[0] != "at":
             shape.append(size)
     value = _reshaped(_fitted(value, tuple(shape)), tuple(whole))
-    if any(isinstance(d, int) and d == 0 for d in whole):
-        return apply(E.identity, x)  # type: ignore[no-any-return]
     if backwards:
         value = apply(S.reverse, value, axes=tuple(backwards))
     firsts: list[DimLike] = [s[1] for s in own]
     strides = [abs(s[3]) if s[0] == "slice" else 1 for s in own]
-    if tuple(whole) == x.shape:
-        return apply(E.identity, value)  # type: ignore[no-any-return]
-    if set(strides) <= {1}:
-        starts = [_position(a) for a in firsts]
-        return apply(B.dynamic_update_slice, x, value, *starts)  # type: ignore[no-any-return]
-    # The block spread out by its strides, and where it lies.
-    high = tuple(d - (a + (n - 1) * s + 1) for d, a, n, s in zip(x.shape, firsts, whole, strides))
-    layout = {"low": tuple(firsts), "high": high, "interior": tuple(s - 1 for s in strides)}
-    spread = apply(S.PAD, value, scalar(0, x.dtype), **layout)
-    ones = apply(S.BROADCAST_TO, scalar(True, D.bool_), shape=tuple(whole))
-    here = apply(S.PAD, ones, scalar(False, D.bool_), **layout)
-    return apply(E._SELECT, here, spread, x)  # type: ignore[no-any-return]
+    return views.put_block(x, firsts, strides, value)
 
 
 def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
     """Scalar tensors beside basic entries: the block that they name is read, written and put back."""
     own = [e for e in entries if e is not None]
-    block = _at(x, own, keep=True)
+    block = views.derived(x, (_block_step(x, own),))
     steps = _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps
     starts, _ = _starts(x, own)
     return apply(B.dynamic_update_slice, x, _written_slice(block, steps, value), *starts)  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
-from mycel import eager
+from mycel import eager, views
 from mycel.engines import buffers
 from mycel.ir.types import tensor_type
 from mycel.prims.elementwise import identity
@@ -58,6 +58,7 @@ class Parameter(Tensor):
         device: Optional[str] = None,
     ) -> None:
         if isinstance(default_input, Tensor):
+            default_input._settle()
             self._type, self._node = default_input._type, None
             self._buf = None if default_input._buf is None else buffers.copy(default_input._buf, default_input._type)
             init = default_input.__dict__.get("init")
@@ -161,12 +162,14 @@ class Parameter(Tensor):
                 )
             data = data.astype(self.dtype)
         if data.shape != self.shape:
+            views.release(self)
             self._type = tensor_type(data.shape, self.dtype)
         return self._replace(eager.apply(identity, data))  # type: ignore[return-value]
 
     def set_dtype(self, dtype: Any) -> Parameter:
         """Convert the values to another element type in place."""
         new = Tensor(self.asnumpy(), D.from_any(dtype))
+        views.release(self)
         self._type, self._buf = new._type, new._buf
         return self
 

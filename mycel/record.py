@@ -68,6 +68,7 @@ class Recorder(eager.Context):
 
     def __init__(self) -> None:
         self.depth = 0
+        self.is_finished = False
         self.written: list[Tensor] = []
         self.differentiated: list[Node] = []
 
@@ -138,11 +139,16 @@ class Recorder(eager.Context):
         target._node = self.node_of(new)
         self.written.append(target)
 
-    def finish(self) -> None:
-        """Free the recording: what results and written tensors hold of it would keep every value alive."""
+    def release(self) -> None:
+        """Let go of written tensors, which outlive the recording."""
         for t in self.written:
             t._node = None
         self.written.clear()
+
+    def finish(self) -> None:
+        """Free the recording: what results and written tensors hold of it would keep every value alive."""
+        self.release()
+        self.is_finished = True
         for node in self.differentiated:
             if self.holds(node):
                 node.inputs, node.buffer = (), None  # type: ignore[attr-defined]

@@ -99,7 +99,7 @@ def truth(f: Any, value: Any, where: Where) -> Any:
     if not isinstance(value, Tensor) or f.stage is None:
         return bool(value)
     stage = f.stage
-    node = value._node if is_staged(value) else None
+    node = stage.node_of(value) if is_staged(value) else None
     if node is None:
         if value._buf is not None and stage.is_fresh(value):
             return bool(value)
@@ -326,15 +326,22 @@ def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
                     continue
                 except CompileError:
                     pass
-            undefined[name] = (
-                f"{name!r} is set on only one side of a condition that a tensor decides; give it a value before the if"
-            )
+            undefined[name] = f"{name!r} is set on only one side of {_condition()}; give it a value before the if"
             continue
         try:
             variables[name] = joiner.join(x, y, repr(name))
         except CompileError as error:
             undefined[name] = str(error).split(": ", 1)[-1]
     return variables, undefined
+
+
+def _condition() -> str:
+    where = current_where()
+    return (
+        "a condition that a tensor decides"
+        if where is None
+        else f"the condition in line {where.line}, which a tensor decides"
+    )
 
 
 def _join_effects(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> list[tuple[Effect, Any]]:
@@ -349,7 +356,8 @@ def _join_effects(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> list[tuple[
         if effect.kind == "tensor":
             if x.type is not y.type:
                 raise CompileError(
-                    f"{current_where()}: {effect} has type {x.type} on one side of a condition that a tensor decides and {y.type} on the other"
+                    f"{current_where()}: {effect} has type {x.type} on one side of a condition that a tensor decides and {y.type} on the other; "
+                    "cast or reshape one of them"
                 )
             effects.append((effect, joiner.pair(x, y)))
             continue
@@ -426,7 +434,8 @@ def free_nodes(stage: Stage, outputs: Sequence[Node], stop: Sequence[Node] = ())
             operands[node] = None
         elif node.prim is None:
             raise CompileError(
-                f"{current_where()}: a tensor of another compiled function, or of a branch that was not taken, is used here"
+                f"{current_where()}: a tensor of another compiled function, or of a branch that was not taken, is used here; "
+                "return it from where it is computed, and pass it on from there"
             )
         else:
             inside.append(node)

@@ -160,6 +160,7 @@ class Guards:
             if lookup(kind, name) is not value:
                 return False
         for tensor, data in self._values.values():
+            tensor._settle()
             if tensor._buf is None or buffers.to_array(tensor._buf, tensor._type).tobytes() != data:
                 return False
         epoch = _epoch().value

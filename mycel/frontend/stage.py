@@ -20,6 +20,7 @@ from mycel import dtype as D
 from mycel import eager
 from mycel.engines import buffers
 from mycel.errors import CompileError, NeedsValue
+from mycel.frontend import views
 from mycel.frontend.guards import Guards, lookup
 from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
@@ -29,6 +30,7 @@ from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor, make_staged
 from mycel.transforms.grad import vjp
 from mycel.tree import map_leaves
+from mycel.views import root_of
 
 __all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
 
@@ -57,10 +59,11 @@ def mend_of(what: str) -> str:
 class Effect:
     """A change to something that outlived a scope: how to read, write and name it, and its value before."""
 
-    __slots__ = ("kind", "target", "name", "before")
+    __slots__ = ("kind", "target", "name", "before", "where")
 
     def __init__(self, kind: str, target: Any, name: Any, before: Any) -> None:
         self.kind, self.target, self.name, self.before = kind, target, name, before
+        self.where = current_where()
 
     def read(self, stage: Stage) -> Any:
         """The present value: a node for a tensor, a copy for a container."""
@@ -165,6 +168,7 @@ class Stage(eager.Context):
 
     is_staging = True
     may_decide = False
+    ended: Any = None  # the outermost function's name and where it ended
 
     def __init__(self) -> None:
         self.depth = 0
@@ -176,6 +180,9 @@ class Stage(eager.Context):
         self.sources: dict[int, Any] = {}
         self.literals: dict[Any, Node] = {}
         self.numbers: dict[int, Tensor] = {}
+        self.derived: dict[int, Any] = {}
+        self.mixed: dict[int, list[Any]] = {}
+        self.mixtures: list[Any] = []
         self.mutable_nodes: set[Node] = set()
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.levels: list[Any] = []
@@ -184,7 +191,7 @@ class Stage(eager.Context):
     # Nodes.
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
-        nodes = tuple([t._node if t._buf is None and t._node is not None else self.node_of(t) for t in inputs])
+        nodes = tuple([self.node_of(t) for t in inputs])
         try:
             kind = primitive.infer(*[n.type for n in nodes], **params)
         except Exception as error:
@@ -234,6 +241,10 @@ class Stage(eager.Context):
 
     def node_of(self, t: Tensor) -> Node:
         """The node of a tensor's present value; a tensor from outside is captured."""
+        return self.plain_node_of(t) if t._view is None else views.node_of(self, t)
+
+    def plain_node_of(self, t: Tensor) -> Node:
+        """`node_of` without regard to what a view is a view of."""
         if t._buf is None:
             if t._node is not None:
                 return t._node
@@ -299,15 +310,24 @@ class Stage(eager.Context):
 
     def need_value(self, t: Tensor, what: str) -> Any:
         """The array of a tensor that is a constant here; NeedsValue for one that is computed when the graph runs."""
-        if t._buf is None and t._node is None:
-            t._need_value(what)
-            return buffers.to_array(t._buf, t._type)
-        node = t._node if t._buf is None else self.current.get(id(t))
+        if t._view is None:
+            if t._buf is None and t._node is None:
+                t._need_value(what)
+                return buffers.to_array(t._buf, t._type)
+            node = t._node if t._buf is None else self.current.get(id(t))
+        else:
+            array = views.value_of(self, t)
+            root = root_of(t)
+            if array is not None and (self.is_fresh(root) or not isinstance(root, Parameter) and t.size <= _READABLE):
+                if not self.is_fresh(root):
+                    self.guards.value(t, array)
+                return array
+            node = self.node_of(t)
         if node is not None and is_constant(node):
             return np.array(node.value)
         if self.levels and node is not None:
             self.levels[-1].refuse(self, node, what)
-        if t._buf is not None:
+        if t._buf is not None and t._view is None:
             if any(id(t) in scope.fresh for scope in self.scopes):
                 return buffers.to_array(t._buf, t._type)
             unchanged = node is None or (id(t) in self.captures and self.captures[id(t)].node is node)
@@ -341,14 +361,24 @@ class Stage(eager.Context):
 
     def write(self, target: Tensor, new: Tensor) -> None:
         """Make `new` the value of `target` from here on."""
+        if target._view is not None:
+            views.write(self, target, new)
+            return
         node = self.node_of(new)
         before = self.node_of(target)
         if target._buf is not None and id(target) in self.captures and self.captures[id(target)].type is not node.type:
             raise CompileError(
-                f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to {node.type}"
+                f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to {node.type}; "
+                "cast or reshape the new value, or assign outside"
             )
         self.note(("tensor", id(target)), "tensor", target, None, before)
         self.set_node(target, node)
+        if self.mixed:
+            views.wrote(self, target)
+
+    def viewed(self, t: Tensor) -> None:
+        """Note that a tensor made here is a view."""
+        views.viewed(self, t)
 
     def note(self, key: Any, kind: str, target: Any, name: Any, before: Any) -> None:
         """Journal a change, once for each scope, unless the object was created in it."""

@@ -10,6 +10,7 @@ import operator
 from typing import Any, Optional
 
 from mycel import dtype as D
+from mycel import views
 from mycel.dtype import DType
 from mycel.errors import ShapeError
 from mycel.ops._operands import (
@@ -29,7 +30,7 @@ from mycel.ops._operands import (
     shape_of,
     take_slice,
 )  # fmt: skip
-from mycel.ops.array import concat, moveaxis, stack
+from mycel.ops.array import concat, moveaxis, ravel, stack
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
@@ -341,7 +342,7 @@ def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
     x = operand("narrow", input)
     where = axis_of("narrow", axis, x.ndim)
     first = start + x.shape[where] if start < 0 else start
-    return take_slice(x, where, first, first + length)
+    return views.take_slice(x, where, first, first + length)
 
 
 def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
@@ -356,7 +357,7 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
     if len(starts) != x.ndim or len(sizes) != x.ndim:
         raise ShapeError(f"slice: begin {starts} and size {sizes} need one entry for each of the {x.ndim} axes")
     stops = tuple(d if isinstance(n, int) and n == -1 else a + n for a, n, d in zip(starts, sizes, x.shape))
-    return run(S.SLICE, x, starts=starts, stops=stops, steps=(1,) * x.ndim)
+    return views.through(x, (S.SLICE, {"starts": starts, "stops": stops, "steps": (1,) * x.ndim}, ()))
 
 
 def tensor_slice(input: Any, begin: Any, size: Any) -> Tensor:
@@ -532,9 +533,12 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     count = builtins.max(builtins.min(rows, columns), 0)
     first = (builtins.max(-offset, 0), builtins.max(offset, 0))
     if count == 0:
-        return reshaped(take_slice(take_slice(x, x.ndim - 1, 0, 0), x.ndim - 2, 0, 0), (*x.shape[:-2], 0))
+        x = views.take_slice(views.take_slice(x, x.ndim - 1, 0, 0), x.ndim - 2, 0, 0)
+        return views.reshaped(x, (*x.shape[:-2], 0))
     for axis, start in zip((x.ndim - 2, x.ndim - 1), first):
-        x = take_slice(x, axis, start, start + count)
+        x = views.take_slice(x, axis, start, start + count)
+    if isinstance(count, int):
+        return views.through(x, (views.DIAGONAL, {}, ()))
     here = run(E.eq, iota((count, count), 0, D.int32), iota((count, count), 1, D.int32))
     picked = select(here, x, constant_like(0, x))
     if x.dtype is D.bool_:
@@ -582,7 +586,7 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     one_of("meshgrid", "indexing", indexing, ("xy", "ij"))
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
-    lines = [flat(operand("meshgrid", v)) for v in inputs]
+    lines = [ravel(operand("meshgrid", v)) for v in inputs]
     order = list(builtins.range(len(lines)))
     if indexing == "xy" and len(lines) > 1:
         order[:2] = [1, 0]
@@ -590,5 +594,5 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     grids = []
     for i, v in enumerate(lines):
         own = tuple(v.size if order[k] == i else 1 for k in builtins.range(len(lines)))
-        grids.append(broadcast(reshaped(v, own), sizes))
+        grids.append(views.broadcast(views.reshaped(v, own), sizes))
     return tuple(grids)

@@ -13,20 +13,12 @@ from typing import Any, Union
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
-from mycel.ops._operands import (
-    all_axes,
-    axis_of,
-    broadcast,
-    flat,
-    operand,
-    permuted,
-    reshaped,
-    run,
-    shape_of,
-    take_slice,
-)  # fmt: skip
+from mycel.ops import _operands
+from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of
+from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast
+from mycel.views import broadcast, permuted, reshaped, slice_step, take_slice, through
 
 __all__ = [
     "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "cat", "chunk", "column_stack", "concat", "dsplit",
@@ -78,7 +70,8 @@ def ravel(input: Any) -> Tensor:
     >>> ms.ops.ravel(ms.Tensor([[1, 2], [3, 4]])).tolist()
     [1, 2, 3, 4]
     """
-    return flat(operand("ravel", input))
+    x = operand("ravel", input)
+    return reshaped(x, (product(x.shape),))
 
 
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
@@ -96,7 +89,7 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
     if order == "F":
         x = permuted(x, tuple(reversed(builtins.range(x.ndim))))
     if x.ndim < 2:
-        return flat(x)
+        return reshaped(x, (product(x.shape),))
     first, last = axis_of("flatten", start_dim, x.ndim), axis_of("flatten", end_dim, x.ndim)
     if first > last:
         raise ShapeError(f"flatten: start_dim {start_dim} lies behind end_dim {end_dim} for {x.ndim} dimensions")
@@ -296,7 +289,7 @@ def _members(name: str, tensors: Any) -> list[Tensor]:
 
 
 def _joined(values: Sequence[Tensor], axis: int) -> Tensor:
-    return values[0] if len(values) == 1 else run(S.CONCAT, *values, axis=axis)
+    return run(E.identity, values[0]) if len(values) == 1 else run(S.CONCAT, *values, axis=axis)
 
 
 def concat(tensors: Any, axis: int = 0) -> Tensor:
@@ -333,7 +326,7 @@ def stack(tensors: Any, axis: int = 0) -> Tensor:
             raise ShapeError(f"stack: the shapes {values[0].shape} and {v.shape} differ; all must be the same")
     place = axis_of("stack", axis, values[0].ndim + 1)
     shape = (*values[0].shape[:place], 1, *values[0].shape[place:])
-    return _joined([reshaped(v, shape) for v in values], place)
+    return _joined([_operands.reshaped(v, shape) for v in values], place)
 
 
 def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
@@ -390,7 +383,7 @@ def column_stack(tensors: Any) -> Tensor:
     >>> ms.ops.column_stack((ms.Tensor([1, 2]), ms.Tensor([3, 4]))).tolist()
     [[1, 3], [2, 4]]
     """
-    return _stacker("column_stack", tensors, lambda v: reshaped(v, (v.size, 1)) if v.ndim < 2 else v, 1)
+    return _stacker("column_stack", tensors, lambda v: _operands.reshaped(v, (v.size, 1)) if v.ndim < 2 else v, 1)
 
 
 def _at_least(name: str, inputs: Any, shape_to: Any) -> Any:
@@ -440,7 +433,9 @@ def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     x = operand("unstack", input_x)
     where = axis_of("unstack", axis, x.ndim)
     shape = x.shape[:where] + x.shape[where + 1 :]
-    return tuple(reshaped(take_slice(x, where, i, i + 1), shape) for i in builtins.range(x.shape[where]))
+    drop = (S.RESHAPE, {"shape": shape}, ())
+    parts = [slice_step(x.shape, where, i, i + 1) for i in builtins.range(x.shape[where])]
+    return tuple(through(x, drop) if part is None else through(x, part, drop) for part in parts)
 
 
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:

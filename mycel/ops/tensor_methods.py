@@ -14,6 +14,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
+from mycel import views
 from mycel.errors import ShapeError
 from mycel.ops import (
     activation,
@@ -31,7 +32,7 @@ from mycel.ops import (
     tensor_reductions,
     tensor_writes,
 )
-from mycel.ops._operands import all_axes, broadcast, cast_index, flat, operand, permuted, reshaped, run, shape_of
+from mycel.ops._operands import all_axes, broadcast, cast_index, flat, operand, reshaped, run, shape_of
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -116,7 +117,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     than two dimensions, as separate numbers.
     """
     if not axes or axes == (None,):
-        return permuted(self, tuple(reversed(builtins.range(self.ndim))))
+        return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
     if len(axes) == 1:
         return array.transpose(self, axes[0])
     return array.swapaxes(self, *axes) if len(axes) == 2 else array.transpose(self, axes)
@@ -132,7 +133,7 @@ def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end
     if isinstance(order, builtins.int):
         start_dim, end_dim, order = order, more[0] if more else end_dim, "C"
     if self.ndim < 2:
-        return flat(self)
+        return array.ravel(self)
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
@@ -417,7 +418,7 @@ def _property(name: str, compute: Callable[[Any], Any], text: str) -> None:
 
 
 def _reversed_axes(self: Tensor) -> Tensor:
-    return permuted(self, tuple(reversed(builtins.range(self.ndim))))
+    return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
 
 
 def _attach() -> None:
