@@ -96,7 +96,7 @@ class LiveStage(Stage):
         self.values: dict[Node, Tensor] = {}
         self.alive: list[weakref.ref[Tensor]] = []
         self.exposed: dict[int, weakref.ref[Tensor]] = {}
-        self.ended = 0
+        self.segments_run = 0
         plan.breaks, plan.segments = [], []
 
     # Nodes.
@@ -259,7 +259,7 @@ class LiveStage(Stage):
         graph, extra = _settled(Graph(inputs, outputs, name) if plain else closed(outputs, inputs, name))
         if len(self.plan.segments) < _SHOWN:
             self.plan.segments.append(graph)
-        self.ended += 1
+        self.segments_run += 1
         return outputs, self._call(graph, [known[n] for n in inputs] + extra)
 
     def _call(self, graph: Graph, tensors: list[Tensor]) -> Sequence[Tensor]:
@@ -296,10 +296,10 @@ class LiveStage(Stage):
             result = _unit_of(fn).unit(self, args, kwargs)
             if result is not MISSING:
                 return result
-        own, ended = self.scopes[0].own, self.ended
+        own, segments = self.scopes[0].own, self.segments_run
         before = len(own)
         result = inline()
-        if self.ended == ended and own is self.scopes[0].own and len(own) - before >= _HEAVY:
+        if self.segments_run == segments and own is self.scopes[0].own and len(own) - before >= _HEAVY:
             self.plan.heavy.add(fn)
         return result
 
