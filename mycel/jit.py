@@ -30,8 +30,9 @@ from mycel.frontend.interpret import call
 from mycel.frontend.live import REFUSALS, LivePlan, LiveStage
 from mycel.frontend.mutables import MUTABLES, describe_mutable, replace_mutable
 from mycel.frontend.outputs import Outputs
+from mycel.frontend.sizes import use_stage
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
-from mycel.frontend.tracebacks import describe_places, note_origin, reason_of, show_user_lines
+from mycel.frontend.tracebacks import describe_places, note_end, note_origin, note_place_of, reason_of, show_user_lines
 from mycel.ir.dims import deciding
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.jit_config import check_options, is_strict
@@ -40,6 +41,7 @@ from mycel.parameter import Parameter
 from mycel.prims import control as C
 from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor, make, make_staged
+from mycel.views import root_of
 
 __all__ = ["Fallback", "Jit", "Version", "jit"]
 
@@ -181,9 +183,12 @@ class Version:
             if effect.kind == "container" and _unchanged(effect.before, value):
                 continue
             if id(effect.target) in arguments.containers:
-                raise CompileError(
+                refusal = CompileError(
                     f"a compiled function cannot change {effect} that was passed to it; return the new value instead"
                 )
+                if effect.where is not None:
+                    note_place_of(refusal, effect.where)
+                raise refusal
             self.effects.append((effect, outputs.of(value)))
         self.deferred = [(fn, outputs.of(args), outputs.of(kwargs)) for fn, args, kwargs in stage.deferred]
         self.argument_writes = []
@@ -239,10 +244,10 @@ class Version:
         """Whether this version still says what the function does."""
         for i, attributes, name in self.sources:
             found = attributes.get(name)
-            if type(found) is not Tensor:
+            if type(found) is not Tensor or found._view is not None:
                 return False
             self.tensors[i] = found
-        if self.shares and self.sources and len({id(t) for t in self.tensors}) != len(self.tensors):
+        if self.shares and self.sources and len({id(root_of(t)) for t in self.tensors}) != len(self.tensors):
             return False
         for t, kind in zip(self.tensors, self.types):
             if t._type is not kind:
@@ -250,9 +255,9 @@ class Version:
         return self.guards.hold()
 
     def overlaps(self, tensors: list[Any]) -> bool:
-        """Whether an argument is also captured, so that writes to one of them would have to be seen in the other."""
-        captured = {id(t) for t in self.tensors}
-        return any(id(t) in captured for t in tensors)
+        """Whether an argument shares its elements with another or a captured tensor, so that writes to one would have to be seen in the other."""
+        known: dict[int, Any] = {id(root_of(t)): None for t in self.tensors}
+        return any(known.setdefault(id(root_of(t)), t) is not t for t in tensors)
 
     def run(self, tensors: list[Any]) -> Any:
         """Run on a call's tensors and give its result."""
@@ -272,9 +277,13 @@ class Version:
         else:
             out = []
         for i, place in self.writes:
-            self.tensors[i]._buf = out[place]._buf
+            t = self.tensors[i]
+            if t._views is None:
+                t._buf = out[place]._buf
+            else:
+                t._replace(out[place])
         for i, place in self.argument_writes:
-            tensors[i]._buf = out[place]._buf
+            tensors[i]._replace(out[place])
         return self._finish(out, tensors)
 
     def record(self, recorder: Any, tensors: list[Any]) -> Any:
@@ -286,9 +295,9 @@ class Version:
                 _buffer(t)
         out = recorder.emit(C.call, [*tensors, *self.tensors], {"graph": self.graph})
         for i, place in self.writes:
-            recorder.write(self.tensors[i], out[place])
+            self.tensors[i]._replace(out[place])
         for i, place in self.argument_writes:
-            recorder.write(tensors[i], out[place])
+            tensors[i]._replace(out[place])
         return self._finish(out, tensors)
 
     def _finish(self, out: Any, tensors: list[Any]) -> Any:
@@ -479,11 +488,14 @@ class Jit:
         result: Any = None
         try:
             with _deep_stack(), eager.use_context(stage), at(None), deciding(None if plan is None else plan.decisions):
+                use_stage(stage)
                 result = call(stage, self.__wrapped__, given, options)
                 return Version(stage, arguments, result, self.__name__.replace("<lambda>", "lambda"))
         except BaseException as error:
             for scope in reversed(stage.scopes):
                 scope.take_back(stage)
+            if isinstance(error, REFUSALS) and stage.ended is not None:
+                note_end(error, *stage.ended)
             if arguments.numbers and isinstance(error, Exception) and not isinstance(error, REFUSALS):
                 raise NeedsValue(
                     f"a number marked as mutable is used where its value is needed ({error}); pass it unmarked"

@@ -17,9 +17,12 @@ from mycel.frontend.control import Choice
 from mycel.frontend.interpret import Closure
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number
+from mycel.frontend.sizes import number_of
 from mycel.frontend.stage import Stage, is_constant
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
 from mycel.tensor import Tensor
+from mycel.views import View, attach
 
 __all__ = ["Outputs"]
 
@@ -36,6 +39,8 @@ class Outputs:
         self.places: dict[Any, int] = {}
         self.memo: dict[int, Build] = {}
         self.kept: list[Any] = []
+        self.shown: dict[int, list[Tensor]] = {}
+        self.shared: dict[int, Build] = {}
 
     def place(self, node: Node, owner: Any = None) -> int:
         """Where a node's value is among the graph's outputs; each owner gets a buffer of its own."""
@@ -57,6 +62,8 @@ class Outputs:
         kind = type(value)
         if kind in _PLAIN:
             return lambda out, args: value
+        if kind is Dim:
+            return self._size(value)
         if isinstance(value, Tensor):
             return self._tensor(value)
         if kind in (list, tuple, deque, set, frozenset):
@@ -86,21 +93,61 @@ class Outputs:
             return self._object(value)
         return lambda out, args: value
 
+    def _size(self, value: Dim) -> Build:
+        place = self.place(number_of(self.stage, value)._node, value)  # type: ignore[arg-type]
+        return lambda out, args: out[place].item()
+
     def _tensor(self, t: Tensor) -> Build:
         position = self.arguments.get(id(t))
         if position is not None and t._node in self.stage.mutable_nodes:
             return lambda out, args: args[position].item()
         if position is not None:
             return lambda out, args: args[position]
+        if type(t._view) is View:
+            return self._view(t)
         if t._buf is not None and id(t) not in self.stage.current:
             if not self.stage.is_fresh(t):
-                return lambda out, args: t
+                return self._pinned(t)
         elif t._buf is not None and not is_constant(self.stage.current[id(t)]):
-            return lambda out, args: t
+            return self._pinned(t)
+        if id(t) in self.shown:
+            self.shared[id(t)] = lambda out, args: out[place]
         place = self.place(self.stage.node_of(t), id(t))
         if is_python_number(self.stage, t):
             return lambda out, args: out[place].item()
         return lambda out, args: out[place]
+
+    def _pinned(self, t: Tensor) -> Build:
+        """A tensor from outside itself; the attribute that it was read from must still hold it."""
+        known = self.stage.sources.get(id(t))
+        if known is not None:
+            self.stage.guards.attribute(known[0], known[1], t)
+        return lambda out, args: t
+
+    def _view(self, t: Tensor) -> Build:
+        """A view: of an argument or a tensor from outside, or of another result; else a tensor of its own."""
+        if t._node is None or t._buf is not None:
+            return self._pinned(t)
+        root, steps = t._view.root, t._view.steps
+        number = id(root)
+        place = self.place(self.stage.node_of(t), id(t))
+        from_outside = number in self.arguments or root._buf is not None and not self.stage.is_fresh(root)
+        if not from_outside:
+            # A root that nothing else shows is of no use to anyone.
+            self.shown.setdefault(number, []).append(t)
+            if len(self.shown[number]) > 1 or number in self.memo:
+                self.shared[number] = self.of(root)
+        elif number not in self.shared:
+            self.shared[number] = self.of(root)
+        operands = [[self.place(self.stage.node_of(o), id(o)) for o in given] for _, _, given in steps]
+
+        def build(out: Any, args: Any) -> Any:
+            if number not in self.shared:
+                return out[place]
+            known = [(kind, params, tuple([out[i] for i in g])) for (kind, params, _), g in zip(steps, operands)]
+            return attach(out[place], self.shared[number](out, args), tuple(known))
+
+        return build
 
     def _object(self, value: Any) -> Build:
         parts = {name: self.of(v) for name, v in value.__dict__.items()}

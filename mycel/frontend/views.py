@@ -164,7 +164,7 @@ def node_of(stage: Any, t: Tensor) -> Node:
 
 def _remember(stage: Any, t: Tensor, root: Node, node: Node) -> None:
     stage.derived[id(t)] = (ref(t), root, node)
-    if t._buf is None:
+    if t._node is not None and t._buf is None:
         t._node = node
 
 
