@@ -15,7 +15,9 @@ from mycel.frontend.control import truth
 from mycel.frontend.interpret import callback
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number, number_class
+from mycel.frontend.sizes import FUNCTIONS, SizeRange, converted, number_of
 from mycel.frontend.stage import Stage, is_staged
+from mycel.ir.dims import Dim
 from mycel.ir.graph import current_where
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor, pair
@@ -31,8 +33,11 @@ def _has_tensor(values: Any) -> bool:
 
 def _range(stage: Stage, args: Any, kwargs: Any) -> Any:
     if not _has_tensor(args):
-        return range(*args, **kwargs)
+        if not any(isinstance(a, Dim) for a in args):
+            return range(*args, **kwargs)
+        return SizeRange(*{1: (0, *args, 1), 2: (*args, 1), 3: tuple(args)}[len(args)])
     start, stop, step = {1: (0, *args, 1), 2: (*args, 1), 3: tuple(args)}[len(args)]
+    start, stop = (number_of(stage, v) if isinstance(v, Dim) else v for v in (start, stop))
     for v in (start, stop, step):
         if isinstance(v, Tensor) and (v.size != 1 or not v.dtype.is_integer):
             raise TypeError(f"range() takes whole numbers, not a tensor {v._type}")
@@ -179,6 +184,8 @@ def _isinstance(stage: Stage, args: Any, kwargs: Any) -> Any:
     value = args[0]
     if isinstance(value, Tensor) and is_python_number(stage, value):
         return issubclass(number_class(value), args[1])
+    if isinstance(value, Dim):
+        return issubclass(int, args[1])
     return isinstance(*args)
 
 
@@ -186,6 +193,8 @@ def _number(kind: Any) -> Special:
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Tensor) and is_python_number(stage, args[0]):
             return stage.mark_number(args[0].astype({int: D.int64, float: D.float64, bool: D.bool_}[kind]))
+        if len(args) == 1 and isinstance(args[0], Dim):
+            return converted(stage, args[0], kind)
         return kind(*args, **kwargs)
 
     return run
@@ -194,6 +203,8 @@ def _number(kind: Any) -> Special:
 def _type(stage: Stage, args: Any, kwargs: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Tensor) and is_python_number(stage, args[0]):
         return number_class(args[0])
+    if len(args) == 1 and isinstance(args[0], Dim):
+        return int
     return type(*args, **kwargs)
 
 
@@ -215,6 +226,7 @@ def _effect(native: Any) -> Special:
 
 
 SPECIAL: dict[Any, Special] = {
+    **FUNCTIONS,
     range: _range,
     max: _extreme("max"),
     min: _extreme("min"),

@@ -25,7 +25,7 @@ from mycel.ir.types import TensorType, tensor_type
 if TYPE_CHECKING:
     from mycel.jit import Version
 
-__all__ = ["Dimensions", "Plan", "compiled", "reader"]
+__all__ = ["Dimensions", "Plan", "compiled"]
 
 MOST = 128
 _REFUSALS = 4
@@ -40,12 +40,6 @@ def size_free(key: Any, types: list[TensorType]) -> Any:
     if type(key) is tuple:
         return tuple([size_free(k, types) for k in key])
     return key
-
-
-def reader(value: Dim, types: Sequence[TensorType]) -> Callable[[Any, Any], int]:
-    """What gives a dimension's value from a call's arguments, of which these were the symbolic types."""
-    bind = Binder(types)
-    return lambda out, args: evaluate(value, bind([t._type for t in args]) or {})
 
 
 class Plan:

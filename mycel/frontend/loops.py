@@ -35,8 +35,10 @@ from mycel.frontend.control import (
     value_of,
 )
 from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, placeholder, same
+from mycel.frontend.sizes import SizeRange, giving_up, in_test, number_of
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage
 from mycel.frontend.tracebacks import carry, keep_position
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
@@ -86,20 +88,19 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
     """A `for` statement: unrolled, or one loop where a tensor decides the number of rounds or has many rows."""
     stage = f.stage
     if stage is not None:
+        if isinstance(items, SizeRange):
+            return _sized(f, loop, items, store)
         if isinstance(items, TensorRange):
             staged = lambda: _for_range(f, loop, items, store)
             return stage.attempt(loop.where, staged, lambda: _rounds(f, loop, iter(python_range(stage, items)), store))
         if (
             isinstance(items, Tensor)
             and items.ndim
-            and isinstance(items.shape[0], int)
-            and items.shape[0] > _UNROLLED_ROWS
-            and not stage.depth
+            and (isinstance(items.shape[0], Dim) or (items.shape[0] > _UNROLLED_ROWS and not stage.depth))
         ):
 
             def counted() -> Any:
-                begin, stop = stage.literal(0, D.int64), stage.literal(items.shape[0], D.int64)
-                return _counted(f, loop, begin, stop, 1, lambda g, i: store(g, items[i]))
+                return _sized(f, loop, SizeRange(0, items.shape[0], 1), lambda g, i: store(g, items[i]))
 
             return stage.attempt(loop.where, counted, lambda: _rounds(f, loop, iter(items), store))
         from mycel.cell import Cell
@@ -154,13 +155,38 @@ def _for_range(f: Any, loop: Loop, items: TensorRange, store: Any) -> Any:
     return _counted(f, loop, ends[0], ends[1], items.step, store)
 
 
+def _sized(f: Any, loop: Loop, items: SizeRange, store: Any) -> Any:
+    """The rounds over a range of sizes: one loop; where the first round changes the form of what it carries, that round is apart."""
+    stage = f.stage
+    ends = lambda start: (number_of(stage, start), number_of(stage, items.stop))
+    with giving_up() as forget:
+        try:
+            return _counted(f, loop, *ends(items.start), items.step, store)
+        except CompileError:
+            if stage.scope.is_branch or not (items.start < items.stop if items.step > 0 else items.start > items.stop):
+                raise
+            forget()
+    store(f, items.start)
+    signal = loop.body(f)
+    if signal is not None and signal is not CONTINUE:
+        raise CompileError(
+            f"{loop.where}: the first round of this loop leaves it, and the others are staged as one loop"
+        )
+    return _counted(f, loop, *ends(items.start + items.step), items.step, store)
+
+
 def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign: Any) -> Any:
     compare = E.lt if step > 0 else E.gt
     name = loop.counter
-    f.vars[name] = make_staged(f.stage.node_of(begin))
+
+    def alike(t: Tensor) -> Tensor:
+        made = make_staged(f.stage.node_of(t))
+        return f.stage.mark_number(made) if f.stage.is_number(begin) else made  # type: ignore[no-any-return]
+
+    f.vars[name] = alike(begin)
 
     def body(g: Any) -> Any:
-        assign(g, make_staged(g.stage.node_of(g.vars[name])))
+        assign(g, alike(g.vars[name]))
         return loop.body(g)
 
     def test(g: Any) -> Any:
@@ -176,6 +202,13 @@ def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign:
 
 def run_while(f: Any, loop: Loop, test: Run) -> Any:
     """A `while` statement: Python's own as long as its test is no tensor."""
+    if f.stage is not None:
+        run = test
+
+        def test(g: Any) -> Any:
+            with in_test(g.stage):
+                return run(g)
+
     while True:
         decided = truth(f, test(f), loop.where)
         if isinstance(decided, Tensor):
@@ -256,9 +289,11 @@ def _staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
     value = value_of(signal)
     plan = _Plan([n for n in loop.assigned if n in f.vars], kinds_of(signal), value)
     for _ in range(_TRIALS):
-        trial = _Trial(f, loop, plan, signal)
-        if trial.run(test):
-            return trial.finish(alive)
+        with giving_up() as forget:
+            trial = _Trial(f, loop, plan, signal)
+            if trial.run(test):
+                return trial.finish(alive)
+            forget()
     raise CompileError(
         f"{loop.where}: the types of what this loop carries do not settle; give the variables their final types before it"
     )
@@ -362,7 +397,9 @@ class _Trial:
         plan = self.plan
         for n in plan.names:
             if n not in self.after_vars:
-                raise CompileError(f"{self.loop.where}: {n!r} is deleted in a loop that a tensor decides")
+                raise CompileError(
+                    f"{self.loop.where}: {n!r} is deleted in a loop that a tensor decides; delete it after the loop"
+                )
             self.now["var", n] = self.after_vars[n]
         for key, effect in plan.effects.items():
             self.now[key] = self.read(effect)
@@ -417,12 +454,12 @@ class _Trial:
         kind = leaf.input.type
         if not isinstance(now, Tensor) and type(now) not in NUMBERS:
             raise CompileError(
-                f"{where}: {what} turns from a tensor into {describe(now)} in a loop that a tensor decides"
+                f"{where}: {what} turns from a tensor into {describe(now)} in a loop that a tensor decides; keep it a tensor"
             )
         shape = now.shape if isinstance(now, Tensor) else ()
         if shape != kind.shape:
             raise CompileError(f"{where}: {what} has shape {kind.shape} before a round of this loop and {shape} after it; "
-                               "a tensor decides the number of rounds, so shapes must stay")  # fmt: skip
+                               "a tensor decides the number of rounds, so shapes must stay: write into a tensor of the final size")  # fmt: skip
         wanted = common_dtype(leaf.entered, now)
         if wanted is not kind.dtype:
             self.plan.types[leaf.path] = kind.with_dtype(wanted)

@@ -262,7 +262,7 @@ class Dim:
     def __ge__(self, other: Any) -> bool:
         if _operand(other) is None:
             return _beyond(self, other, operator.ge)  # type: ignore[no-any-return]
-        return not self < other
+        return _not(self < other)
 
     def __gt__(self, other: Any) -> bool:
         value = _operand(other)
@@ -280,7 +280,7 @@ class Dim:
     def __le__(self, other: Any) -> bool:
         if _operand(other) is None:
             return _beyond(self, other, operator.le)  # type: ignore[no-any-return]
-        return not self > other
+        return _not(self > other)
 
     def __bool__(self) -> bool:
         low, high = self.bounds()
@@ -320,6 +320,10 @@ class Dim:
 Symbol = Dim
 
 
+def _not(value: Any) -> Any:
+    return not value if type(value) is bool else ~value
+
+
 def _operand(value: Any) -> Optional[DimLike]:
     """A dimension or whole number as an operand of dimensions; None for anything else."""
     kind = type(value)
@@ -338,13 +342,28 @@ def _operand(value: Any) -> Optional[DimLike]:
 def _beyond(dim: Dim, other: Any, apply: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
     """An operation on a dimension that is none of dimensions: on the number that it is here."""
     found = _local.decisions
+    if not isinstance(other, (int, float, complex, Dim)):
+        return NotImplemented
+    if found is not None and isinstance(other, float) and apply in _COMPARISONS:
+        return _COMPARISONS[apply](dim, other) if math.isfinite(other) else apply(0.0, other)
+    if found is not None and found.as_number is not None and apply in _INEXACT:
+        number = found.as_number(dim)
+        other = found.as_number(other) if isinstance(other, Dim) else other
+        return apply(other, number) if reflected else apply(number, other)
     if isinstance(other, Dim):
         other = int(other)
-    if not isinstance(other, (int, float, complex)):
-        return NotImplemented
     if found is None:
         raise InconclusiveDimension(f"the size {dim!r} is not known while compiling")
     return apply(other, int(dim)) if reflected else apply(int(dim), other)
+
+
+_INEXACT = frozenset((operator.add, operator.sub, operator.mul, operator.truediv, operator.pow))
+_COMPARISONS: dict[Any, Callable[[Dim, float], bool]] = {
+    operator.lt: lambda dim, x: dim < math.ceil(x),
+    operator.le: lambda dim, x: dim <= math.floor(x),
+    operator.gt: lambda dim, x: dim > math.floor(x),
+    operator.ge: lambda dim, x: dim >= math.ceil(x),
+}
 
 
 def _shifted_bounds(terms: Mapping[Monomial, int]) -> tuple[float, float]:
@@ -536,12 +555,18 @@ def symbols_in(*values: Any) -> dict[str, Atom]:
 
 
 class Decisions:
-    """The sizes that a compilation is made for, by symbol, and what was decided by them."""
+    """The sizes that a compilation is made for, by symbol, and what was decided by them.
+
+    `as_number`, where given, makes what stands for a dimension where arithmetic leaves whole numbers; `compare` what stands for
+    "is negative" where a comparison may stay open.
+    """
 
     def __init__(self, sizes: Mapping[str, int], shows_values: bool = False) -> None:
         self.sizes = dict(sizes)
         self.shows_values = shows_values
         self.guards: dict[tuple[Dim, bool], bool] = {}
+        self.as_number: Optional[Callable[[Dim], Any]] = None
+        self.compare: Optional[Callable[[Dim], Any]] = None
         self._known: dict[tuple[frozenset[Any], bool], bool] = {}
 
     def _decide(self, difference: Dim, equal: bool) -> bool:
@@ -565,7 +590,9 @@ class Decisions:
         low, high = difference.bounds()
         return False if low > 0 or high < 0 else self._decide(difference, True)
 
-    def is_negative(self, value: Any) -> bool:
+    def is_negative(self, value: Any) -> Any:
+        if self.compare is not None:
+            return self.compare(value)
         return self._decide(value, False)
 
     def value(self, dim: Dim) -> int:
@@ -578,6 +605,12 @@ class Decisions:
             ) from None
         self.are_equal(dim, number)
         return number
+
+    def rewind(self, count: int) -> None:
+        """Forget the guards after the first `count`: what needed them was given up."""
+        while len(self.guards) > count:
+            difference, equal = self.guards.popitem()[0]
+            self._known.pop((frozenset(difference.terms.items()), equal), None)
 
     def condition(self) -> Callable[[Mapping[str, int]], bool]:
         """Whether the decisions are the same for other sizes."""

@@ -50,7 +50,7 @@ class Instances:
     def _make(self, sizes: Mapping[str, int]) -> Program:
         if min(sizes.values(), default=2) < 2:
             return self._fixed(sizes)
-        for holds, template in self.templates:
+        for holds, template in self.templates:  # noqa: B007
             if holds(sizes):
                 break
         else:

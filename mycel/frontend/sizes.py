@@ -1,0 +1,132 @@
+"""Symbolic sizes in the user's code: what they are as numbers, in loops, and in Python's own functions.
+
+Whole-number arithmetic on sizes gives sizes. What leaves whole numbers (a true division, a square root, a product with a float) gives a tensor that stands
+for a Python number, computed when the program runs. A comparison is decided by the size that the call being staged has, and guarded; only in
+the test of a `while` statement does it stay open, so that a loop up to a size is one loop for all sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.ir.dims import Dim, current_decisions
+from mycel.prims import elementwise as E
+from mycel.prims.shape import size_node
+from mycel.tensor import Tensor, make_staged
+
+__all__ = ["FUNCTIONS", "SizeRange", "converted", "giving_up", "in_test", "number_of", "size_of", "use_stage"]
+
+
+def number_of(stage: Any, dim: Any, dtype: Any = D.int64) -> Tensor:
+    """A size as a tensor that stands for a Python number."""
+    if not isinstance(dim, Dim):
+        return stage.literal(dim, dtype)  # type: ignore[no-any-return]
+    node = stage.literals.get((dim, dtype))
+    if node is None:
+        node = stage.literals[dim, dtype] = size_node(dim, dtype)
+        stage.scopes[0].own.add(node)
+        stage.mutable_nodes.add(node)
+    return stage.mark_number(make_staged(node))  # type: ignore[no-any-return]
+
+
+def use_stage(stage: Any) -> None:
+    """Let the decisions in force make numbers of sizes in this stage."""
+    decisions = current_decisions()
+    if decisions is not None:
+        decisions.as_number = lambda dim: number_of(stage, dim, D.float64)
+        decisions.compare = None
+
+
+@contextmanager
+def in_test(stage: Any) -> Iterator[None]:
+    """Leave comparisons of sizes open for a block: they give tensors."""
+    decisions = current_decisions()
+    if decisions is None or decisions.as_number is None:
+        yield
+        return
+    before = decisions.compare
+    decisions.compare = lambda difference: eager.apply(E.lt, number_of(stage, difference), stage.literal(0, D.int64))
+    try:
+        yield
+    finally:
+        decisions.compare = before
+
+
+@contextmanager
+def giving_up() -> Iterator[Callable[[], None]]:
+    """Around something that may be given up: what it is given forgets the guards that were made since."""
+    decisions = current_decisions()
+    count = len(decisions.guards) if decisions is not None else 0
+    yield lambda: decisions.rewind(count) if decisions is not None else None
+
+
+def size_of(value: Any) -> Any:
+    """`len` of a value: a size for a tensor."""
+    if isinstance(value, Tensor) and value.shape:
+        return value.shape[0]
+    if isinstance(value, SizeRange) and value.step == 1:
+        return value.stop - value.start if value.start < value.stop else 0
+    return len(value)
+
+
+class SizeRange:
+    """``range`` whose ends are sizes; where Python itself needs its items, the sizes are those of the call being staged."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start, self.stop, self.step = start, stop, int(step)
+        if self.step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+
+    def fixed(self) -> range:
+        return range(int(self.start), int(self.stop), self.step)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.fixed())
+
+    def __reversed__(self) -> Iterator[int]:
+        return reversed(self.fixed())
+
+    def __len__(self) -> int:
+        return len(self.fixed())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.fixed()[index]
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self.fixed()
+
+
+def _len(stage: Any, args: Any, kwargs: Any) -> Any:
+    return size_of(*args)
+
+
+def converted(stage: Any, dim: Dim, kind: Any) -> Any:
+    """A size as Python's int, float or bool."""
+    return dim if kind is int else bool(dim) if kind is bool else number_of(stage, dim, D.float64)
+
+
+def _of_float(native: Callable[..., Any], primitive: Any) -> Callable[..., Any]:
+    def run(stage: Any, args: Any, kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            (x,) = args
+            if isinstance(x, Dim) and current_decisions() is not None:
+                x = number_of(stage, x, D.float64)
+            if isinstance(x, Tensor) and stage.is_number(x) and x._type.dtype.is_floating and not x._type.shape:
+                return eager.apply(primitive, x)
+        return native(*args, **kwargs)
+
+    return run
+
+
+FUNCTIONS: dict[Any, Callable[[Any, Any, Any], Any]] = {
+    len: _len,
+    **{
+        getattr(math, name): _of_float(getattr(math, name), getattr(E, name))
+        for name in ("sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "atan")
+    },
+}
