@@ -7,7 +7,7 @@ graphs are treated here.
 * `cond` of an unmapped condition stays a `cond`, of mapped branches. Of a mapped one, each branch is computed for the batch and the results are selected.
 * `while_loop` of an unmapped test stays as it is, with a mapped body; what it carries is mapped if a fixpoint of the body shows that it has to be. Of a mapped
   test, it runs as long as any example does, and what is finished keeps its state.
-* `call` calls the mapped graph.
+* `while_grad` goes back through the mapped loop, for what is finished without a step. `call` calls the mapped graph.
 
 What is computed for an example that did not ask for it must neither be seen, nor trap, nor loop without end, nor spoil a derivative (0 * inf is
 NaN). So mapped operands of a branch pass through `select`, whose derivative drops what comes back from other examples. Where that is not
@@ -31,6 +31,7 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT, GET_ITEM, constant, get_item, outputs_of
 from mycel.prims.block import dynamic_update_slice
+from mycel.prims.loop_gradient import while_grad
 from mycel.transforms.grad import expanded
 
 __all__ = ["batch", "batch_graph"]
@@ -126,6 +127,8 @@ class _Batch:
             return self._cond(node, given)
         if prim is C.while_loop:
             return self._while(node, given)
+        if prim is while_grad:
+            return self._while_grad(node, given)
         if prim is C.call:
             return self._call(node, given)
         if prim.batch is not None:
@@ -336,16 +339,42 @@ class _Batch:
         active = self._active(test, inputs, flags)
         any_active = Graph(inputs, [R.reduce_any(active, axes=(0,), keepdims=False)], test.name)
         inputs = self._inputs(body, flags)
-        active = self._active(test, inputs, flags)
-        reached = set(toposort(body.outputs))
-        entered = {n: v for n, v in self._entered(body, inputs, flags).items() if n in reached}
-        unsafe = any(a is None and v.dtype.is_differentiable and not _is_single(v.type) for v, a in entered.values())
-        example = self._one_of(active) if unsafe or not _is_total(body) else None
-        found = self.run(body.outputs, {n: self._masked(active, v, example) for n, v in entered.items()})
+        active, found = self._masked_round(test, body, inputs, flags)
         results = []
         for before, now, old, value, flag in zip(body.inputs, body.outputs, inputs, found, flags):
             results.append(old if now is before or not flag else self._select(active, value, (old, 0))[0])
         return any_active, Graph(inputs, results, body.name)
+
+    def _masked_round(self, test: Graph, graph: Graph, inputs: Sequence[Node], flags: Flags) -> tuple[Node, list[Any]]:
+        """Which examples go on, and the outputs of a graph of the loop's operands (and more) for these; anything for the others."""
+        active = self._active(test, inputs[: len(test.inputs)], flags)
+        reached = set(toposort(graph.outputs))
+        entered = {n: v for n, v in self._entered(graph, inputs, flags).items() if n in reached}
+        unsafe = any(a is None and v.dtype.is_differentiable and not _is_single(v.type) for v, a in entered.values())
+        example = self._one_of(active) if unsafe or not _is_total(graph) else None
+        return active, self.run(graph.outputs, {n: self._masked(active, v, example) for n, v in entered.items()})
+
+    def _while_grad(self, node: Node, given: Sequence[Value]) -> Values:
+        p = node.params
+        test, body, backward, carried = p["test"], p["body"], p["backward"], p["carried"]
+        # Each example has cotangents of its own, also for operands that all share.
+        own = {*p["smooth"], *[carried + i for i in p["free"]], *range(len(body.inputs), len(given))}
+        known = tuple([a is not None or i in own for i, (_, a) in enumerate(given)])
+        loop_flags, is_mapped = self._loop_flags(known[: len(body.inputs)], test, body, carried)
+        flags = (*loop_flags, *known[len(body.inputs) :])
+        every = (True,) * len(backward.outputs)
+        if is_mapped:
+            graphs = self._masked_loop(test, body, loop_flags)
+            inputs = self._inputs(backward, flags)
+            active, found = self._masked_round(test, backward, inputs, flags)
+            before: list[Value] = [(n, 0) for n in inputs[len(body.inputs) :]]
+            before += [(S.zeros_like(o), None) for o in backward.outputs[len(before) :]]
+            back = Graph(inputs, [self._select(active, a, b)[0] for a, b in zip(found, before)], backward.name)
+        else:
+            graphs = self._graph(test, flags, (False,)), self._graph(body, flags, flags[:carried])
+            back = self._graph(backward, flags, every)
+        operands = [self._front(v) if f else v[0] for v, f in zip(given, flags)]
+        return _parts(while_grad.node(*operands, **{**p, "test": graphs[0], "body": graphs[1], "backward": back}), every)
 
     def _active(self, test: Graph, inputs: Sequence[Node], flags: Flags) -> Node:
         """For each example, whether it goes on."""
@@ -375,7 +404,7 @@ def _may_trap(node: Node) -> bool:
 def _is_total(graph: Graph) -> bool:
     """Whether a graph ends, and does not trap, for all operands."""
     for node in graph.nodes:
-        if node.prim is C.while_loop or _may_trap(node):
+        if node.prim in (C.while_loop, while_grad) or _may_trap(node):
             return False
         if not all(_is_total(g) for g in node.params.values() if isinstance(g, Graph)):
             return False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Iterator
+from typing import Any, Optional
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from mycel.dtype import from_any
 from mycel.ir.graph import input_node, static_type
 from mycel.ir.types import TensorType
 from mycel.prims.base import REGISTRY, freeze
+from mycel.prims.shape import move_axis
+from mycel.transforms.vmap import batch
 from tests.prims.cases import (
     WITHOUT_CASES,
     Case,
@@ -157,39 +161,90 @@ def test_second_derivative(case: Case) -> None:
 
 
 def batchable() -> list[Case]:
-    def wanted(case: Case) -> bool:
-        names = {d.name for d in case.dtypes}
-        return bool(names) and (names & {"float32", "bool"} != set() or case is next(cases(case.primitive)))
+    """Every sample with its first element types, and with float32 or booleans."""
+    first: set[tuple[str, int]] = set()
+    found = []
+    for case in all_cases():
+        names, key = {d.name for d in case.dtypes}, (case.primitive.name, case.number)
+        if names and (key not in first or names & {"float32", "bool"}):
+            found.append(case)
+        first.add(key)
+    return found
 
-    return [c for c in all_cases() if c.primitive.batch is not None and wanted(c)]
+
+def first_batchable() -> list[Case]:
+    """One case of each primitive."""
+    return list({c.primitive: c for c in reversed(batchable())}.values())
+
+
+def batch_axes(ranks: list[int]) -> Iterator[tuple[Optional[int], ...]]:
+    """The batch in front, and behind, of every subset of the inputs, and of each input on every axis."""
+    for subset in itertools.product((False, True), repeat=len(ranks)):
+        if any(subset):
+            yield tuple(0 if m else None for m in subset)
+            yield tuple(r if m else None for m, r in zip(subset, ranks))
+    for i, rank in enumerate(ranks):
+        for axis in range(1, rank):
+            yield tuple(axis if j == i else None for j in range(len(ranks)))
+
+
+def batched(case: Case, free: list[Any], arrays: list[Any], axes: Any, size: int) -> list[Any]:
+    """The results of a case for a batch, each with its batch in front."""
+    outputs = apply_node(case.primitive, free, case.sample.params)
+    nodes = nodes_for(arrays)
+    found = batch(outputs, {n: (m, a) for n, m, a in zip(free, nodes, axes) if a is not None}, size)
+    known = [n if a is None else m for n, m, a in zip(free, nodes, axes)]
+    values = run([n for n, _ in found], known, arrays)
+    shape = lambda v: np.broadcast_to(v, (size, *v.shape))
+    return [shape(v) if a is None else np.moveaxis(v, a, 0) for v, (_, a) in zip(values, found)]
 
 
 @pytest.mark.parametrize("case", batchable(), **LABEL)
-def test_batch_rule_is_stacking(case: Case) -> None:
+def test_batch_is_a_loop_over_examples(case: Case) -> None:
     size = 3
     draws = [case.draw(seed) for seed in range(size)]
-    count = len(case.dtypes)
-    choices: list[tuple[Any, ...]] = []
-    for i in range(count):
-        rank = draws[0][i].ndim
-        choices += [tuple(axis if j == i else None for j in range(count)) for axis in sorted({0, rank})]
-    if count > 1:
-        choices.append((0,) * count)
-        choices.append(tuple(d.ndim for d in draws[0]))
-    for axes in choices:
+    free = nodes_for(draws[0])
+    expected: dict[Any, list[Any]] = {}
+    for axes in dict.fromkeys(batch_axes([a.ndim for a in draws[0]])):
         arrays = [draws[0][i] if a is None else np.stack([d[i] for d in draws], a) for i, a in enumerate(axes)]
-        free = nodes_for(arrays)
-        try:
-            values, places = case.primitive.batch(size, free, axes, **case.sample.params)
-        except NotImplementedError as limit:
-            assert "vmap" in str(limit)
-            continue
-        values, places = (values, places) if isinstance(values, tuple) else ((values,), (places,))
-        places = places if isinstance(places, tuple) else (places,) * len(values)
-        rows = [
-            reference_results(case, [draws[0][i] if a is None else draws[b][i] for i, a in enumerate(axes)])
-            for b in range(size)
-        ]
-        for position, (actual, place) in enumerate(zip(run(values, free, arrays), places)):
-            expected = rows[0][position] if place is None else np.stack([r[position] for r in rows], place)
-            close(actual, expected, 4)
+        key = tuple(a is not None for a in axes)
+        if key not in expected:
+            rows = [reference_results(case, [d[i] if m else draws[0][i] for i, m in enumerate(key)]) for d in draws]
+            expected[key] = [np.stack(parts) for parts in zip(*rows)]
+        for actual, wanted in zip(batched(case, free, arrays, axes, size), expected[key]):
+            close(actual, wanted, 4)
+
+
+@pytest.mark.parametrize("case", first_batchable(), **LABEL)
+def test_batch_of_a_batch_is_a_loop_in_a_loop(case: Case) -> None:
+    """Two batches, the inner one in front of the first input and the outer one behind the last."""
+    inner, outer = 2, 3
+    draws = [[case.draw(i * outer + j) for j in range(outer)] for i in range(inner)]
+    count = len(case.dtypes)
+    one = draws[0][0]
+    free = nodes_for(one)
+    outputs = apply_node(case.primitive, free, case.sample.params)
+    middle = nodes_for([np.stack([one[0]] * inner), *one[1:]])
+    once = batch(outputs, {free[0]: (middle[0], 0)}, inner)
+    fronted = [n if a is None else move_axis(n, a, 0) for n, a in once]
+    kept = [middle[0], *free[1:]]
+    last = count - 1
+    array = [np.stack([draws[i][0][0] for i in range(inner)]), *one[1:]]
+    stack = (
+        [np.stack([draws[i][j][0] for i in range(inner)]) for j in range(outer)]
+        if last == 0
+        else [draws[0][j][last] for j in range(outer)]
+    )
+    array[last] = np.stack(stack, -1)
+    given = nodes_for(array)
+    twice = batch(fronted, {kept[last]: (given[last], array[last].ndim - 1)}, outer)
+    values = run([n for n, _ in twice], [*kept[:last], given[last]], array)
+    for number, (value, (_, a)) in enumerate(zip(values, twice)):
+        moved = value if a is None else np.moveaxis(value, a, 0)
+        for j, i in itertools.product(range(outer), range(inner)):
+            arrays = [draws[i][j if last == 0 else 0][0], *one[1:]]
+            if last:
+                arrays[last] = draws[0][j][last]
+            wanted = reference_results(case, arrays)[number]
+            found = moved if a is None else moved[j]
+            close(found if once[number][1] is None else found[i], wanted, 4)
