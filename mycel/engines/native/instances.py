@@ -15,6 +15,7 @@ from typing import Any, Optional
 from mycel.engines.native.dense import Unsupported
 from mycel.engines.native.expand import expand
 from mycel.engines.native.program import Program, Template
+from mycel.errors import ShapeError
 from mycel.ir.dims import Decisions, deciding
 from mycel.ir.graph import Graph
 from mycel.transforms.passes import optimize
@@ -31,6 +32,7 @@ class Instances:
     def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
         self.graph, self.aliases = graph, dict(aliases or {})
         self.templates: list[tuple[Callable[[Mapping[str, int]], bool], Template]] = []
+        self.decided: list[list[str]] = []
         self.programs: OrderedDict[tuple[int, ...], Program] = OrderedDict()
         self._lock = threading.RLock()
 
@@ -63,9 +65,9 @@ class Instances:
     def _lower(self, sizes: Mapping[str, int]) -> Template:
         decisions = Decisions(sizes)
         with deciding(decisions):
-            opened = expand(self.graph)
-            template = Template(optimize(opened) if len(opened.nodes) > 1 else opened, self.aliases)
+            template = Template(_optimized(expand(self.graph)), self.aliases)
         self.templates.insert(0, (decisions.condition(), template))
+        self.decided.insert(0, decisions.describe())
         return template
 
     def _fixed(self, sizes: Mapping[str, int]) -> Program:
@@ -75,6 +77,17 @@ class Instances:
     def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
         """The function from buffers to a buffer (or a tuple of them) for actual sizes."""
         return self.program(sizes).entry
+
+
+def _optimized(graph: Graph) -> Graph:
+    """The graph after the passes, which go by the form of sizes alone, unless types fit by what was decided of them."""
+    if len(graph.nodes) <= 1:
+        return graph
+    try:
+        with deciding(None):
+            return optimize(graph)
+    except ShapeError:
+        return optimize(graph)
 
 
 def types_for(types: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
