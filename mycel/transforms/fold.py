@@ -18,6 +18,7 @@ from mycel.ir.types import TensorType
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT, GET_ITEM, Literal
 from mycel.prims.random import random_bits
+from mycel.prims.recursion import recur
 from mycel.transforms.rewrite import Visit, holds_graphs, rewrite, sizes_in
 
 __all__ = ["INPUT_LIMIT", "LIMIT", "fold_constants"]
@@ -94,6 +95,9 @@ def known_value(node: Node) -> Optional[Array]:
     return None
 
 
+_LEFT = (random_bits, recur, S.BROADCAST_TO)
+
+
 def _is_small(type: Any) -> bool:
     if isinstance(type, tuple):
         return all(map(_is_small, type))
@@ -110,7 +114,7 @@ def _arguments(node: Node) -> Optional[list[Array]]:
         if array is None:
             return None
         arrays.append(array)
-    if not arrays or prim.reference is None or prim.effect or prim is random_bits or prim is S.BROADCAST_TO:
+    if not arrays or prim.reference is None or prim.effect or prim in _LEFT:
         return None
     if not _is_small(node.type) or sum(a.size for a in arrays) > INPUT_LIMIT:
         return None

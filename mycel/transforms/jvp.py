@@ -19,6 +19,7 @@ from mycel.prims import control as C
 from mycel.prims.base import GET_ITEM, SERVICES, get_item, outputs_of
 from mycel.prims.custom import custom, kept_call
 from mycel.prims.loop_gradient import push_while_grad, tangent_loop, while_grad
+from mycel.prims.recursion import bind, derived_label, differentiable, recur, recursion
 from mycel.prims.shape import zeros_like
 from mycel.transforms.grad import expanded, vjp
 
@@ -191,6 +192,22 @@ def _push_loop(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents
     return _split(whole, carried, moving)
 
 
+def _push_recursion(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents]:
+    graph, label = node.params["graph"], derived_label("jvp", node.params["label"])
+    active, kept = differentiable(graph.input_types), differentiable(graph.output_types)
+    pushed = bind(tangent_graph(graph, active, kept)[0], node.params["label"], graph)
+    given = [_or_zeros(tangents[i], node.inputs[i]) for i in active]
+    return _split(recursion.node(*node.inputs, *given, graph=pushed, label=label), len(node.type), kept)
+
+
+def _push_recur(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents]:
+    label, types = derived_label("jvp", node.params["label"]), node.params["types"]
+    kept = differentiable(types)
+    given = [_or_zeros(tangents[i], node.inputs[i]) for i in differentiable([n.type for n in node.inputs])]
+    whole = recur.node(*node.inputs, *given, label=label, types=(*types, *[types[i] for i in kept]))
+    return _split(whole, len(types), kept)
+
+
 def _push_custom(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents]:
     count, rule = node.params["count"], node.params["rule"]
     if rule is not None and rule.is_hook:
@@ -203,6 +220,8 @@ _RULES: dict[Any, Callable[[Node, Tangents], tuple[Sequence[Node], Tangents]]] =
     C.call: _push_call,
     custom: _push_custom,
     kept_call: _push_call,
+    recursion: _push_recursion,
+    recur: _push_recur,
     C.while_loop: _push_loop,
     while_grad: push_while_grad,
 }

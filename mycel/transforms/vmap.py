@@ -32,6 +32,7 @@ from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT, GET_ITEM, constant, get_item, outputs_of
 from mycel.prims.block import dynamic_update_slice
 from mycel.prims.loop_gradient import while_grad
+from mycel.prims.recursion import recursion
 from mycel.transforms.grad import expanded
 
 __all__ = ["batch", "batch_graph"]
@@ -131,6 +132,8 @@ class _Batch:
             return self._while_grad(node, given)
         if prim is C.call:
             return self._call(node, given)
+        if prim is recursion:
+            return self._each(node, given)
         if prim.batch is not None:
             values, axes = prim.batch(self.size, tuple(v for v, _ in given), tuple(a for _, a in given), **node.params)
             if isinstance(node.type, tuple):

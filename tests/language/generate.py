@@ -25,8 +25,8 @@ from typing import Any, Optional
 import numpy as np
 
 import mycel as ms
-from tests.language.harness import F, differences, same
 from mycel.tree import flatten
+from tests.language.harness import F, differences, same
 
 __all__ = ["Watched", "check_seed", "define", "shrink", "source"]
 
@@ -267,7 +267,10 @@ class Writer:
         return (f"F.sin({text})", f"F.tanh({text})", text, f"({text}) * 0.5")[kind]
 
     def finish(self, scope: set[str]) -> str:
-        parts = self.random.sample(sorted(n for n in scope if n[0] in "fp" and n != "fx"), k=len([n for n in scope if n[0] in "fp" and n != "fx"]))
+        parts = self.random.sample(
+            sorted(n for n in scope if n[0] in "fp" and n != "fx"),
+            k=len([n for n in scope if n[0] in "fp" and n != "fx"]),
+        )
         f, v = " + ".join([self.f(scope, 2), *parts[:4]]), self.v(scope, 1)
         return {
             "f": f"return {f}",
@@ -313,7 +316,9 @@ class Writer:
             return lines, False
         if kind == 14 and len([n for n in scope if n[0] == "g"]) > 1:
             a, b = self.pick(scope, "g"), self.pick(scope, "g")
-            text = f"{a} if {self.test(scope, 0)} else {b}" if self.chance(0.5) else f"[{a}, {b}][{self.n(scope, 0)} % 2]"
+            text = (
+                f"{a} if {self.test(scope, 0)} else {b}" if self.chance(0.5) else f"[{a}, {b}][{self.n(scope, 0)} % 2]"
+            )
             return self.assign(scope, pad, "g", text), False
         if kind == 15 and loops and level > 2:
             return [pad + r.choice(["break", "continue"])], True
@@ -392,7 +397,11 @@ class Writer:
         kind = r.randrange(7)
         i = f"n{next(self.count) + 2}"
         if kind < 2:
-            lines = [pad + f"{i} = 0", pad + f"while {i} < {r.randint(1, 5)} and {self.test(scope, 1)}:", pad + f"    {i} += 1"]
+            lines = [
+                pad + f"{i} = 0",
+                pad + f"while {i} < {r.randint(1, 5)} and {self.test(scope, 1)}:",
+                pad + f"    {i} += 1",
+            ]
             self.counters.add(i)
             scope.add(i)
             inner = set(scope)
@@ -446,7 +455,11 @@ class Writer:
                 break
         else:
             extra = self.pick(written, "f") if self.chance(0.5) else None
-            assigned = {t.id for t in ast.walk(ast.parse("\n".join(b[4 * (level + 1):] for b in body))) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}
+            assigned = {
+                t.id
+                for t in ast.walk(ast.parse("\n".join(b[4 * (level + 1) :] for b in body)))
+                if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)
+            }
             if extra and extra not in assigned:
                 local.add(extra)
             body.append(pad + "    " + self.finish(local))
@@ -511,7 +524,7 @@ class Case:
                 return
             function = lambda *a: float(weighted(fn(*[watched(x) for x in a])))
             plain = [np.asarray(a) for a in self.arrays]
-            seen.steps = -10**9
+            seen.steps = -(10**9)
             self.gradients = [differences(function, plain, k) for k in range(3)]
         except OverflowError:
             return
@@ -603,7 +616,9 @@ def _without_statement(tree: ast.AST, place: int) -> Optional[bool]:
 
 def _with_body(tree: ast.AST, place: int) -> Optional[bool]:
     """Put the body of a compound statement in its place."""
-    places = [(b, k) for b in _bodies(tree)[1:] for k in range(len(b)) if isinstance(b[k], (ast.If, ast.For, ast.While))]
+    places = [
+        (b, k) for b in _bodies(tree)[1:] for k in range(len(b)) if isinstance(b[k], (ast.If, ast.For, ast.While))
+    ]
     places = [(b, k, f) for b, k in places for f in ("body", "orelse")]  # type: ignore[misc]
     if place >= len(places):
         return None
@@ -645,6 +660,10 @@ def fault(text: str) -> str:
     return ""
 
 
+def _fails_like(kind: str) -> Callable[[str], bool]:
+    return lambda text: kind != "" and fault(text) == kind
+
+
 def main(first: int, count: int) -> None:
     warnings.simplefilter("error")
     used = failed = 0
@@ -659,8 +678,7 @@ def main(first: int, count: int) -> None:
             print(f"--- seed {seed}: {type(error).__name__}: {str(error)[:600]}", flush=True)
             if not isinstance(error, AssertionError):
                 traceback.print_exc(limit=-3, file=sys.stdout)
-            kind = fault(source(seed))
-            print(shrink(source(seed), lambda text: kind != "" and fault(text) == kind), flush=True)
+            print(shrink(source(seed), _fails_like(fault(source(seed)))), flush=True)
         worst.append((time.perf_counter() - begin, seed))
     worst.sort(reverse=True)
     print(f"{count} programs, {used} with usable inputs, {failed} failed; slowest {worst[:3]}", flush=True)

@@ -22,7 +22,7 @@ from mycel.prims.base import GET_ITEM, REGISTRY, Primitive, Sample, outputs_of
 Array = np.ndarray[Any, Any]
 
 # A tuple cannot be drawn at random: the primitives with several outputs test it.
-WITHOUT_CASES = {"get_item"}
+WITHOUT_CASES = {"get_item", "recur"}
 
 
 @dataclass(frozen=True)

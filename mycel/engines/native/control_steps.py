@@ -1,20 +1,20 @@
 """Control flow as steps that hold steps.
 
 The graphs inside a `cond` or `while_loop` are lowered over the memory of the graph around them. A conditional's branches copy their results to
-common buffers. A loop's carried values have a buffer each: the body computes from them, and its results replace them when all are there.
+common buffers. A recursive function's body is lowered by itself, when its template is made. A loop's carried values have a buffer each: the body computes from them, and its results replace them when all are there.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 from mycel.engines.native.values import View, room, row_major
 from mycel.ir.graph import Graph, Node
 from mycel.kernel.nest import Buffer
 
-__all__ = ["Nested", "cond_step", "while_step"]
+__all__ = ["Call", "Nested", "call_step", "cond_step", "while_step"]
 
 
 @dataclass
@@ -25,6 +25,16 @@ class Nested:
     first: list[Any]
     second: list[Any]
     loops: bool
+
+
+@dataclass
+class Call:
+    """A call of the recursive function of a label, which begins here where `graph` is its body."""
+
+    label: str
+    graph: Optional[Graph]
+    reads: list[View]
+    writes: list[View]
 
 
 def _inside(lowering: Any, graph: Graph, operands: list[View]) -> Any:
@@ -92,3 +102,12 @@ def while_step(lowering: Any, node: Node) -> None:
     reads, writes = _touched([*test_result.steps, *lowered.steps])
     lowering.step("while", [nested.predicate.buffer, *reads], [*[t.buffer for t in carried], *writes], nested, node)
     lowering.bind(node, carried)
+
+
+def call_step(lowering: Any, node: Node) -> None:
+    """A recursive function, from outside (`recursion`) or by itself (`recur`)."""
+    reads = [lowering.contiguous(lowering.view(i)) for i in node.inputs]
+    writes = _new(_types(node), "result")
+    call = Call(node.params["label"], node.params.get("graph"), reads, writes)
+    lowering.step("call", [v.buffer for v in reads], [v.buffer for v in writes], call, node)
+    lowering.bind(node, writes)

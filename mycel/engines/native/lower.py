@@ -47,7 +47,7 @@ NUMBERS = frozenset(("constant", "iota", "size"))
 
 @dataclass
 class Step:
-    """One thing to run: kind is kernel, dense, host, copy, fill, cond or while."""
+    """One thing to run: kind is kernel, dense, host, copy, fill, cond, while or call."""
 
     kind: str
     reads: list[Buffer]

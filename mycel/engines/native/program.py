@@ -12,15 +12,16 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
 from mycel.engines.failures import note_host_step
 from mycel.engines.native import dense, jit, memory
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
-from mycel.engines.native.control_steps import Nested
+from mycel.engines.native.control_steps import Call, Nested
 from mycel.engines.native.lower import Lowered, Step, lower
+from mycel.engines.native.recursion_ir import LEVELS, RECORD_BYTES
 from mycel.engines.native.runtime import runtime
 from mycel.engines.native.runtime_ir import PROGRAM
 from mycel.engines.native.values import View, room, row_major
@@ -29,6 +30,9 @@ from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType, tensor_type
 from mycel.kernel.nest import Buffer, Nest
 from mycel.transforms.specialize import concrete
+
+if TYPE_CHECKING:
+    from mycel.engines.native.recursion import Routine
 
 __all__ = ["Program", "Template", "build"]
 
@@ -47,6 +51,8 @@ def _in_child() -> None:
     _lock = threading.Lock()
     for program in _programs:
         ctypes.memset(program.mutex, 0, ctypes.sizeof(program.mutex))
+        if program.lock is not None:
+            program.lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -98,6 +104,9 @@ class Template:
         nests = [s for s in self.all_steps if s.kind == "kernel"]
         self.kernels = [generate(s.data) for s in nests]
         self.code = dict(zip(map(id, nests), zip(self.kernels, kernel_addresses(self.kernels))))
+        self.bodies = {
+            id(s): Template(s.data.graph, {}) for s in self.all_steps if isinstance(s.data, Call) and s.data.graph
+        }
         self._dims: dict[Dim, None] = {}
         self._values: Optional[Callable[..., tuple[int, ...]]] = None
 
@@ -165,11 +174,19 @@ class Template:
 class Program:
     """A template for actual sizes (by symbol); `entry(*buffers)` runs it."""
 
-    def __init__(self, template: Template, sizes: Optional[Mapping[str, int]] = None) -> None:
+    def __init__(
+        self,
+        template: Template,
+        sizes: Optional[Mapping[str, int]] = None,
+        owner: Optional[Program] = None,
+        routines: Optional[Mapping[str, Routine]] = None,
+    ) -> None:
         self.template, self.sizes = template, dict(sizes or {})
         self.graph, self.lowered, self.kernels = template.graph, template.lowered, template.kernels
         self.all_steps = template.all_steps
-        self.errors: list[BaseException] = []
+        self.errors: list[BaseException] = [] if owner is None else owner.errors
+        self.status: Any = (ctypes.c_int64 * 1)() if owner is None else owner.status
+        self.routines = dict(routines or {})
         self._alive: list[Any] = []
         self._numbers = template.numbers(self.sizes)
         self._new: list[Dim] = []
@@ -286,6 +303,8 @@ class Program:
             return self.encode_dense(step)
         if isinstance(step.data, Nested):
             return self.encode_nested(step, step.data)
+        if isinstance(step.data, Call):
+            return self.encode_call(step, step.data)
         return [(start, self.encode_host(step), 1, 0)]
 
     def encode_nested(self, step: Step, nested: Nested) -> Table:
@@ -296,7 +315,24 @@ class Program:
         for table in tables:
             self.tables.append((len(self.words), table))
             self.words += [0, len(table)]
+        if nested.loops:
+            recursive = any(isinstance(s.data, Call) for s in _flat([*nested.first, *nested.second]))
+            self.words.append(ctypes.addressof(self.status) if recursive else 0)
         return [(start, runtime().address[f"mycel_{step.kind}"], 1, 0)]
+
+    def encode_call(self, step: Step, call: Call) -> Table:
+        if call.graph is not None:
+            from mycel.engines.native.recursion import Routine
+
+            routine = Routine(self, call.label, self.template.bodies[id(step)])
+        else:
+            routine = self.routines[call.label]
+        self._alive.append(routine)
+        start = len(self.words)
+        self.words += [ctypes.addressof(routine.descriptor), ctypes.addressof(self.status)]
+        for view in (*call.reads, *call.writes):
+            self.view_pointer(view)
+        return [(start, runtime().address["mycel_recursion"], 1, 0)]
 
     def encode_dense(self, step: Step) -> Table:
         plan, views = self.calls[id(step)]
@@ -366,7 +402,8 @@ class Program:
         alias = (ctypes.c_int64 * max(count, 1))(*[aliases.get(j, -1) for j in range(count)])
         mutex = (ctypes.c_int64 * 16)()
         moved = sum(self.number(s.writes[0].size) * s.writes[0].dtype.itemsize for s in self.all_steps)
-        hosted = any(s.kind == "host" for s in self.all_steps)
+        recursive = any(isinstance(s.data, Call) for s in self.all_steps)
+        hosted = recursive or any(s.kind == "host" for s in self.all_steps)
         heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
         self.table = (ctypes.c_int64 * len(PROGRAM))(
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
@@ -374,9 +411,10 @@ class Program:
             ctypes.addressof(mutex), 0, int(not self.sizes),
         )  # fmt: skip
         self._alive += [words, steps, relocations, sizes, alias]
-        self.mutex = mutex
+        self.mutex: Any = mutex
         _programs.add(self)
         self.hosted = hosted
+        self.lock: Optional[threading.Lock] = threading.Lock() if recursive else None
         # At exit the operating system takes the memory.
         weakref.finalize(self, _release_arena, self.table, runtime().release).atexit = False
 
@@ -387,7 +425,7 @@ class Program:
         return self.checked(run) if self.hosted else run
 
     def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """The entry, raising what a host step raised."""
+        """The entry, raising what a host step raised, or that a recursion was too deep."""
 
         def call(*buffers: Any) -> Any:
             result = run(*buffers)
@@ -397,7 +435,19 @@ class Program:
                 raise error
             return result
 
-        return call
+        def alone(*buffers: Any) -> Any:
+            assert self.lock is not None
+            with self.lock:
+                self.status[0] = 0
+                result = call(*buffers)
+                if self.status[0]:
+                    raise RecursionError(
+                        f"a recursive function was called more than {LEVELS} levels deep, or its calls took more than {RECORD_BYTES >> 30} GiB; "
+                        "end the recursion earlier, or write it as a loop"
+                    )
+                return result
+
+        return call if self.lock is None else alone
 
 
 def _release_arena(table: Any, release: Callable[[int], None]) -> None:
@@ -409,7 +459,7 @@ def _table(entries: Table, base: int) -> Any:
     """Steps as the runtime reads them."""
     steps = (ctypes.c_int64 * max(4 * len(entries), 1))()
     for k, (start, function, extent, least) in enumerate(entries):
-        steps[4 * k : 4 * k + 4] = [_signed(function), base + 8 * start, extent, least]
+        steps[4 * k : 4 * k + 4] = [signed(function), base + 8 * start, extent, least]
     return steps
 
 
@@ -422,7 +472,7 @@ def _flat(steps: Sequence[Step]) -> Iterator[Step]:
             yield from _flat(step.data.second)
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

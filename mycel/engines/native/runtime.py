@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 from mycel import config
 from mycel.engines.native import jit
+from mycel.engines.native.recursion_ir import RECURSION
 from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
 from mycel.log import logger
 
@@ -71,7 +72,7 @@ class Runtime:
         host = jit.machine()
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
-        text = RUNTIME
+        text = RUNTIME + RECURSION
         if self.openmp is None:
             for line in (
                 "void @GOMP_parallel(ptr, ptr, i32, i32)",

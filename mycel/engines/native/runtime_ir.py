@@ -22,6 +22,7 @@ PROGRAM = (
 RUNTIME_SYMBOLS = (
     "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
     "mycel_dense", "mycel_cond", "mycel_while", "mycel_release",
+    "mycel_recursion",
 )  # fmt: skip
 
 RUNTIME = r"""
@@ -333,7 +334,7 @@ define void @mycel_cond(ptr %args, i64 %begin, i64 %end) {
   ret void
 }
 
-; words: predicate, test-steps, test-count, body-steps, body-count
+; words: predicate, test-steps, test-count, body-steps, body-count, status of a recursion inside or 0
 define void @mycel_while(ptr %args, i64 %begin, i64 %end) {
 entry:
   %pred = load ptr, ptr %args
@@ -345,6 +346,9 @@ entry:
   %body = load ptr, ptr %p3
   %p4 = getelementptr i64, ptr %args, i64 4
   %bodies = load i64, ptr %p4
+  %p5 = getelementptr i64, ptr %args, i64 5
+  %status = load ptr, ptr %p5
+  %watched = icmp ne ptr %status, null
   br label %check
 check:
   call void @mycel_run(ptr %test, i64 %tests)
@@ -353,7 +357,11 @@ check:
   br i1 %truth, label %go, label %end0
 go:
   call void @mycel_run(ptr %body, i64 %bodies)
-  br label %check
+  br i1 %watched, label %watch, label %check
+watch:
+  %failed = load i64, ptr %status
+  %broken = icmp ne i64 %failed, 0
+  br i1 %broken, label %end0, label %check
 end0:
   ret void
 }

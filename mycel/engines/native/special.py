@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import dtype as D
-from mycel.engines.native.control_steps import cond_step, while_step
+from mycel.engines.native.control_steps import call_step, cond_step, while_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
 from mycel.ir.dims import Dim, DimLike, hint, is_one, same
 from mycel.ir.graph import Node
@@ -204,4 +204,6 @@ SPECIAL: dict[str, Callable[[Any, Node], None]] = {
     "window_scatter": _window_scatter,
     "cond": cond_step,
     "while_loop": while_step,
+    "recursion": call_step,
+    "recur": call_step,
 }
