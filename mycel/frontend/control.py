@@ -22,6 +22,7 @@ from mycel.errors import CompileError, NeedsValue, VmapError
 from mycel.frontend.join import Joiner, placeholder
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, is_constant, is_staged
 from mycel.frontend.tracebacks import carry, keep_position
+from mycel.frontend.views import settle
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
@@ -125,6 +126,8 @@ def static_truth(f: Any, value: Any, where: Where, what: str) -> bool:
     if isinstance(found, Tensor) and f.stage.may_decide:
         return bool(f.stage.decide(found))
     if isinstance(found, Tensor):
+        if f.stage.levels:
+            f.stage.levels[-1].refuse(f.stage, f.stage.node_of(found), what)
         raise CompileError(f"{where}: {what} depends on the value of a tensor, which is computed only when the compiled function runs; "
                            "move it outside, or use ops.where")  # fmt: skip
     return bool(found)
@@ -293,6 +296,7 @@ def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], c
         variables, undefined = _join_variables(f, joiner, a, b)
         effects = _join_effects(f, joiner, a, b)
         signal = _join_signals(stage, joiner, a.signal, b.signal)
+        joiner.origins[:] = settle(stage, joiner.origins)
         extra = stage.scope
     stage.scope.own.update(extra.own)
     outputs = _emit(stage, pred, joiner, branches, connective)
@@ -305,7 +309,9 @@ def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], c
         f.undefined = {**(f.undefined or {}), name: text}
     for effect, build in effects:
         apply_effect(stage, effect, build(outputs))
-    return signal(outputs)
+    result = signal(outputs)
+    joiner.forget()
+    return result
 
 
 def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import CompileError
 from mycel.frontend.stage import MISSING, Scope, Stage
+from mycel.frontend.views import Either, Tree, mix, origin
 from mycel.ir.graph import Node, current_where
 from mycel.prims import elementwise as E
 from mycel.prims.base import constant
@@ -35,6 +36,7 @@ class Joiner:
         self.memo: dict[tuple[int, int], Any] = {}
         self.made: dict[tuple[int, int], Any] = {}
         self.kept: list[Any] = []
+        self.origins: list[Tree] = []
 
     def pair(self, a: Node, b: Node) -> Any:
         """What gives the joined tensor of two nodes, once the outputs are known."""
@@ -112,7 +114,15 @@ class Joiner:
         build = self.pair(nodes[0], nodes[1])
         if self.stage.is_number(a) and self.stage.is_number(b):
             return lambda out: self.stage.mark_number(build(out))
-        return build
+        place = len(self.origins)
+        self.origins.append(Either(self.pred, origin(a), origin(b)))
+        return lambda out: mix(self.stage, build(out), self.origins[place])
+
+    def forget(self) -> None:
+        """Let go of the values of the branches, so that it shows which of them are still in use."""
+        self.memo.clear()
+        self.made.clear()
+        self.kept.clear()
 
     def convert(self, value: Any, dtype: Any, scope: Scope) -> Node:
         return node_as(self.stage, value, dtype, scope)

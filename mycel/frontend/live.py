@@ -28,11 +28,13 @@ from mycel.frontend.control import closed
 from mycel.frontend.guards import Guards
 from mycel.frontend.stage import MISSING, Capture, Stage, is_constant, mend_of
 from mycel.frontend.tracebacks import describe_place
+from mycel.frontend.views import is_unchanged, resolve_all, tidy
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
 from mycel.ir.hash import structural_hash
 from mycel.prims import control as C
 from mycel.prims.base import GET_ITEM, Primitive
 from mycel.tensor import Tensor, make
+from mycel.views import View, outdate
 
 __all__ = ["Break", "LivePlan", "LiveStage"]
 
@@ -133,10 +135,15 @@ class LiveStage(Stage):
     def need_value(self, t: Tensor, what: str) -> Any:
         """The array of a tensor; where it is not known yet, the segment ends here, which is a break unless `what` is empty."""
         if self.scope.is_branch:
+            if self.levels and not self.is_conditional:
+                return self._shared_value(t, what)
             return super().need_value(t, what or "a decision of the program")
         if t._buf is None and t._node is None and t.__dict__.get("init") is not None:
             t._need_value(what)
-        if t._buf is None or id(t) in self.current:
+        has_value = t._buf is not None and id(t) not in self.current
+        if has_value and t._view is not None:
+            has_value = is_unchanged(self, t)
+        if not has_value:
             node = self.node_of(t)
             if is_constant(node):
                 return np.array(node.value)
@@ -145,7 +152,7 @@ class LiveStage(Stage):
                     text = f"{what} needs the value of a tensor ({t._type}); {mend_of(what)}"
                     self.note_break(current_where(), text)
                 self.end_segment((node,))
-            value = self.values[node] if t._buf is None or id(t) in self.current else t
+            value = self.values[node]
         else:
             value = t
         if what in ("asnumpy()", "numpy()", "conversion to a NumPy array", "DLPack export"):
@@ -153,6 +160,17 @@ class LiveStage(Stage):
                 self._expose(t)
             self.end_segment(())
         return buffers.to_array(value._buf, value._type)
+
+    def _shared_value(self, t: Tensor, what: str) -> Any:
+        """The array of a tensor that is the same for all examples of a `vmap` being staged; the segment goes on."""
+        node = self.node_of(t)
+        if is_constant(node):
+            return np.array(node.value)
+        self.levels[-1].refuse(self, node, what)
+        self.note_break(current_where(), f"{what} needs the value of a tensor ({t._type}); {mend_of(what)}")
+        for known, value in zip(*self._run({node: None})):
+            self.values[known] = value
+        return buffers.to_array(self.values[node]._buf, t._type)
 
     def _expose(self, t: Tensor) -> None:
         key = id(t)
@@ -201,7 +219,7 @@ class LiveStage(Stage):
     def end_segment(self, wanted: Sequence[Node]) -> None:
         """Compute `wanted` and everything that is in use; where no gradient is being taken, all of it becomes concrete."""
         held = [t for t in (r() for r in self.alive) if t is not None and t._buf is None]
-        nodes = [self.node_of(t) for t in held]
+        nodes = [self.node_of(t) if type(t._view) is View else self.plain_node_of(t) for t in held]
         written = self.written()
         roots = dict.fromkeys([*wanted, *nodes, *[self.current[id(c.tensor)] for c in written]])
         for node, value in zip(*self._run(roots)):
@@ -214,8 +232,12 @@ class LiveStage(Stage):
         kept = {n: self.values[n] for n in wanted if n in self.values}
         self.values, self.current, self.captures, self.literals = kept, {}, {}, {}
         self.scopes[0].own = set(kept)
+        self.derived.clear()
+        tidy(self)
 
     def _make_concrete(self, held: list[tuple[Tensor, Node]], written: list[Capture]) -> None:
+        for c in written:
+            outdate(c.tensor)
         given = {id(c.tensor._buf) for c in self.captures.values()}
         pairs = [(t, n) for t, n in held if n in self.values or is_constant(n)]
         values = [(t, self._own(n, t, given)) for t, n in pairs]
@@ -281,6 +303,7 @@ class LiveStage(Stage):
         """End the call: what escaped and what was written gets its value."""
         self.depth = 0
         self.end_segment(())
+        resolve_all(self)
 
     # Units.
 

@@ -38,6 +38,7 @@ from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, placeh
 from mycel.frontend.sizes import SizeRange, giving_up, in_test, number_of
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage
 from mycel.frontend.tracebacks import carry, keep_position
+from mycel.frontend.views import OWN, Either, Mixed, Tree, is_sole, mix, origin, settle
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel.ir.types import TensorType
@@ -238,10 +239,11 @@ def _next_test(f: Any, loop: Loop, signal: Any, test: Run) -> Any:
 class _Leaf:
     """A tensor that a loop carries: where it is, what it was, what stands for it in a round, and its next value."""
 
-    __slots__ = ("path", "before", "initial", "input", "entered", "output", "seen", "in_place")
+    __slots__ = ("path", "paths", "before", "initial", "input", "entered", "output", "seen", "in_place", "now")
 
     def __init__(self, path: Any, before: Any, initial: Node, input: Node, entered: Tensor) -> None:
         self.path, self.before, self.initial, self.input, self.entered = path, before, initial, input, entered
+        self.paths, self.now = [path], entered
         self.output = input
         self.seen = False
         self.in_place = False
@@ -256,6 +258,9 @@ class _Plan:
         self.types: dict[Any, TensorType] = {}
         self.separate: set[Any] = set()
         self.kinds, self.value = kinds, value
+        self.sole: set[Any] = set()
+        self.kept: set[Any] = set()
+        self.origins: dict[Any, Tree] = {}
 
 
 def _tensor_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
@@ -288,6 +293,7 @@ def _staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
         alive = stage.literal(alive, D.bool_)
     value = value_of(signal)
     plan = _Plan([n for n in loop.assigned if n in f.vars], kinds_of(signal), value)
+    plan.sole = {(("var", n),) for n in plan.names if is_sole(stage, f.vars, n)}
     for _ in range(_TRIALS):
         with giving_up() as forget:
             trial = _Trial(f, loop, plan, signal)
@@ -328,6 +334,8 @@ class _Trial:
 
     def enter(self, value: Any, path: Any) -> tuple[Any, Any]:
         """A value with fresh inputs in place of its tensors, and a mirror of its form."""
+        if path in self.plan.kept:
+            return value, _Static(value)
         if isinstance(value, Tensor) or path in self.plan.types:
             shared = isinstance(value, Tensor) and path not in self.plan.separate
             leaf = self.memo.get(id(value)) if shared else None
@@ -339,9 +347,14 @@ class _Trial:
                 leaf = _Leaf(path, value, initial, node, make_staged(node))
                 if self.stage.is_number(value):
                     self.stage.mark_number(leaf.entered)
+                elif self.is_seen(leaf) and path not in self.plan.sole:
+                    known = Either(None, origin(value), self.plan.origins.get(path, OWN))
+                    mix(self.stage, leaf.entered, known, lambda: self.keep(leaf))
                 self.leaves.append(leaf)
                 if shared:
                     self.memo[id(value)] = leaf
+            else:
+                leaf.paths.append(path)
             return leaf.entered, leaf
         kind_of = type(value)
         if isinstance(value, tuple) or kind_of is list:
@@ -356,6 +369,38 @@ class _Trial:
             self.scope.fresh[id(made)] = made
             return made, (kind_of, list(pairs), [p[1] for p in pairs.values()])
         return value, _Static(value)
+
+    def is_seen(self, leaf: _Leaf) -> bool:
+        """Whether the program can reach the tensor that stands for a leaf."""
+        effect = self.plan.effects.get(leaf.path[0])
+        return leaf.path[0] != "code" and (effect is None or effect.kind != "tensor")
+
+    def keep(self, leaf: _Leaf) -> None:
+        """Leave a tensor that is written to, or shares what is written to, in its place, in the next trial."""
+        self.plan.kept.update(leaf.paths)
+        self.settled = False
+
+    def share(self) -> None:
+        """Note which tensors share their elements with others after a round."""
+        seen = [leaf for leaf in self.leaves if self.is_seen(leaf) and not self.stage.is_number(leaf.now)]
+        found = settle(self.stage, [self.after_round(leaf) for leaf in seen])
+        for leaf, tree in zip(seen, found):
+            if tree is not OWN and leaf.path not in self.plan.origins:
+                self.plan.origins[leaf.path] = tree
+                self.settled &= leaf.path not in self.plan.sole and not self.writes()
+                self.plan.sole.discard(leaf.path)
+
+    def writes(self) -> bool:
+        return any(e.kind == "tensor" for e in self.plan.effects.values())
+
+    def after_round(self, leaf: _Leaf) -> Tree:
+        """Where the elements of what a leaf holds after a round are; a tensor that stays is what it was before the loop."""
+        for other in self.leaves:
+            if leaf.now is other.entered:
+                if other.output is other.input:
+                    return origin(other.before) if leaf is not other else OWN
+                break
+        return OWN if leaf.in_place else origin(leaf.now)
 
     def run(self, test: Run) -> bool:
         """Stage the round; whether it gives back the types that it took."""
@@ -375,13 +420,14 @@ class _Trial:
                 set_where(loop.where)
                 self.collect(signal)
                 for key, mirror in self.mirrors.items():
-                    self.compare(mirror, self.now[key], (key,), _word(key, plan))
+                    self.compare(mirror, self.now[key], (key,), _word(key, plan, before))
             except (CompileError, NeedsValue, VmapError) as error:
                 keep_position(error)
                 raise
             except Exception as error:
                 raise carry(error, "in a loop that a tensor decides") from error
             finally:
+                self.memo.clear()
                 changes = self.scope.take_back(stage)
                 f.vars.clear()
                 f.vars.update(before)
@@ -390,6 +436,11 @@ class _Trial:
             if key not in plan.effects:
                 plan.effects[key] = effect
                 self.settled = False
+        if self.settled:
+            self.share()
+        for leaf in self.leaves:
+            if type(leaf.entered._view) is Mixed:
+                leaf.entered._view = None
         return self.settled
 
     def collect(self, signal: Any) -> None:
@@ -430,6 +481,9 @@ class _Trial:
             old = mirror.value
             if same(old, now):
                 return
+            if path in self.plan.kept:
+                raise CompileError(f"{where}: {what} is written in place and replaced by another tensor in a loop that a tensor decides; "
+                                   "take a copy() of it before the loop")  # fmt: skip
             if type(old) in NUMBERS and (isinstance(now, Tensor) or type(now) in NUMBERS):
                 if isinstance(now, Tensor) and now.shape != ():
                     raise CompileError(f"{where}: {what} is a number before this loop and a tensor of shape {now.shape} after a round; "
@@ -471,7 +525,7 @@ class _Trial:
             self.plan.separate.add(path)
             self.settled = False
             return
-        leaf.seen, leaf.output = True, node
+        leaf.seen, leaf.output, leaf.now = True, node, now
         leaf.in_place = now is leaf.entered and node is not leaf.input
 
     # The loop itself.
@@ -482,6 +536,11 @@ class _Trial:
         set_where(self.loop.where)
         moving = [leaf for leaf in self.leaves if leaf.output is not leaf.input]
         fixed = [leaf for leaf in self.leaves if leaf.output is leaf.input]
+        visible = [
+            leaf for leaf in moving if self.is_seen(leaf) and not leaf.in_place and not stage.is_number(leaf.now)
+        ]
+        after = [Either(alive, self.plan.origins.get(leaf.path, OWN), origin(leaf.before)) for leaf in visible]
+        origins = dict(zip(visible, settle(stage, after)))
         start = input_node(alive._type, "alive")
         outputs = [self.alive, *[leaf.output for leaf in moving]]
         free, _ = free_nodes(stage, outputs, [leaf.input for leaf in self.leaves])
@@ -492,6 +551,8 @@ class _Trial:
         test = Graph(test_inputs, [test_inputs[0]], "test")
         parts = outputs_of_call(stage, C.while_loop.node(*operands, test=test, body=body, carried=len(outputs)))
         results = {leaf: make_staged(part) for leaf, part in zip(moving, parts[1:])}
+        for leaf, tree in origins.items():
+            mix(stage, results[leaf], tree)
         for leaf, result in results.items():
             if stage.is_number(leaf.before):
                 stage.mark_number(result)
@@ -549,7 +610,12 @@ def _label(path: Any) -> str:
     return str(key[1]) if isinstance(key, tuple) and key[0] == "var" else "carried"
 
 
-def _word(key: Any, plan: _Plan) -> str:
+def _word(key: Any, plan: _Plan, variables: dict[str, Any]) -> str:
     if isinstance(key, tuple) and key[0] == "var":
         return repr(key[1])
-    return str(plan.effects[key]) if key in plan.effects else "the result"
+    if key not in plan.effects:
+        return "the result"
+    effect = plan.effects[key]
+    if effect.kind == "container":
+        return next((repr(n) for n, v in variables.items() if v is effect.target), str(effect))
+    return str(effect)

@@ -28,7 +28,7 @@ from mycel.prims.base import CONSTANT
 from mycel.tensor import Tensor
 from mycel.views import View
 
-__all__ = ["Either", "Mixed", "Origin", "mix", "node_of", "origin", "settle", "value_of", "wrote", "write"]
+__all__ = ["OWN", "Either", "Mixed", "Origin", "mix", "node_of", "origin", "settle", "value_of", "wrote", "write"]
 
 
 class Origin:
@@ -36,9 +36,14 @@ class Origin:
 
     __slots__ = ("root", "steps", "held")
 
-    def __init__(self, root: Tensor, steps: tuple[views.Step, ...]) -> None:
-        self.root, self.steps = ref(root), steps
+    def __init__(self, root: Optional[Tensor], steps: tuple[views.Step, ...] = ()) -> None:
+        self.root: Callable[[], Optional[Tensor]] = _nothing if root is None else ref(root)
+        self.steps = steps
         self.held: Optional[Tensor] = None
+
+
+def _nothing() -> None:
+    return None
 
 
 class Either:
@@ -51,6 +56,7 @@ class Either:
 
 
 Tree = Union[Origin, Either]
+OWN = Origin(None)
 
 
 class Mixed:
@@ -62,12 +68,14 @@ class Mixed:
         self.tree, self.is_stale, self.refuse = tree, False, refuse
 
 
-def origin(t: Tensor) -> Tree:
-    """Where the elements of a tensor are."""
-    view = t._view
+def origin(value: Any) -> Tree:
+    """Where the elements of a value are; those of a number nowhere else."""
+    if not isinstance(value, Tensor):
+        return OWN
+    view = value._view
     if type(view) is Mixed:
         return view.tree
-    return Origin(view.root, view.steps) if type(view) is View else Origin(t, ())
+    return Origin(view.root, view.steps) if type(view) is View else Origin(value)
 
 
 def leaves(tree: Tree) -> Iterable[Origin]:
@@ -78,33 +86,86 @@ def leaves(tree: Tree) -> Iterable[Origin]:
         yield from leaves(tree.false)
 
 
-def settle(stage: Any, trees: Sequence[Tree]) -> None:
-    """Mark what several results share; a stage that must be able to tell them apart later is told now."""
-    owners: dict[int, Tree] = {}
+def settle(stage: Any, trees: Sequence[Tree]) -> list[Tree]:
+    """The origins of results that are joined here, without what is out of reach; what several of them share is held.
+
+    A tensor made in a branch that has been left can be reached only through what is joined. A stage that must be able to tell later what a
+    result is refuses what it could not tell.
+    """
+    owners: dict[int, int] = {}
+    shared: set[int] = set()
+    for i, tree in enumerate(trees):
+        for leaf in leaves(tree):
+            root = leaf.root()
+            if root is not None and owners.setdefault(id(root), i) != i:
+                shared.add(id(root))
+                leaf.held = root
     for tree in trees:
         for leaf in leaves(tree):
             root = leaf.root()
-            if root is None or owners.setdefault(id(root), tree) is tree:
-                continue
-            if stage.is_live:
-                raise CompileError(
-                    f"{current_where()}: a tensor decides which of two tensors several variables share; give each a copy()"
-                )
-            for other in trees:
-                for same in leaves(other):
-                    if same.root() is root:
-                        same.held = root
+            if root is not None and id(root) in shared:
+                leaf.held = root
+    found = [_simple(stage, tree) for tree in trees]
+    if stage.is_live and (shared or not all(_can_be_told(stage, tree) for tree in found)):
+        where = current_where()
+        raise CompileError(f"{where}: a tensor decides which tensors share their elements; take a copy() of what is to be on its own")
+    return found
+
+
+def _simple(stage: Any, tree: Tree) -> Tree:
+    if isinstance(tree, Either):
+        true, false = _simple(stage, tree.true), _simple(stage, tree.false)
+        return OWN if true is OWN and false is OWN else Either(tree.pred, true, false)
+    root = tree.root()
+    if root is None or (tree.held is None and is_left(stage, root)):
+        return OWN
+    return tree
+
+
+def is_left(stage: Any, t: Tensor) -> bool:
+    """Whether a tensor was made in a branch that has been left."""
+    return t._buf is None and t._node is not None and t._node.prim is not CONSTANT and not stage.knows(t._node)
+
+
+def _can_be_told(stage: Any, tree: Tree) -> bool:
+    if isinstance(tree, Origin):
+        return not any(is_left(stage, o) for _, _, operands in tree.steps for o in operands)
+    pred = tree.pred
+    if pred is None or is_left(stage, pred):
+        return False
+    return _can_be_told(stage, tree.true) and _can_be_told(stage, tree.false)
 
 
 def mix(stage: Any, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] = None) -> Tensor:
     """`t` as a tensor that may share its elements with those of a tree."""
+    if tree is OWN:
+        return t
     t._view = Mixed(tree, refuse)
     for leaf in leaves(tree):
         root = leaf.root()
         if root is not None:
             stage.mixed.setdefault(id(root), []).append(ref(t))
-    stage.mixtures.append(ref(t))
     return t
+
+
+def resolve_all(stage: Any) -> None:
+    """Find out what every mixed tensor in use is, where the values of all conditions can be had."""
+    for t in _mixtures(stage):
+        if type(t._view) is Mixed:
+            _resolve(stage, t, "it outlives the call")
+
+
+def tidy(stage: Any) -> None:
+    """Forget mixed tensors that are no longer in use."""
+    for key, known in list(stage.mixed.items()):
+        known[:] = [r for r in known if r() is not None]
+        if not known:
+            del stage.mixed[key]
+
+
+def _mixtures(stage: Any) -> list[Tensor]:
+    found = {id(t): t for known in stage.mixed.values() for t in [r() for r in known] if t is not None}
+    return list(found.values())
 
 
 def _in_use(stage: Any, leaf: Origin) -> bool:
@@ -116,12 +177,24 @@ def _in_use(stage: Any, leaf: Origin) -> bool:
     return leaf.held is not None or sys.getrefcount(root) > known
 
 
+def is_sole(stage: Any, variables: dict[str, Any], name: str) -> bool:
+    """Whether nothing but a variable refers to its tensor, and to what that shares its elements with."""
+    t = variables[name]
+    if not isinstance(t, Tensor) or t._view is not None or t._buf is not None:
+        return False
+    if t._views is not None and t._views.alive():
+        return False
+    return sys.getrefcount(t) <= 3 + sum(id(t) in scope.fresh for scope in stage.scopes)
+
+
 def wrote(stage: Any, t: Tensor) -> None:
     """Note that a tensor has another value: what may share it is out of date."""
-    for r in stage.mixed.get(id(t), ()):
-        other = r()
-        if other is not None and type(other._view) is Mixed and any(o.root() is t for o in leaves(other._view.tree)):
-            other._view.is_stale = True
+    for other in [r() for r in stage.mixed.get(id(t), ())]:
+        if other is not None and type(other._view) is Mixed:
+            for leaf in leaves(other._view.tree):
+                if leaf.root() is t:
+                    leaf.held = t
+                    other._view.is_stale = True
 
 
 def _resolve(stage: Any, t: Tensor, what: str) -> None:
@@ -140,6 +213,8 @@ def _resolve(stage: Any, t: Tensor, what: str) -> None:
         views.attach(t, root, tree.steps)
         if mixed.is_stale:
             stage.derived.pop(id(t), None)
+            if t._buf is not None:
+                t._buf = t._node = None
 
 
 def node_of(stage: Any, t: Tensor) -> Node:
@@ -218,7 +293,7 @@ def is_unchanged(stage: Any, t: Tensor) -> bool:
     """Whether a tensor from outside has the value here that it had before."""
     if type(t._view) is View:
         return is_unchanged(stage, t._view.root)
-    if t._buf is None:
+    if t._buf is None or (type(t._view) is Mixed and t._view.is_stale):
         return False
     node = stage.current.get(id(t))
     if node is None:
