@@ -39,6 +39,13 @@ __all__ = ["Program", "Template", "build"]
 _kernels: dict[str, int] = {}
 _lock = threading.Lock()
 _programs: weakref.WeakSet[Program] = weakref.WeakSet()
+
+
+def programs() -> list[Program]:
+    """The programs that are alive."""
+    return list(_programs)
+
+
 HEAVY_BYTES = 1 << 18
 ARENA = PROGRAM.index("arena")
 Table = list[tuple[int, int, int, int]]
@@ -198,6 +205,7 @@ class Program:
         self.words: list[int] = []
         self.relocations: list[tuple[int, int, int]] = []
         self.tables: list[tuple[int, Table]] = []
+        self.starts: dict[int, Step] = {}
         table = [entry for step in template.steps for entry in self.encode(step)]
         self.finish(table, template.aliases)
         template.note(self._new)
@@ -282,6 +290,17 @@ class Program:
 
     def encode(self, step: Step) -> Table:
         """Append a step's words; for each native step, where they start, its function, extent and grain."""
+        table = self._encode(step)
+        for entry in table:
+            self.starts[entry[0]] = step
+        return table
+
+    def step_at(self, address: int) -> Optional[Step]:
+        """The step whose argument words start at an address, if it is one of this program's."""
+        word, rest = divmod(address - self.base, 8)
+        return self.starts.get(word) if rest == 0 else None
+
+    def _encode(self, step: Step) -> Table:
         start = len(self.words)
         if step.kind == "kernel":
             kernel, address = self.template.code[id(step)]
@@ -388,7 +407,7 @@ class Program:
 
     def finish(self, table: Table, aliases: dict[int, int]) -> None:
         words = (ctypes.c_int64 * max(len(self.words), 1))(*self.words)
-        base = ctypes.addressof(words)
+        base = self.base = ctypes.addressof(words)
         steps = _table(table, base)
         for word, inner in self.tables:
             made = _table(inner, base)

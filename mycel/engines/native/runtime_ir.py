@@ -7,7 +7,8 @@ A program is a table of 64-bit words (`PROGRAM` names them), built by Python. It
 grain): the function runs ``f(arguments, begin, end)`` over parts of [0, extent), on several threads where there are at least two grains of
 work. `relocations` are triples (address of a word, base number, offset): before a run the word becomes base + offset, where bases are the
 inputs, then the outputs, then the arena. So kernels find addresses and sizes in their argument words, and control flow is a step whose
-arguments name other step tables. The last word keeps the arena of the last run for the next, where `keeps` says so; a run that finds none takes its own.
+arguments name other step tables. While a log is set (`mycel_log`: its room, its length, then triples), each step adds (arguments, begin, end), the
+times in nanoseconds of the monotonic clock. The last word keeps the arena of the last run for the next, where `keeps` says so; a run that finds none takes its own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PROGRAM = (
 
 RUNTIME_SYMBOLS = (
     "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
-    "mycel_dense", "mycel_cond", "mycel_while", "mycel_release",
+    "mycel_dense", "mycel_cond", "mycel_while", "mycel_release", "mycel_log",
     "mycel_recursion",
 )  # fmt: skip
 
@@ -29,6 +30,7 @@ RUNTIME = r"""
 @free_lists = internal global [256 x ptr] zeroinitializer
 @cached = internal global i64 0
 @threads = internal global i32 1
+@log = internal global ptr null
 
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
@@ -50,6 +52,7 @@ declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
+declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
 declare void @GOMP_parallel(ptr, ptr, i32, i32)
@@ -223,12 +226,50 @@ define internal void @part(ptr %step) {
   ret void
 }
 
+define void @mycel_log(ptr %log) {
+  store ptr %log, ptr @log
+  ret void
+}
+
+define internal i64 @now() {
+  %time = alloca [2 x i64]
+  %r = call i32 @clock_gettime(i32 1, ptr %time)
+  %s = load i64, ptr %time
+  %pn = getelementptr i64, ptr %time, i64 1
+  %n = load i64, ptr %pn
+  %ns = mul i64 %s, 1000000000
+  %all = add i64 %ns, %n
+  ret i64 %all
+}
+
+define internal void @note(ptr %log, ptr %args, i64 %begin, i64 %end) {
+  %p1 = getelementptr i64, ptr %log, i64 1
+  %i = atomicrmw add ptr %p1, i64 1 monotonic
+  %room = load i64, ptr %log
+  %fits = icmp ult i64 %i, %room
+  br i1 %fits, label %write, label %full
+write:
+  %i3 = mul i64 %i, 3
+  %at = add i64 %i3, 2
+  %e = getelementptr i64, ptr %log, i64 %at
+  store ptr %args, ptr %e
+  %e1 = getelementptr i64, ptr %e, i64 1
+  store i64 %begin, ptr %e1
+  %e2 = getelementptr i64, ptr %e, i64 2
+  store i64 %end, ptr %e2
+  ret void
+full:
+  ret void
+}
+
 define void @mycel_run(ptr %steps, i64 %count) {
 entry:
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
   %empty = icmp eq i64 %count, 0
   br i1 %empty, label %end, label %loop
 loop:
-  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %i = phi i64 [ 0, %entry ], [ %i1, %on ]
   %at = shl i64 %i, 2
   %step = getelementptr i64, ptr %steps, i64 %at
   %f = load ptr, ptr %step
@@ -238,6 +279,12 @@ loop:
   %extent = load i64, ptr %p2
   %p3 = getelementptr i64, ptr %step, i64 3
   %grain = load i64, ptr %p3
+  br i1 %logs, label %before, label %start
+before:
+  %t0 = call i64 @now()
+  br label %start
+start:
+  %begun = phi i64 [ 0, %loop ], [ %t0, %before ]
   %serial = icmp eq i64 %grain, 0
   br i1 %serial, label %one, label %maybe
 maybe:
@@ -256,6 +303,12 @@ one:
   call void %f(ptr %args, i64 0, i64 %extent)
   br label %next
 next:
+  br i1 %logs, label %after, label %on
+after:
+  %t1 = call i64 @now()
+  call void @note(ptr %log, ptr %args, i64 %begun, i64 %t1)
+  br label %on
+on:
   %i1 = add i64 %i, 1
   %more = icmp ult i64 %i1, %count
   br i1 %more, label %loop, label %end

@@ -1,0 +1,83 @@
+"""The trace of the native engine: which steps ran, in which order, inside what."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel import ops
+from mycel.engines.native.trace import tracing
+
+
+def test_steps_are_noted_with_their_nodes_and_times() -> None:
+    fn = ms.jit(lambda x, y: ops.exp(ops.matmul(x, y)).sum())
+    x = ms.Tensor(np.ones((16, 16), np.float32))
+    fn(x, x)
+    before = time.monotonic_ns()
+    with tracing() as trace:
+        fn(x, x)
+        fn(x, x)
+    after = time.monotonic_ns()
+    assert not trace.missed and len(trace.events) % 2 == 0
+    kinds = [e.step.kind for e in trace.events]
+    assert kinds[: len(kinds) // 2] == kinds[len(kinds) // 2 :]
+    assert any(e.step.node is not None and e.step.node.prim.name == "matmul" for e in trace.events)
+    assert all(before <= e.begin <= e.end <= after for e in trace.events)
+    assert not any(e.inner for e in trace.events)
+
+
+def test_nothing_is_noted_outside_of_a_trace() -> None:
+    x = ms.Tensor([1.0, 2.0])
+    with tracing() as trace:
+        x + x
+    x + x
+    assert len(trace.events) == 1
+
+
+def test_steps_inside_loops_are_marked() -> None:
+    @ms.jit
+    def fn(x: Any) -> Any:
+        while x.sum() < 100:
+            x = x * 2
+        return x + 1
+
+    fn(ms.Tensor([1.0, 2.0]))
+    with tracing() as trace:
+        fn(ms.Tensor([1.0, 2.0]))
+    (loop,) = [e for e in trace.events if e.step.kind == "while"]
+    inner = [e for e in trace.events if e.inner]
+    assert len(inner) >= 6 and all(loop.begin <= e.begin and e.end <= loop.end for e in inner)
+    assert not loop.inner and not trace.events[-1].inner
+
+
+def test_a_full_log_counts_what_it_missed() -> None:
+    x = ms.Tensor([1.0, 2.0])
+    with tracing(room=3) as trace:
+        for _ in range(5):
+            x + x
+    assert len(trace.events) == 3 and trace.missed == 2
+
+
+def test_threads_share_a_trace() -> None:
+    x = ms.Tensor([1.0, 2.0])
+    x * x
+    with tracing() as trace:
+        workers = [threading.Thread(target=lambda: [x * x for _ in range(50)]) for _ in range(3)]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+    assert len(trace.events) == 150
+
+
+def test_two_traces_at_once_are_refused() -> None:
+    with tracing(), pytest.raises(RuntimeError, match="already being taken"), tracing():
+        pass
+    with tracing() as trace:
+        ms.Tensor([1.0]) + 1
+    assert trace.events
