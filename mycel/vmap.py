@@ -65,6 +65,7 @@ class _Vmap:
             from mycel.jit import Jit
 
             self._compiled = Jit(self._run)
+            self._compiled.__qualname__ = f"vmap of {getattr(self.fn, '__qualname__', type(self.fn).__name__)}"
         return self._compiled(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
@@ -84,6 +85,8 @@ class _Vmap:
             entered = [stage.node_of(m.example) for m in mapped if m.example is not None]
             self._stand_in(stage, level)
             out = stage.invoke(self.cells[0] if self.cells else self.fn, tuple(inputs), kwargs)
+            if out is None:
+                raise VmapError("vmap: the function returns None; it must return tensors or numbers")
             leaves, structure = flatten(out)
             axes = _spread("out_axes", self.out_axes, out, "the output")
             results = [_output(stage, v, a) for v, a in zip(leaves, axes)]
@@ -126,7 +129,7 @@ class _Vmap:
                 found.append(leaf)
                 continue
             if not isinstance(leaf, Tensor):
-                raise VmapError(f"vmap: {name} holds a {type(leaf).__name__} ({leaf!r:.40}), which has no axis {axis}; "
+                raise VmapError(f"vmap: {name} holds a {type(leaf).__name__}{_shown(leaf)}, which has no axis {axis}; "
                                 "pass a Tensor, or give it None in in_axes")  # fmt: skip
             rank = leaf._type.rank
             if not -rank <= axis < rank:
@@ -215,7 +218,7 @@ def _output(stage: Stage, value: Any, axis: Axis) -> Optional[Tensor]:
         return value
     if isinstance(value, _NUMBERS):
         return stage.created(as_tensor(value))  # type: ignore[no-any-return]
-    raise VmapError(f"vmap: the function returns a {type(value).__name__} ({value!r:.40}); its outputs must be tensors or numbers, "
+    raise VmapError(f"vmap: the function returns a {type(value).__name__}{_shown(value)}; its outputs must be tensors or numbers, "
                     "in tuples, lists or dictionaries")  # fmt: skip
 
 
@@ -269,6 +272,10 @@ def _count(items: Any, word: str, plural: str = "") -> str:
     return f"{len(items)} {word if len(items) == 1 else plural or word + 's'}"
 
 
+def _shown(value: Any) -> str:
+    return f" ({value!r:.40})" if isinstance(value, (bool, int, float, complex, str)) else ""
+
+
 def _named(fn: Any, position: int) -> str:
     """The name of a parameter, in brackets, where it is known."""
     try:
@@ -289,7 +296,7 @@ def _cells(fn: Any) -> list[Any]:
         if not found or not all(isinstance(c, Cell) for c in found):
             raise VmapError(f"vmap: a list of functions must consist of Cells, and of at least one, not {fn!r:.60}")
         return found
-    if isinstance(fn, Cell) and type(fn).construct is Cell.construct and hasattr(type(fn), "__iter__"):
+    if getattr(type(fn), "__cell_as_list__", False):
         found = list(fn)
         if not found:
             raise VmapError(f"vmap: the {type(fn).__name__} is empty; give it at least one Cell")

@@ -21,14 +21,13 @@ from mycel import eager
 from mycel.engines import buffers
 from mycel.errors import CompileError, NeedsValue
 from mycel.frontend import views
+from mycel.frontend.derivatives import Differentiating
 from mycel.frontend.guards import Guards, lookup
 from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.parameter import Parameter
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
-from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor, make_staged
-from mycel.transforms.grad import vjp
 from mycel.tree import map_leaves
 from mycel.views import root_of
 
@@ -163,7 +162,7 @@ class Capture:
         self.tensor, self.node, self.type = tensor, node, tensor._type
 
 
-class Stage(eager.Context):
+class Stage(Differentiating, eager.Context):
     """One staging of one function; see the module's description."""
 
     is_staging = True
@@ -182,8 +181,8 @@ class Stage(eager.Context):
         self.numbers: dict[int, Tensor] = {}
         self.derived: dict[int, Any] = {}
         self.mixed: dict[int, list[Any]] = {}
-        self.mixtures: list[Any] = []
         self.mutable_nodes: set[Node] = set()
+        self.unseen: Any = None
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.levels: list[Any] = []
         self.calls = 0
@@ -411,6 +410,12 @@ class Stage(eager.Context):
         keep = lambda v: make_staged(self.node_of(v)) if isinstance(v, Tensor) and not isinstance(v, Parameter) else v
         self.deferred.append((fn, map_leaves(keep, args), map_leaves(keep, kwargs)))
 
+    @property
+    def is_conditional(self) -> bool:
+        """Whether a tensor decides if what is staged now is run at all."""
+        own = [level.scope for level in self.levels]
+        return any(s.is_branch and not any(s is o for o in own) for s in self.scopes)
+
     def before_draw(self, state: Tensor) -> None:
         for level in self.levels:
             level.split(self, state)
@@ -449,45 +454,11 @@ class Stage(eager.Context):
             self.scopes.pop()
             self.scope = self.scopes[-1]
 
-    # Gradients.
-
-    def mark(self, t: Tensor) -> Tensor:
-        """A new tensor with the value of `t` whose gradient can be asked for."""
-        node = self.node_of(t)
-        made = Node(identity, (node,), {}, node.type)
-        self.scope.own.add(made)
-        return make_staged(made)
-
-    @contextmanager
-    def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
-        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
-        before = [self.node_of(w) for w in weights]
-        marked = []
-        for w, node in zip(weights, before):
-            made = Node(identity, (node,), {}, node.type)
-            self.scope.own.add(made)
-            self.set_node(w, made)
-            marked.append(made)
-        try:
-            yield marked
-        finally:
-            for w, node, made in zip(weights, before, marked):
-                if self.node_of(w) is made:
-                    self.set_node(w, node)
-
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a user's function, interpreting it."""
         from mycel.frontend.interpret import call
 
         return call(self, fn, args, kwargs)
-
-    def pullback(
-        self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]
-    ) -> list[Optional[Tensor]]:
-        """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
-        found = vjp([self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents], wrt)
-        self.adopt([g for g in found if g is not None])
-        return [None if g is None else make_staged(g) for g in found]
 
     # Cells.
 
@@ -498,7 +469,8 @@ class Stage(eager.Context):
         construct = cell.construct
         invoke = lambda fn, *a: call(self, fn, a, {})
         function = getattr(construct, "__func__", construct)
-        self.guards.of_type(type(cell), "construct", lookup(type(cell), "construct"))
+        for name in ("construct", "bprop"):
+            self.guards.of_type(type(cell), name, lookup(type(cell), name))
         if not is_native(function):
             self.guards.unset(cell, "construct")
             self.guards.cell(cell)

@@ -304,7 +304,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
         where = self.where(node)
 
         def run(f: Frame) -> None:
-            if f.stage is not None and f.stage.scope.is_branch:
+            if f.stage is not None and f.stage.is_conditional:
                 raise CompileError(
                     f"{where}: whether this is raised is decided by a tensor; check the condition outside the compiled function"
                 )
@@ -457,6 +457,9 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
                 signal = enter(f, level + 1)
             except Exception as error:
                 keep_position(error)
+                if f.stage is not None:
+                    for made in (error, error.__traceback__):
+                        f.stage.created(made)
                 if _internal(error) or not call(f.stage, leave, (type(error), error, error.__traceback__), {}):
                     raise
                 return None

@@ -132,6 +132,8 @@ class CellList(_Indexed):
     (2, ReLU())
     """
 
+    __cell_as_list__ = True
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
         members: Any = args
