@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import config, eager
+from mycel import config, eager, precision
 from mycel.cell_state import CellState
 from mycel.jit_config import JitConfig
 from mycel.log import logger
@@ -378,14 +378,24 @@ class Cell(CellState):
         return dict(self._flags)
 
     def to_float(self, dst_type: Any) -> Cell:
-        """Compute in another floating type: inputs are cast on the way in, here and in all inner cells; the cell itself."""
+        """Compute in float16, bfloat16 or float32, here and in all inner cells; the cell itself. ValueError for other types.
+
+        Floating inputs, in tuples and lists too, are cast on the way in, and parameters where they enter an operation. The parameters themselves
+        keep their type, and so do their gradients.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.Dense(3, 2).to_float(ms.float16)
+        >>> net(ms.ops.ones((1, 3))).dtype, net.weight.dtype
+        (mindspore.float16, mindspore.float32)
+        """
         from mycel import dtype as D
 
-        wanted = D.from_any(dst_type)
-        if wanted not in (D.float16, D.float32, D.bfloat16):
-            raise ValueError(f"to_float: {wanted.name} is not supported; use float16, bfloat16 or float32")
+        flags = {D.float16: "fp16", D.float32: "fp32", D.bfloat16: "bf16"}
+        if not isinstance(dst_type, D.DType) or dst_type not in flags:
+            raise ValueError(f"to_float: {dst_type!r} is not supported; use float16, bfloat16 or float32")
         for _, cell in self.cells_and_names():
-            cell._cast_to = wanted
+            cell._cast_to = precision.Precision(dst_type)
+            cell.add_flags(**{name: kind is dst_type for kind, name in flags.items()})
         return self
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
@@ -406,22 +416,66 @@ class Cell(CellState):
 
     # Hooks.
 
-    def _add_hook(self, table: str, hook: Any) -> HookHandle:
-        if not callable(hook):
-            raise TypeError(f"a hook must be callable, not {type(hook).__name__}")
+    def _add_hook(self, table: str, hook: Any, prepend: bool = False) -> HookHandle:
+        target = getattr(hook, "function", hook)
+        if not callable(target):
+            raise TypeError(f"a hook must be callable, not {type(target).__name__}")
         hooks = self.__dict__[table]
         key = max(hooks, default=-1) + 1
         hooks[key] = hook
+        if prepend:
+            hooks.move_to_end(key, last=False)
         state_epoch.value += 1
         return HookHandle(hooks, key)
 
-    def register_forward_pre_hook(self, hook_fn: Any, with_kwargs: bool = False) -> HookHandle:
-        """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns replaces the inputs."""
-        return self._add_hook("_pre_hooks", (hook_fn if not with_kwargs else _WithKwargs(hook_fn)))
+    def register_forward_pre_hook(
+        self, hook_fn: Any, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns, unless None, replaces the inputs.
 
-    def register_forward_hook(self, hook_fn: Any, with_kwargs: bool = False) -> HookHandle:
-        """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns replaces the output."""
-        return self._add_hook("_hooks", (hook_fn if not with_kwargs else _WithKwargs(hook_fn)))
+        With `prepend` it is called before the hooks that are there already, with `with_kwargs` as ``hook_fn(cell, args, kwargs)``, which returns both. TypeError for
+        what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        """
+        return self._add_hook("_pre_hooks", (hook_fn if not with_kwargs else _WithKwargs(hook_fn)), prepend)
+
+    def register_forward_hook(
+        self, hook_fn: Any, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> HookHandle:
+        """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns, unless None, replaces the output.
+
+        `prepend` and `with_kwargs` are those of `register_forward_pre_hook`; with `always_call` it is called with an output of None also where
+        `construct` raises. TypeError for what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        """
+        wrapped = _WithKwargs(hook_fn) if with_kwargs else hook_fn
+        if always_call:
+            wrapped = _WithKwargs(hook_fn, plain=not with_kwargs, always=True)
+        return self._add_hook("_hooks", wrapped, prepend)
+
+    def register_backward_pre_hook(self, hook_fn: Any) -> HookHandle:
+        """Call ``hook_fn(cell, grad_output)`` before the gradient goes back through the cell; what it returns, unless None, goes in its place.
+
+        `grad_output` is a tuple, one gradient for each output of floating type. TypeError for what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        """
+        return self._add_hook("_backward_pre_hooks", hook_fn)
+
+    def register_backward_hook(self, hook_fn: Any) -> HookHandle:
+        """Call ``hook_fn(cell, grad_input, grad_output)`` after the gradient went back through the cell; what it returns, unless None, replaces `grad_input`.
+
+        Both are tuples, one gradient for each input and output of floating type; those of inputs that nothing is differentiated by are None. TypeError for
+        what is not callable. Returns a handle whose `remove()` unregisters the hook.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.ReLU()
+        >>> handle = net.register_backward_hook(lambda cell, grad_input, grad_output: (grad_input[0] * 10,))
+        >>> ms.grad(net)(ms.Tensor([1.0, -1.0])).asnumpy().tolist()
+        [10.0, 0.0]
+        """
+        return self._add_hook("_backward_hooks", hook_fn)
+
+    @property
+    def enable_backward_hook(self) -> bool:
+        """Whether a backward hook is registered here."""
+        return bool(self._backward_hooks or self._backward_pre_hooks)
 
     # Calling.
 
@@ -456,24 +510,59 @@ class Cell(CellState):
             changed = invoke(hook, self, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
-        if self._cast_to is not None:
-            args, kwargs = self._cast_arguments(args, kwargs)
-        output = construct(*args, **kwargs)
+        if self._cast_to is not None or precision.active:
+            construct = self._in_precision(construct)
+        try:
+            output = self._differentiated(construct, args, kwargs) if eager.active else construct(*args, **kwargs)
+        except Exception:
+            for hook in self._hooks.values():
+                if isinstance(hook, _WithKwargs) and hook.always:
+                    self._after(invoke, hook, args, kwargs, None)
+            raise
         for hook in self._hooks.values():
-            if isinstance(hook, _WithKwargs):
-                changed = invoke(hook.function, self, args, kwargs, output)
-            else:
-                changed = invoke(hook, self, args, output)
+            changed = self._after(invoke, hook, args, kwargs, output)
             if changed is not None:
                 output = changed
         return output
 
-    def _cast_arguments(self, args: Any, kwargs: Any) -> Any:
-        from mycel.tensor import cast
-        from mycel.tree import map_leaves
+    def _after(self, invoke: Any, hook: Any, args: Any, kwargs: Any, output: Any) -> Any:
+        if not isinstance(hook, _WithKwargs):
+            return invoke(hook, self, args, output)
+        if hook.plain:
+            return invoke(hook.function, self, args, output)
+        return invoke(hook.function, self, args, kwargs, output)
 
-        one = lambda v: cast(v, self._cast_to) if isinstance(v, Tensor) and v.dtype.is_floating else v
-        return map_leaves(one, args), map_leaves(one, kwargs)
+    def _differentiated(self, construct: Any, args: Any, kwargs: Any) -> Any:
+        """`construct` with what the user says about its derivative: `bprop`, backward hooks."""
+        bprop = getattr(type(self), "bprop", None) or self.__dict__.get("bprop")
+        before, after = self._backward_pre_hooks, self._backward_hooks
+        if (bprop is None and not before and not after) or eager.local.context is None:
+            return construct(*args, **kwargs)
+        from mycel.hooks import attach_bprop, by_position, watch_cell
+
+        if bprop is not None and kwargs:
+            args = by_position(self, args, kwargs)
+
+        def run(*given: Any) -> Any:
+            if bprop is None:
+                return construct(*given, **kwargs)
+            return attach_bprop(self, self.bprop, given, construct(*given))
+
+        if not before and not after:
+            return run(*args)
+        return watch_cell(self, list(before.values()), list(after.values()), args, run)
+
+    def _in_precision(self, construct: Any) -> Any:
+        wanted = self._cast_to or precision.Precision()
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if wanted.dtype is not None:
+                args, kwargs = precision.converted(args, wanted.dtype), precision.converted(kwargs, wanted.dtype)
+            with precision.in_force(wanted):
+                output = construct(*args, **kwargs)
+            return output if wanted.output is None else precision.converted(output, wanted.output)
+
+        return run
 
     def _compiled(self) -> Any:
         found = self.__dict__.get("_compiled_call")
@@ -529,8 +618,10 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
 
 
 class _WithKwargs:
-    def __init__(self, function: Any) -> None:
-        self.function = function
+    """A forward hook that is called with the keyword arguments too (unless `plain`), or in any case (`always`)."""
+
+    def __init__(self, function: Any, plain: bool = False, always: bool = False) -> None:
+        self.function, self.plain, self.always = function, plain, always
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

@@ -34,11 +34,13 @@ from mycel.frontend.sizes import use_stage
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_places, note_end, note_origin, note_place_of, reason_of, show_user_lines
 from mycel.ir.dims import deciding
+from mycel.hooks import carry_hooks, hooks_key
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.jit_config import check_options, is_strict
 from mycel.log import logger
 from mycel.parameter import Parameter
 from mycel.prims import control as C
+from mycel.prims.custom import refusal as refusal_of
 from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor, make, make_staged
 from mycel.views import root_of
@@ -144,6 +146,7 @@ class _Arguments:
             self.nodes.append(node)
             known = self.known.get(id(value))
             staged = known if known is not None else make_staged(node)
+            carry_hooks(value, staged)
             self.known[id(value)] = staged
             self.staged.append(staged)
             return staged
@@ -209,6 +212,7 @@ class Version:
         numbers = {node: i for i, node in enumerate(inputs)}
         self.aliases = {place: numbers[c.node] for c, place in writes if isinstance(c.tensor, Parameter)}
         self.result_types = self.graph.output_types
+        self.refusal = refusal_of(self.graph)
         self.program: Optional[Callable[..., Any]] = None
         self.symbolic: Any = None
         self.sizes: dict[str, int] = {}
@@ -407,7 +411,18 @@ class Jit:
             version = found
         if version.shares and version.overlaps(tensors):
             return run_live(self._overlap(key), self.__wrapped__, args, kwargs)
-        return version.run(tensors) if context is None else version.record(context, tensors)
+        if context is None:
+            return version.run(tensors)
+        if version.refusal:
+            return run_live(self._by_value(key, version.refusal), self.__wrapped__, args, kwargs)
+        return version.record(context, tensors)
+
+    def _by_value(self, key: Any, reason: str) -> LivePlan:
+        """The plan for calls inside an eager gradient that needs derivatives of the program's own, which are no graph."""
+        key = (key, "recorded")
+        if key not in self.lives:
+            self._run_live(key, Fallback(self.__qualname__, reason, ""))
+        return self.lives[key]
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:
         key = tuple([describe(a, tensors) for a in args])
@@ -417,7 +432,8 @@ class Jit:
             numbers = [id(t) for t in tensors]
             if len(set(numbers)) != len(numbers):
                 key = (key, "shared", tuple([numbers.index(n) for n in numbers]))
-        return key
+        hooks = hooks_key(tensors)
+        return key if hooks is None else (key, "hooks", hooks)
 
     def unit(self, stage: LiveStage, args: Any, kwargs: Any) -> Any:
         """Call as one operation of a segment; MISSING where this is not one graph."""
@@ -433,6 +449,9 @@ class Jit:
             version = found
         if version.shares and version.overlaps(tensors) or version.guards.reads_any(stage.written()):
             return MISSING
+        if stage.depth or stage.outer is not None:
+            if version.refusal:
+                return MISSING
         return version.record(stage, tensors)
 
     def _overlap(self, key: Any) -> LivePlan:

@@ -11,20 +11,24 @@ A call of a compiled function is one node; it gives back, besides the results, w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel import config, eager
-from mycel.engines import nonfinite
+from mycel.engines import buffers, nonfinite
 from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.prims import control as C
+from mycel.prims import shape as S
 from mycel.prims.base import GET_ITEM, Primitive, constant, freeze
 from mycel.prims.custom import Rule, custom, kept_call
 from mycel.prims.elementwise import identity
-from mycel.prims.shape import broadcast_to
 from mycel.tensor import Tensor, make
 from mycel.transforms.grad import vjp
+from mycel.transforms.jacobian import columns, rows
 from mycel.transforms.jvp import jvp
 from mycel.transforms.residuals import link
 from mycel.views import outdate
@@ -32,7 +36,7 @@ from mycel.views import outdate
 __all__ = ["Recorder", "current_recorder"]
 
 MOST_GRAPHS = 1024
-_derived: dict[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[int], ...]]] = {}
+_derived: dict[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]] = {}
 config.listeners.append(lambda options: _derived.clear() if "check_nan" in options else None)
 Optionals = list[Optional[Tensor]]
 
@@ -139,6 +143,18 @@ class Recorder(eager.Context):
         target._node = self.node_of(new)
         self.written.append(target)
 
+    def attach_hook(self, t: Tensor, rule: Rule) -> bool:
+        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it; whether it was."""
+        node = self.node_of(t)
+        if node is None or node.prim is None or node.params is _MARK:
+            return False
+        inner = Recorded(node.prim, node.inputs, node.params, node.type, t._buf, self)
+        leaf = Recorded(None, (), _LEAF, node.type, t._buf, self)
+        params = {"count": 1, "backward": None, "wanted": (), "rule": rule}
+        whole = Recorded(custom, (leaf, inner), params, (node.type,), (t._buf,), self)
+        node.prim, node.inputs, node.params = GET_ITEM, (whole,), {"index": 0}
+        return True
+
     def release(self) -> None:
         """Let go of written tensors, which outlive the recording."""
         for t in self.written:
@@ -158,7 +174,7 @@ class Recorder(eager.Context):
         before = self.node_of(t)
         if before is None:
             return Recorded(None, (), _LEAF, t._type, t._buf, self)
-        return Recorded(identity, (before,), {}, t._type, t._buf, self)
+        return Recorded(identity, (before,), _MARK, t._type, t._buf, self)
 
     def mark(self, t: Tensor) -> Tensor:
         """A new tensor with the value of `t` whose gradient can be asked for."""
@@ -210,10 +226,33 @@ class Recorder(eager.Context):
                 result[i] = t
         return outputs, result
 
+    def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
+        """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
+        root = self.node_of(output)
+        if root is None:
+            return [None] * len(wrt)
+        return self._derive("rows", [root], (), wrt)
+
+    def columns(self, outputs: Sequence[Tensor], by: Node) -> Optionals:
+        """The Jacobians of outputs by one node, of shape (output's, node's); None where there is no dependence."""
+        kept = [i for i, o in enumerate(outputs) if self.node_of(o) is not None and o.dtype.is_differentiable]
+        result: Optionals = [None] * len(outputs)
+        if kept:
+            roots: Any = [self.node_of(outputs[i]) for i in kept]
+            for i, t in zip(kept, self._derive("columns", roots, (), [by])):
+                result[i] = t
+        return result
+
     def _derive(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         order = toposort(roots, stop=set(wrt))
+        if kind in ("rows", "columns") and any(n.prim is custom for n in order):
+            return self._one_by_one(kind, roots, wrt)
         self.differentiated += order
         now = eager.current_context()
+        if self.is_finished:
+            raise RuntimeError(
+                "a function that vjp or linearize gave is called after the gradient inside which it was made has ended; call it inside"
+            )
         if now is not self and now is not None:
             return _Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(kind, roots, given, wrt)  # fmt: skip
         if now is self and self.depth > 1:
@@ -222,6 +261,30 @@ class Recorder(eager.Context):
             with eager.use_context(None):
                 return _Replay(self, eager.execute, False).run(kind, roots, given, wrt)
         return self._compiled(kind, order, roots, given, wrt)
+
+    def _one_by_one(self, kind: str, roots: Sequence[Node], wrt: Sequence[Node]) -> Optionals:
+        """A Jacobian from one unit vector after another, as the program's own derivatives are called with values."""
+        direction = roots[0] if kind == "rows" else wrt[0]
+        units = np.eye(math.prod(direction.shape), dtype=direction.dtype.numpy)
+        parts = []
+        for unit in units:
+            given = make(direction.type, buffers.from_array(unit.reshape(direction.shape)))
+            parts.append(self._derive("pull" if kind == "rows" else "push", roots, [given], wrt))
+        result: Optionals = []
+        for column in zip(*parts):
+            if any(t is None for t in column):
+                result.append(None)
+                continue
+            lead = [eager.apply(S.RESHAPE, t, shape=(1, *t.shape)) for t in column]
+            whole = eager.apply(S.CONCAT, *lead, axis=0)
+            inner = column[0].shape
+            if kind == "columns":
+                whole = eager.apply(S.TRANSPOSE, whole, permutation=(*range(1, len(inner) + 1), 0))
+                shape = (*inner, *direction.shape)
+            else:
+                shape = (*direction.shape, *inner)
+            result.append(eager.apply(S.RESHAPE, whole, shape=shape))
+        return result
 
     def _compiled(
         self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
@@ -256,8 +319,7 @@ class Recorder(eager.Context):
         values = run(*arguments, *[c._buf for c in given])
         if not isinstance(values, tuple):
             values = (values,)
-        likes = wrt if kind == "pull" else roots
-        return [None if r is None else make(n.type, values[r]) for r, n in zip(results, likes)]
+        return [None if r is None else make(r[1], values[r[0]]) for r in results]
 
     def _build(
         self, kind: str, position: dict[Node, int], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
@@ -265,11 +327,11 @@ class Recorder(eager.Context):
         from mycel.engines.select import compile_graph
 
         seeds = [input_node(g._type, "cotangent" if kind == "pull" else "tangent") for g in given]
-        derived = vjp(roots, seeds, wrt) if kind == "pull" else jvp(roots, wrt, seeds)[1]
+        derived = _nodes_of(kind, roots, seeds, wrt)
         wanted = [n for n in derived if n is not None]
-        numbers: list[Optional[int]] = []
+        numbers: list[Optional[tuple[int, Any]]] = []
         for n in derived:
-            numbers.append(None if n is None else sum(k is not None for k in numbers))
+            numbers.append(None if n is None else (sum(k is not None for k in numbers), n.type))
         if not wanted:
             return None, (), tuple(numbers)
         stand_in: dict[Node, Node] = {}
@@ -283,6 +345,17 @@ class Recorder(eager.Context):
 
 
 _LEAF = {"name": "leaf"}
+_MARK: dict[str, Any] = {}
+
+
+def _nodes_of(
+    kind: str, roots: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], pull: Any = None, push: Any = None
+) -> list[Optional[Node]]:
+    if kind == "pull":
+        return vjp(roots, seeds, wrt, pull)
+    if kind == "push":
+        return jvp(roots, wrt, seeds, push)[1]
+    return rows(roots[0], wrt) if kind == "rows" else columns(roots, wrt[0])
 
 
 def _place_of_item(node: Node, position: dict[Node, int]) -> tuple[int, int]:
@@ -316,10 +389,7 @@ class _Replay:
 
     def run(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         seeds = [self.node(g) for g in given]
-        if kind == "pull":
-            derived = vjp(roots, seeds, wrt, self._pull)
-        else:
-            derived = jvp(roots, wrt, seeds, self._push)[1]
+        derived = _nodes_of(kind, roots, seeds, wrt, self._pull, self._push)
         return [None if n is None else self.value(n) for n in derived]
 
     def node(self, t: Tensor) -> Node:
@@ -363,7 +433,7 @@ class _Replay:
 
     def _or_zeros(self, ct: Optional[Node], like: Tensor) -> Tensor:
         if ct is None:
-            ct = broadcast_to(constant(0, like.dtype), like.shape)
+            ct = S.broadcast_to(constant(0, like.dtype), like.shape)
         return self.value(ct)
 
     def _push(self, node: Node, tangents: Sequence[Optional[Node]]) -> Any:

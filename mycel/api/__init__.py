@@ -1,0 +1,21 @@
+"""Function transformations for users: derivatives of functions and Cells, to any order, in eager and compiled code alike.
+
+Each marks its inputs in the context in force (a new recording, an outer one, or a graph being staged), calls the function, and asks the context
+to pull cotangents back from the outputs, or to push tangents forward to them. In GRAPH_MODE a transformation called from plain Python is compiled as a whole.
+"""
+
+from mycel.api.directional import derivative as derivative
+from mycel.api.directional import jet as jet
+from mycel.api.directional import jvp as jvp
+from mycel.api.directional import linearize as linearize
+from mycel.api.directional import vjp as vjp
+from mycel.api.gradient import get_grad as get_grad
+from mycel.api.gradient import grad as grad
+from mycel.api.gradient import stop_gradient as stop_gradient
+from mycel.api.gradient import value_and_grad as value_and_grad
+from mycel.api.jacobians import jacfwd as jacfwd
+from mycel.api.jacobians import jacrev as jacrev
+
+__all__ = [
+    "derivative", "get_grad", "grad", "jacfwd", "jacrev", "jet", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp",
+]  # fmt: skip

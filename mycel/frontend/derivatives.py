@@ -1,0 +1,112 @@
+"""What a stage does for derivatives: marking, pulling back, pushing forward, and rules that the program gives.
+
+Marks are `identity` nodes; a derivative is more nodes of the same graph. After a push-forward the outputs are new tensors where values and
+tangents come out of one piece of control flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Optional
+
+from mycel.errors import CompileError
+from mycel.ir.graph import Node, current_where
+from mycel.prims.custom import Rule
+from mycel.prims.elementwise import identity
+from mycel.tensor import Tensor, make_staged
+from mycel.transforms import jacobian
+from mycel.transforms.grad import vjp
+from mycel.transforms.jvp import jvp
+
+__all__ = ["Differentiating"]
+
+Optionals = list[Optional[Tensor]]
+
+
+class Differentiating:
+    """The part of a `Stage` that takes derivatives."""
+
+    def mark(self: Any, t: Tensor) -> Tensor:
+        """A new tensor with the value of `t` whose gradient can be asked for."""
+        node = self.node_of(t)
+        made = Node(identity, (node,), {}, node.type)
+        self.scope.own.add(made)
+        return make_staged(made)
+
+    @contextmanager
+    def marked_weights(self: Any, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
+        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
+        before = [self.node_of(w) for w in weights]
+        marked = []
+        for w, node in zip(weights, before):
+            made = Node(identity, (node,), {}, node.type)
+            self.scope.own.add(made)
+            self.set_node(w, made)
+            marked.append(made)
+        try:
+            yield marked
+        finally:
+            for w, node, made in zip(weights, before, marked):
+                if self.node_of(w) is made:
+                    self.set_node(w, node)
+
+    def pullback(self: Any, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
+        """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
+        roots, given = [self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents]
+        return self._staged(vjp(roots, given, wrt, _own(self, [*roots, *wrt])))
+
+    def pushforward(
+        self: Any, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
+    ) -> tuple[Sequence[Tensor], Optionals]:
+        """`outputs`, and how they move when the nodes `wrt` move by `tangents`; None where one does not depend on them."""
+        roots = [self.node_of(o) for o in outputs]
+        _known(self, [*roots, *wrt])
+        values, moved = jvp(roots, wrt, [self.node_of(t) for t in tangents])
+        self.adopt(values)
+        return [o if v is r else make_staged(v) for o, r, v in zip(outputs, roots, values)], self._staged(moved)
+
+    def rows(self: Any, output: Tensor, wrt: Sequence[Node]) -> Optionals:
+        """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
+        root = self.node_of(output)
+        return self._staged(jacobian.rows(root, wrt, _own(self, [root, *wrt])))
+
+    def columns(self: Any, outputs: Sequence[Tensor], by: Node) -> Optionals:
+        """The Jacobians of outputs by one node, of shape (output's, node's); None where there is no dependence."""
+        roots = [self.node_of(o) for o in outputs]
+        _known(self, [*roots, by])
+        return self._staged(jacobian.columns(roots, by))
+
+    def _staged(self: Any, nodes: Sequence[Optional[Node]]) -> Optionals:
+        self.adopt([n for n in nodes if n is not None])
+        return [None if n is None else make_staged(n) for n in nodes]
+
+    def attach(self: Any, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
+        """`values` with a derivative by `operands` that the program gives."""
+        from mycel.frontend.rules import attach
+
+        return attach(self, values, operands, rule)
+
+    def attach_hook(self: Any, t: Tensor, rule: Rule) -> bool:
+        """Let `rule` see the gradient by a tensor from its uses after this one; whether it was computed here."""
+        if t._buf is not None and not (id(t) in self.current and self.current[id(t)].prim is not None):
+            if self.is_live and self.outer is not None:
+                return self.outer.attach_hook(t, rule)  # type: ignore[no-any-return]
+            return False
+        self.write(t, self.attach([t], [t], rule)[0])
+        return True
+
+
+def _own(stage: Any, nodes: Sequence[Node]) -> Any:
+    from mycel.frontend.rules import own_rule
+
+    _known(stage, nodes)
+    return own_rule(stage)
+
+
+def _known(stage: Any, nodes: Sequence[Node]) -> None:
+    if not all(stage.knows(n) or n.is_constant for n in nodes):
+        raise CompileError(
+            f"{current_where()}: a derivative is taken of what another branch, or another call of a compiled function, computed; "
+            "call the function that vjp or linearize gave where it was made"
+        )

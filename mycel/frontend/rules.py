@@ -1,0 +1,102 @@
+"""Derivatives that a program gives itself, while a function is staged: a Cell's `bprop`, hooks.
+
+The rule is staged where it appears, as a closed graph of the values, the cotangents and what it reads from outside; that graph goes wherever the node
+goes, into branches, loops and compiled functions that are differentiated as a whole. A rule with effects cannot be such a graph. Then it is called when a
+gradient that is taken in the same function reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from mycel.errors import Unsupported
+from mycel.frontend.control import closed, free_nodes
+from mycel.frontend.stage import Scope, Stage
+from mycel.frontend.tracebacks import keep_position
+from mycel.ir.graph import Graph, Node, current_where, input_node, set_where
+from mycel.prims.base import outputs_of
+from mycel.prims.custom import Rule, cotangents_of, custom
+from mycel.tensor import Tensor, make_staged
+
+__all__ = ["attach", "own_rule"]
+
+
+def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
+    """`values` with a derivative by `operands` that the program gives."""
+    outs = [stage.node_of(v) for v in values]
+    inputs = [stage.node_of(t) for t in operands]
+    backward, captured, wanted = None, [], ()
+    if not rule.refusal:
+        try:
+            backward, captured, wanted = _staged(stage, outs, inputs, rule)
+        except Exception as error:
+            # What is wrong with the rule matters only if a gradient reaches it, and is raised then.
+            rule.refusal = str(error) or type(error).__name__
+    params = {"count": len(outs), "backward": backward, "wanted": wanted, "rule": rule}
+    nodes = (*outs, *inputs, *captured)
+    node = Node(custom, nodes, params, custom.infer(*[n.type for n in nodes], **params))
+    items = outputs_of(node)
+    stage.scope.own.add(node)
+    stage.scope.own.update(items)
+    return [make_staged(i) for i in items]
+
+
+def _staged(
+    stage: Stage, outs: Sequence[Node], inputs: Sequence[Node], rule: Rule
+) -> tuple[Graph, list[Node], tuple[int, ...]]:
+    """The rule as a graph of (operands, values, cotangents); the operands after the given ones; the operands whose cotangents it gives."""
+    place = current_where()
+    scope = Scope(True)
+    with stage.inside(scope):
+        try:
+            values = [input_node(o.type, "value") for o in outs]
+            cts = [input_node(o.type, "cotangent") for o in outs if o.dtype.is_differentiable]
+            scope.own.update((*values, *cts))
+            found = rule.function(tuple(map(make_staged, values)), [make_staged(c) for c in cts])
+            results = [None if f is None else stage.node_of(f) for f in found]
+        except Exception as error:
+            keep_position(error)
+            raise
+        finally:
+            changes = scope.take_back(stage)
+            set_where(place)
+    if changes:
+        effect = next(iter(changes.values()))[0]
+        raise Unsupported(f"it changes {effect}")
+    wanted = tuple([i for i, r in enumerate(results) if r is not None])
+    outputs = [r for r in results if r is not None]
+    used, _ = free_nodes(stage, outputs, [*values, *cts])
+    captured = [n for n in used if n not in inputs]
+    return _graph(outputs, [*inputs, *captured], values, cts), captured, wanted
+
+
+def _graph(outputs: Sequence[Node], operands: Sequence[Node], values: Sequence[Node], cts: Sequence[Node]) -> Graph:
+    """A closed graph; of an operand that is given twice, the first stands for it."""
+    distinct = list(dict.fromkeys([*operands, *values, *cts]))
+    inner = closed(outputs, distinct, "backward")
+    by_node = dict(zip(distinct, inner.inputs))
+    inputs, seen = [], set()
+    for n in (*operands, *values, *cts):
+        inputs.append(by_node[n] if n not in seen else input_node(n.type, "operand"))
+        seen.add(n)
+    return Graph(inputs, inner.outputs, "backward")
+
+
+def own_rule(stage: Stage) -> Any:
+    """What `vjp` asks for the nodes whose rule is no graph: the rule itself is called, if its variables are at hand."""
+
+    def own(node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
+        if node.prim is not custom or node.params["backward"] is not None or not stage.knows(node):
+            return None
+        count, rule = node.params["count"], node.params["rule"]
+        cts = cotangents_of(node.inputs[:count], ct)
+        items = outputs_of(node)
+        stage.adopt([*cts, *items])
+        found = rule.function(tuple(map(make_staged, items)), [make_staged(c) for c in cts])
+        result: list[Optional[Node]] = [None] * len(node.inputs)
+        for i, f in enumerate(found):
+            result[count + i] = None if f is None else stage.node_of(f)
+        return result
+
+    return own

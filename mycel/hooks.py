@@ -1,0 +1,282 @@
+"""Functions of the user's that see or change gradients on their way back: hooks of tensors and Cells, and a Cell's own `bprop`.
+
+A hook of a tensor that was computed is attached where it was computed (`attach` of the context in force); one of a tensor that is differentiated by is called
+when its gradient is complete (`hooked`), which is also what happens to hooks of parameters. A Cell's backward hooks are attached to its outputs (where the
+gradient comes in) and to its inputs (where it leaves); its `bprop` takes the place of the derivative between the two.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+from mycel import eager
+from mycel.ir.types import TensorType
+from mycel.prims.custom import Rule
+from mycel.prims.shape import BROADCAST_TO
+from mycel.tensor import Tensor, scalar
+from mycel.tree import flatten, unflatten
+
+__all__ = ["TensorHooks", "attach", "attach_bprop", "by_position", "carry_hooks", "hooked", "hooks_key", "register_hook", "watch_cell", "zeros_of"]
+
+_numbers = itertools.count()
+
+
+class TensorHooks:
+    """The hooks of one tensor, in the order in which they were registered."""
+
+    __slots__ = ("hooks", "__weakref__")
+
+    def __init__(self) -> None:
+        self.hooks: tuple[tuple[int, Callable[..., Any]], ...] = ()
+
+    def add(self, hook: Callable[..., Any]) -> TensorHookHandle:
+        """Add a hook; what removes it."""
+        key = next(_numbers)
+        self.hooks = (*self.hooks, (key, hook))
+        return TensorHookHandle(self, key)
+
+    def apply(self, gradient: Tensor) -> Tensor:
+        """The gradient after all hooks."""
+        for _, hook in self.hooks:
+            found = _run(hook, gradient)
+            if found is not None:
+                gradient = _checked(f"the hook {_name(hook)}", found, gradient)
+        return gradient
+
+
+class TensorHookHandle:
+    """What `remove`s a tensor's hook."""
+
+    def __init__(self, table: TensorHooks, key: int) -> None:
+        self._table, self._key = table, key
+
+    def remove(self) -> None:
+        """Unregister the hook; a second call does nothing."""
+        self._table.hooks = tuple([h for h in self._table.hooks if h[0] != self._key])
+
+
+_tables: weakref.WeakSet[TensorHooks] = weakref.WeakSet()
+
+
+def _run(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of the user's as the context in force does."""
+    context: Any = eager.current_context()
+    return function(*args) if context is None or not context.is_staging else context.invoke(function, args, {})
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _checked(what: str, found: Any, like: Tensor) -> Tensor:
+    if not isinstance(found, Tensor):
+        raise TypeError(f"{what} must return a tensor or None, not {type(found).__name__} ({found!r:.60})")
+    if found.shape != like.shape:
+        raise ValueError(f"{what} returned a gradient of shape {found.shape} in place of {like.shape}")
+    if found.dtype is not like.dtype:
+        raise TypeError(f"{what} returned a gradient of {found.dtype.name} in place of {like.dtype.name}; convert it")
+    return found
+
+
+def zeros_of(kind: TensorType) -> Tensor:
+    """Zeros of a type."""
+    number = scalar(0, kind.dtype)
+    return number if not kind.shape else eager.apply(BROADCAST_TO, number, shape=kind.shape)  # type: ignore[no-any-return]
+
+
+# Tensors.
+
+
+def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> TensorHookHandle:
+    """Call ``hook(gradient)`` when the gradient by this tensor is known; what it returns, unless None, goes on in its place.
+
+    Returns a handle whose `remove()` unregisters the hook. The hook must keep the gradient's shape and type. A tensor that a function computes is
+    hooked inside that function; an argument of it, or a parameter, also before.
+
+    >>> import mycel as ms
+    >>> def f(x):
+    ...     y = x * x
+    ...     y.register_hook(lambda g: g * 10)
+    ...     return y * 3
+    >>> float(ms.grad(f)(ms.Tensor(2.0)))
+    120.0
+    """
+    if not callable(hook):
+        raise TypeError(f"register_hook: the hook must be callable, not {type(hook).__name__}")
+    attributes = self.__dict__
+    table = attributes.get("_gradient_hooks")
+    context: Any = eager.current_context()
+    if table is None:
+        table = attributes["_gradient_hooks"] = TensorHooks()
+        _tables.add(table)
+    if context is not None and not attributes.get("_hooks_attached"):
+        rule = Rule(lambda values, cts: [table.apply(cts[0])], is_hook=True)
+        attributes["_hooks_attached"] = bool(context.attach_hook(self, rule))
+    return table.add(hook)  # type: ignore[no-any-return]
+
+
+def hooks(self: Tensor) -> list[Callable[..., Any]]:
+    """The registered hooks, in order."""
+    table = self.__dict__.get("_gradient_hooks")
+    return [] if table is None else [hook for _, hook in table.hooks]
+
+
+setattr(Tensor, "register_hook", register_hook)  # noqa: B010
+setattr(Tensor, "hooks", hooks)  # noqa: B010
+
+
+def hooked(context: Any, marked: Tensor, source: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient by a marked tensor after the hooks of the tensor that was marked, and after its own."""
+    if not _tables:
+        return gradient
+    for t in (marked, source) if marked is not source else (source,):
+        table = t.__dict__.get("_gradient_hooks")
+        if table is None or t.__dict__.get("_hooks_attached"):
+            continue
+        if context.is_staging:
+            context.guards.attribute(table, "hooks", table.hooks)
+            gradient = table.apply(gradient)
+            continue
+        with eager.use_context(context if context.depth > 1 else None):
+            gradient = table.apply(gradient)
+    return gradient
+
+
+def hooks_key(tensors: Sequence[Tensor]) -> Any:
+    """What the hooks of arguments contribute to the key of a call; None where there are none."""
+    found = [t.__dict__.get("_gradient_hooks") for t in tensors] if _tables else ()
+    return tuple([None if table is None else table.hooks for table in found]) if any(found) else None
+
+
+def carry_hooks(source: Tensor, target: Tensor) -> None:
+    """Give a staged argument the hooks of the tensor that it stands for."""
+    if _tables and "_gradient_hooks" in source.__dict__:
+        target.__dict__["_gradient_hooks"] = source.__dict__["_gradient_hooks"]
+
+
+# Cells.
+
+
+def attach(values: Any, operands: Sequence[Tensor], rule: Rule) -> Any:
+    """`values` (nested containers) with a derivative by `operands` that `rule` gives, which takes and gives flat lists of tensors."""
+    context: Any = eager.current_context()
+    leaves, structure = flatten(values)
+    tensors = [v for v in leaves if isinstance(v, Tensor)]
+    if context is None or not tensors:
+        return values
+    made = iter(context.attach(tensors, operands, rule))
+    return unflatten(structure, [next(made) if isinstance(v, Tensor) else v for v in leaves])
+
+
+def _smooth(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype.is_differentiable
+
+
+def watch_cell(cell: Any, before: Sequence[Any], after: Sequence[Any], args: tuple[Any, ...], call: Any) -> Any:
+    """Call a Cell's computation with hooks that see its gradients: `before` those of its outputs, `after` also those of its inputs."""
+    leaves, structure = flatten(args)
+    inputs = [v for v in leaves if _smooth(v)]
+    seen: list[Any] = []
+
+    def leaving(values: Any, cts: Sequence[Tensor]) -> Sequence[Any]:
+        return run_after(tuple(cts))
+
+    def run_after(gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in after:
+            found = _run(hook, cell, gradients, seen[0] if seen else ())
+            gradients = _replaced(cell, hook, found, gradients)
+        return gradients
+
+    def arriving(values: Any, cts: Sequence[Tensor]) -> Sequence[Any]:
+        gradients = tuple(cts)
+        for hook in before:
+            gradients = _replaced(cell, hook, _run(hook, cell, gradients), gradients)
+        seen[:] = [gradients]
+        if after and not watched:
+            run_after((None,) * len(inputs))
+        return gradients
+
+    watched = False
+    if after and inputs:
+        rule = Rule(leaving, is_hook=True)
+        rule.refusal = "a backward hook of a Cell sees the gradients of its inputs and of its outputs; call the Cell outside of conditions and loops that tensors decide"
+        made = attach(inputs, inputs, rule)
+        watched = any(a is not b for a, b in zip(made, inputs))
+        replaced = iter(made)
+        args = unflatten(structure, [next(replaced) if _smooth(v) else v for v in leaves])
+    output = call(*args)
+    results = [v for v in flatten(output)[0] if _smooth(v)]
+    if not results:
+        return output
+    rule = Rule(arriving, is_hook=True)
+    if after:
+        rule.refusal = "a backward hook of a Cell sees the gradients of its inputs and of its outputs; call the Cell outside of conditions and loops that tensors decide"
+    made = iter(attach(results, results, rule))
+    found, form = flatten(output)
+    return unflatten(form, [next(made) if _smooth(v) else v for v in found])
+
+
+def _replaced(cell: Any, hook: Any, found: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+    if found is None:
+        return gradients
+    values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    what = f"the backward hook {_name(hook)} of {type(cell).__name__}"
+    if len(values) != len(gradients):
+        raise ValueError(f"{what} returned {len(values)} gradients in place of {len(gradients)}")
+    return tuple([old if new is None or old is None else _checked(what, new, old) for new, old in zip(values, gradients)])
+
+
+def by_position(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a Cell that defines bprop, in order; TypeError for those that can only be given by name."""
+    bound = inspect.signature(cell.construct).bind(*args, **kwargs)
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise TypeError(f"{type(cell).__name__}: a Cell that defines bprop takes its inputs by position, not {names} by name")
+    return bound.args
+
+
+def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> Any:
+    """A Cell's output, whose derivative by the arguments is what ``bprop(*args, output, gradient)`` returns."""
+    inputs = [flatten(a) for a in args]
+    operands = [v for leaves, _ in inputs for v in leaves if _smooth(v)]
+    weights = list(cell.get_parameters())
+    leaves, structure = flatten(output)
+
+    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> list[Optional[Tensor]]:
+        outs, given = iter(values), iter(cts)
+        out, dout = [], []
+        for leaf in leaves:
+            value = next(outs) if isinstance(leaf, Tensor) else leaf
+            out.append(value)
+            dout.append((next(given) if _smooth(value) else zeros_of(value._type)) if isinstance(leaf, Tensor) else None)
+        found = _run(bprop, *args, unflatten(structure, out), unflatten(structure, dout))
+        return _arranged(cell, inputs, weights, found)
+
+    return attach(output, [*operands, *weights], Rule(rule))
+
+
+def _arranged(cell: Any, inputs: Any, weights: Sequence[Any], found: Any) -> list[Optional[Tensor]]:
+    """What bprop returned as one gradient, or None, for each tensor of the arguments and each parameter."""
+    name = f"{type(cell).__name__}.bprop"
+    grads = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    by_weight: Any = {}
+    if len(grads) == 2 and isinstance(grads[1], dict) and isinstance(grads[0], tuple):
+        grads, by_weight = grads
+    if len(grads) < len(inputs):
+        raise ValueError(f"{name} returned {len(grads)} gradients for {len(inputs)} inputs; give one, or None, for each")
+    result: list[Optional[Tensor]] = []
+    for i, ((leaves, _), grad) in enumerate(zip(inputs, grads)):
+        parts = [None] * len(leaves) if grad is None else flatten(grad)[0]
+        if len(parts) != len(leaves):
+            raise ValueError(f"{name} returned {len(parts)} gradients for input {i}, which holds {len(leaves)} values")
+        for leaf, part in zip(leaves, parts):
+            if _smooth(leaf):
+                result.append(None if part is None else _checked(f"{name}, for input {i},", part, leaf))
+    for w in weights:
+        part = by_weight.get(w)
+        result.append(None if part is None else _checked(f"{name}, for parameter {w.name},", part, w))
+    return result

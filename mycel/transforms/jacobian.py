@@ -1,0 +1,61 @@
+"""Jacobians: a derivative along every direction of a basis at once, by vectorising it (`transforms.vmap`).
+
+Rows come from pulling back the unit vectors of an output, columns from pushing forward those of an input. Both give, for an output of shape s and
+an input of shape t, a node of shape s + t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from mycel.dtype import int64
+from mycel.ir.graph import Node, input_node
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.transforms.grad import Own, vjp
+from mycel.transforms.jvp import jvp
+from mycel.transforms.vmap import batch
+
+__all__ = ["basis", "columns", "rows"]
+
+
+def basis(like: Node) -> Node:
+    """The unit vectors of a node's type, one after another along a new first axis."""
+    size: Any = math.prod(like.shape)
+    row, column = (S.iota(shape=(size, size), axis=axis, dtype=int64) for axis in (0, 1))
+    return S.reshape(E.cast(E.eq(row, column), dtype=like.dtype), (size, *like.shape))
+
+
+def _along_basis(results: Sequence[Optional[Node]], direction: Node) -> list[Optional[Node]]:
+    """`results`, linear in `direction`, for every unit vector in its place, along a new first axis."""
+    size: Any = math.prod(direction.shape)
+    present = [r for r in results if r is not None]
+    found = iter(batch(present, {direction: (basis(direction), 0)}, size))
+    whole: list[Optional[Node]] = []
+    for r in results:
+        if r is None:
+            whole.append(None)
+            continue
+        value, axis = next(found)
+        spread = S.broadcast_to(value, (size, *r.shape)) if axis is None else S.move_axis(value, axis, 0)
+        whole.append(spread)
+    return whole
+
+
+def rows(output: Node, wrt: Sequence[Node], own: Optional[Own] = None) -> list[Optional[Node]]:
+    """The Jacobians of an output by each of `wrt`, row by row; None where it does not depend on one."""
+    seed = input_node(output.type, "cotangent")
+    found = _along_basis(vjp([output], [seed], wrt, own), seed)
+    return [None if f is None else S.reshape(f, (*output.shape, *w.shape)) for f, w in zip(found, wrt)]
+
+
+def columns(outputs: Sequence[Node], by: Node) -> list[Optional[Node]]:
+    """The Jacobians of each output by one node, column by column; None where an output does not depend on it."""
+    seed = input_node(by.type, "tangent")
+    found = _along_basis(jvp(outputs, [by], [seed])[1], seed)
+    return [
+        None if f is None else S.reshape(S.move_axis(f, 0, f.type.rank - 1), (*o.shape, *by.shape))
+        for f, o in zip(found, outputs)
+    ]
