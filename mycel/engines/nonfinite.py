@@ -31,6 +31,7 @@ from mycel.ir.types import TensorType
 from mycel.log import logger
 from mycel.prims import control as C
 from mycel.prims.base import CONSTANT, GET_ITEM, outputs_of
+from mycel.prims.custom import kept_call
 
 __all__ = ["checked", "is_on", "kinds_of", "place_now", "program_of"]
 
@@ -96,7 +97,8 @@ def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[...,
 
     `alone` says that the graph is one operation that runs by itself, at the place where the user's code then is.
     """
-    kinds = graph.output_types
+    # What a call keeps for its derivative is no result.
+    kinds = graph.output_types[: _results_of(graph.outputs)]
     if not any(isinstance(t, TensorType) and t.is_static and t.dtype.is_differentiable for t in kinds):
         return run
 
@@ -107,6 +109,14 @@ def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[...,
         return values
 
     return call
+
+
+def _results_of(outputs: Sequence[Node]) -> Optional[int]:
+    """How many outputs of a call that runs by itself are results; None for all."""
+    first = outputs[0] if outputs else None
+    if first is not None and first.prim is GET_ITEM and first.inputs[0].prim is kept_call:
+        return int(first.inputs[0].params["count"])
+    return None
 
 
 _programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
@@ -141,8 +151,10 @@ class _Search:
         self.programs: dict[Any, Callable[..., Any]] = {}
         self.from_outside = False
 
-    def origins(self, graph: Graph, given: Sequence[Any], rounds: Any = ()) -> list[_Origin]:
-        """The origins of what is not finite in the graph's results, in the order of execution."""
+    def origins(
+        self, graph: Graph, given: Sequence[Any], rounds: Any = (), count: Optional[int] = None
+    ) -> list[_Origin]:
+        """The origins of what is not finite in the first `count` results of a graph (None: in all), in the order of execution."""
         values: dict[Node, Any] = {}
         states: dict[Node, int] = {}
         for node, value in zip(graph.inputs, given):
@@ -174,7 +186,7 @@ class _Search:
                 uses[i] -= 1
                 if not uses[i]:
                     values.pop(i)
-        reached = _backwards([o for o in graph.outputs if states[o]], states)
+        reached = _backwards([o for o in graph.outputs[:count] if states[o]], states)
         return [self.inside(found[n]) for n in graph.nodes if n in found and n in reached]
 
     def run(self, node: Node, given: Sequence[Any]) -> Any:
@@ -205,7 +217,8 @@ class _Search:
     def inside(self, origin: _Origin) -> _Origin:
         """The origin inside the graph of a branch, a loop or a call; itself where it is none of these, or nothing is found there."""
         node, given, rounds = origin.node, origin.given, origin.rounds
-        if node.prim is C.call:
+        count = node.params.get("count")
+        if node.prim is C.call or node.prim is kept_call:
             graph = node.params["graph"]
         elif node.prim is C.cond:
             pred, *given = given  # type: ignore[assignment]
@@ -217,7 +230,7 @@ class _Search:
             rounds = (*rounds, (number, node.where))
         else:
             return origin
-        found = self.origins(graph, given, rounds)
+        found = self.origins(graph, given, rounds, count)
         return _first(found) if found else origin
 
     def round_of(self, node: Node, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
@@ -270,7 +283,7 @@ def _first(found: Sequence[_Origin]) -> _Origin:
 
 def _report(graph: Graph, given: Sequence[Any], alone: bool) -> None:
     search = _Search()
-    found = search.origins(graph, given)
+    found = search.origins(graph, given, count=_results_of(graph.outputs))
     if not found:
         if search.from_outside:
             if not alone:

@@ -14,6 +14,7 @@ node shows the line that the node comes from (`note_origin`).
 from __future__ import annotations
 
 import ast
+import keyword
 import os
 import sys
 import types
@@ -34,7 +35,7 @@ _FIRST, _LAST = 4, 12
 
 
 class Place(NamedTuple):
-    """Where a function was: as `Where`, with the function's name and its variables then."""
+    """Where a function was: as `Where`, with the function's name, its variables then, and the line where it begins."""
 
     file: str
     line: int
@@ -43,12 +44,25 @@ class Place(NamedTuple):
     end_line: int = 0
     end_column: int = 0
     variables: Optional[dict[str, Any]] = None
+    first: int = 0
 
 
 def note_place(error: BaseException, file: str, line: int, name: str, variables: dict[str, Any]) -> None:
     """Note that an error leaves a function, which begins at a line."""
     where = error.__dict__.pop("_mycel_at", None) or current_where() or Where(file, line)
-    place = Place(file, where.line, name, where.column, where.end_line, where.end_column, dict(variables))
+    place = Place(file, where.line, name, where.column, where.end_line, where.end_column, dict(variables), line)
+    error.__dict__.setdefault("_mycel_trace", []).append(place)
+
+
+def note_end(error: BaseException, name: str, where: Optional[Where]) -> None:
+    """Note where the outermost function ended, for an error about its result that has no place yet."""
+    if where is not None and not places_of(error):
+        note_place_of(error, where, name)
+
+
+def note_place_of(error: BaseException, where: Where, name: str = "") -> None:
+    """Note a place that is known by itself."""
+    place = Place(where.file, where.line, name, where.column, where.end_line, where.end_column)
     error.__dict__.setdefault("_mycel_trace", []).append(place)
 
 
@@ -163,11 +177,12 @@ def show_user_lines(error: Exception) -> Exception:
     entry = error.__traceback__
     while entry is not None:
         frame = entry.tb_frame
-        if frame.f_globals.get("__name__", "").startswith("mycel.frontend"):
+        interpreter = frame.f_globals.get("__name__", "").startswith("mycel.frontend")
+        if interpreter:
             tail.clear()
         elif full or not is_library(frame.f_code.co_filename):
             tail.append(entry)
-        in_library = is_library(frame.f_code.co_filename)
+        in_library = not interpreter and is_library(frame.f_code.co_filename)
         entry = entry.tb_next
     if tail and tail[0] is error.__traceback__:
         tail.clear()
@@ -185,19 +200,24 @@ def show_user_lines(error: Exception) -> Exception:
 
 def _frame(place: Place) -> tuple[types.FrameType, int]:
     """A frame that a traceback shows as a function of a file at a place, with its variables; the instruction that is there."""
-    tree = ast.parse("_mycel_frame()")
-    line, end_line = place.line, max(place.end_line, place.line)
-    span = (line, place.column, end_line, place.end_column or place.column + 1)
+    variables = {n: v for n, v in (place.variables or {}).items() if n.isidentifier() and not keyword.iskeyword(n)}
+    tree = ast.parse(f"def f({', '.join(variables)}): _mycel_frame()")
+    function: Any = tree.body[0]
+    first = min(place.first or place.line, place.line)
+    span = (place.line, place.column, max(place.end_line, place.line), place.end_column or place.column + 1)
     for node in ast.walk(tree):
-        if isinstance(node, (ast.stmt, ast.expr)):
-            node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = span
-    code = compile(tree, place.file, "exec").replace(co_name=place.name)
+        if isinstance(node, (ast.stmt, ast.expr, ast.arg)):
+            inside = isinstance(node, ast.expr) or isinstance(node, ast.Expr)
+            node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = (
+                span if inside else (first, 0, first, 1)
+            )
+    function.name = place.name
+    code = next(c for c in compile(tree, place.file, "exec").co_consts if isinstance(c, types.CodeType))
     instruction = -1
     if hasattr(code, "co_positions"):
-        code = code.replace(co_qualname=place.name)  # type: ignore[call-arg, unused-ignore]
         wanted = (span[0], span[2], span[1], span[3])
-        instruction = next((2 * i for i, p in enumerate(code.co_positions()) if p == wanted), -1)  # type: ignore[attr-defined, unused-ignore]
+        instruction = next((2 * i for i, p in enumerate(code.co_positions()) if p == wanted), -1)
     found: list[types.FrameType] = []
     namespace = {"__name__": "__main__", "_mycel_frame": lambda: found.append(sys._getframe(1))}
-    exec(code, namespace, dict(place.variables or {}))
+    types.FunctionType(code, namespace)(*variables.values())
     return found[0], instruction

@@ -18,7 +18,7 @@ from typing import Optional
 
 from mycel.ir.graph import Where
 
-__all__ = ["PACKAGE", "annotate", "caller", "excerpt", "is_library", "position_in"]
+__all__ = ["PACKAGE", "annotate", "asked_by_program", "caller", "excerpt", "is_library", "position_in"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(PACKAGE, "demo") + os.sep
@@ -35,6 +35,22 @@ def caller(depth: int = 1) -> Optional[Where]:
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     return None if frame is None else position_in(frame)
+
+
+_RUNNING = frozenset(f"mycel.frontend.{name}" for name in ("expressions", "statements", "interpret", "builtin_calls"))
+_TENSORS = frozenset(("mycel.tensor", "mycel.parameter"))
+_DEBUGGERS = frozenset(("pdb", "bdb", "cmd", "code", "reprlib", "traceback", "_pytest", "IPython", "pydevd", "debugpy"))
+
+
+def asked_by_program() -> bool:
+    """Whether the text of a tensor is wanted by the program that is being compiled, and not for a message or by a debugger."""
+    frame: Optional[types.FrameType] = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in _TENSORS:
+        frame = frame.f_back
+    module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
+    if module.startswith("mycel."):
+        return module in _RUNNING
+    return module.partition(".")[0] not in _DEBUGGERS
 
 
 def position_in(frame: types.FrameType) -> Where:
