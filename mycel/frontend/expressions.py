@@ -490,7 +490,9 @@ class ExpressionBuilder:
         levels = []
         for i, generator in enumerate(node.generators):
             source = None if i == 0 else inner.expression(generator.iter)
-            levels.append((source, inner.target(generator.target), [inner.expression(c) for c in generator.ifs]))
+            levels.append(
+                (source, inner.target(generator.target), [(inner.expression(c), inner.where(c)) for c in generator.ifs])
+            )
         where = self.where(node)
 
         def rounds(f: Frame, level: int, produce: Any) -> Iterator[Any]:
@@ -501,7 +503,7 @@ class ExpressionBuilder:
         def over(f: Frame, items: Any, level: int, store: Any, conditions: Any, produce: Any) -> Iterator[Any]:
             for item in loops.static_items(f, items, where):
                 store(f, item)
-                if all(control.static_truth(f, c(f), where, "a condition of a comprehension") for c in conditions):
+                if all(control.static_truth(f, c(f), w, "a condition of a comprehension") for c, w in conditions):
                     if level + 1 < len(levels):
                         yield from rounds(f, level + 1, produce)
                     else:
