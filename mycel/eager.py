@@ -34,6 +34,9 @@ class Context:
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         raise NotImplementedError
 
+    def viewed(self, t: Tensor) -> None:
+        """Note that a tensor made here is a view of another."""
+
     def before_draw(self, state: Tensor) -> None:
         """Called before random numbers are drawn from a generator's state."""
 

@@ -36,7 +36,7 @@ from mycel.frontend.control import (
 )
 from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, placeholder, same
 from mycel.frontend.sizes import SizeRange, giving_up, in_test, number_of
-from mycel.frontend.stage import MISSING, Effect, Scope, Stage
+from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished
 from mycel.frontend.tracebacks import carry, keep_position
 from mycel.frontend.views import OWN, Either, Mixed, Tree, is_sole, mix, origin, settle
 from mycel.ir.dims import Dim
@@ -297,7 +297,11 @@ def _staged_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
     for _ in range(_TRIALS):
         with giving_up() as forget:
             trial = _Trial(f, loop, plan, signal)
-            if trial.run(test):
+            try:
+                settled = trial.run(test)
+            except Unfinished:
+                return trial.passed_by()
+            if settled:
                 return trial.finish(alive)
             forget()
     raise CompileError(
@@ -309,7 +313,7 @@ class _Trial:
     """One attempt to stage a round."""
 
     def __init__(self, f: Any, loop: Loop, plan: _Plan, signal: Any) -> None:
-        self.f, self.loop, self.plan = f, loop, plan
+        self.f, self.loop, self.plan, self.signal = f, loop, plan, signal
         self.stage: Stage = f.stage
         self.scope = Scope(True)
         self.leaves: list[_Leaf] = []
@@ -404,6 +408,17 @@ class _Trial:
 
     def run(self, test: Run) -> bool:
         """Stage the round; whether it gives back the types that it took."""
+        try:
+            self.stage_round(test)
+            if self.settled:
+                self.share()
+        finally:
+            for leaf in self.leaves:
+                if type(leaf.entered._view) is Mixed:
+                    leaf.entered._view = None
+        return self.settled
+
+    def stage_round(self, test: Run) -> None:
         f, stage, loop, plan = self.f, self.stage, self.loop, self.plan
         before, place = dict(f.vars), current_where()
         changes: Any = {}
@@ -436,12 +451,6 @@ class _Trial:
             if key not in plan.effects:
                 plan.effects[key] = effect
                 self.settled = False
-        if self.settled:
-            self.share()
-        for leaf in self.leaves:
-            if type(leaf.entered._view) is Mixed:
-                leaf.entered._view = None
-        return self.settled
 
     def collect(self, signal: Any) -> None:
         """What the round ended with, by the keys of what it began with."""
@@ -584,6 +593,13 @@ class _Trial:
         if keys is not None:
             return self.stage.created(kind(zip(keys, values)))
         return kind(*values) if hasattr(kind, "_fields") else self.stage.created(kind(values))
+
+    def passed_by(self) -> Any:
+        """The signal of a loop of which no round comes to its end."""
+        f, loop, signal = self.f, self.loop, self.signal
+        if loop.orelse is not None:
+            signal = loop.orelse(f) if signal is None else after(f, signal, loop.orelse)
+        return without(f, signal, 1) if signal is not None else None
 
     def end(self, rebuilt: dict[Any, Any]) -> Any:
         plan, loop, f = self.plan, self.loop, self.f
