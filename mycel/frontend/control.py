@@ -20,7 +20,7 @@ from mycel import dtype as D
 from mycel import eager
 from mycel.errors import CompileError, NeedsValue, VmapError
 from mycel.frontend.join import Joiner, placeholder
-from mycel.frontend.stage import MISSING, Effect, Scope, Stage, is_constant, is_staged
+from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished, is_constant, is_staged
 from mycel.frontend.tracebacks import carry, keep_position
 from mycel.frontend.views import settle
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
@@ -288,8 +288,15 @@ def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], c
     if len(stage.scopes) > _DEEPEST_FORK:
         raise CompileError(f"{where}: conditions that tensors decide nest more than {_DEEPEST_FORK} deep; "
                            "a recursion must end by plain Python values, or be written as a loop")  # fmt: skip
-    branches = (_Branch(f, true), _Branch(f, false))
-    a, b = branches
+    try:
+        a = _Branch(f, true)
+    except Unfinished:
+        return false(f)
+    try:
+        b = _Branch(f, false)
+    except Unfinished:
+        return true(f)
+    branches = (a, b)
     joiner = Joiner(stage, a.scope, b.scope)
     joiner.pred = pred
     with stage.inside(Scope(True)):

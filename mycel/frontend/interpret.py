@@ -27,7 +27,7 @@ from mycel.errors import CompileError
 from mycel.frontend import guards as G
 from mycel.frontend.scopes import NameScope, contains_yield, scope_of
 from mycel.frontend.source import NoSource, definition_of
-from mycel.frontend.stage import Stage
+from mycel.frontend.stage import Activation, Stage
 from mycel.frontend.tracebacks import note_place
 from mycel.ir.graph import current_where, set_where
 from mycel.tensor import Tensor
@@ -205,17 +205,28 @@ def activate(stage: Optional[Stage], frame: Frame) -> Any:
     if stage is None:
         return frame.code.run(frame)
     before = current_where()
+    active = stage.active.get(frame.code)
+    if active is None:
+        active = stage.active[frame.code] = []
+    elif active:
+        from mycel.frontend.recursion import recursive_call
+
+        found = recursive_call(stage, frame)
+        if found is not None:
+            return found[0]
     stage.calls += 1
     if stage.calls > _DEEPEST:
         stage.calls -= 1
         raise CompileError(f"{before}: calls nest more than {_DEEPEST} deep while {frame.code.name} is compiled; "
                            "a recursion must end by plain Python values, or be written as a loop")  # fmt: skip
+    active.append(Activation(dict(frame.vars), len(stage.scopes)))
     try:
         return frame.code.run(frame)
     except Exception as error:
         note_place(error, frame.code.file, frame.code.line, frame.code.name, frame.vars)
         raise
     finally:
+        active.pop()
         stage.calls -= 1
         set_where(before)
 

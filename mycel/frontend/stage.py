@@ -153,6 +153,19 @@ class Scope:
         return changes
 
 
+class Activation:
+    """A call that is being staged: its arguments, and how many scopes were open when it began."""
+
+    __slots__ = ("variables", "scopes")
+
+    def __init__(self, variables: dict[str, Any], scopes: int) -> None:
+        self.variables, self.scopes = variables, scopes
+
+
+class Unfinished(CompileError):
+    """A path through a recursive function that ends with a call of itself, while its result is not known yet."""
+
+
 class Capture:
     """A tensor from outside that the graph takes as an input."""
 
@@ -186,6 +199,8 @@ class Stage(Differentiating, eager.Context):
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.levels: list[Any] = []
         self.calls = 0
+        self.active: dict[Any, list[Activation]] = {}
+        self.recursions: dict[Any, Any] = {}
 
     # Nodes.
 
