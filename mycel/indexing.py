@@ -3,7 +3,7 @@
 An index is read as entries, one for each axis. Ints, slices, None and "..." are *basic*: they become one strided slice with positive steps, a
 reversal of the axes that run backwards, and a reshape. Tensors, arrays, sequences of ints and masks are *advanced*: a mask of k axes stands for its
 k vectors of positions, all advanced entries broadcast together, and their shape takes their place, or comes first where they are
-separated. Their values need not be known, but for masks, whose shape depends on them. A scalar integer tensor is a
+separated. Their values need not be known. A scalar integer tensor is a
 position that may be unknown too: it becomes the start of a block.
 
 Writing replaces a block (basic indices), chooses between a block spread out by its strides and what was there, or scatters to the positions
@@ -28,6 +28,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import broadcast_shapes
+from mycel.selection import positions_in
 from mycel.tensor import Tensor, as_tensor, cast, scalar
 
 __all__ = ["get", "put"]
@@ -76,8 +77,9 @@ class _Mask:
             raise IndexError(
                 f"a boolean index of shape {tuple(self.value.shape)} does not fit the axes of sizes {tuple(shape)} at axis {axis}"
             )
-        array = self.value.asnumpy() if isinstance(self.value, Tensor) else self.value
-        return [Tensor(v.astype(np.int64)) for v in np.nonzero(array)]
+        if isinstance(self.value, Tensor):
+            return positions_in(self.value)
+        return [Tensor(v.astype(np.int64)) for v in np.nonzero(self.value)]
 
 
 def _expanded(index: Any, rank: int) -> list[Entry]:

@@ -24,17 +24,18 @@ from mycel import config, eager
 from mycel.cell import compiler
 from mycel.engines.failures import out_of_memory
 from mycel.errors import CompileError, NeedsValue
-from mycel.frontend.dimensions import Dimensions, Plan, compiled
+from mycel.frontend.dimensions import Dimensions, Plan, compiled, is_open
 from mycel.frontend.guards import frozen
 from mycel.frontend.interpret import call
 from mycel.frontend.live import REFUSALS, LivePlan, LiveStage
 from mycel.frontend.mutables import MUTABLES, describe_mutable, replace_mutable
 from mycel.frontend.outputs import Outputs
+from mycel.frontend.outside import refuse_unseen, watched
 from mycel.frontend.sizes import use_stage
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_places, note_end, note_origin, note_place_of, reason_of, show_user_lines
-from mycel.ir.dims import deciding
 from mycel.hooks import carry_hooks, hooks_key
+from mycel.ir.dims import Decisions, InconclusiveDimension, deciding
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.jit_config import check_options, is_strict
 from mycel.log import logger
@@ -215,6 +216,8 @@ class Version:
         self.refusal = refusal_of(self.graph)
         self.program: Optional[Callable[..., Any]] = None
         self.symbolic: Any = None
+        self.phases: Any = None
+        self.is_open = is_open(self.graph)
         self.sizes: dict[str, int] = {}
         self.guards.close()
 
@@ -275,9 +278,12 @@ class Version:
                 values = program(*given)
             except MemoryError:
                 raise out_of_memory(self.graph) from None
-            if len(self.result_types) == 1 and not isinstance(values, tuple):
+            types = self.result_types
+            if self.is_open:
+                values, types = values
+            elif len(types) == 1 and not isinstance(values, tuple):
                 values = (values,)
-            out = [make(t, v) for t, v in zip(self.result_types, values)]  # type: ignore[arg-type]
+            out = [make(t, v) for t, v in zip(types, values)]  # type: ignore[arg-type]
         else:
             out = []
         for i, place in self.writes:
@@ -318,7 +324,7 @@ class Version:
         _with_program.add(self)
         try:
             with _deep_stack():
-                self.program = compiled(self) if self.symbolic else compile_graph(self.graph, self.aliases)
+                self.program = compiled(self) if self.symbolic or self.is_open else compile_graph(self.graph, self.aliases)
         except Exception as error:
             raise note_origin(error)  # noqa: B904
         return self.program
@@ -394,6 +400,9 @@ class Jit:
         context = eager.local.context if eager.active else None
         if context is not None and context.is_staging:
             return call(context, self.__wrapped__, args, kwargs)  # type: ignore[arg-type]
+        if config.jit_is_off:
+            target = self.__wrapped__
+            return target.run_construct(target.construct, args, kwargs) if isinstance(target, Cell) else target(*args, **kwargs)
         tensors: list[Any] = []
         key = self._key(args, kwargs, tensors)
         plan = self.lives.get(key)
@@ -447,7 +456,7 @@ class Jit:
             if found is None:
                 return MISSING
             version = found
-        if version.shares and version.overlaps(tensors) or version.guards.reads_any(stage.written()):
+        if version.shares and version.overlaps(tensors) or version.guards.reads_any(stage.written()) or version.is_open:
             return MISSING
         if stage.depth or stage.outer is not None:
             if version.refusal:
@@ -505,16 +514,21 @@ class Jit:
         stage.scope.own.update(arguments.nodes)
         stage.vary(arguments.numbers)
         result: Any = None
+        decisions = Decisions({}, shows_values=True) if plan is None else plan.decisions
         try:
-            with _deep_stack(), eager.use_context(stage), at(None), deciding(None if plan is None else plan.decisions):
+            with _deep_stack(), eager.use_context(stage), at(None), deciding(decisions):
                 use_stage(stage)
-                result = call(stage, self.__wrapped__, given, options)
+                with watched(stage):
+                    result = call(stage, self.__wrapped__, given, options)
+                refuse_unseen(stage)
                 return Version(stage, arguments, result, self.__name__.replace("<lambda>", "lambda"))
         except BaseException as error:
             for scope in reversed(stage.scopes):
                 scope.take_back(stage)
             if isinstance(error, REFUSALS) and stage.ended is not None:
                 note_end(error, *stage.ended)
+            if isinstance(error, InconclusiveDimension):
+                raise NeedsValue(f"{error}; compute with tensors, or do this outside the compiled function") from error
             if arguments.numbers and isinstance(error, Exception) and not isinstance(error, REFUSALS):
                 raise NeedsValue(
                     f"a number marked as mutable is used where its value is needed ({error}); pass it unmarked"

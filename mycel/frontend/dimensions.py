@@ -21,15 +21,21 @@ from typing import TYPE_CHECKING, Any, Optional
 from mycel.ir.binding import Binder
 from mycel.ir.dims import Decisions, Dim, DimLike, evaluate, symbol, symbols_in
 from mycel.ir.types import TensorType, tensor_type
+from mycel.prims.positions import positions
 
 if TYPE_CHECKING:
     from mycel.jit import Version
 
-__all__ = ["Dimensions", "Plan", "compiled"]
+__all__ = ["Dimensions", "Plan", "compiled", "is_open"]
 
 MOST = 128
 _REFUSALS = 4
 _numbers = itertools.count()
+
+
+def is_open(graph: Any) -> bool:
+    """Whether data decide sizes in a graph."""
+    return any(node.prim is positions for node in graph.nodes)
 
 
 def size_free(key: Any, types: list[TensorType]) -> Any:
@@ -71,7 +77,8 @@ class Symbolic:
         self.version, self.plan = version, plan
         self.bind = Binder(plan.types)
         self.holds_for = plan.decisions.condition()
-        self.instances = Instances(version.graph, version.aliases) if version.result_types else None
+        self.instances = Instances(version.graph, version.aliases)
+        self.phases: Any = None
 
     def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:
         """The sizes of the symbols for a call of these types; None where this version does not serve it."""
@@ -184,11 +191,18 @@ def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
 
 
 def compiled(version: Version) -> Callable[..., Any]:
-    """The program of a version that is bound to actual sizes."""
+    """The program of a version that is bound to actual sizes, or whose data decide sizes: that gives buffers and types."""
     from mycel.engines import nonfinite
+    from mycel.engines.native.phases import Phases
     from mycel.engines.select import compile_graph
     from mycel.transforms.specialize import specialize
 
+    if version.is_open:
+        owner = version.symbolic or version
+        if owner.phases is None:
+            owner.phases = Phases(version.graph, version.aliases)
+        phases, sizes = owner.phases, version.sizes
+        return lambda *given: phases.run(given, sizes)
     if nonfinite.is_on():
         return compile_graph(specialize(version.graph, version.sizes), version.aliases)
-    return version.symbolic.instances.entry(version.sizes)
+    return version.symbolic.instances.entry(version.sizes)  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ the test of a `while` statement does it stay open, so that a loop up to a size i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,12 +15,18 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel import eager
-from mycel.ir.dims import Dim, current_decisions
+from mycel.frontend.stage import Stage
+from mycel.ir.dims import Dim, current_decisions, symbol
 from mycel.prims import elementwise as E
-from mycel.prims.shape import size_node
+from mycel.prims.positions import positions
+from mycel.prims.shape import RESHAPE, size_node
+from mycel.selection import SERVICES
 from mycel.tensor import Tensor, make_staged
 
 __all__ = ["FUNCTIONS", "SizeRange", "converted", "giving_up", "in_test", "number_of", "size_of", "use_stage"]
+
+
+_numbers = itertools.count()
 
 
 def number_of(stage: Any, dim: Any, dtype: Any = D.int64) -> Tensor:
@@ -63,6 +70,25 @@ def giving_up() -> Iterator[Callable[[], None]]:
     decisions = current_decisions()
     count = len(decisions.guards) if decisions is not None else 0
     yield lambda: decisions.rewind(count) if decisions is not None else None
+
+
+def _may_stage(stage: Any) -> bool:
+    """Whether positions that data decide can be had here: not in a branch that a tensor decides, nor where values can be had instead."""
+    return isinstance(stage, Stage) and not stage.is_live and not stage.scope.is_branch
+
+
+def _positions(stage: Any, mask: Tensor, least: int) -> Tensor:
+    """The positions at which a staged mask holds, as many as a new symbol says."""
+    flat = mask if mask.ndim == 1 else eager.apply(RESHAPE, mask, shape=(mask.size,))
+    key = ("positions", stage.node_of(mask))
+    found = stage.literals.get(key)
+    if found is None:
+        count = symbol(f"u{next(_numbers)}", least)
+        found = stage.literals[key] = eager.apply(positions, flat, count=count)._node
+    return make_staged(found)
+
+
+SERVICES.staged, SERVICES.may_stage = _positions, _may_stage
 
 
 def size_of(value: Any) -> Any:

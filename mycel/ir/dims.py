@@ -22,7 +22,7 @@ from mycel.errors import ShapeError
 
 __all__ = [
     "Decisions", "Dim", "DimLike", "InconclusiveDimension", "Symbol", "current_decisions", "deciding", "evaluate", "evaluator",
-    "hint", "is_one", "is_zero", "product", "same", "symbol", "symbols_in",
+    "hint", "is_one", "is_zero", "product", "same", "substitute", "symbol", "symbols_in",
 ]  # fmt: skip
 
 DimLike = Union[int, "Dim"]
@@ -484,6 +484,29 @@ def product(values: Any) -> DimLike:
     return result
 
 
+def substitute(value: DimLike, sizes: Mapping[str, int]) -> DimLike:
+    """A dimension with the sizes of some symbols put in."""
+    if not isinstance(value, Dim):
+        return value
+    total: DimLike = 0
+    for mono, c in value.terms.items():
+        part: DimLike = c
+        for atom, power in mono:
+            part = part * product([_substitute_atom(atom, sizes)] * power)
+        total = total + part
+    return total
+
+
+def _substitute_atom(atom: Atom, sizes: Mapping[str, int]) -> DimLike:
+    if atom.operator == "symbol":
+        size = sizes.get(atom.name)
+        return Dim({((atom, 1),): 1}) if size is None else size
+    left, right = (substitute(v, sizes) for v in atom.operands)
+    if atom.operator == "max":
+        return maximum(left, right)
+    return left // right if atom.operator == "//" else left % right
+
+
 def evaluate(value: DimLike, sizes: Mapping[str, int]) -> int:
     """The value of a dimension where each symbol's size is given; KeyError names one that is not."""
     if not isinstance(value, Dim):
@@ -689,5 +712,5 @@ def evaluator(values: Sequence[DimLike], names: Sequence[str]) -> Callable[..., 
     ]
     source = f"def run({', '.join(number.values())}):\n" + "\n".join(body)
     scope: dict[str, Any] = {}
-    exec(source, scope)
+    exec(compile(source, __file__, "exec"), scope)
     return scope["run"]  # type: ignore[no-any-return]

@@ -2,8 +2,7 @@
 
 Positions are integers; a negative one counts from the end, one out of range reads 0 and writes nothing. Functions named after MindSpore's
 in-place operations (`scatter_add`, `scatter_nd_update`, ...) write to the parameter they are given and return it;
-those named `tensor_scatter_*` give a new tensor. `masked_select`, `nonzero` and `unique` have shapes that depend on values, so they need the
-values and are not available while a function is compiled.
+those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` have shapes that depend on values (`mycel.selection`).
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from __future__ import annotations
 import builtins
 import operator
 from typing import Any, Optional
-
-import numpy as np
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
@@ -38,6 +35,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import broadcast_shapes
+from mycel.selection import flat_positions, positions_in
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -433,21 +431,23 @@ def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """The int64 positions of the elements that are not 0, one row each; with `as_tuple` one vector for each axis. It needs the values.
+    """The int64 positions of the elements that are not 0, one row each; with `as_tuple` one vector for each axis.
 
     >>> import mycel as ms
     >>> ms.ops.nonzero(ms.Tensor([0, 5, 6])).tolist()
     [[1], [2]]
     """
-    found = np.nonzero(np.atleast_1d(operand("nonzero", input).asnumpy()))
+    x = operand("nonzero", input)
+    found = positions_in(cast(x if x.ndim else reshaped(x, (1,)), D.bool_))
     if as_tuple:
-        return tuple(Tensor(v.astype(np.int64)) for v in found)
-    rank = input.ndim if isinstance(input, Tensor) else len(found)
-    return Tensor(np.stack(found, axis=1).astype(np.int64)[:, : builtins.max(rank, 0)])
+        return tuple(found)
+    columns = [reshaped(v, (*v.shape, 1)) for v in found]
+    joined = run(S.CONCAT, *columns, axis=1)
+    return joined if x.ndim else take_slice(joined, 1, 0, 0)
 
 
 def argwhere(input: Any) -> Tensor:
-    """The int64 positions of the elements that are not 0, one row each. It needs the values.
+    """The int64 positions of the elements that are not 0, one row each.
 
     >>> import mycel as ms
     >>> ms.ops.argwhere(ms.Tensor([0, 5, 6])).tolist()
@@ -457,14 +457,13 @@ def argwhere(input: Any) -> Tensor:
 
 
 def _mask_positions(name: str, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """`x` broadcast and flattened, and where the mask, broadcast as well, holds in it. It needs the mask's value."""
+    """`x` broadcast and flattened, and where the mask, broadcast as well, holds in it."""
     shape = broadcast_shapes(x.shape, mask.shape)
-    held = np.flatnonzero(broadcast(mask, shape).asnumpy()).astype(np.int64)
-    return flat(broadcast(x, shape)), Tensor(held)
+    return flat(broadcast(x, shape)), flat_positions(broadcast(mask, shape))
 
 
 def masked_select(input: Any, mask: Any) -> Tensor:
-    """The elements where the mask holds, in order; both broadcast. It needs the mask's value.
+    """The elements where the mask holds, in order; both broadcast.
 
     >>> import mycel as ms
     >>> ms.ops.masked_select(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True])).tolist()

@@ -1,6 +1,6 @@
 """Groups of elements: segments that share a number, runs of equal elements, masks of lengths, and ranks of targets.
 
-`unique` and `unique_consecutive` have shapes that depend on values, so they need the values.
+`unique` and `unique_consecutive` have shapes that depend on values (`mycel.selection`); the latter needs the values.
 """
 
 from __future__ import annotations
@@ -10,14 +10,30 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.errors import ShapeError
-from mycel.ops._operands import axis_of, cast_index, constant_like, iota, operand, reshaped, run, select, size_of
+from mycel.ops import sorting
+from mycel.ops._operands import (
+    axis_of,
+    cast_index,
+    constant_like,
+    flat,
+    iota,
+    operand,
+    reshaped,
+    run,
+    select,
+    size_of,
+    take_slice,
+)
 from mycel.ops.indexed import _write
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
+from mycel.prims import shape as S
 from mycel.prims.window import lowest
-from mycel.tensor import Tensor
+from mycel.selection import flat_positions, is_open
+from mycel.tensor import Tensor, cast
 
 __all__ = [
     "intopk", "sequence_mask", "unique", "unique_consecutive", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod",
@@ -83,15 +99,39 @@ def _highest(kind: DType) -> Any:
 
 
 def unique(input: Any) -> tuple[Tensor, Tensor]:
-    """The distinct elements in increasing order, and for each element of `input` the int32 position of its own. It needs the values.
+    """The distinct elements in increasing order, and for each element of `input` the int32 position of its own.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.unique(ms.Tensor([3, 1, 3]))]
     [[1, 3], [1, 0, 1]]
     """
     x = operand("unique", input)
+    if is_open(x):
+        values, inverse, _ = distinct(x)
+        return values, cast(inverse, D.int32)
     values, inverse = np.unique(x.asnumpy(), return_inverse=True)
     return Tensor(values), Tensor(inverse.reshape(x.shape).astype(np.int32))
+
+
+def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`unique` where values are not known: the elements, each element's position (int64), and the counts, by sorting."""
+    line = flat(x)
+    order = sorting.argsort(line)
+    ordered = run(I.take, line, order, axis=0)
+    before, after = take_slice(ordered, 0, 0, line.shape[0] - 1), take_slice(ordered, 0, 1, line.shape[0])
+    changed = run(E.ne, before, after)
+    if x.dtype.is_floating:
+        changed = run(
+            E.logical_and, changed, run(E.logical_not, run(E.logical_and, run(E.is_nan, before), run(E.is_nan, after)))
+        )
+    changed = run(S.CONCAT, Tensor([True]), changed, axis=0)
+    starts = flat_positions(changed, 1)
+    numbers = sorting.cumsum(cast(changed, D.int64), 0) - 1
+    places = reshaped(order, (line.shape[0], 1))
+    nothing = numbers * 0
+    inverse = run(I.scatter_nd, nothing, cast(places, D.int64), numbers, mode="set")
+    counts = run(I.take_add, nothing + 1, numbers, axis=0, size=starts.shape[0])
+    return run(I.take, ordered, starts, axis=0), reshaped(inverse, x.shape), counts
 
 
 def unique_consecutive(

@@ -37,6 +37,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
+from mycel.selection import is_open
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
@@ -351,7 +352,11 @@ def _unique(
     return_counts: bool = False,
     dim: Optional[int] = None,
 ) -> Any:
-    """The distinct elements (or parts along `dim`) in increasing order; also positions and counts (int64). It needs the values."""
+    """The distinct elements (or parts along `dim`) in increasing order; also positions and counts (int64)."""
+    if dim is None and is_open(self):
+        values, places, counts = segments.distinct(self)
+        further = [t for t, wanted in ((places, return_inverse), (counts, return_counts)) if wanted]
+        return (values, *further) if further else values
     found = np.unique(self.asnumpy(), return_inverse=True, return_counts=True, axis=dim)
     inverse = found[1].reshape(self.shape if dim is None else (-1,))
     extra = [

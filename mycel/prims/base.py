@@ -24,7 +24,7 @@ import numpy as np
 
 from mycel.dtype import DType, from_any
 from mycel.errors import ShapeError
-from mycel.ir.dims import Dim, DimLike
+from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 
@@ -235,8 +235,11 @@ def broadcast_shapes(*shapes: tuple[DimLike, ...], name: str = "") -> tuple[DimL
     for axis in range(-rank, 0):
         size: DimLike = 1
         for s in shapes:
-            if len(s) >= -axis and s[axis] != 1:
-                if size != 1 and s[axis] != size:
+            # Sizes that are one expression fit whatever it is, so that nothing need be known of it.
+            if len(s) >= -axis and not is_one(s[axis]) and not same(s[axis], size):
+                if not is_one(size) and s[axis] == 1:
+                    continue
+                if not is_one(size) and size != 1 and s[axis] != size:
                     raise ShapeError(f"{name}{': ' if name else ''}shapes {' and '.join(map(_show, shapes))} do not broadcast: "
                                      f"sizes {size} and {s[axis]} at axis {axis} differ and neither is 1")  # fmt: skip
                 size = s[axis]

@@ -14,6 +14,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.dtype import ALL, DType, bool_
+from mycel.ir.dims import same
 from mycel.ir.graph import OPERATORS, Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.base import Primitive, Sample, batch_elementwise, broadcast_shapes, need_kind, register, same_dtype
@@ -29,11 +30,11 @@ def unbroadcast(ct: Node, like: Node) -> Node:
     from mycel.prims import reduce as R
     from mycel.prims import shape as S
 
-    if ct.shape == like.shape:
+    if same(ct.shape, like.shape):
         return ct
     extra = len(ct.shape) - len(like.shape)
     axes = tuple(range(extra)) + tuple(
-        extra + i for i, d in enumerate(like.shape) if d == 1 and ct.shape[extra + i] != 1
+        extra + i for i, d in enumerate(like.shape) if not same(d, ct.shape[extra + i]) and d == 1
     )
     return S.reshape(R.reduce_sum(ct, axes=axes, keepdims=False), like.shape)
 

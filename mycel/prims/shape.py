@@ -11,7 +11,7 @@ import numpy as np
 
 from mycel.dtype import DType, bool_, int32, int64
 from mycel.errors import ShapeError
-from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
+from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.base import Primitive, Sample, broadcast_shapes, constant, register
@@ -21,7 +21,7 @@ ANY = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "i
 
 
 def _reshape_infer(x: TensorType, *, shape: Shape) -> TensorType:
-    if x.size != product(shape):
+    if not same(x.size, product(shape)) and x.size != product(shape):
         raise ShapeError(f"reshape: {x} has {x.size} elements, the shape {list(shape)} wants {product(shape)}")
     return tensor_type(shape, x.dtype)
 
@@ -46,7 +46,7 @@ RESHAPE: Primitive = register(
 
 def reshape(x: Node, shape: Shape) -> Node:
     """`x` under another shape; `x` itself where the shape is the same."""
-    return x if x.shape == tuple(shape) else RESHAPE(x, shape=tuple(shape))
+    return x if same(x.shape, tuple(shape)) else RESHAPE(x, shape=tuple(shape))
 
 
 def _transpose_infer(x: TensorType, *, permutation: tuple[int, ...]) -> TensorType:
@@ -96,7 +96,7 @@ def move_axis(x: Node, source: int, target: int) -> Node:
 
 
 def _broadcast_infer(x: TensorType, *, shape: Shape) -> TensorType:
-    if broadcast_shapes(x.shape, shape) != tuple(shape):
+    if not same(whole := broadcast_shapes(x.shape, shape), tuple(shape)) and whole != tuple(shape):
         raise ShapeError(f"broadcast_to: {x} does not broadcast to {list(shape)}")
     return tensor_type(tuple(shape), x.dtype)
 
@@ -133,7 +133,7 @@ BROADCAST_TO: Primitive = register(
 
 def broadcast_to(x: Node, shape: Shape) -> Node:
     """`x` repeated to `shape`; `x` itself where it has that shape."""
-    return x if x.shape == tuple(shape) else BROADCAST_TO(x, shape=tuple(shape))
+    return x if same(x.shape, tuple(shape)) else BROADCAST_TO(x, shape=tuple(shape))
 
 
 def _extent(start: DimLike, stop: DimLike, step: int) -> DimLike:
@@ -188,7 +188,7 @@ SLICE: Primitive = register(
 def slice_(x: Node, starts: Shape, stops: Shape, steps: Optional[tuple[int, ...]] = None) -> Node:
     """The part of `x` between `starts` and `stops` on every axis."""
     steps = tuple(steps) if steps is not None else (1,) * x.type.rank
-    if all(isinstance(a, int) and a == 0 for a in starts) and tuple(stops) == x.shape and set(steps) <= {1}:
+    if all(isinstance(a, int) and a == 0 for a in starts) and same(tuple(stops), x.shape) and set(steps) <= {1}:
         return x
     return SLICE(x, starts=tuple(starts), stops=tuple(stops), steps=steps)  # type: ignore[no-any-return]
 

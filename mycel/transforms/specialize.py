@@ -5,17 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mycel.ir.dims import Dim, evaluate
+from mycel.ir.dims import Dim, substitute
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.ir.types import TensorType, tensor_type
 
-__all__ = ["concrete", "specialize"]
+__all__ = ["concrete", "inner_sizes", "specialize"]
+
+
+def inner_sizes(value: Any) -> tuple[Dim, ...]:
+    """The symbolic dimensions in a parameter, a type, a node or a graph, those of nested graphs included."""
+    if isinstance(value, Dim):
+        return (value,)
+    if isinstance(value, TensorType):
+        return () if value.is_static else tuple([d for d in value.shape if isinstance(d, Dim)])
+    if type(value) is tuple:
+        return tuple([s for v in value if type(v) is not int for s in inner_sizes(v)])
+    if isinstance(value, Node):
+        return (*inner_sizes(value.type), *[s for v in value.params.values() for s in inner_sizes(v)])
+    if isinstance(value, Graph):
+        return tuple(dict.fromkeys([s for n in (*value.inputs, *value.nodes) for s in inner_sizes(n)]))
+    return ()
 
 
 def concrete(value: Any, sizes: Mapping[str, int]) -> Any:
-    """A parameter or type with every dimension evaluated; KeyError names a symbol without a size."""
+    """A parameter or type with the sizes put in; symbols without one stay."""
     if isinstance(value, Dim):
-        return evaluate(value, sizes)
+        return substitute(value, sizes)
     if isinstance(value, TensorType):
         return value if value.is_static else tensor_type(concrete(value.shape, sizes), value.dtype)
     if type(value) is tuple:
@@ -26,7 +41,7 @@ def concrete(value: Any, sizes: Mapping[str, int]) -> Any:
 
 
 def specialize(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """The graph for actual sizes of its symbols.
+    """The graph for actual sizes of its symbols, or of some of them.
 
     >>> from mycel.dtype import float32
     >>> from mycel.ir.dims import symbol

@@ -379,7 +379,7 @@ RULES.update(
     logical_and=_bits("and"), logical_or=_bits("or"), logical_xor=_bits("xor"), bitwise_and=_bits("and"), bitwise_or=_bits("or"),
     bitwise_xor=_bits("xor"), logical_not=_not, bitwise_not=_not, shift_left=_bits("shl"),
     shift_right=lambda e, k, d, a, t: e.put(f"{'ashr' if d.kind == 'i' else 'lshr'} {k} {a[0]}, {a[1]}"),
-    is_nan=lambda e, k, d, a, t: e.put(f"fcmp uno {k} {a[0]}, {a[0]}"), is_inf=_is_inf, is_finite=_is_finite, select=_select,
+    is_nan=lambda e, k, d, a, t: e.put(f"fcmp uno {k} {a[0]}, {a[0]}"), is_inf=_is_inf, is_finite=_is_finite, select=_select, after=lambda e, k, d, a, t: a[0],
     identity=lambda e, k, d, a, t: a[0], stop_gradient=lambda e, k, d, a, t: a[0],
 )  # fmt: skip
 for _name in (

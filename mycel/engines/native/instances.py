@@ -1,8 +1,8 @@
 """Programs of a graph with symbolic sizes: the graph is lowered once, and made into a program for each tuple of actual sizes.
 
 A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are its guards, and it serves all sizes for which they hold.
-For other sizes there is another lowering. Sizes below 2 broadcast or leave nothing to do, and are lowered for themselves, as constants;
-so is what the dense library refuses for some sizes only. The most recently used `MOST` programs are kept; they take their arenas from the allocator at each run.
+For other sizes there is another lowering. Sizes below 2 broadcast or leave nothing to do, and are constants of a graph of their own;
+what the dense library refuses for some sizes only is lowered for those. The most recently used `MOST` programs are kept; they take their arenas from the allocator at each run.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Instances:
         self.graph, self.aliases = graph, dict(aliases or {})
         self.templates: list[tuple[Callable[[Mapping[str, int]], bool], Template]] = []
         self.decided: list[list[str]] = []
+        self.parts: dict[Any, Instances] = {}
         self.programs: OrderedDict[tuple[int, ...], Program] = OrderedDict()
         self._lock = threading.RLock()
 
@@ -50,7 +51,13 @@ class Instances:
             return found
 
     def _make(self, sizes: Mapping[str, int]) -> Program:
-        if min(sizes.values(), default=2) < 2:
+        small = {name: size for name, size in sizes.items() if size < 2}
+        if small and len(small) < len(sizes):
+            key = tuple(small.items())
+            if key not in self.parts:
+                self.parts[key] = Instances(specialize(self.graph, small), self.aliases)
+            return self.parts[key].program({n: s for n, s in sizes.items() if n not in small})
+        if small or not sizes:
             return self._fixed(sizes)
         for holds, template in self.templates:  # noqa: B007
             if holds(sizes):

@@ -1,0 +1,60 @@
+"""Where a mask holds: the one primitive whose result has a size that only the data decide.
+
+Everything else of such a size (`nonzero`, boolean indexing, `masked_select`, `unique`) gathers at these positions. The number of positions is the symbol
+`count`, which the program binds when it has them; positions are integers, so there is no derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel.dtype import bool_, int64
+from mycel.errors import ShapeError
+from mycel.ir.dims import DimLike
+from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.base import Primitive, Sample, constant, register
+from mycel.prims.ordered import sort
+
+__all__ = ["positions"]
+
+
+def _infer(mask: TensorType, *, count: DimLike) -> TensorType:
+    if mask.dtype is not bool_ or mask.rank != 1:
+        raise ShapeError(f"positions: the mask must be a vector of booleans, not {mask}")
+    return tensor_type((count,), int64)
+
+
+def _reference(mask: Any, *, count: int) -> Any:
+    found = np.flatnonzero(mask).astype(np.int64)
+    if len(found) != count:
+        raise ShapeError(f"positions: the mask holds at {len(found)} places, not at {count}")
+    return found
+
+
+def _batch(size: Any, values: Any, axes: Any, *, count: DimLike) -> Any:
+    if not isinstance(count, int):
+        raise NotImplementedError(
+            "vmap of positions: each example would have a size of its own; use `where` with a mask instead"
+        )
+    mask = S.move_axis(values[0], axes[0], 0)
+    place = E.select(mask, S.iota(shape=mask.shape, axis=1, dtype=int64), constant(mask.shape[1], int64))
+    ordered, _ = sort(place, axis=1, descending=False)
+    return S.slice_axis(ordered, 1, 0, count), 0
+
+
+positions: Primitive = register(
+    Primitive(
+        "positions",
+        _infer,
+        _reference,
+        lambda ct, out, mask, *, count: (None,),
+        _batch,
+        samples=(Sample((np.array([True, False, True]),), {"count": 2}, dtypes=("*",)),),
+        dtypes=("bool",),
+        doc="The positions at which a mask holds, in order; there are `count` of them.",
+    )
+)
