@@ -30,7 +30,7 @@ _DEFAULTS: dict[str, Any] = {
     "jit_syntax_level": LAX,
     "runtime_num_threads": 0,
     "enable_compile_cache": True,
-    "check_nan": False,
+    "check_nan": {"1": True, "nan": "nan"}.get(os.environ.get("MYCEL_CHECK_NAN", ""), False),
     "compile_cache_path": "",
 }
 # Options of MindSpore that change nothing here: the value that `get_context` gives before one is set, and why.
@@ -78,6 +78,8 @@ _NO_EFFECT: dict[str, tuple[Any, str]] = {
 # Those of which a user would wait for something to appear.
 _MISSED = ("save_graphs", "save_graphs_path", "precompile_only", "enable_dump", "enable_profiling", "print_file_path")
 _context: dict[str, Any] = dict(_DEFAULTS)
+# As in MindSpore, MS_JIT=0 in the environment runs everything eagerly. It is read at the start and by set_context.
+jit_is_off = os.environ.get("MS_JIT") == "0"
 _lock = threading.Lock()
 listeners: list[Any] = []
 
@@ -113,8 +115,10 @@ def set_context(**options: Any) -> None:
     >>> import mycel as ms
     >>> ms.set_context(mode=ms.PYNATIVE_MODE)
     """
+    global jit_is_off
     from mycel.log import logger
 
+    jit_is_off = os.environ.get("MS_JIT") == "0"
     for name, value in options.items():
         _check(name, value)
     for name, value in options.items():

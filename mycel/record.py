@@ -12,25 +12,29 @@ A call of a compiled function is one node; it gives back, besides the results, w
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Optional
 
 import numpy as np
 
 from mycel import config, eager
 from mycel.engines import buffers, nonfinite
-from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
+from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
+from mycel.ir.hash import structural_hash
 from mycel.prims import control as C
 from mycel.prims import shape as S
 from mycel.prims.base import GET_ITEM, Primitive, constant, freeze
 from mycel.prims.custom import Rule, custom, kept_call
 from mycel.prims.elementwise import identity
+from mycel.prims.recompute import recompute
 from mycel.tensor import Tensor, make
 from mycel.transforms.grad import vjp
 from mycel.transforms.jacobian import columns, rows
 from mycel.transforms.jvp import jvp
 from mycel.transforms.residuals import link
+from mycel.tree import flatten
 from mycel.views import outdate
 
 __all__ = ["Recorder", "current_recorder"]
@@ -56,6 +60,8 @@ class Recorded(Node):
         self.where = nonfinite.place_now()
         self.buffer = buffer
         self.tape = tape
+        if tape.region is not None:
+            tape.region.append(self)
 
     def items(self) -> tuple[Node, ...]:
         """A node for each of several values."""
@@ -73,6 +79,7 @@ class Recorder(eager.Context):
     def __init__(self) -> None:
         self.depth = 0
         self.is_finished = False
+        self.region: Optional[list[Recorded]] = None
         self.written: list[Tensor] = []
         self.differentiated: list[Node] = []
 
@@ -143,7 +150,30 @@ class Recorder(eager.Context):
         target._node = self.node_of(new)
         self.written.append(target)
 
-    def attach_hook(self, t: Tensor, rule: Rule) -> bool:
+    def recompute(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function as a region whose values are not kept."""
+        outer, self.region = self.region, []
+        try:
+            out = fn(*args, **kwargs)
+            inside = set(self.region)
+        finally:
+            if outer is not None:
+                outer += self.region
+            self.region = outer
+        leaves = [t for t in flatten(out)[0] if isinstance(t, Tensor) and self.node_of(t) in inside]
+        results = list({id(t): t for t in leaves}.values())
+        nodes: list[Any] = [self.node_of(t) for t in results]
+        own = toposort(nodes, stop=_Not(inside))
+        if not results or any(n.prim is custom for n in own):
+            return out
+        stand_in, operands = _stand_ins(own, inside)
+        graph = _interned(Graph([stand_in[n] for n in operands], _plain(nodes, stand_in), "region"))
+        given = {self.node_of(t) for t in flatten((args, kwargs))[0] if isinstance(t, Tensor)}
+        fresh = tuple([i for i, n in enumerate(operands) if n in given]) or tuple(range(len(operands)))
+        self._enter(recompute, tuple(operands), {"graph": graph, "fresh": fresh}, results)
+        return out
+
+    def attach_hook(self, t: Tensor, rule: Rule, table: Any) -> bool:
         """Let `rule` see the gradient by a tensor that was computed here, whoever has used it; whether it was."""
         node = self.node_of(t)
         if node is None or node.prim is None or node.params is _MARK:
@@ -366,6 +396,58 @@ def _has_value(recorder: Recorder, node: Any) -> bool:
     return recorder.holds(node) and node.buffer is not None and type(node.type) is not tuple
 
 
+class _Not:
+    """What is not in a set."""
+
+    def __init__(self, members: set[Any]) -> None:
+        self._members = members
+
+    def __contains__(self, node: object) -> bool:
+        return node not in self._members
+
+
+def _stand_ins(own: Sequence[Any], inside: set[Any]) -> tuple[dict[Node, Node], list[Node]]:
+    """Graph inputs for what a region takes from outside, and these nodes; leaves of one value are one."""
+    stand_in: dict[Node, Node] = {}
+    operands: list[Node] = []
+    by_buffer: dict[int, Node] = {}
+    for node in own:
+        if node.prim is None and node in inside and id(node.buffer) in by_buffer:
+            stand_in[node] = by_buffer[id(node.buffer)]
+        elif node.prim is None or node not in inside:
+            stand_in[node] = input_node(node.type, "operand")
+            operands.append(node)
+            if node.prim is None and node in inside:
+                by_buffer[id(node.buffer)] = stand_in[node]
+    return stand_in, operands
+
+
+def _plain(outputs: Sequence[Node], stand_in: dict[Node, Node]) -> list[Node]:
+    """Recorded nodes as a graph's, without their values."""
+    image = dict(stand_in)
+    for node in toposort(outputs, stop=stand_in):
+        if node in image:
+            continue
+        prim, params = node.prim, node.params
+        if prim is kept_call:
+            prim, params = C.call, {"graph": params["graph"]}
+        image[node] = Node(prim, tuple([image[i] for i in node.inputs]), params, node.type, node.where)
+    return [image[o] for o in outputs]
+
+
+_regions: OrderedDict[str, Graph] = OrderedDict()
+
+
+def _interned(graph: Graph) -> Graph:
+    """The known graph of this structure, so that what was compiled for it is found."""
+    key = structural_hash(graph)
+    found = _regions.setdefault(key, graph)
+    _regions.move_to_end(key)
+    while len(_regions) > MOST_GRAPHS:
+        _regions.popitem(last=False)
+    return found
+
+
 class _Values:
     """The nodes with one value on a recording."""
 
@@ -410,7 +492,8 @@ class _Replay:
             elif node.prim is GET_ITEM:
                 known[node] = known[node.inputs[0]][node.params["index"]]
             else:
-                known[node] = self.emit(node.prim, [known[i] for i in node.inputs], dict(node.params))
+                with nullcontext() if node.where is None else at(node.where):
+                    known[node] = self.emit(node.prim, [known[i] for i in node.inputs], dict(node.params))
         return known[root]  # type: ignore[no-any-return]
 
     def _recorded(self, node: Any) -> Any:
@@ -428,7 +511,9 @@ class _Replay:
         count, rule = node.params["count"], node.params["rule"]
         values = self._recorded(node)
         given = [self._or_zeros(c, v) for c, v in zip(ct, values) if v.dtype.is_differentiable]
-        found = [None if t is None else self.node(t) for t in rule.function(values, given)]
+        with at(None):
+            cotangents = rule.function(values, given)
+        found = [None if t is None else self.node(t) for t in cotangents]
         return [None] * count + found + [None] * (len(node.inputs) - count - len(found))
 
     def _or_zeros(self, ct: Optional[Node], like: Tensor) -> Tensor:
@@ -445,7 +530,7 @@ class _Replay:
         for v, item in zip(values, node.items()):  # type: ignore[attr-defined]
             v._node = item
         dummies = [recorder.mark(self._zeros(v)) if v.dtype.is_differentiable else None for v in values]
-        with eager.use_context(recorder):
+        with eager.use_context(recorder), at(None):
             found = rule.function(values, [d for d in dummies if d is not None])
         pairs = [
             (recorder.node_of(g), t)

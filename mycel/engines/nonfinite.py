@@ -25,17 +25,20 @@ import numpy as np
 from mycel import config
 from mycel.engines import buffers
 from mycel.errors import NonFiniteError
-from mycel.ir.graph import Graph, Node, Where, input_node
+from mycel.ir.graph import Graph, Node, Where, current_where, input_node
 from mycel.ir.places import caller, excerpt, library_frames
 from mycel.ir.types import TensorType
 from mycel.log import logger
 from mycel.prims import control as C
 from mycel.prims.base import CONSTANT, GET_ITEM, outputs_of
 from mycel.prims.custom import kept_call
+from mycel.prims.loop_gradient import while_grad
+from mycel.prims.recursion import bind, recursion
 
 __all__ = ["checked", "is_on", "kinds_of", "place_now", "program_of"]
 
 NAN, INFINITE = 1, 2
+_DEEPEST = 60
 _MENDS = {
     "log": "keep the operand above 0, as in ops.log(x + 1e-7) or ops.log(ops.clamp(x, 1e-7))",
     "log1p": "keep the operand above -1",
@@ -67,7 +70,7 @@ def _wanted() -> int:
 
 def place_now() -> Optional[Where]:
     """Where the user's code is, while programs are checked: what nodes of eager operations remember."""
-    return caller(2) if is_on() else None
+    return (current_where() or caller(2)) if is_on() else None
 
 
 def kinds_of(array: np.ndarray[Any, Any]) -> int:
@@ -150,6 +153,7 @@ class _Search:
     def __init__(self) -> None:
         self.programs: dict[Any, Callable[..., Any]] = {}
         self.from_outside = False
+        self.depth = 0
 
     def origins(
         self, graph: Graph, given: Sequence[Any], rounds: Any = (), count: Optional[int] = None
@@ -218,8 +222,9 @@ class _Search:
         """The origin inside the graph of a branch, a loop or a call; itself where it is none of these, or nothing is found there."""
         node, given, rounds = origin.node, origin.given, origin.rounds
         count = node.params.get("count")
-        if node.prim is C.call or node.prim is kept_call:
-            graph = node.params["graph"]
+        graph = node.params.get("graph")
+        if node.prim is recursion:
+            graph = bind(graph, node.params["label"], graph)
         elif node.prim is C.cond:
             pred, *given = given  # type: ignore[assignment]
             taken = bool(buffers.to_array(pred, node.inputs[0].type).reshape(()))
@@ -228,9 +233,15 @@ class _Search:
             graph = node.params["body"]
             given, number = self.round_of(node, given)
             rounds = (*rounds, (number, node.where))
-        else:
+        elif node.prim is while_grad:
+            graph = node.params["backward"]
+            given, number = self.round_back(node, given)
+            rounds = (*rounds, (number, node.where))
+        if self.depth == _DEEPEST or not isinstance(graph, Graph) or len(graph.inputs) != len(given):
             return origin
+        self.depth += 1
         found = self.origins(graph, given, rounds, count)
+        self.depth -= 1
         return _first(found) if found else origin
 
     def round_of(self, node: Node, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
@@ -249,6 +260,27 @@ class _Search:
             if not buffers.to_array(_several(test(*after, *fixed))[0], test_type).all():
                 return (*state, *fixed), number
             state, number = after, number + 1
+
+    def round_back(self, node: Node, given: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+        """What the derivative of a loop's body is given in the round, from the last one backwards, that first gives something new that is not finite."""
+        p = node.params
+        carried, size = p["carried"], len(p["body"].inputs)
+        state, fixed, cts = tuple(given[:carried]), tuple(given[carried:size]), tuple(given[size:])
+        test, body, backward = (self.program_of(p[name]) for name in ("test", "body", "backward"))
+        test_type, kinds = p["test"].outputs[0].type, p["backward"].output_types
+        before: list[tuple[Any, ...]] = []
+        while buffers.to_array(_several(test(*state, *fixed))[0], test_type).all():
+            before.append(state)
+            state = _several(body(*state, *fixed))
+        known = _union(_state(v, i.type) for v, i in zip(given, node.inputs))
+        now = (*given,)
+        for number in range(len(before), 0, -1):
+            now = (*before[number - 1], *fixed, *cts)
+            after = _several(backward(*now))
+            if _union(_state(v, t) for v, t in zip(after, kinds)) & ~known:
+                return now, number
+            cts = after[: len(p["smooth"])]
+        return now, 1
 
 
 def _union(states: Any) -> int:
@@ -295,7 +327,7 @@ def _report(graph: Graph, given: Sequence[Any], alone: bool) -> None:
         )
     origin = _first(found)
     at_top = any(origin.node is n for n in graph.nodes)
-    where = caller(2) if alone and at_top or origin.node.where is None else origin.node.where
+    where = (None if alone and at_top else origin.node.where) or current_where() or caller(2)
     error = _error(origin, where, len(found))
     if not (alone and at_top):
         raise error
