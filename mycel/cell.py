@@ -93,6 +93,7 @@ class Cell(CellState):
         own["_hooks"] = OrderedDict()
         own["_backward_pre_hooks"] = OrderedDict()
         own["_backward_hooks"] = OrderedDict()
+        own["_recomputed"] = False
         own["_compiled_call"] = None
         own["_cast_to"] = None
         own["_inputs_declared"] = None
@@ -392,7 +393,8 @@ class Cell(CellState):
 
         flags = {D.float16: "fp16", D.float32: "fp32", D.bfloat16: "bf16"}
         if not isinstance(dst_type, D.DType) or dst_type not in flags:
-            raise ValueError(f"to_float: {dst_type!r} is not supported; use float16, bfloat16 or float32")
+            named = dst_type.name if isinstance(dst_type, D.DType) else repr(dst_type)
+            raise ValueError(f"to_float: {named} is not supported; use float16, bfloat16 or float32")
         for _, cell in self.cells_and_names():
             cell._cast_to = precision.Precision(dst_type)
             cell.add_flags(**{name: kind is dst_type for kind, name in flags.items()})
@@ -477,6 +479,35 @@ class Cell(CellState):
         """Whether a backward hook is registered here."""
         return bool(self._backward_hooks or self._backward_pre_hooks)
 
+    def recompute(
+        self,
+        *,
+        use_reentrant: bool = True,
+        output_recompute: bool = False,
+        early_stop: bool = True,
+        context_fn: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Let gradients compute the values inside `construct` anew instead of keeping them, as `mycel.recompute` does for one call.
+
+        The options are those of `mycel.recompute`, and MindSpore's `mp_comm_recompute` and `parallel_optimizer_comm_recompute`, which have no effect here. ValueError where
+        `context_fn` is given, TypeError for other options.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.Sigmoid()
+        >>> net.recompute()
+        >>> float(ms.grad(net)(ms.Tensor(0.0)))
+        0.25
+        """
+        unknown = set(kwargs) - {"mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation"}
+        if unknown:
+            raise TypeError(f"recompute: there is no option {sorted(unknown)[0]!r}")
+        if context_fn is not None:
+            raise ValueError(
+                "recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out"
+            )
+        self._recomputed = True
+
     # Calling.
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
@@ -536,7 +567,11 @@ class Cell(CellState):
         """`construct` with what the user says about its derivative: `bprop`, backward hooks."""
         bprop = getattr(type(self), "bprop", None) or self.__dict__.get("bprop")
         before, after = self._backward_pre_hooks, self._backward_hooks
-        if (bprop is None and not before and not after) or eager.local.context is None:
+        context: Any = eager.local.context
+        if self._recomputed and context is not None:
+            plain = construct
+            construct = lambda *a, **k: context.recompute(plain, a, k)
+        if (bprop is None and not before and not after) or context is None:
             return construct(*args, **kwargs)
         from mycel.hooks import attach_bprop, by_position, watch_cell
 

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from mycel import dtype as D
-from mycel import eager
+from mycel import eager, precision
 from mycel.dtype import DType
 from mycel.engines import buffers
 from mycel.errors import NeedsValue
 from mycel.ir.dims import Dim, symbol
 from mycel.ir.graph import Node
+from mycel.ir.places import asked_by_program
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
@@ -254,6 +255,8 @@ class Tensor:
             and context.may_decide
             and (self._node is not None or self._buf is not None)
         ):
+            return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
+        if context is not None and context.is_staging and asked_by_program():
             return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
         self._settle()
         return None if self._buf is None else buffers.to_array(self._buf, self._type)
@@ -623,6 +626,8 @@ NUMBERS = (bool, int, float, complex)
 
 def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
     """Two operands, at least one a tensor, as tensors of a common type; None where one is no operand."""
+    if precision.active:
+        x, y = precision.met(x), precision.met(y)
     if isinstance(x, Tensor):
         if isinstance(y, Tensor):
             if x._type.dtype is y._type.dtype:
@@ -649,7 +654,7 @@ _EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
 def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
     """The common type where one of two tensors stands for a Python number in a compiled function; None where none or both do."""
     context: Any = eager.local.context
-    if not context.is_staging or x._type.shape and y._type.shape or not context.numbers:
+    if context is None or not context.is_staging or x._type.shape and y._type.shape or not context.numbers:
         return None
     weak = [id(t) in context.numbers for t in (x, y)]
     if weak[0] is weak[1]:

@@ -12,7 +12,7 @@ from typing import Any, Optional, TypeVar, Union
 import numpy as np
 
 from mycel import dtype as D
-from mycel import eager
+from mycel import eager, precision
 from mycel.dtype import DType
 from mycel.errors import ShapeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
@@ -36,6 +36,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
     """`value` as a tensor; TypeError for what is neither a tensor, a number nor an array."""
     if isinstance(value, Tensor):
+        if precision.active and dtype is None:
+            value = precision.met(value)
         return value if dtype is None or value.dtype is dtype else cast(value, dtype)
     if isinstance(value, (bool, int, float, complex, np.ndarray, np.generic, list, tuple, Dim)):
         return as_tensor(value, dtype)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from mycel import dtype as D
+from mycel import precision
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run
@@ -52,6 +53,8 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     kind = a.dtype
     if kind.kind in "bu" or (kind.kind == "i" and kind.itemsize < 4):
         return cast(run(L.matmul, cast(a, D.int64), cast(b, D.int64)), kind)
+    if precision.active:
+        return precision.narrowed(("MatMul", "BatchMatMul"), lambda x, y: run(L.matmul, x, y), a, b)  # type: ignore[no-any-return]
     return run(L.matmul, a, b)
 
 

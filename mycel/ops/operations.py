@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import dtype as D
+from mycel import precision
 from mycel.common.generator import seeded_generator
 from mycel.ops import (
     activation,
@@ -90,6 +91,8 @@ def _define(name: str, compute: Callable[..., Any], text: str = "", **parameters
             self.add_prim_attr(k, v)
 
     def call(self: Primitive, *inputs: Any, **named: Any) -> Any:
+        if precision.active and not named:
+            return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *inputs)
         return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)
 
     text = text or (

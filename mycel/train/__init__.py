@@ -1,5 +1,8 @@
 """Training: models, callbacks, metrics and checkpoints."""
 
+from mycel.amp.managers import DynamicLossScaleManager as DynamicLossScaleManager
+from mycel.amp.managers import FixedLossScaleManager as FixedLossScaleManager
+from mycel.amp.managers import LossScaleManager as LossScaleManager
 from mycel.train.callback import Callback as Callback
 from mycel.train.callback import CheckpointConfig as CheckpointConfig
 from mycel.train.callback import EarlyStopping as EarlyStopping

@@ -109,16 +109,13 @@ class Model:
 
     def _build_train_network(self) -> Cell:
         if self._amp_level != "O0" or self._loss_scale_manager is not None:
-            from mycel import amp
+            from mycel.amp import build_train_network
 
             if self._optimizer is None:
                 raise ValueError("Model: amp_level and loss_scale_manager want an optimizer")
             options = {"loss_scale_manager": self._loss_scale_manager, "keep_batchnorm_fp32": self._keep_batchnorm}
             given = {name: value for name, value in options.items() if value is not None}
-            made: Cell = amp.build_train_network(
-                self._network, self._optimizer, self._loss_fn, level=self._amp_level, **given
-            )
-            return made
+            return build_train_network(self._network, self._optimizer, self._loss_fn, level=self._amp_level, **given)
         network = self._network if self._loss_fn is None else nn.WithLossCell(self._network, self._loss_fn)
         return network if self._optimizer is None else nn.TrainOneStepCell(network, self._optimizer)
 

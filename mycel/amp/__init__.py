@@ -1,0 +1,14 @@
+"""Mixed precision: networks that compute partly in 16-bit floats, and loss scales that keep their gradients from vanishing."""
+
+from mycel.amp.build import build_train_network as build_train_network
+from mycel.amp.levels import auto_mixed_precision as auto_mixed_precision
+from mycel.amp.levels import custom_mixed_precision as custom_mixed_precision
+from mycel.amp.levels import get_black_list as get_black_list
+from mycel.amp.levels import get_white_list as get_white_list
+from mycel.amp.managers import DynamicLossScaleManager as DynamicLossScaleManager
+from mycel.amp.managers import FixedLossScaleManager as FixedLossScaleManager
+from mycel.amp.managers import LossScaleManager as LossScaleManager
+from mycel.amp.scalers import DynamicLossScaler as DynamicLossScaler
+from mycel.amp.scalers import LossScaler as LossScaler
+from mycel.amp.scalers import StaticLossScaler as StaticLossScaler
+from mycel.amp.scalers import all_finite as all_finite

@@ -1,0 +1,98 @@
+"""Training steps in mixed precision, from a network, a loss and an optimizer."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import nn
+from mycel.amp.levels import LEVELS, auto_mixed_precision, get_black_list, keep_wide
+from mycel.amp.managers import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
+from mycel.cell import Cell
+from mycel.errors import Unsupported
+from mycel.log import logger
+from mycel.nn.loss_scale import TrainOneStepWithLossScaleCell
+from mycel.nn.optim import Optimizer
+from mycel.precision import converted
+
+__all__ = ["build_train_network"]
+
+_OPTIONS = ("cast_model_type", "keep_batchnorm_fp32", "loss_scale_manager")
+
+
+class WideLoss(nn.WithLossCell):
+    """A network and its loss, which is computed in float32 whatever the network gives."""
+
+    def construct(self, data: Any, label: Any) -> Any:
+        """The loss."""
+        return self._loss_fn(converted(self._backbone(data), D.float32), converted(label, D.float32))
+
+
+def build_train_network(
+    network: Cell,
+    optimizer: Cell,
+    loss_fn: Optional[Cell] = None,
+    level: str = "O0",
+    boost_level: str = "O0",
+    **kwargs: Any,
+) -> Cell:
+    """A training step of a network in mixed precision: data and label in, the loss out.
+
+    `level` is a level of `auto_mixed_precision`, in float16. Level "O2" scales the loss dynamically unless told otherwise. Options: `cast_model_type`, the type that all of
+    the network computes in, None for none; `keep_batchnorm_fp32`, whether the layers of `get_black_list` stay in float32; `loss_scale_manager`, a `LossScaleManager` or
+    None. With a manager that leaves steps out the step gives (loss, overflow, scale). Raises ValueError for unknown levels and options, TypeError for what is no Cell.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.Dense(2, 1)
+    >>> step = ms.amp.build_train_network(net, ms.nn.SGD(net.trainable_params(), 0.1), ms.nn.MSELoss(), level="O2")
+    >>> loss, overflow, scale = step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))
+    >>> loss.dtype, float(scale)
+    (mindspore.float32, 16777216.0)
+    """
+    if not isinstance(network, Cell):
+        raise TypeError(f"build_train_network: network must be a Cell, not {type(network).__name__}")
+    if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "parameters"):
+        raise TypeError(f"build_train_network: optimizer must be an Optimizer, not {type(optimizer).__name__}")
+    if level not in LEVELS:
+        raise ValueError(f"build_train_network: level must be one of {', '.join(LEVELS)}, not {level!r}")
+    if boost_level != "O0":
+        raise Unsupported(f"build_train_network: boost_level {boost_level!r} is not supported; leave it at 'O0'")
+    for name in kwargs:
+        if name not in _OPTIONS:
+            raise ValueError(f"build_train_network: unknown option {name!r}; the options are {', '.join(_OPTIONS)}")
+    _set_precision(network, level, kwargs)
+    if loss_fn is not None:
+        if not isinstance(loss_fn, Cell):
+            raise TypeError(f"build_train_network: loss_fn must be a Cell, not {type(loss_fn).__name__}")
+        network = nn.WithLossCell(network, loss_fn) if level == "O0" and not kwargs else WideLoss(network, loss_fn)
+    manager: Any = kwargs.get("loss_scale_manager", DynamicLossScaleManager() if level == "O2" else None)
+    if manager is None:
+        return nn.TrainOneStepCell(network, optimizer).set_train()
+    if not isinstance(manager, LossScaleManager):
+        raise TypeError(
+            f"build_train_network: loss_scale_manager must be a LossScaleManager, not {type(manager).__name__}"
+        )
+    update = manager.get_update_cell()
+    if update is None:
+        scale = manager.get_loss_scale()
+        if isinstance(manager, FixedLossScaleManager) and getattr(optimizer, "loss_scale", scale) != scale:
+            logger.warning(
+                "build_train_network: the loss scale %s is not undone, as the optimizer divides by %s; "
+                "give the optimizer loss_scale=%s, or the manager drop_overflow_update=True",
+                scale, optimizer.loss_scale, scale,
+            )  # fmt: skip
+        return nn.TrainOneStepCell(network, optimizer, scale).set_train()
+    return TrainOneStepWithLossScaleCell(network, optimizer, scale_sense=update).set_train()
+
+
+def _set_precision(network: Cell, level: str, options: dict[str, Any]) -> None:
+    kind = options.get("cast_model_type", D.float16 if level in ("O2", "O3") else None)
+    if "cast_model_type" not in options and "keep_batchnorm_fp32" not in options:
+        auto_mixed_precision(network, level)
+    elif kind is not None and kind is not D.float32:
+        network.to_float(kind)
+        keep = options.get("keep_batchnorm_fp32")
+        if keep or keep is None and level == "O2":
+            keep_wide(network, get_black_list(), kind)
+    elif level in ("O1", "auto"):
+        auto_mixed_precision(network, level)

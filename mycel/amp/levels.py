@@ -1,0 +1,150 @@
+"""Which parts of a network compute in 16 bits: by level, or by lists of layers and operations.
+
+Each Cell is given a `Precision` of its own, once, so that what is compiled later sees nothing but Cells. In 16 bits with a black list ("O2"), the
+listed layers compute in float32 and hand 16-bit floats on; the network's outputs come back in float32. With a white list ("O1", "auto"),
+layers in it compute in 16 bits and give float32, and the listed operations do so wherever a Cell's own `construct` uses them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import nn, ops
+from mycel.cell import Cell
+from mycel.dtype import DType
+from mycel.precision import Precision
+
+__all__ = ["LEVELS", "auto_mixed_precision", "custom_mixed_precision", "get_black_list", "get_white_list", "keep_wide"]
+
+LEVELS = ("O0", "O1", "O2", "O3", "auto")
+
+_WHITE_LAYERS = ("Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose", "Dense", "LSTMCell", "RNNCell", "GRUCell")  # fmt: skip
+_WHITE_OPERATIONS = ("Conv2D", "Conv3D", "Conv2DTranspose", "Conv3DTranspose", "Conv2DBackpropInput", "MatMul", "BatchMatMul", "PReLU", "ReLU", "Ger")  # fmt: skip
+_BLACK_LAYERS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm")
+
+
+def get_white_list() -> list[Any]:
+    """The layers and operations that level "O1" computes in 16 bits, as a list of classes that may be changed and given to `custom_mixed_precision`.
+
+    >>> import mycel as ms
+    >>> ms.nn.Dense in ms.amp.get_white_list()
+    True
+    """
+    layers = [getattr(nn, name) for name in _WHITE_LAYERS if hasattr(nn, name)]
+    return layers + [getattr(ops, name) for name in _WHITE_OPERATIONS if hasattr(ops, name)]
+
+
+def get_black_list() -> list[Any]:
+    """The layers that level "O2" computes in float32, as a list of classes that may be changed and given to `custom_mixed_precision`.
+
+    >>> import mycel as ms
+    >>> ms.nn.BatchNorm2d in ms.amp.get_black_list()
+    True
+    """
+    return [getattr(nn, name) for name in _BLACK_LAYERS if hasattr(nn, name)]
+
+
+def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = D.float16) -> Cell:
+    """Let a network compute in mixed precision by a level; the network, which is changed in place.
+
+    "O0" leaves float32. "O1" computes the layers and operations of `get_white_list` in `dtype`, float16 or bfloat16. "O2" computes everything in it but
+    the layers of `get_black_list`, "O3" everything. "auto" is the white list without its element-wise operations. Parameters stay float32. Inputs that
+    are not floats stay as they are, and outputs come in float32. Raises ValueError for another level or type, TypeError for what is no Cell.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.LayerNorm((4,)))
+    >>> net = ms.amp.auto_mixed_precision(net, "O2", ms.bfloat16)
+    >>> net(ms.ops.ones((2, 3))).dtype, net[0].weight.dtype
+    (mindspore.float32, mindspore.float32)
+    """
+    if amp_level not in LEVELS:
+        raise ValueError(f"auto_mixed_precision: amp_level must be one of {', '.join(LEVELS)}, not {amp_level!r}")
+    _check("auto_mixed_precision", network, dtype)
+    if amp_level == "O1":
+        _narrow(network, get_white_list(), dtype)
+    elif amp_level == "auto":
+        _narrow(network, [c for c in get_white_list() if c.__name__ not in ("PReLU", "ReLU", "Ger")], dtype)
+    elif amp_level != "O0":
+        _narrow_but(network, get_black_list() if amp_level == "O2" else [], dtype)
+    return network
+
+
+def custom_mixed_precision(
+    network: Cell, *, white_list: Optional[list[Any]] = None, black_list: Optional[list[Any]] = None, dtype: Any = D.float16
+) -> Cell:  # fmt: skip
+    """Let a network compute in mixed precision by a list of classes; the network, which is changed in place.
+
+    Of the lists exactly one is given. With `white_list` its layers and operations (classes such as ``ops.MatMul``, which stands for `matmul` too) compute in
+    `dtype`, float16 or bfloat16; with `black_list` everything but its layers. Raises ValueError for both lists, none, or another type, and TypeError for what is
+    no Cell, list or class.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
+    >>> ms.amp.custom_mixed_precision(net, white_list=[ms.nn.Dense])(ms.ops.ones((2, 3))).dtype
+    mindspore.float32
+    """
+    _check("custom_mixed_precision", network, dtype)
+    if (white_list is None) == (black_list is None):
+        raise ValueError("custom_mixed_precision: give either white_list or black_list, and not both")
+    name, given = ("white_list", white_list) if black_list is None else ("black_list", black_list)
+    if not isinstance(given, list):
+        raise TypeError(f"custom_mixed_precision: {name} must be a list of classes, not {type(given).__name__}")
+    for member in given:
+        if not isinstance(member, type):
+            raise TypeError(f"custom_mixed_precision: the members of {name} must be classes, not {member!r}")
+        if black_list is not None and not issubclass(member, Cell):
+            raise ValueError(
+                f"custom_mixed_precision: {name} takes layers, not {member.__name__}; keep an operation in float32 by a white_list without it"
+            )
+    if black_list is None:
+        _narrow(network, given, dtype)
+    else:
+        _narrow_but(network, given, dtype)
+    return network
+
+
+def _check(function: str, network: Any, dtype: Any) -> None:
+    if not isinstance(network, Cell):
+        raise TypeError(f"{function}: the network must be a Cell, not {type(network).__name__}")
+    if dtype not in (D.float16, D.bfloat16):
+        raise ValueError(f"{function}: dtype must be float16 or bfloat16, not {dtype!r}")
+
+
+def _narrow(network: Cell, listed: list[Any], dtype: DType) -> None:
+    """Compute what is listed in `dtype`."""
+    layers = tuple(c for c in listed if issubclass(c, Cell))
+    operations = frozenset(c.__name__ for c in listed if not issubclass(c, Cell))
+    wide = Precision(operations=operations, narrow=dtype) if operations else None
+    _assign(network, layers, lambda inside: Precision(dtype) if inside else wide, Precision(dtype, D.float32))
+
+
+def _narrow_but(network: Cell, listed: list[Any], dtype: DType) -> None:
+    """Compute all that is not listed in `dtype`, with outputs in float32."""
+    network.to_float(dtype)
+    keep_wide(network, listed, dtype)
+    network._cast_to = Precision(network._cast_to.dtype, D.float32)
+
+
+def keep_wide(network: Cell, listed: list[Any], dtype: DType) -> None:
+    """Compute the layers that are listed in float32, and hand `dtype` on."""
+    for _, cell in network.cells_and_names():
+        if isinstance(cell, tuple(listed)):
+            cell.to_float(D.float32)
+            cell._cast_to = Precision(D.float32, dtype)
+
+
+def _assign(network: Cell, layers: tuple[Any, ...], choose: Any, listed: Precision) -> None:
+    """Give every Cell its precision: layers theirs with all inside, others what is chosen."""
+    seen: set[int] = set()
+
+    def visit(cell: Cell, inside: bool) -> None:
+        if id(cell) in seen:
+            return
+        seen.add(id(cell))
+        own = isinstance(cell, layers)
+        cell._cast_to = listed if own and not inside else choose(inside)
+        for child in cell.cells():
+            visit(child, inside or own)
+
+    visit(network, False)

@@ -1,0 +1,112 @@
+"""Loss-scale managers: what a `Model` asks for the scale, and for the Cell that moves it inside a training step."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel.cell import Cell
+from mycel.log import logger
+from mycel.nn import checks
+from mycel.nn.loss_scale import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
+
+__all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
+
+
+class LossScaleManager:
+    """Base of loss-scale managers."""
+
+    def get_loss_scale(self) -> Any:
+        """The scale."""
+
+    def update_loss_scale(self, overflow: bool) -> None:
+        """Move the scale after a step."""
+
+    def get_update_cell(self) -> Optional[Cell]:
+        """The Cell that moves the scale inside a training step; None where none is needed."""
+
+
+class FixedLossScaleManager(LossScaleManager):
+    """A fixed loss scale of at least 1. With `drop_overflow_update` a step whose gradients overflow is left out.
+
+    Without it, the optimizer divides the gradients: give it the same `loss_scale`. Raises TypeError or ValueError for another scale.
+
+    >>> import mycel as ms
+    >>> ms.amp.FixedLossScaleManager(128.0).get_loss_scale()
+    128.0
+    """
+
+    def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True) -> None:
+        checks.number("FixedLossScaleManager", "loss_scale", loss_scale, at_least=1)
+        self._loss_scale = loss_scale
+        self._drop_overflow_update = bool(drop_overflow_update)
+
+    def get_loss_scale(self) -> Any:
+        """The scale."""
+        return self._loss_scale
+
+    def get_drop_overflow_update(self) -> bool:
+        """Whether steps that overflow are left out."""
+        return self._drop_overflow_update
+
+    def update_loss_scale(self, overflow: bool) -> None:
+        """Nothing moves."""
+
+    def get_update_cell(self) -> Optional[Cell]:
+        """The Cell that reports overflows; None where steps are never left out."""
+        return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
+
+
+class DynamicLossScaleManager(LossScaleManager):
+    """A loss scale that is divided by `scale_factor` after an overflow, not below 1, and multiplied by it after `scale_window` steps without one.
+
+    Raises ValueError for a start below 1 or a factor or window that is not positive, TypeError for other types.
+
+    >>> import mycel as ms
+    >>> manager = ms.amp.DynamicLossScaleManager(init_loss_scale=16)
+    >>> manager.update_loss_scale(overflow=True)
+    >>> manager.get_loss_scale()
+    8.0
+    """
+
+    def __init__(self, init_loss_scale: float = 2**24, scale_factor: float = 2, scale_window: int = 2000) -> None:
+        name = "DynamicLossScaleManager"
+        checks.number(name, "init_loss_scale", init_loss_scale, at_least=1)
+        checks.number(name, "scale_factor", scale_factor, above=0)
+        self.loss_scale, self.scale_factor = init_loss_scale, scale_factor
+        self.scale_window = checks.integer(name, "scale_window", scale_window, 1)
+        self.increase_ratio: float = scale_factor
+        self.decrease_ratio = 1 / scale_factor
+        self.cur_iter = 1
+        self.last_overflow_iter = 0
+        self.bad_step_max = 1000
+        self.bad_step = 0
+
+    def get_loss_scale(self) -> Any:
+        """The scale."""
+        return self.loss_scale
+
+    def get_drop_overflow_update(self) -> bool:
+        """True: steps that overflow are left out."""
+        return True
+
+    def update_loss_scale(self, overflow: bool) -> None:
+        """Move the scale after a step. RuntimeError after 1000 overflows in a row."""
+        if overflow:
+            self.loss_scale = max(self.loss_scale * self.decrease_ratio, 1)
+            self.last_overflow_iter = self.cur_iter
+            self.bad_step += 1
+            if self.bad_step > self.bad_step_max:
+                raise RuntimeError(
+                    f"DynamicLossScaleManager: the gradients of {self.bad_step} steps in a row overflowed, at a loss scale of {self.loss_scale}; "
+                    "the network diverges, or its loss is not finite"
+                )
+            logger.info("overflow; the loss scale is now %s", self.loss_scale)
+        else:
+            if (self.cur_iter - self.last_overflow_iter) % self.scale_window == 0:
+                self.loss_scale *= self.increase_ratio
+            self.bad_step = 0
+        self.cur_iter += 1
+
+    def get_update_cell(self) -> Optional[Cell]:
+        """The Cell that moves the scale inside a training step."""
+        return DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)

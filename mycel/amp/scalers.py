@@ -1,0 +1,128 @@
+"""Loss scales for training steps that are written as functions: scale the loss, unscale the gradients, adjust."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.loss_scale import finite
+from mycel.nn.state import store
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor, cast
+from mycel.tree import flatten, map_leaves
+
+__all__ = ["DynamicLossScaler", "LossScaler", "StaticLossScaler", "all_finite"]
+
+
+class LossScaler(ABC):
+    """Base of loss scales: a subclass says how to `scale`, `unscale` and `adjust`."""
+
+    @abstractmethod
+    def scale(self, inputs: Any) -> Any:
+        """The inputs, a tensor or a tuple of them, multiplied by the scale."""
+
+    @abstractmethod
+    def unscale(self, inputs: Any) -> Any:
+        """The inputs, a tensor or a tuple of them, divided by the scale."""
+
+    @abstractmethod
+    def adjust(self, grads_finite: Any) -> Any:
+        """Move the scale after a step, given whether its gradients were all finite."""
+
+
+def _scale_parameter(owner: str, value: Any) -> Parameter:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{owner}: scale_value must be a number, not {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{owner}: scale_value must be at least 1, not {value}")
+    return Parameter(Tensor(float(value), D.float32), name="scale_value")
+
+
+def _times(value: Any, scale: Parameter) -> Any:
+    return map_leaves(lambda t: t * cast(scale, t.dtype) if isinstance(t, Tensor) else t * scale, value)
+
+
+def _over(value: Any, scale: Parameter) -> Any:
+    return map_leaves(lambda t: t / cast(scale, t.dtype) if isinstance(t, Tensor) else t / scale, value)
+
+
+class StaticLossScaler(LossScaler):
+    """A loss scale that stays `scale_value`. Raises TypeError or ValueError for what is not a number from 1 on.
+
+    >>> import mycel as ms
+    >>> scaler = ms.amp.StaticLossScaler(4.0)
+    >>> float(scaler.scale(ms.Tensor(2.0))), float(scaler.unscale((ms.Tensor(2.0),))[0])
+    (8.0, 0.5)
+    """
+
+    def __init__(self, scale_value: Any) -> None:
+        self.scale_value = _scale_parameter("StaticLossScaler", scale_value)
+
+    def scale(self, inputs: Any) -> Any:
+        """The inputs multiplied by the scale."""
+        return _times(inputs, self.scale_value)
+
+    def unscale(self, inputs: Any) -> Any:
+        """The inputs divided by the scale."""
+        return _over(inputs, self.scale_value)
+
+    def adjust(self, grads_finite: Any) -> bool:
+        """Nothing moves: False."""
+        return False
+
+
+class DynamicLossScaler(LossScaler):
+    """A loss scale that is divided by `scale_factor` when gradients overflow, not below 1, and multiplied by it after `scale_window` steps without that.
+
+    Raises TypeError or ValueError for a scale below 1, or a factor or window that is not a positive integer.
+
+    >>> import mycel as ms
+    >>> scaler = ms.amp.DynamicLossScaler(scale_value=2**10, scale_factor=2, scale_window=50)
+    >>> grads = (ms.Tensor([1.0, float("inf")]),)
+    >>> scaler.adjust(ms.amp.all_finite(grads)), float(scaler.scale_value)
+    (True, 512.0)
+    """
+
+    def __init__(self, scale_value: Any, scale_factor: int, scale_window: int) -> None:
+        self.scale_value = _scale_parameter("DynamicLossScaler", scale_value)
+        self.scale_window = checks.integer("DynamicLossScaler", "scale_window", scale_window, 1)
+        self.scale_factor = checks.integer("DynamicLossScaler", "scale_factor", scale_factor, 1)
+        self.counter = Parameter(Tensor(0, D.int32), name="counter")
+
+    def scale(self, inputs: Any) -> Any:
+        """The inputs multiplied by the scale."""
+        return _times(inputs, self.scale_value)
+
+    def unscale(self, inputs: Any) -> Any:
+        """The inputs divided by the scale."""
+        return _over(inputs, self.scale_value)
+
+    def adjust(self, grads_finite: Any) -> bool:
+        """Move the scale after a step: True."""
+        fine = ops.reshape(ops.cast(grads_finite, D.bool_), ())
+        full = self.counter >= self.scale_window - 1
+        grown = ops.where(full, self.scale_value * self.scale_factor, self.scale_value)
+        # A scale that would leave float32 stays as it is.
+        grown = ops.where(ops.isfinite(grown), grown, self.scale_value)
+        shrunk = ops.maximum(self.scale_value / self.scale_factor, 1.0)
+        count = ops.where(ops.logical_and(fine, ops.logical_not(full)), self.counter + 1, 0)
+        store(self.scale_value, ops.where(fine, grown, shrunk))
+        store(self.counter, count)
+        return True
+
+
+def all_finite(inputs: Any) -> Tensor:
+    """Whether no element of the inputs, a tensor or a sequence of them, is infinite or NaN: a bool tensor. Integers are finite.
+
+    >>> import mycel as ms
+    >>> bool(ms.amp.all_finite((ms.Tensor([1.0, float("nan")]),)))
+    False
+    """
+    leaves = flatten(inputs)[0]
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise TypeError(f"all_finite: the inputs must be tensors, not {type(leaf).__name__}")
+    return finite(leaves)
