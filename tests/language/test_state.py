@@ -9,7 +9,7 @@ import numpy as np
 
 import mycel as ms
 
-from .harness import F, X, Y, Programs
+from .harness import F, Programs, X, Y
 
 programs = Programs()
 M = np.array([[0.5, -1.5, 2.0], [1.0, 3.0, -2.0]], np.float32)
