@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import functools
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +14,10 @@ from mycel import eager
 from mycel.errors import CompileError
 from mycel.frontend.access import load_attribute, store_attribute
 from mycel.frontend.control import truth
-from mycel.frontend.interpret import callback
+from mycel.frontend.interpret import call_natively, callback
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number, number_class
+from mycel.frontend.operators import FAST, iterate, method_of, unary
 from mycel.frontend.sizes import FUNCTIONS, SizeRange, converted, number_of
 from mycel.frontend.stage import Stage, is_staged
 from mycel.ir.dims import Dim
@@ -180,8 +183,19 @@ def _container(kind: Any) -> Special:
     return run
 
 
+def see_class(stage: Stage, value: Any) -> None:
+    """Guard the class of an object that could be given another one."""
+    if type(value) not in FAST and not isinstance(value, type) and not stage.is_fresh(value):
+        if type(value).__flags__ & _HEAP_TYPE:
+            stage.guards.kind(value)
+
+
+_HEAP_TYPE = 1 << 9
+
+
 def _isinstance(stage: Stage, args: Any, kwargs: Any) -> Any:
     value = args[0]
+    see_class(stage, value)
     if isinstance(value, Tensor) and is_python_number(stage, value):
         return issubclass(number_class(value), args[1])
     if isinstance(value, Dim):
@@ -201,8 +215,10 @@ def _number(kind: Any) -> Special:
 
 
 def _type(stage: Stage, args: Any, kwargs: Any) -> Any:
-    if len(args) == 1 and isinstance(args[0], Tensor) and is_python_number(stage, args[0]):
-        return number_class(args[0])
+    if len(args) == 1:
+        see_class(stage, args[0])
+        if isinstance(args[0], Tensor) and is_python_number(stage, args[0]):
+            return number_class(args[0])
     if len(args) == 1 and isinstance(args[0], Dim):
         return int
     return type(*args, **kwargs)
@@ -221,6 +237,33 @@ def _effect(native: Any) -> Special:
         raise CompileError(
             f"{current_where()}: a compiled function would do this only once, while it is compiled; do it outside"
         )
+
+    return run
+
+
+def _operator(name: str, native: Any) -> Special:
+    """A builtin function that Python defines by a method of its first argument."""
+    usual = _BY_METHOD_ELSE.get(native)
+
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        if args and not kwargs and type(args[0]) not in FAST and method_of(stage, args[0], name) is not None:
+            return unary(stage, native, name, *args)
+        if usual is not None:
+            return usual(stage, args, kwargs)
+        return call_natively(stage, native, args, kwargs)
+
+    return run
+
+
+def _over_items(native: Any) -> Special:
+    """A builtin function that goes through the items of its arguments."""
+    usual = _BY_METHOD_ELSE.get(native)
+
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
+        given = [a if type(a) in FAST or callable(a) and a is args[0] else iterate(stage, a) for a in args]
+        if usual is not None:
+            return usual(stage, given, kwargs)
+        return call_natively(stage, native, given, kwargs)
 
     return run
 
@@ -258,3 +301,13 @@ SPECIAL: dict[Any, Special] = {
     dict: _container(dict),
     set: _container(set),
 }
+_BY_METHOD_ELSE: dict[Any, Special] = dict(SPECIAL)
+SPECIAL.update({
+    native: _operator(name, native)
+    for native, name in (
+        (len, "__len__"), (abs, "__abs__"), (round, "__round__"), (float, "__float__"), (int, "__int__"), (complex, "__complex__"), (str, "__str__"),
+        (repr, "__repr__"), (hash, "__hash__"), (divmod, "__divmod__"), (format, "__format__"), (operator.index, "__index__"),
+        (math.floor, "__floor__"), (math.ceil, "__ceil__"), (math.trunc, "__trunc__"), (reversed, "__reversed__"), (next, "__next__"),
+    )
+})  # fmt: skip
+SPECIAL.update({native: _over_items(native) for native in (list, tuple, set, frozenset, sum, zip, enumerate, map, filter, sorted, max, min, any, all, iter)})

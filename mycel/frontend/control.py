@@ -19,6 +19,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel import eager
 from mycel.errors import CompileError, NeedsValue, VmapError
+from mycel.frontend import operators
 from mycel.frontend.join import Joiner, placeholder
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished, is_constant, is_staged
 from mycel.frontend.tracebacks import carry, keep_position
@@ -98,7 +99,7 @@ def truth(f: Any, value: Any, where: Where) -> Any:
     if value is True or value is False:
         return value
     if not isinstance(value, Tensor) or f.stage is None:
-        return bool(value)
+        return operators.truth_of(f.stage, value)
     stage = f.stage
     node = stage.node_of(value) if is_staged(value) else None
     if node is None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mycel.errors import CompileError
-from mycel.frontend import control, loops
+from mycel.frontend import control, loops, operators
 from mycel.frontend.access import load_attribute, load_cell, load_global
 from mycel.frontend.interpret import (
     Closure,
@@ -24,6 +24,7 @@ from mycel.frontend.interpret import (
     call,
     mangled,
 )  # fmt: skip
+from mycel.frontend.operators import FAST
 from mycel.frontend.scopes import NameScope, scope_of
 from mycel.ir.graph import Where, current_where, set_where
 from mycel.tensor import Tensor
@@ -210,7 +211,7 @@ class ExpressionBuilder:
             result: list[Any] = []
             for starred, part in mixed:
                 if starred:
-                    result.extend(part(f))
+                    result.extend(operators.iterate(f.stage, part(f)))
                 else:
                     result.append(part(f))
             return result
@@ -265,7 +266,9 @@ class ExpressionBuilder:
             set_where(where)
             if type(i) is Tensor and isinstance(value, (list, tuple)) and f.stage is not None:
                 return control.choose_item(f, value, i)
-            return value[i]
+            if f.stage is None or type(value) in FAST and type(i) in FAST:
+                return value[i]
+            return operators.item(f.stage, value, i)
 
         return load
 
@@ -296,12 +299,16 @@ class ExpressionBuilder:
 
     def _BinOp(self, node: ast.BinOp) -> Evaluate:
         left, right, apply = self.expression(node.left), self.expression(node.right), BINARY[type(node.op)]
+        name = apply.__name__.rstrip("_")
         where = self.where(node)
 
         def run(f: Frame) -> Any:
             x, y = left(f), right(f)
             set_where(where)
-            result = apply(x, y)
+            if f.stage is None or type(x) in FAST and type(y) in FAST:
+                result = apply(x, y)
+            else:
+                result = operators.binary(f.stage, apply, name, x, y)
             return created(f, result) if type(result) in _NEW else result
 
         return run
@@ -311,11 +318,12 @@ class ExpressionBuilder:
         if isinstance(node.op, ast.Not):
             return lambda f: control.negate(f, value(f), where)
         apply = _UNARY[type(node.op)]
+        name = f"__{apply.__name__}__"
 
         def run(f: Frame) -> Any:
             x = value(f)
             set_where(where)
-            return apply(x)
+            return apply(x) if f.stage is None or type(x) in FAST else operators.unary(f.stage, apply, name, x)
 
         return run
 
@@ -352,7 +360,7 @@ class ExpressionBuilder:
             def one(f: Frame) -> Any:
                 x, y = first(f), second(f)
                 set_where(where)
-                return compare(x, y)
+                return compare(f, x, y)
 
             return one
 
@@ -360,7 +368,7 @@ class ExpressionBuilder:
             compare, part = rest[i]
             right = part(f)
             set_where(where)
-            value = compare(left, right)
+            value = compare(f, left, right)
             if i + 1 == len(rest):
                 return value
             truth = control.truth(f, value, where)
@@ -371,11 +379,27 @@ class ExpressionBuilder:
         return lambda f: chain(f, first(f), 0)
 
     def _comparison(self, op: ast.cmpop) -> Any:
-        if isinstance(op, ast.In):
-            return lambda a, b: a in b
-        if isinstance(op, ast.NotIn):
-            return lambda a, b: a not in b
-        return _COMPARE[type(op)]
+        native = _COMPARE.get(type(op))
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return lambda f, a, b: native(a, b)
+        if native is not None:
+            name = native.__name__
+
+            def compare(f: Frame, a: Any, b: Any) -> Any:
+                if f.stage is None or type(a) in FAST and type(b) in FAST:
+                    return native(a, b)
+                return operators.compare(f.stage, native, name, a, b)
+
+            return compare
+        negated = isinstance(op, ast.NotIn)
+
+        def contained(f: Frame, a: Any, b: Any) -> Any:
+            if f.stage is None or type(b) in FAST and type(a) in FAST and type(b) not in (list, tuple):
+                return (a in b) is not negated
+            found = operators.contains(f.stage, b, a)
+            return control.negate(f, found, current_where()) if negated else found
+
+        return contained
 
     def _IfExp(self, node: ast.IfExp) -> Evaluate:
         test, body, orelse = self.expression(node.test), self.expression(node.body), self.expression(node.orelse)

@@ -25,6 +25,7 @@ import numpy as np
 from mycel import eager
 from mycel.errors import CompileError
 from mycel.frontend import guards as G
+from mycel.frontend.outside import see_call, see_result
 from mycel.frontend.scopes import NameScope, contains_yield, scope_of
 from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Activation, Stage
@@ -202,9 +203,12 @@ class Closure:
 
 def activate(stage: Optional[Stage], frame: Frame) -> Any:
     """Run a frame's body; the user's position is put back behind it."""
-    if stage is None:
-        return frame.code.run(frame)
     before = current_where()
+    if stage is None:
+        try:
+            return frame.code.run(frame)
+        finally:
+            set_where(before)
     active = stage.active.get(frame.code)
     if active is None:
         active = stage.active[frame.code] = []
@@ -221,7 +225,10 @@ def activate(stage: Optional[Stage], frame: Frame) -> Any:
                            "a recursion must end by plain Python values, or be written as a loop")  # fmt: skip
     active.append(Activation(dict(frame.vars), len(stage.scopes)))
     try:
-        return frame.code.run(frame)
+        result = frame.code.run(frame)
+        if stage.calls == 1:
+            stage.ended = frame.code.name, current_where()
+        return result
     except Exception as error:
         note_place(error, frame.code.file, frame.code.line, frame.code.name, frame.vars)
         raise
@@ -245,7 +252,7 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
             _guard_receiver(stage, fn.__self__)
         if type(inner) is types.FunctionType or type(inner) is Closure or _is_jit(inner):
             return call(stage, inner, (fn.__self__, *args), kwargs)
-        return _call_native(stage, fn, args, kwargs)
+        return call_natively(stage, fn, args, kwargs)
     if kind is Closure:
         return fn.run(stage, args, kwargs)
     if stage is None:
@@ -255,6 +262,9 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
     if isinstance(fn, type):
         return _construct(stage, fn, args, kwargs)
     if kind is functools.partial:
+        if not stage.is_fresh(fn):
+            stage.guards.attribute(fn, "args", fn.args)
+            stage.guards.attribute(fn, "keywords", fn.keywords)
         return call(stage, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
     if _is_jit(fn):
         return call(stage, fn.__wrapped__, args, kwargs)
@@ -266,9 +276,9 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
     special = getattr(fn, "call_staged", None) if kind.__module__.startswith("mycel.frontend") else None
     if special is not None:
         return special(stage, args, kwargs)
-    if kind.__module__ == "mycel.api":
-        return stage.as_unit(fn, lambda: _call_native(stage, fn, args, kwargs), args, kwargs)
-    return _call_native(stage, fn, args, kwargs)
+    if kind.__module__.startswith("mycel.api"):
+        return stage.as_unit(fn, lambda: call_natively(stage, fn, args, kwargs), args, kwargs)
+    return call_natively(stage, fn, args, kwargs)
 
 
 def _guard_receiver(stage: Stage, target: Any) -> None:
@@ -289,10 +299,10 @@ def _is_jit(fn: Any) -> bool:
 def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
     """Call a real Python function: interpreted if it is the user's and has source."""
     if is_native(fn):
-        if stage is not None and fn.__module__ not in _INVOKING:
+        if stage is not None and not fn.__module__.startswith(_INVOKING):
             args = [callback(v) for v in args]
             kwargs = {k: callback(v) for k, v in kwargs.items()}
-        return _call_native(stage, fn, args, kwargs)
+        return call_natively(stage, fn, args, kwargs)
     if stage is None:
         return interpret(stage, fn, args, kwargs)
     if code_of(fn) is None and not stage.may_decide:
@@ -313,8 +323,9 @@ def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs:
     """Interpret a function if it has source, whoever wrote it."""
     code = code_of(fn)
     if code is None:
-        return _call_native(stage, fn, args, kwargs)
+        return call_natively(stage, fn, args, kwargs)
     if stage is not None:
+        stage.guards.attribute(fn, "__code__", fn.__code__)
         if fn.__defaults__:
             stage.guards.attribute(fn, "__defaults__", fn.__defaults__)
         if fn.__kwdefaults__:
@@ -387,7 +398,7 @@ def guard_unseen(stage: Stage, fn: types.FunctionType, args: Any, depth: int = 0
                 stage.guards.attribute(value, name, item)
 
 
-def _call_native(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def call_natively(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if stage is not None:
         if not stage.may_decide:
             module, name = _origin(fn)
@@ -395,12 +406,21 @@ def _call_native(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, A
                 stage.defer(fn, tuple(args), kwargs)
                 return None
             _refuse_impure(fn)
+        if stage.may_decide:
+            unseen = False
+        else:
+            module = _origin(fn)[0]
+            unseen = not module.startswith("mycel.")
+        if unseen:
+            see_call(stage, fn, args, kwargs)
         for value in itertools.chain(args, kwargs.values()):
             if type(value) in MUTATED:
                 stage.note_container(value)
             else:
                 stage.need_own_iterator(value)
         result = fn(*args, **kwargs)
+        if unseen:
+            see_result(stage, result, sys.getrefcount(result) - 1)
         if hasattr(type(result), "__next__") or _is_new_array(fn, result):
             if not any(result is value for value in args):
                 stage.created(result)
@@ -420,20 +440,24 @@ def is_native(fn: Any) -> bool:
     """Whether a function runs as it is: the library's own, the standard library's, and other packages' that do not use this one."""
     if type(fn) is not types.FunctionType:
         return not isinstance(fn, Closure) and not _is_jit(fn)
-    code = fn.__code__
+    return is_native_code(fn.__code__, fn.__globals__)
+
+
+def is_native_code(code: types.CodeType, namespace: dict[str, Any]) -> bool:
+    """`is_native` of the function that has this code."""
     found = _native.get(code)
     if found is None:
         file = code.co_filename
         if file.startswith(PACKAGE):
             found = not file.startswith(_DEMO)
         elif file.startswith(SITE):
-            found = not _uses_this_package(fn.__globals__)
+            found = not _uses_this_package(namespace)
         else:
             found = (
                 file.startswith(STANDARD)
                 or file.startswith("<frozen ")
                 or file == "<string>"
-                and fn.__name__.startswith("__")
+                and code.co_name.startswith("__")
             )
         _native[code] = found
     return found
@@ -497,7 +521,7 @@ def _call_builtin(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> A
         stage.note_container(owner)
         result = fn(*args, **kwargs)
         return stage.created(result) if fn.__name__ == "copy" else result
-    return _call_native(stage, fn, args, kwargs)
+    return call_natively(stage, fn, args, kwargs)
 
 
 def _construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -519,7 +543,7 @@ def _construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> A
         if isinstance(made, kind):
             call(stage, initialize, (made, *args), kwargs)
         return made
-    made = _call_native(stage, kind, args, kwargs)
+    made = call_natively(stage, kind, args, kwargs)
     if type(made) in G._PLAIN_SET or isinstance(made, type):
         return made
     if isinstance(made, Tensor) and made._buf is None:

@@ -16,6 +16,7 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel import eager
 from mycel.errors import CompileError, NeedsValue, VmapError
+from mycel.frontend import operators
 from mycel.frontend.control import (
     BREAK,
     CONTINUE,
@@ -76,7 +77,7 @@ def static_items(f: Any, items: Any, where: Where) -> Any:
         raise CompileError(
             f"{where}: the number of items of a comprehension over range() of a tensor is not known; use a for statement or ops.arange"
         )
-    return items
+    return operators.iterate(f.stage, items)
 
 
 def python_range(stage: Any, items: TensorRange) -> range:
@@ -109,7 +110,7 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
         stage.need_own_iterator(items)
         if isinstance(items, Cell):
             stage.guards.cell(items)
-    return _rounds(f, loop, iter(items), store)
+    return _rounds(f, loop, iter(operators.iterate(stage, items)), store)
 
 
 def _rounds(f: Any, loop: Loop, items: Any, store: Any) -> Any:

@@ -47,6 +47,9 @@ _MENDS = {
     "asnumpy()": "use operations of ops, or return the tensor and convert it outside",
     "float()": "keep it a tensor; .astype(ms.float32) converts",
     "int()": "keep it a tensor; .astype(ms.int64) converts",
+    "showing a tensor": "return the tensor and show it outside",
+    "an f-string": "return the tensor and show it outside",
+    "formatting": "return the tensor and show it outside",
 }
 
 
@@ -201,6 +204,7 @@ class Stage(Differentiating, eager.Context):
         self.calls = 0
         self.active: dict[Any, list[Activation]] = {}
         self.recursions: dict[Any, Any] = {}
+        self.followed: set[Any] = set()
 
     # Nodes.
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import sys
 import types
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from mycel.errors import CompileError, NeedsValue, Unsupported
-from mycel.frontend import control, loops
-from mycel.frontend.access import load_attribute, store_attribute
+from mycel.frontend import control, loops, operators
+from mycel.frontend.access import load_attribute, load_from_module, store_attribute
 from mycel.frontend.control import BREAK, CONTINUE, Dynamic, Return
 from mycel.frontend.expressions import BINARY, IN_PLACE, ExpressionBuilder
 from mycel.frontend.interpret import MUTATED, Closure, Code, Frame, call, mangled
+from mycel.frontend.operators import FAST
 from mycel.frontend.patterns import PatternBuilder
 from mycel.frontend.scopes import assigned_names, scope_of, terminates
 from mycel.frontend.tracebacks import Caught, keep_position
@@ -150,6 +152,8 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
             set_where(where)
             if f.stage is not None and type(old) in MUTATED:
                 f.stage.note_container(old)
+            if f.stage is not None and type(old) not in FAST:
+                return operators.in_place(f.stage, operate, symbol, symbol.__name__.rstrip("_"), old, new)
             if isinstance(old, Tensor):
                 number = f.stage is not None and f.stage.is_number(old)
                 return symbol(old, new) if number else operate(old, new)
@@ -214,7 +218,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
 
         def unpack(f: Frame, value: Any) -> None:
             set_where(where)
-            items = list(value)
+            items = list(operators.iterate(f.stage, value))
             if star is None:
                 if len(items) != len(stores):
                     word = "too many" if len(items) > len(stores) else "not enough"
@@ -327,7 +331,10 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
         def run(f: Frame) -> None:
             for name, alias, store in stores:
                 module = importlib.import_module(name)
-                store(f, module if alias else importlib.import_module(name.split(".")[0]))
+                found = module if alias else importlib.import_module(name.split(".")[0])
+                if f.stage is not None:
+                    f.stage.guards.item(sys.modules, found.__name__, found)
+                store(f, found)
 
         return run
 
@@ -340,7 +347,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
             for name, store in names:
                 if not hasattr(module, name):
                     importlib.import_module(f"{module.__name__}.{name}")
-                store(f, getattr(module, name))
+                store(f, getattr(module, name) if f.stage is None else load_from_module(f.stage, module, name))
 
         return run
 
@@ -580,6 +587,10 @@ def set_attribute(f: Frame, owner: Any, name: str, value: Any) -> None:
 def set_item(f: Frame, owner: Any, index: Any, value: Any) -> None:
     stage = f.stage
     if stage is not None and not isinstance(owner, Tensor):
+        method = operators.method_of(stage, owner, "__setitem__")
+        if method is not None:
+            call(stage, method, (owner, index, value), {})
+            return
         if type(owner) in MUTATED:
             stage.note_container(owner)
         elif not stage.is_fresh(owner) and not hasattr(owner, "__setitem__"):

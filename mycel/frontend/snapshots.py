@@ -1,0 +1,182 @@
+"""What values are compared by: contents of containers, and the state of objects with all that can be reached from them.
+
+`frozen` looks into containers and takes everything else by identity (plain data by value): what interpreted code reads further is guarded by itself.
+`snapshot` also looks into objects, for what native code may read of them.
+"""
+
+from __future__ import annotations
+
+import array
+import enum
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import numpy as np
+
+from mycel.dtype import DType
+from mycel.errors import CompileError
+from mycel.ir.graph import current_where
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["CONTAINERS", "IMMUTABLE", "PLAIN_SET", "Same", "frozen", "is_closed", "snapshot"]
+
+PLAIN = (int, float, complex, str, bytes, bool, type(None), type(...))
+PLAIN_SET = frozenset(PLAIN)
+_BYTES = (bytearray, array.array, memoryview)
+CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, np.ndarray, types.MappingProxyType, *_BYTES)
+
+
+class Same:
+    """An object compared by identity, kept alive so that its identity stays its own."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def frozen(value: Any, depth: int = 0) -> Any:
+    """What a value is compared by."""
+    kind = type(value)
+    if kind in PLAIN_SET:
+        return (kind, value.hex()) if kind is float else (kind, value)
+    if depth > 20:
+        return Same(value)
+    if isinstance(value, (tuple, list, deque)):
+        return (kind, tuple([frozen(v, depth + 1) for v in value]))
+    if isinstance(value, (dict, types.MappingProxyType)):
+        return (kind, tuple([(frozen(k, depth + 1), frozen(v, depth + 1)) for k, v in value.items()]))
+    if isinstance(value, (set, frozenset)):
+        return (kind, frozenset([frozen(v, depth + 1) for v in value]))
+    if isinstance(value, np.ndarray):
+        objects = value.dtype.kind == "O"
+        content = tuple([frozen(v, depth + 1) for v in value.ravel()]) if objects else value.tobytes()
+        return (kind, value.dtype.str, value.shape, content)
+    if isinstance(value, _BYTES):
+        return (kind, bytes(value))
+    if isinstance(value, types.MethodType):
+        return (kind, Same(value.__func__), Same(value.__self__))
+    return Same(value)
+
+
+IMMUTABLE = frozenset((
+    int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range, slice, Tensor, Parameter, type, types.ModuleType,
+    types.FunctionType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, types.CodeType, property, staticmethod,
+    classmethod, np.dtype, np.ufunc, DType,
+))  # fmt: skip
+_CLOSED = (
+    "datetime",
+    "decimal",
+    "fractions",
+    "re",
+    "uuid",
+    "pathlib",
+    "ipaddress",
+    "numpy",
+    "operator",
+    "_operator",
+    "enum",
+    "typing",
+    "mycel",
+)
+_LARGEST = 20000
+
+
+class Snapshot:
+    """The state of an object and of all that can be reached from it, for comparison."""
+
+    __slots__ = ("known", "kept")
+
+    def __init__(self) -> None:
+        self.known: dict[int, int] = {}
+        self.kept: list[Any] = []
+
+    def of(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in IMMUTABLE or isinstance(value, (Tensor, type, np.generic)):
+            if kind is float:
+                return (kind, value.hex())
+            return (kind, value) if kind in (int, str, bytes, bool, type(None)) else Same(value)
+        number = self.known.get(id(value))
+        if number is not None:
+            return ("again", number)
+        if len(self.known) > _LARGEST:
+            raise CompileError(
+                f"{current_where()}: a {type(value).__name__} holds too much to be watched for changes; pass only what is needed"
+            )
+        self.known[id(value)] = len(self.known)
+        self.kept.append(value)
+        return self._of(value, kind)
+
+    def _of(self, value: Any, kind: Any) -> Any:
+        if isinstance(value, (tuple, list, set, frozenset)) or kind.__name__ == "deque":
+            items = [self.of(v) for v in value]
+            return (kind, frozenset(items) if isinstance(value, (set, frozenset)) else tuple(items), self._own(value))
+        if isinstance(value, (dict, types.MappingProxyType)):
+            return (kind, tuple([(self.of(k), self.of(v)) for k, v in value.items()]), self._own(value))
+        if isinstance(value, np.ndarray):
+            content = tuple([self.of(v) for v in value.ravel()]) if value.dtype.kind == "O" else value.tobytes()
+            return (kind, value.dtype.str, value.shape, content)
+        if isinstance(value, _BYTES):
+            return (kind, bytes(value))
+        if isinstance(value, types.MethodType):
+            return (kind, Same(value.__func__), self.of(value.__self__))
+        if kind.__name__ == "partial":
+            return (kind, Same(value.func), self.of(value.args), self.of(value.keywords))
+        from mycel.cell import Cell
+
+        if isinstance(value, Cell) or is_closed(value, kind):
+            return Same(value)
+        own = self._own(value)
+        if own is None:
+            raise CompileError(f"{current_where()}: a {kind.__module__}.{kind.__qualname__} cannot be looked into, so that it would have to be read "
+                               "at each call; read it outside and pass what is needed")  # fmt: skip
+        return (kind, Same(value), own)
+
+    def _own(self, value: Any) -> Any:
+        """The attributes of an object by name; None where it has none to look at."""
+        own = getattr(value, "__dict__", None)
+        slots = [n for base in type(value).__mro__ for n in _names(base.__dict__.get("__slots__", ()))]
+        if own is None and not slots:
+            return None
+        found = [] if own is None else [(k, self.of(v)) for k, v in list(own.items())]
+        for name in slots:
+            try:
+                found.append((name, self.of(getattr(value, name))))
+            except AttributeError:
+                found.append((name, None))
+        return tuple(found)
+
+
+def _names(slots: Any) -> list[str]:
+    names = [slots] if isinstance(slots, str) else list(slots)
+    return [
+        n for n in names if n not in ("__dict__", "__weakref__") and not (n.startswith("__") and not n.endswith("__"))
+    ]
+
+
+def is_closed(value: Any, kind: type) -> bool:
+    """Whether an object without looking into it is known not to change: of a library's immutable kinds, or without any state."""
+    if kind.__module__.split(".")[0] in _CLOSED:
+        return True
+    if kind.__module__ == "builtins":
+        return (
+            kind is object
+            or hasattr(kind, "__next__")
+            or kind.__name__ in ("dict_keys", "dict_values", "dict_items", "super", "weakref")
+        )
+    return isinstance(value, enum.Enum)
+
+
+def snapshot(value: Any) -> Any:
+    """The state of an object and of all that can be reached from it; equal to a later one if nothing has changed."""
+    return Snapshot().of(value)
