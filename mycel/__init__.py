@@ -16,6 +16,11 @@ from mycel import nn as nn
 from mycel import ops as ops
 from mycel.api import get_grad as get_grad
 from mycel.api import grad as grad
+from mycel.api import jacfwd as jacfwd
+from mycel.api import jacrev as jacrev
+from mycel.api import jvp as jvp
+from mycel.api import recompute as recompute
+from mycel.api import vjp as vjp
 from mycel.api import value_and_grad as value_and_grad
 from mycel.common.generator import Generator as Generator
 from mycel.common.generator import default_generator as default_generator
@@ -74,14 +79,14 @@ float_, int_, uint, intc, uintc, intp, uintp = float32, int64, uint64, int32, ui
 cfloat, cdouble = complex64, complex128
 
 _TRAIN = (
-    "Accuracy", "Callback", "CheckpointConfig", "CheckpointError", "ConfusionMatrix", "EarlyStopping", "F1", "Fbeta", "History",
-    "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint", "OnRequestExit",
+    "Accuracy", "Callback", "CheckpointConfig", "CheckpointError", "ConfusionMatrix", "DynamicLossScaleManager", "EarlyStopping", "F1", "Fbeta", "FixedLossScaleManager", "History",
+    "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint", "OnRequestExit",
     "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy", "async_ckpt_thread_status", "ckpt_to_safetensors", "get_metric_fn", "load_checkpoint",
     "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs", "safetensors_to_ckpt", "save_checkpoint",
 )  # fmt: skip
 _LAZY = {name: "mycel.train" for name in _TRAIN}
-_MODULES = ("common", "compat", "dataset", "numpy", "train")
+_MODULES = ("amp", "common", "compat", "dataset", "numpy", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,6 @@ gradient comes in) and to its inputs (where it leaves); its `bprop` takes the pl
 from __future__ import annotations
 
 import inspect
-import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
@@ -20,49 +19,66 @@ from mycel.prims.shape import BROADCAST_TO
 from mycel.tensor import Tensor, scalar
 from mycel.tree import flatten, unflatten
 
-__all__ = ["TensorHooks", "attach", "attach_bprop", "by_position", "carry_hooks", "hooked", "hooks_key", "register_hook", "watch_cell", "zeros_of"]
+__all__ = ["TensorHooks", "attach", "attach_bprop", "by_position", "call_user", "carry_hooks", "hooked", "hooks_key", "register_hook", "replaced_gradients", "watch_cell", "zeros_of"]
 
-_numbers = itertools.count()
 
 
 class TensorHooks:
-    """The hooks of one tensor, in the order in which they were registered."""
+    """The hooks of one tensor, in the order in which they were registered.
 
-    __slots__ = ("hooks", "__weakref__")
+    `rules` are those that are attached to what computed the tensor, and `base` the node at which the next one will be.
+    """
+
+    __slots__ = ("hooks", "base", "rules", "__weakref__")
 
     def __init__(self) -> None:
-        self.hooks: tuple[tuple[int, Callable[..., Any]], ...] = ()
-
-    def add(self, hook: Callable[..., Any]) -> TensorHookHandle:
-        """Add a hook; what removes it."""
-        key = next(_numbers)
-        self.hooks = (*self.hooks, (key, hook))
-        return TensorHookHandle(self, key)
+        self.hooks: tuple[Callable[..., Any], ...] = ()
+        self.base: Any = None
+        self.rules: list[Rule] = []
 
     def apply(self, gradient: Tensor) -> Tensor:
         """The gradient after all hooks."""
-        for _, hook in self.hooks:
-            found = _run(hook, gradient)
-            if found is not None:
-                gradient = _checked(f"the hook {_name(hook)}", found, gradient)
+        for hook in self.hooks:
+            gradient = _applied(hook, gradient)
         return gradient
+
+    def chain(self) -> Rule:
+        """One rule of all that are attached."""
+        rules = list(self.rules)
+
+        def function(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Tensor]:
+            for rule in rules:
+                if not rule.removed:
+                    cts = rule.function(values, cts)
+            return cts
+
+        return Rule(function, is_hook=True)
+
+
+def _applied(hook: Callable[..., Any], gradient: Tensor) -> Tensor:
+    found = call_user(hook, gradient)
+    return gradient if found is None else _checked(f"the hook {_name(hook)}", found, gradient)
 
 
 class TensorHookHandle:
     """What `remove`s a tensor's hook."""
 
-    def __init__(self, table: TensorHooks, key: int) -> None:
-        self._table, self._key = table, key
+    def __init__(self, table: TensorHooks, hook: Callable[..., Any], rule: Rule) -> None:
+        self._table, self._hook, self._rule = table, hook, rule
 
     def remove(self) -> None:
         """Unregister the hook; a second call does nothing."""
-        self._table.hooks = tuple([h for h in self._table.hooks if h[0] != self._key])
+        if not self._rule.removed:
+            self._rule.removed = True
+            hooks = list(self._table.hooks)
+            hooks.remove(self._hook)
+            self._table.hooks = tuple(hooks)
 
 
 _tables: weakref.WeakSet[TensorHooks] = weakref.WeakSet()
 
 
-def _run(function: Callable[..., Any], *args: Any) -> Any:
+def call_user(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function of the user's as the context in force does."""
     context: Any = eager.current_context()
     return function(*args) if context is None or not context.is_staging else context.invoke(function, args, {})
@@ -107,22 +123,24 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> T
     """
     if not callable(hook):
         raise TypeError(f"register_hook: the hook must be callable, not {type(hook).__name__}")
-    attributes = self.__dict__
-    table = attributes.get("_gradient_hooks")
-    context: Any = eager.current_context()
+    table = self.__dict__.get("_gradient_hooks")
     if table is None:
-        table = attributes["_gradient_hooks"] = TensorHooks()
+        table = self.__dict__["_gradient_hooks"] = TensorHooks()
         _tables.add(table)
-    if context is not None and not attributes.get("_hooks_attached"):
-        rule = Rule(lambda values, cts: [table.apply(cts[0])], is_hook=True)
-        attributes["_hooks_attached"] = bool(context.attach_hook(self, rule))
-    return table.add(hook)  # type: ignore[no-any-return]
+    table.hooks = (*table.hooks, hook)
+    rule = Rule(lambda values, cts: [_applied(hook, cts[0])], is_hook=True)
+    context: Any = eager.current_context()
+    if context is not None:
+        table.rules.append(rule)
+        if not context.attach_hook(self, rule, table):
+            table.rules.pop()
+    return TensorHookHandle(table, hook, rule)
 
 
 def hooks(self: Tensor) -> list[Callable[..., Any]]:
     """The registered hooks, in order."""
     table = self.__dict__.get("_gradient_hooks")
-    return [] if table is None else [hook for _, hook in table.hooks]
+    return [] if table is None else list(table.hooks)
 
 
 setattr(Tensor, "register_hook", register_hook)  # noqa: B010
@@ -135,7 +153,7 @@ def hooked(context: Any, marked: Tensor, source: Tensor, gradient: Tensor) -> Te
         return gradient
     for t in (marked, source) if marked is not source else (source,):
         table = t.__dict__.get("_gradient_hooks")
-        if table is None or t.__dict__.get("_hooks_attached"):
+        if table is None or table.rules:
             continue
         if context.is_staging:
             context.guards.attribute(table, "hooks", table.hooks)
@@ -181,20 +199,21 @@ def watch_cell(cell: Any, before: Sequence[Any], after: Sequence[Any], args: tup
     leaves, structure = flatten(args)
     inputs = [v for v in leaves if _smooth(v)]
     seen: list[Any] = []
+    name = type(cell).__name__
 
     def leaving(values: Any, cts: Sequence[Tensor]) -> Sequence[Any]:
         return run_after(tuple(cts))
 
     def run_after(gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in after:
-            found = _run(hook, cell, gradients, seen[0] if seen else ())
-            gradients = _replaced(cell, hook, found, gradients)
+            found = call_user(hook, cell, gradients, seen[0] if seen else ())
+            gradients = replaced_gradients(name, hook, found, gradients)
         return gradients
 
     def arriving(values: Any, cts: Sequence[Tensor]) -> Sequence[Any]:
         gradients = tuple(cts)
         for hook in before:
-            gradients = _replaced(cell, hook, _run(hook, cell, gradients), gradients)
+            gradients = replaced_gradients(name, hook, call_user(hook, cell, gradients), gradients)
         seen[:] = [gradients]
         if after and not watched:
             run_after((None,) * len(inputs))
@@ -220,11 +239,12 @@ def watch_cell(cell: Any, before: Sequence[Any], after: Sequence[Any], args: tup
     return unflatten(form, [next(made) if _smooth(v) else v for v in found])
 
 
-def _replaced(cell: Any, hook: Any, found: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+def replaced_gradients(what: str, hook: Any, found: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The gradients that a hook of several returned, or those that it got where it returned None."""
     if found is None:
         return gradients
     values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    what = f"the backward hook {_name(hook)} of {type(cell).__name__}"
+    what = f"the hook {_name(hook)} of {what}"
     if len(values) != len(gradients):
         raise ValueError(f"{what} returned {len(values)} gradients in place of {len(gradients)}")
     return tuple([old if new is None or old is None else _checked(what, new, old) for new, old in zip(values, gradients)])
@@ -253,7 +273,7 @@ def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> A
             value = next(outs) if isinstance(leaf, Tensor) else leaf
             out.append(value)
             dout.append((next(given) if _smooth(value) else zeros_of(value._type)) if isinstance(leaf, Tensor) else None)
-        found = _run(bprop, *args, unflatten(structure, out), unflatten(structure, dout))
+        found = call_user(bprop, *args, unflatten(structure, out), unflatten(structure, dout))
         return _arranged(cell, inputs, weights, found)
 
     return attach(output, [*operands, *weights], Rule(rule))

@@ -175,7 +175,7 @@ class Recorder(eager.Context):
 
     def attach_hook(self, t: Tensor, rule: Rule, table: Any) -> bool:
         """Let `rule` see the gradient by a tensor that was computed here, whoever has used it; whether it was."""
-        node = self.node_of(t)
+        node: Any = table.base if self.holds(table.base) else self.node_of(t)
         if node is None or node.prim is None or node.params is _MARK:
             return False
         inner = Recorded(node.prim, node.inputs, node.params, node.type, t._buf, self)
@@ -183,6 +183,7 @@ class Recorder(eager.Context):
         params = {"count": 1, "backward": None, "wanted": (), "rule": rule}
         whole = Recorded(custom, (leaf, inner), params, (node.type,), (t._buf,), self)
         node.prim, node.inputs, node.params = GET_ITEM, (whole,), {"index": 0}
+        table.base = inner
         return True
 
     def release(self) -> None:

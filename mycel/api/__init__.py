@@ -15,7 +15,8 @@ from mycel.api.gradient import stop_gradient as stop_gradient
 from mycel.api.gradient import value_and_grad as value_and_grad
 from mycel.api.jacobians import jacfwd as jacfwd
 from mycel.api.jacobians import jacrev as jacrev
+from mycel.api.recompute import recompute as recompute
 
 __all__ = [
-    "derivative", "get_grad", "grad", "jacfwd", "jacrev", "jet", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp",
+    "derivative", "get_grad", "grad", "jacfwd", "jacrev", "jet", "jvp", "linearize", "recompute", "stop_gradient", "value_and_grad", "vjp",
 ]  # fmt: skip

@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from typing import Any, Optional
 
 from mycel.errors import CompileError
-from mycel.ir.graph import Node, current_where
+from mycel.ir.graph import Graph, Node, current_where, input_node, substitute, toposort
+from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.prims.custom import Rule
 from mycel.prims.elementwise import identity
+from mycel.prims.recompute import recompute
 from mycel.tensor import Tensor, make_staged
 from mycel.transforms import jacobian
 from mycel.transforms.grad import vjp
 from mycel.transforms.jvp import jvp
+from mycel.tree import flatten, unflatten
 
 __all__ = ["Differentiating"]
 
@@ -81,20 +84,87 @@ class Differentiating:
         self.adopt([n for n in nodes if n is not None])
         return [None if n is None else make_staged(n) for n in nodes]
 
+    def recompute(self: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function as a region whose values are not kept for a gradient."""
+        own = self.scope.own
+        before = set(own)
+        out = fn(*args, **kwargs)
+        if own is not self.scope.own:
+            return out
+        leaves, structure = flatten(out)
+        results = {
+            node: i
+            for i, t in enumerate(leaves)
+            if isinstance(t, Tensor) and (node := self.node_of(t)) in own and node not in before and node.prim is not None
+        }
+        if not results:
+            return out
+        operands = _boundary(list(results), own, before)
+        given = {self.node_of(t) for t in flatten((args, kwargs))[0] if isinstance(t, Tensor)}
+        fresh = tuple([i for i, n in enumerate(operands) if n in given]) or tuple(range(len(operands)))
+        graph = Graph((stand_in := {n: input_node(n.type, "operand") for n in operands}).values(), substitute(results, stand_in), "region")  # fmt: skip
+        node = recompute.node(*operands, graph=graph, fresh=fresh)
+        own.add(node)
+        items = outputs_of(node)
+        own.update(items)
+        by_node = dict(zip(results, items))
+        new = [
+            make_staged(by_node[n]) if isinstance(t, Tensor) and (n := self.node_of(t)) in by_node else t for t in leaves
+        ]
+        return unflatten(structure, new)
+
     def attach(self: Any, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
         """`values` with a derivative by `operands` that the program gives."""
         from mycel.frontend.rules import attach
 
         return attach(self, values, operands, rule)
 
-    def attach_hook(self: Any, t: Tensor, rule: Rule) -> bool:
+    def attach_hook(self: Any, t: Tensor, rule: Rule, table: Any) -> bool:
         """Let `rule` see the gradient by a tensor from its uses after this one; whether it was computed here."""
         if t._buf is not None and not (id(t) in self.current and self.current[id(t)].prim is not None):
             if self.is_live and self.outer is not None:
-                return self.outer.attach_hook(t, rule)  # type: ignore[no-any-return]
+                return self.outer.attach_hook(t, rule, table)  # type: ignore[no-any-return]
             return False
-        self.write(t, self.attach([t], [t], rule)[0])
+        base: Node = table.base if isinstance(table.base, Node) and self.knows(table.base) else self.node_of(t)
+        before = make_staged(base)
+        if base.prim is None or base not in self.scope.own or base.is_constant:
+            self.write(t, self.attach([before], [before], table.chain())[0])
+            return True
+        attached = self.attach([before], [before], rule)[0]
+        if attached is before:
+            return True
+        if attached._buf is not None:
+            return self.outer.attach_hook(t, rule, table)  # type: ignore[no-any-return]
+        item: Any = attached._node
+        whole = item.inputs[0]
+        captured = whole.inputs[2:]
+        if base in toposort(captured):
+            self.write(t, make_staged(item))
+            return True
+        # What has used the node already is to be seen by the hook too.
+        inner = Node(base.prim, base.inputs, base.params, base.type, base.where)
+        whole.inputs = (inner, inner, *captured)
+        base.prim, base.inputs, base.params = GET_ITEM, (whole,), {"index": 0}
+        self.scope.own.add(inner)
+        table.base = inner
         return True
+
+
+def _boundary(outputs: Sequence[Node], own: set[Node], before: set[Node]) -> list[Node]:
+    """What nodes need that was there before, or lies outside of this scope."""
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    stack = list(reversed(outputs))
+    while stack:
+        node = stack.pop()
+        if node in seen or node.is_constant:
+            continue
+        seen.add(node)
+        if node.prim is None or node in before or node not in own:
+            found[node] = None
+        else:
+            stack.extend(reversed(node.inputs))
+    return list(found)
 
 
 def _own(stage: Any, nodes: Sequence[Node]) -> Any:

@@ -24,6 +24,11 @@ __all__ = ["attach", "own_rule"]
 
 def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
     """`values` with a derivative by `operands` that the program gives."""
+    live: Any = stage
+    by_value = live.is_live and not stage.scope.is_branch and not stage.depth
+    if by_value and live.outer is None:
+        # No gradient can get here.
+        return list(values)
     outs = [stage.node_of(v) for v in values]
     inputs = [stage.node_of(t) for t in operands]
     backward, captured, wanted = None, [], ()
@@ -33,6 +38,9 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
         except Exception as error:
             # What is wrong with the rule matters only if a gradient reaches it, and is raised then.
             rule.refusal = str(error) or type(error).__name__
+    if backward is None and by_value:
+        live.end_segment((*outs, *inputs))
+        return list(live.outer.attach(values, operands, rule))
     params = {"count": len(outs), "backward": backward, "wanted": wanted, "rule": rule}
     nodes = (*outs, *inputs, *captured)
     node = Node(custom, nodes, params, custom.infer(*[n.type for n in nodes], **params))
@@ -90,6 +98,8 @@ def own_rule(stage: Stage) -> Any:
         if node.prim is not custom or node.params["backward"] is not None or not stage.knows(node):
             return None
         count, rule = node.params["count"], node.params["rule"]
+        if rule.removed:
+            return None
         cts = cotangents_of(node.inputs[:count], ct)
         items = outputs_of(node)
         stage.adopt([*cts, *items])

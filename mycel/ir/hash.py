@@ -115,6 +115,8 @@ class _Writer:
             return f"{kind.__name__}:{value!r}"
         if isinstance(value, frozenset):
             return "{" + ",".join(sorted(self.text(v) for v in value)) + "}"
+        if hasattr(kind, "lasting_name"):
+            return str(kind.lasting_name)
         array = getattr(value, "array", None)
         if isinstance(array, np.ndarray):
             return self.literal(array)

@@ -123,6 +123,9 @@ from mycel.nn.loss.regression import RMSELoss as RMSELoss
 from mycel.nn.loss.regression import SmoothL1Loss as SmoothL1Loss
 from mycel.nn.loss.regression import SoftMarginLoss as SoftMarginLoss
 from mycel.nn.loss.regression import TripletMarginLoss as TripletMarginLoss
+from mycel.nn.loss_scale import DynamicLossScaleUpdateCell as DynamicLossScaleUpdateCell
+from mycel.nn.loss_scale import FixedLossScaleUpdateCell as FixedLossScaleUpdateCell
+from mycel.nn.loss_scale import TrainOneStepWithLossScaleCell as TrainOneStepWithLossScaleCell
 from mycel.nn.optim import ASGD as ASGD
 from mycel.nn.optim import FTRL as FTRL
 from mycel.nn.optim import LARS as LARS
@@ -139,6 +142,8 @@ from mycel.nn.optim import Optimizer as Optimizer
 from mycel.nn.optim import ProximalAdagrad as ProximalAdagrad
 from mycel.nn.optim import RMSProp as RMSProp
 from mycel.nn.optim import Rprop as Rprop
+from mycel.nn.derivatives import Jvp as Jvp
+from mycel.nn.derivatives import Vjp as Vjp
 from mycel.nn.wrap import ForwardValueAndGrad as ForwardValueAndGrad
 from mycel.nn.wrap import ParameterUpdate as ParameterUpdate
 from mycel.nn.wrap import TrainOneStepCell as TrainOneStepCell

@@ -37,13 +37,16 @@ class GradOperation:
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
+        chosen = _weights(fn, weights) if self.get_by_list else None
+        made: dict[int, Any] = {}
+
         def gradients(*inputs: Any) -> Any:
-            arguments, sens = (inputs[:-1], inputs[-1]) if self.sens_param else (inputs, None)
-            positions: Any = tuple(range(len(arguments))) if self.get_all else None if self.get_by_list else 0
-            chosen = _weights(fn, weights) if self.get_by_list else None
-            target = fn if not self.sens_param else lambda *args: _weighted(fn(*args), sens)
-            result = grad(target, positions, chosen)(*arguments)
-            if not self.get_all or len(arguments) != 1:
+            count = len(inputs) - self.sens_param
+            positions: Any = tuple(range(count)) if self.get_all else None if self.get_by_list else 0
+            if count not in made:
+                made[count] = grad(fn, positions, chosen, sens_param=self.sens_param)
+            result = made[count](*inputs)
+            if not self.get_all or count != 1:
                 return result
             # `grad` by a single input gives it without a tuple.
             return ((result[0],), result[1]) if self.get_by_list else (result,)
@@ -57,18 +60,6 @@ def _weights(fn: Any, weights: Any) -> Any:
             raise TypeError("GradOperation: get_by_list needs the weights: pass them after the function")
         return ParameterTuple(fn.trainable_params())
     return weights if isinstance(weights, (Parameter, tuple, list)) else list(weights)
-
-
-def _weighted(out: Any, sens: Any) -> Any:
-    if isinstance(out, (tuple, list)):
-        total: Any = None
-        for o, s in zip(out, sens):
-            part = _weighted(o, s)
-            total = part if total is None else total + part
-        return total
-    from mycel.ops.reduction import sum
-
-    return sum(out * sens)
 
 
 def partial(*args: Any) -> Callable[..., Any]:

@@ -36,11 +36,13 @@ class Rule:
     The rule of a hook leaves values alone, so that tangents pass.
     """
 
-    __slots__ = ("function", "is_hook", "refusal")
+    __slots__ = ("function", "is_hook", "refusal", "removed")
+    lasting_name = "rule"
 
     def __init__(self, function: Callable[..., Any], is_hook: bool = False) -> None:
         self.function, self.is_hook = function, is_hook
         self.refusal = ""
+        self.removed = False
 
 
 def _infer(*types: Type, count: int, **params: Any) -> tuple[Type, ...]:
@@ -55,6 +57,8 @@ def cotangents_of(values: Sequence[Node], ct: Sequence[Optional[Node]]) -> list[
 def _vjp(
     ct: Sequence[Optional[Node]], out: Any, *inputs: Node, count: int, backward: Optional[Graph], wanted: Any, rule: Any
 ) -> list[Optional[Node]]:
+    if rule is not None and rule.removed:
+        return [None] * count + list(ct) + [None] * (len(inputs) - 2 * count)
     if backward is None:
         raise Unsupported(f"a derivative that the program gives itself is needed as a graph: {rule.refusal}")
     given = cotangents_of(inputs[:count], ct)

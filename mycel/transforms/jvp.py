@@ -19,6 +19,7 @@ from mycel.prims import control as C
 from mycel.prims.base import GET_ITEM, SERVICES, get_item, outputs_of
 from mycel.prims.custom import custom, kept_call
 from mycel.prims.loop_gradient import push_while_grad, tangent_loop, while_grad
+from mycel.prims.recompute import recompute
 from mycel.prims.recursion import bind, derived_label, differentiable, recur, recursion
 from mycel.prims.shape import zeros_like
 from mycel.transforms.grad import expanded, vjp
@@ -220,6 +221,7 @@ _RULES: dict[Any, Callable[[Node, Tangents], tuple[Sequence[Node], Tangents]]] =
     C.call: _push_call,
     custom: _push_custom,
     kept_call: _push_call,
+    recompute: _push_call,
     recursion: _push_recursion,
     recur: _push_recur,
     C.while_loop: _push_loop,

@@ -1,0 +1,73 @@
+"""Operations that do nothing forwards: what they change or show is the gradient on its way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+from mycel.api import stop_gradient
+from mycel.hooks import attach, call_user, replaced_gradients
+from mycel.prims.custom import Rule
+from mycel.tensor import Tensor
+
+__all__ = ["HookBackward", "InsertGradientOf", "StopGradient"]
+
+
+class StopGradient:
+    """The operation of `stop_gradient`.
+
+    >>> import mycel as ms
+    >>> float(ms.grad(lambda x: x * ms.ops.StopGradient()(x))(ms.Tensor(3.0)))
+    3.0
+    """
+
+    def __call__(self, value: Tensor) -> Tensor:
+        return stop_gradient(value)
+
+
+class InsertGradientOf:
+    """The identity, whose gradient goes through the function `f` on its way back; `f` must keep its shape and type.
+
+    >>> import mycel as ms
+    >>> clip = ms.ops.InsertGradientOf(lambda g: ms.ops.clamp(g, -1.0, 1.0))
+    >>> float(ms.grad(lambda x: clip(x * x) * 5)(ms.Tensor(3.0)))
+    6.0
+    """
+
+    def __init__(self, f: Callable[[Tensor], Tensor]) -> None:
+        if not callable(f):
+            raise TypeError(f"InsertGradientOf: f must be callable, not {type(f).__name__}")
+        self.f = f
+
+    def __call__(self, x: Tensor) -> Tensor:
+        def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Tensor]:
+            return replaced_gradients("InsertGradientOf", self.f, call_user(self.f, cts[0]), tuple(cts))
+
+        return attach(x, [x], Rule(rule, is_hook=True))  # type: ignore[no-any-return]
+
+
+class HookBackward:
+    """The identity of one or several tensors, which calls ``hook_fn(gradients)`` with the tuple of their gradients.
+
+    What `hook_fn` returns, a tensor or as many as there are, unless None, goes back in their place.
+
+    >>> import mycel as ms
+    >>> double = ms.ops.HookBackward(lambda gradients: (gradients[0] * 2,))
+    >>> float(ms.grad(lambda x: double(x * x))(ms.Tensor(3.0)))
+    12.0
+    """
+
+    def __init__(self, hook_fn: Callable[[Any], Any], cell_id: str = "") -> None:
+        if not callable(hook_fn):
+            raise TypeError(f"HookBackward: hook_fn must be callable, not {type(hook_fn).__name__}")
+        self.hook_fn, self.cell_id = hook_fn, cell_id
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        smooth = [x for x in inputs if isinstance(x, Tensor) and x.dtype.is_differentiable]
+
+        def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Optional[Tensor]]:
+            return replaced_gradients("HookBackward", self.hook_fn, call_user(self.hook_fn, tuple(cts)), tuple(cts))
+
+        made = dict(zip(map(id, smooth), attach(smooth, smooth, Rule(rule, is_hook=True))))
+        result = tuple([made.get(id(x), x) for x in inputs])
+        return result[0] if len(result) == 1 else result
