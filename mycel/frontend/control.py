@@ -345,6 +345,8 @@ def _join_variables(f: Any, joiner: Joiner, a: _Branch, b: _Branch) -> Any:
         try:
             variables[name] = joiner.join(x, y, repr(name))
         except CompileError as error:
+            if f.stage.is_live:
+                raise
             undefined[name] = str(error).split(": ", 1)[-1]
     return variables, undefined
 
