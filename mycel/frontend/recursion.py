@@ -7,7 +7,7 @@ it (`Unfinished`), and a fork of which one side ends so goes on with the other; 
 wider types where they differ, until a trial gives back what it took. Tensors from outside that the body uses become further operands, which calls pass on.
 
 Mutual recursion needs nothing of its own: the functions in between are followed until the first one is called again. Numbers that change from level to level
-(a depth that is counted, say) are made tensors after `_FOLLOWED` levels.
+(a depth that is counted, say) are made tensors after `_FOLLOWED` levels, unless the function cannot be staged so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mycel.tensor import Tensor, make_staged
 
 __all__ = ["recursive_call"]
 
-_FOLLOWED = 12
+_FOLLOWED = 2
 _TRIALS = 8
 Build = Callable[[Any], Any]
 
@@ -52,17 +52,33 @@ def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
             levels += 1
             if _key(stage, frame, activation.variables) == key:
                 return [_Definition(stage, frame, key).call()]
-    if before is not None and levels >= _FOLLOWED:
-        _make_tensors(stage, frame.vars, before.variables)
-    return None
+    if before is None or levels < _FOLLOWED or frame.code in stage.followed:
+        return None
+    return _generalized(stage, frame, before.variables)
 
 
-def _make_tensors(stage: Stage, variables: dict[str, Any], before: dict[str, Any]) -> None:
-    """Put tensors in place of the numbers that are not what they were one level further out."""
+def _generalized(stage: Stage, frame: Frame, before: dict[str, Any]) -> Optional[list[Any]]:
+    """The result of a recursion with tensors in place of the numbers that are not what they were one level further out."""
+    variables = dict(frame.vars)
     for name, value in variables.items():
         old = before.get(name)
         if type(value) in (int, float) and type(old) is type(value) and not same(old, value):
             variables[name] = stage.mark_number(stage.literal(value))
+    if all(variables[n] is frame.vars[n] for n in variables):
+        return None
+    general = Frame(variables, frame.outer, frame.globals, frame.cells, stage, frame.code)
+    general.owner = frame.owner
+    key = _key(stage, general, variables)
+    if key in stage.recursions:
+        return [stage.recursions[key].again(variables)]
+    try:
+        return [_Definition(stage, general, key).call()]
+    except Unfinished:
+        raise
+    except CompileError:
+        # It may need its numbers: then it has to end by them.
+        stage.followed.add(frame.code)
+        return None
 
 
 def _key(stage: Stage, frame: Frame, variables: dict[str, Any]) -> Any:
@@ -117,7 +133,12 @@ class _Definition:
         stage.recursions[self.key] = self
         try:
             for _ in range(_TRIALS):
-                graph = self.trial()
+                try:
+                    graph = self.trial()
+                except Unfinished as error:
+                    if error.args[1] is self:
+                        raise CompileError(error.args[0]) from None
+                    raise
                 if graph is not None:
                     break
             else:
@@ -131,7 +152,7 @@ class _Definition:
     def again(self, variables: dict[str, Any]) -> Any:
         """The result of a call from inside."""
         if self.result is _UNKNOWN:
-            raise Unfinished(f"{current_where()}: {self.name} calls itself on every path, so that it never ends")
+            raise Unfinished(f"{current_where()}: {self.name} calls itself on every path, so that it never ends", self)
         return self.results(recur.node(*self.operands(variables), label=self.label, types=tuple(self.types())))
 
     def operands(self, variables: dict[str, Any]) -> list[Node]:

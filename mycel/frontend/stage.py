@@ -166,7 +166,10 @@ class Activation:
 
 
 class Unfinished(CompileError):
-    """A path through a recursive function that ends with a call of itself, while its result is not known yet."""
+    """A path through a recursive function that ends with a call of itself, while its result is not known yet; names the function, too."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Capture:
