@@ -141,11 +141,22 @@ def mix(stage: Any, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] 
     if tree is OWN:
         return t
     t._view = Mixed(tree, refuse)
+    if stage.is_live:
+        for pred in _conditions(tree):
+            stage.track(pred)
     for leaf in leaves(tree):
         root = leaf.root()
         if root is not None:
             stage.mixed.setdefault(id(root), []).append(ref(t))
     return t
+
+
+def _conditions(tree: Tree) -> Iterable[Tensor]:
+    if isinstance(tree, Either):
+        if tree.pred is not None and tree.pred._buf is None:
+            yield tree.pred
+        yield from _conditions(tree.true)
+        yield from _conditions(tree.false)
 
 
 def resolve_all(stage: Any) -> None:
