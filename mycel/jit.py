@@ -44,6 +44,7 @@ from mycel.prims import control as C
 from mycel.prims.custom import refusal as refusal_of
 from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor, make, make_staged
+from mycel.transforms.specialize import specialize
 from mycel.views import root_of
 
 __all__ = ["Fallback", "Jit", "Version", "jit"]
@@ -213,7 +214,7 @@ class Version:
         numbers = {node: i for i, node in enumerate(inputs)}
         self.aliases = {place: numbers[c.node] for c, place in writes if isinstance(c.tensor, Parameter)}
         self.result_types = self.graph.output_types
-        self.refusal = refusal_of(self.graph)
+        self.refusal = refusal_of(self.graph) or ("data decide sizes in it" if is_open(self.graph) else "")
         self.program: Optional[Callable[..., Any]] = None
         self.symbolic: Any = None
         self.phases: Any = None
@@ -303,7 +304,8 @@ class Version:
         if not recorder.is_staging:
             for t in (*tensors, *self.tensors):
                 _buffer(t)
-        out = recorder.emit(C.call, [*tensors, *self.tensors], {"graph": self.graph})
+        graph = specialize(self.graph, self.sizes) if self.sizes and recorder.is_staging else self.graph
+        out = recorder.emit(C.call, [*tensors, *self.tensors], {"graph": graph})
         for i, place in self.writes:
             self.tensors[i]._replace(out[place])
         for i, place in self.argument_writes:
@@ -402,7 +404,8 @@ class Jit:
             return call(context, self.__wrapped__, args, kwargs)  # type: ignore[arg-type]
         if config.jit_is_off:
             target = self.__wrapped__
-            return target.run_construct(target.construct, args, kwargs) if isinstance(target, Cell) else target(*args, **kwargs)
+            run = getattr(target, "run_construct", None)
+            return target(*args, **kwargs) if run is None else run(target.construct, args, kwargs)
         tensors: list[Any] = []
         key = self._key(args, kwargs, tensors)
         plan = self.lives.get(key)

@@ -23,6 +23,7 @@ from mycel import config, eager
 from mycel.engines import buffers, nonfinite
 from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel.ir.hash import structural_hash
+from mycel.ir.types import TensorType
 from mycel.prims import control as C
 from mycel.prims import shape as S
 from mycel.prims.base import GET_ITEM, Primitive, constant, freeze
@@ -129,7 +130,7 @@ class Recorder(eager.Context):
         active = [i for i, t in enumerate(inputs) if self.node_of(t) is not None and t.dtype.is_differentiable]
         if not active:
             return eager.execute(C.call, inputs, {"graph": graph})
-        known = link(graph, active)
+        known = link(graph, active, C.sizes_in_call(graph, [t._type for t in inputs]))
         params = {"graph": known.graph, "count": known.count, "link": known}
         results = eager.execute(kept_call, inputs, params)
         self._enter(kept_call, self._nodes(inputs), params, results)
@@ -288,7 +289,7 @@ class Recorder(eager.Context):
             return _Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(kind, roots, given, wrt)  # fmt: skip
         if now is self and self.depth > 1:
             return _Replay(self, self.emit, True).run(kind, roots, given, wrt)
-        if any(n.prim is custom for n in order):
+        if any(n.prim is custom or _is_symbolic(n) for n in order):
             with eager.use_context(None):
                 return _Replay(self, eager.execute, False).run(kind, roots, given, wrt)
         return self._compiled(kind, order, roots, given, wrt)
@@ -387,6 +388,13 @@ def _nodes_of(
     if kind == "push":
         return jvp(roots, wrt, seeds, push)[1]
     return rows(roots[0], wrt) if kind == "rows" else columns(roots, wrt[0])
+
+
+def _is_symbolic(node: Node) -> bool:
+    """Whether a node calls a graph with symbolic sizes, which is compiled by itself."""
+    return node.prim is kept_call and any(
+        isinstance(t, TensorType) and not t.is_static for t in node.params["graph"].input_types
+    )
 
 
 def _place_of_item(node: Node, position: dict[Node, int]) -> tuple[int, int]:

@@ -8,12 +8,18 @@ from typing import Any, Optional
 from mycel.engines import nonfinite
 from mycel.ir.graph import Graph, at, input_node
 from mycel.prims.base import Primitive, outputs_of
+from mycel.prims.control import sizes_in_call
 
 __all__ = ["compile_graph", "compile_primitive"]
 
 
 def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Callable[..., Any]:
     """A function from buffers to a buffer (or a tuple of them) that runs one primitive."""
+    if primitive.name in ("call", "kept_call") and (sizes := sizes_in_call(params["graph"], types)):
+        from mycel.engines.native.instances import instances_of
+
+        if not nonfinite.is_on():
+            return instances_of(params["graph"]).entry(sizes)
     with at(None):
         inputs = [input_node(t) for t in types]
         out = outputs_of(primitive.node(*inputs, **params))

@@ -72,12 +72,12 @@ class Symbolic:
     """A version with symbols: what it takes to serve a call, and its programs."""
 
     def __init__(self, version: Version, plan: Plan) -> None:
-        from mycel.engines.native.instances import Instances
+        from mycel.engines.native.instances import Instances, instances_of
 
         self.version, self.plan = version, plan
         self.bind = Binder(plan.types)
         self.holds_for = plan.decisions.condition()
-        self.instances = Instances(version.graph, version.aliases)
+        self.instances = Instances(version.graph, version.aliases) if version.aliases else instances_of(version.graph)
         self.phases: Any = None
 
     def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:

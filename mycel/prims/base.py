@@ -144,12 +144,15 @@ REGISTRY: dict[str, Primitive] = {}
 class Services:
     """What the rules of primitives that hold graphs need from the layers above, which put it here when they load.
 
-    `differentiate` is `mycel.transforms.grad.vjp`, `push_forward` is `mycel.transforms.jvp.jvp`, `evaluate` that of `mycel.engines.reference`.
+    `differentiate` is `mycel.transforms.grad.vjp`, `push_forward` is `mycel.transforms.jvp.jvp`, `evaluate` that of `mycel.engines.reference`, `concrete` and
+    `specialize` those of `mycel.transforms.specialize`.
     """
 
     differentiate: Callable[..., list[Optional[Node]]]
     push_forward: Callable[..., tuple[list[Node], list[Optional[Node]]]]
     evaluate: Callable[..., tuple[Any, ...]]
+    concrete: Callable[[Any, Mapping[str, int]], Any]
+    specialize: Callable[..., Any]
 
 
 SERVICES = Services()

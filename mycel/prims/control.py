@@ -5,7 +5,7 @@
                                                     the other operands stay the same in every round
     call(*operands; graph)                          the outputs of a graph
 
-All three give a tuple. The graphs are closed: what they use from outside is among the operands. The derivative of `cond` is a `cond` of the
+All three give a tuple. The graph of a `call` may have symbolic sizes, which the operands' types bind. The graphs are closed: what they use from outside is among the operands. The derivative of `cond` is a `cond` of the
 derivatives of its branches, which compute anew what they need; that of `while_loop` is in `loop_gradient`.
 """
 
@@ -13,17 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Optional
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from mycel.dtype import bool_, float64, int64
+from mycel.ir.binding import Binder
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.ir.types import TensorType, Type, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims.base import SERVICES, Primitive, Sample, get_item, register
 from mycel.prims.shape import zeros_like
 
-__all__ = ["call", "cond", "inline", "while_loop"]
+__all__ = ["call", "cond", "graph_for_call", "inline", "results_of_call", "sizes_in_call", "while_loop"]
 
 
 def inline(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
@@ -183,12 +185,40 @@ while_loop: Primitive = register(
 # call
 
 
+_binders: WeakKeyDictionary[Graph, Binder] = WeakKeyDictionary()
+
+
+def sizes_in_call(graph: Graph, types: Sequence[Type]) -> dict[str, int]:
+    """The sizes that operands' types give the symbols of a called graph; none where the types are the graph's own."""
+    if graph.input_types == tuple(types):
+        return {}
+    binder = _binders.get(graph)
+    if binder is None:
+        binder = _binders[graph] = Binder(graph.input_types)
+    sizes = binder(types) if binder.names else None
+    if sizes is None:
+        _check_operands("call", graph, types)
+    return sizes or {}
+
+
+def results_of_call(graph: Graph, types: Sequence[Type]) -> tuple[Type, ...]:
+    """The types of a called graph's outputs for operands of these types."""
+    sizes = sizes_in_call(graph, types)
+    return SERVICES.concrete(graph.output_types, sizes) if sizes else graph.output_types  # type: ignore[no-any-return]
+
+
+def graph_for_call(graph: Graph, types: Sequence[Type]) -> Graph:
+    """A called graph with the sizes of its operands' types."""
+    sizes = sizes_in_call(graph, types)
+    return SERVICES.specialize(graph, sizes) if sizes else graph  # type: ignore[no-any-return]
+
+
 def _call_infer(*operands: Type, graph: Graph) -> tuple[Type, ...]:
-    _check_operands("call", graph, operands)
-    return graph.output_types
+    return results_of_call(graph, operands)
 
 
 def _call_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph) -> Any:
+    graph = graph_for_call(graph, [o.type for o in operands])
     seeds = [None if c is None else input_node(c.type, "cotangent") for c in ct]
     grads = inner_gradient(graph, seeds)
     wanted = [i for i, g in enumerate(grads) if g is not None]
@@ -209,7 +239,7 @@ call: Primitive = register(
         _call_infer,
         lambda *operands, graph: _run(graph, operands),
         _call_vjp,
-        expand=lambda *operands, graph: inline(graph, operands),
+        expand=lambda *operands, graph: inline(graph_for_call(graph, [o.type for o in operands]), operands),
         samples=(Sample(((3,), (3,)), {"graph": _TRUE}),),
         dtypes=("float64",),
         doc="The outputs of a graph of the operands.",

@@ -115,7 +115,7 @@ def _all_nodes(graph: Graph) -> Iterator[Node]:
 
 
 def _kept_infer(*types: Type, graph: Graph, **params: Any) -> tuple[Type, ...]:
-    return graph.output_types  # type: ignore[return-value]
+    return C.results_of_call(graph, types)
 
 
 def _kept_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Graph, count: int, link: Any) -> Any:
@@ -138,7 +138,9 @@ kept_call: Primitive = register(
         _kept_infer,
         lambda *arrays, graph, **params: C.call.reference(*arrays, graph=graph),  # type: ignore[misc]
         _kept_vjp,
-        expand=lambda *operands, graph, **params: C.inline(graph, operands),
+        expand=lambda *operands, graph, **params: C.inline(
+            C.graph_for_call(graph, [o.type for o in operands]), operands
+        ),
         samples=(Sample(((3,), (3,)), {"graph": C._TRUE, "count": 1, "link": None}, differentiable=False),),
         dtypes=("float64",),
         doc="The outputs of a graph, with what its derivative needs.",

@@ -162,7 +162,7 @@ def _push_cond(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents
 
 def _push_call(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents]:
     active = [i for i, t in enumerate(tangents) if t is not None]
-    graph, kept = tangent_graph(node.params["graph"], active)
+    graph, kept = tangent_graph(C.graph_for_call(node.params["graph"], [i.type for i in node.inputs]), active)
     whole = C.call.node(*node.inputs, *[tangents[i] for i in active], graph=graph)  # type: ignore[arg-type]
     return _split(whole, len(node.type), kept)
 

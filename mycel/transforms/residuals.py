@@ -7,10 +7,11 @@ costs next to nothing: constants, movements of data, and arithmetic without elem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
+from mycel.ir.dims import Decisions, deciding
 from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.prims.base import GET_ITEM
 from mycel.transforms.grad import vjp
@@ -44,11 +45,11 @@ _LIGHT = frozenset(
 class Link:
     """A graph with the values that it keeps (`graph`, whose first `count` outputs are the function's), and its derivatives.
 
-    `active` are the inputs by which it is differentiated.
+    `active` are the inputs by which it is differentiated; with symbolic sizes, `decisions` says for which of them the derivatives are good.
     """
 
-    def __init__(self, graph: Graph, active: Sequence[int]) -> None:
-        self.active = tuple(active)
+    def __init__(self, graph: Graph, active: Sequence[int], decisions: Optional[Decisions] = None) -> None:
+        self.active, self.decisions = tuple(active), decisions
         self.count = len(graph.outputs)
         self._inputs, self._outputs = graph.inputs, graph.outputs
         self._backward: dict[tuple[bool, ...], tuple[Optional[Graph], tuple[int, ...]]] = {}
@@ -68,7 +69,8 @@ class Link:
         """
         found = self._backward.get(present)
         if found is None:
-            found = self._backward[present] = self._build(present)
+            with deciding(self.decisions):
+                found = self._backward[present] = self._build(present)
         return found
 
     def _build(self, present: tuple[bool, ...]) -> tuple[Optional[Graph], tuple[int, ...]]:
@@ -137,13 +139,17 @@ def _is_light(node: Node, at_hand: set[Node], depth: int = 4) -> bool:
     return all(_is_light(i, at_hand, depth - 1) for i in node.inputs)
 
 
-_links: WeakKeyDictionary[Graph, dict[tuple[int, ...], Link]] = WeakKeyDictionary()
+_links: WeakKeyDictionary[Graph, dict[tuple[int, ...], list[Link]]] = WeakKeyDictionary()
 
 
-def link(graph: Graph, active: Sequence[int]) -> Link:
-    """How to call a graph that is differentiated by its inputs `active`; remembered as long as the graph lives."""
-    by_active = _links.setdefault(graph, {})
+def link(graph: Graph, active: Sequence[int], sizes: Optional[Mapping[str, int]] = None) -> Link:
+    """How to call a graph, for these sizes of its symbols, that is differentiated by its inputs `active`; remembered as long as the graph lives."""
     key = tuple(active)
-    if key not in by_active:
-        by_active[key] = Link(graph, key)
-    return by_active[key]
+    known = _links.setdefault(graph, {}).setdefault(key, [])
+    for found in known:
+        if found.decisions is None or found.decisions.condition()(sizes or {}):
+            return found
+    decisions = Decisions(sizes) if sizes else None
+    with deciding(decisions):
+        known.append(Link(graph, key, decisions))
+    return known[-1]

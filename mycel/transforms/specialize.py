@@ -8,6 +8,7 @@ from typing import Any
 from mycel.ir.dims import Dim, substitute
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.ir.types import TensorType, tensor_type
+from mycel.prims.base import SERVICES
 
 __all__ = ["concrete", "inner_sizes", "specialize"]
 
@@ -59,3 +60,6 @@ def specialize(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         params = {k: concrete(v, sizes) for k, v in node.params.items()}
         image[node] = Node(node.prim, tuple([image[i] for i in node.inputs]), params, kind, node.where)
     return Graph([image[i] for i in graph.inputs], [image[o] for o in graph.outputs], graph.name)
+
+
+SERVICES.concrete, SERVICES.specialize = concrete, specialize

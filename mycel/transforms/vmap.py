@@ -266,7 +266,7 @@ class _Batch:
     # Primitives that hold graphs.
 
     def _call(self, node: Node, given: Sequence[Value]) -> Values:
-        graph = node.params["graph"]
+        graph = C.graph_for_call(node.params["graph"], [i.type for i in node.inputs])
         flags = tuple([a is not None for _, a in given])
         wanted = self._flags(graph, flags)
         operands = [self._front(v) if f else v[0] for v, f in zip(given, flags)]

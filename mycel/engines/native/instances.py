@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
+from weakref import WeakKeyDictionary
 
 from mycel.engines.native.dense import Unsupported
 from mycel.engines.native.expand import expand
@@ -21,7 +22,7 @@ from mycel.ir.graph import Graph
 from mycel.transforms.passes import optimize
 from mycel.transforms.specialize import specialize
 
-__all__ = ["MOST", "Instances"]
+__all__ = ["MOST", "Instances", "instances_of", "types_for"]
 
 MOST = 32
 
@@ -84,6 +85,18 @@ class Instances:
     def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
         """The function from buffers to a buffer (or a tuple of them) for actual sizes."""
         return self.program(sizes).entry
+
+
+_instances: WeakKeyDictionary[Graph, Instances] = WeakKeyDictionary()
+
+
+def instances_of(graph: Graph) -> Instances:
+    """The programs of a graph that writes over none of its inputs; remembered as long as the graph lives."""
+    found = _instances.get(graph)
+    if found is None:
+        # A copy, as what holds its own key would never be let go.
+        found = _instances.setdefault(graph, Instances(Graph(graph.inputs, graph.outputs, graph.name)))
+    return found
 
 
 def _optimized(graph: Graph) -> Graph:
