@@ -10,6 +10,7 @@ A guard is a tuple (target, name, value, content): found again is the very `valu
 
 from __future__ import annotations
 
+import operator
 import types
 from typing import Any
 
@@ -29,29 +30,53 @@ _CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to")
 _Guard = tuple[Any, str, Any, Any]
 
 
+class _Flat:
+    """The contents of a list, tuple or dict without containers inside: the very items that it held, and what they are compared by otherwise."""
+
+    __slots__ = ("kind", "keys", "items", "content")
+
+    def __init__(self, value: Any) -> None:
+        self.kind = type(value)
+        self.keys = tuple(value) if isinstance(value, dict) else None
+        self.items = tuple(value.values()) if isinstance(value, dict) else tuple(value)
+        self.content = frozen(value)
+
+    def holds(self, now: Any) -> bool:
+        """Whether a value holds the very same items."""
+        if type(now) is not self.kind or len(now) != len(self.items):
+            return False
+        if self.keys is None:
+            return all(map(operator.is_, now, self.items))
+        return all(map(operator.is_, now, self.keys)) and all(map(operator.is_, now.values(), self.items))
+
+
 def _content(value: Any) -> Any:
     """What to compare the contents of a value by; None where finding the same object again means finding the same value."""
-    if type(value) in PLAIN_SET or not isinstance(value, (tuple, *CONTAINERS)):
+    kind = type(value)
+    if kind in PLAIN_SET or not isinstance(value, (tuple, *CONTAINERS)):
         return None
-    if type(value) is tuple and all(type(v) in PLAIN_SET for v in value):
-        return None
-    if not isinstance(value, (np.ndarray, tuple)) and len(value) == 0:
-        return _EMPTY
+    if isinstance(value, tuple):
+        return None if all(_content(v) is None for v in value) else frozen(value)
+    if isinstance(value, (list, dict)):
+        if not value:
+            return _EMPTY
+        if all(_content(v) is None for v in (value.values() if isinstance(value, dict) else value)):
+            return _Flat(value)
     return frozen(value)
 
 
 def _differs(now: Any, value: Any, content: Any) -> bool:
     """Whether what is found now is not what a guard expects."""
-    if now is value:
-        if content is None:
-            return False
-        if content is _EMPTY:
-            return len(now) != 0
-        return bool(frozen(now) != content)
+    if now is value and content is None:
+        return False
     if now is MISSING or value is MISSING:
-        return True
+        return now is not value
     if content is _EMPTY:
         return type(now) is not type(value) or len(now) != 0
+    if type(content) is _Flat:
+        if content.holds(now):
+            return False
+        content = content.content
     return bool(frozen(now) != (frozen(value) if content is None else content))
 
 
@@ -72,6 +97,8 @@ class Guards:
         self._states: dict[int, tuple[Any, Any]] = {}
         self._by_identity: list[_Guard] = []
         self._by_content: list[_Guard] = []
+        self._of_types: list[tuple[type, str, Any]] = []
+        self._of_types_raw: list[tuple[type, str, Any]] = []
         self._epoch = -1
 
     # Recording.
@@ -145,7 +172,7 @@ class Guards:
     def content(self, container: Any) -> None:
         """The contents of a container, wherever it was found."""
         if id(container) not in self._contents:
-            self._contents[id(container)] = (container, frozen(container))
+            self._contents[id(container)] = (container, _content(container))
 
     def state(self, value: Any) -> None:
         """The whole state of an object, with everything that can be reached from it."""
@@ -161,6 +188,10 @@ class Guards:
         self._epoch = _epoch().value
         self._by_identity = [g for g in self._items.values() if g[3] is None]
         self._by_content = [g for g in self._items.values() if g[3] is not None]
+        # What a class gives as it is stored; `getattr` finds that in the interpreter's own cache.
+        self._of_types = [g for g in self._types.values() if getattr(g[0], g[1], MISSING) is g[2]]
+        known = {id(g) for g in self._of_types}
+        self._of_types_raw = [g for g in self._types.values() if id(g) not in known]
 
     # Checking.
 
@@ -176,7 +207,10 @@ class Guards:
             now = getattr(target, name, MISSING)
             if (now is not value or content is not None) and _differs(now, value, content):
                 return False
-        for kind, name, value in self._types.values():
+        for kind, name, value in self._of_types:
+            if getattr(kind, name, MISSING) is not value:
+                return False
+        for kind, name, value in self._of_types_raw:
             if lookup(kind, name) is not value:
                 return False
         for target, name in self._unset.values():
@@ -190,7 +224,7 @@ class Guards:
             if tensor._buf is None or buffers.to_array(tensor._buf, tensor._type).tobytes() != data:
                 return False
         for container, content in self._contents.values():
-            if frozen(container) != content:
+            if _differs(container, container, content):
                 return False
         for target, state in self._states.values():
             if not _is_state(target, state):
