@@ -222,7 +222,7 @@ class _Search:
         """The origin inside the graph of a branch, a loop or a call; itself where it is none of these, or nothing is found there."""
         node, given, rounds = origin.node, origin.given, origin.rounds
         count = node.params.get("count")
-        graph = node.params.get("graph")
+        graph: Any = node.params.get("graph")
         if node.prim is recursion:
             graph = bind(graph, node.params["label"], graph)
         elif node.prim is C.cond:

@@ -278,6 +278,7 @@ SPECIAL: dict[Any, Special] = {
     print: _print,
     input: _effect(input),
     open: _effect(open),
+    breakpoint: _effect(breakpoint),
     str: _needs("str()", str),
     repr: _needs("repr()", repr),
     getattr: _getattr,
