@@ -162,7 +162,7 @@ def _conditions(tree: Tree) -> Iterable[Tensor]:
 def resolve_all(stage: Any) -> None:
     """Find out what every mixed tensor in use is, where the values of all conditions can be had."""
     for t in _mixtures(stage):
-        if type(t._view) is Mixed:
+        if type(t._view) is Mixed and t._buf is not None:  # others are left over from attempts that were given up
             _resolve(stage, t, "it outlives the call")
 
 
