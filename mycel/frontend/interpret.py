@@ -87,6 +87,7 @@ class Code:
             class_name,
         )
         self.line = node.lineno
+        self.is_generator = contains_yield(node)
         self.positional_only = len(a.posonlyargs)
         self.positional = tuple(mangled(p.arg, class_name) for p in [*a.posonlyargs, *a.args])
         self.keyword_only = tuple(mangled(p.arg, class_name) for p in a.kwonlyargs)
@@ -142,8 +143,8 @@ def code_of(function: types.FunctionType) -> Optional[Code]:
         code, reason = None, ""
         try:
             node, class_name = definition_of(function)
-            if contains_yield(node):
-                reason = "it is a generator or a coroutine"
+            if fn_flags(function) & ~inspect.CO_GENERATOR:
+                reason = "it is a coroutine"
             else:
                 raw = function.__code__
                 code = Code(node, raw.co_filename, raw.co_name, scope_of(node, None), raw.co_freevars, class_name)
@@ -204,6 +205,8 @@ class Closure:
 def activate(stage: Optional[Stage], frame: Frame) -> Any:
     """Run a frame's body; the user's position is put back behind it."""
     before = current_where()
+    if frame.code.is_generator:
+        return frame.code.run(frame)
     if stage is None:
         try:
             return frame.code.run(frame)
@@ -306,23 +309,21 @@ def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwa
     if stage is None:
         return interpret(stage, fn, args, kwargs)
     if code_of(fn) is None and not stage.may_decide:
-        if not contains_yield_flag(fn):
-            place = f"{current_where()}: " if current_where() else ""
-            raise CompileError(f"{place}{fn.__qualname__} cannot be followed ({why_native(fn)}), so that it must run at each call; "
-                               "define it where its source can be read")  # fmt: skip
-        guard_unseen(stage, fn, args)
+        place = f"{current_where()}: " if current_where() else ""
+        raise CompileError(f"{place}{fn.__qualname__} cannot be followed ({why_native(fn)}), so that it must run at each call; "
+                           "define it where its source can be read")  # fmt: skip
     return stage.as_unit(fn, lambda: interpret(stage, fn, args, kwargs), args, kwargs)
 
 
-def contains_yield_flag(fn: types.FunctionType) -> bool:
-    """Whether a function is a generator or a coroutine, by its code's flags."""
-    return bool(fn.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR))
+def fn_flags(fn: types.FunctionType) -> int:
+    """Which flags of generators and coroutines a function's code has."""
+    return fn.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
 
 
 def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
     """Interpret a function if it has source, whoever wrote it."""
     code = code_of(fn)
-    if code is None:
+    if code is None or code.is_generator and (stage is None or stage.may_decide):
         return call_natively(stage, fn, args, kwargs)
     if stage is not None:
         stage.guards.attribute(fn, "__code__", fn.__code__)
@@ -375,27 +376,6 @@ def _overrides(kind: type) -> bool:
 def _has_users_methods(kind: type) -> bool:
     methods = [f for base in kind.__mro__ for f in base.__dict__.values() if type(f) is types.FunctionType]
     return any(not is_native(f) for f in methods if f.__name__ != "__init__")
-
-
-def guard_unseen(stage: Stage, fn: types.FunctionType, args: Any, depth: int = 0) -> None:
-    """Guard what a function that runs natively, because it has no source or is a generator, may read."""
-    from mycel.cell import Cell
-
-    for name in fn.__code__.co_names:
-        if name in fn.__globals__:
-            value = fn.__globals__[name]
-            stage.guards.item(fn.__globals__, name, value)
-            if is_users(value) and type(value) is types.FunctionType and depth < 8:
-                guard_unseen(stage, value, (), depth + 1)
-    for cell in fn.__closure__ or ():
-        stage.guards.attribute(cell, "cell_contents", getattr(cell, "cell_contents", G.MISSING))
-    for value in args:
-        if isinstance(value, Cell):
-            for _, inner in value.cells_and_names():
-                stage.guards.native_cell(inner)
-        elif not isinstance(value, (Tensor, type)) and not stage.is_fresh(value):
-            for name, item in list(getattr(value, "__dict__", {}).items()):
-                stage.guards.attribute(value, name, item)
 
 
 def call_natively(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -46,6 +46,10 @@ def build_body(node: Any, code: Code) -> Run:
             return value(f)
 
         return evaluate
+    if code.is_generator:
+        from mycel.frontend.generators import build_generator
+
+        return build_generator(builder, node.body)
     body = builder.block(node.body)
 
     def run(f: Frame) -> Any:
@@ -59,6 +63,14 @@ def build_body(node: Any, code: Code) -> Run:
 
 class StatementBuilder(PatternBuilder, ExpressionBuilder):
     """Builds the closures of the statements in one scope of a function."""
+
+    def special(self, f: Frame, target: Any, name: str) -> Any:
+        """A special method of an object."""
+        return _special(f, target, name)
+
+    def internal(self, error: BaseException) -> bool:
+        """Whether an error is the compiler's own."""
+        return _internal(error)
 
     def block(self, body: list[ast.stmt]) -> Callable[..., Any]:
         """The closure of some statements; it can start at any of them."""
