@@ -198,6 +198,7 @@ class Stage(Differentiating, eager.Context):
         self.sources: dict[int, Any] = {}
         self.literals: dict[Any, Node] = {}
         self.numbers: dict[int, Tensor] = {}
+        self.anchored: list[Tensor] = []  # tensors known by their identity, which must stay their own
         self.derived: dict[int, Any] = {}
         self.mixed: dict[int, list[Any]] = {}
         self.mutable_nodes: set[Node] = set()
@@ -287,6 +288,7 @@ class Stage(Differentiating, eager.Context):
         if any(id(t) in scope.fresh for scope in self.scopes):
             node = constant(buffers.to_array(t._buf, t._type))
             self.scopes[0].own.add(node)
+            self.anchored.append(t)
         else:
             node = input_node(t._type, t.__dict__.get("name") or "captured")
             self.scopes[0].own.add(node)
