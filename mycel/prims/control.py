@@ -149,12 +149,6 @@ def _loop_vjp(ct: Any, out: Any, *operands: Node, **params: Any) -> Any:
     return loop_vjp(ct, out, *operands, **params)
 
 
-def _loop_batch(size: int, values: Any, axes: Any, **params: Any) -> Any:
-    raise NotImplementedError(
-        "vmap of while_loop is not available; loop over range() of a Python number, or call the function for each element"
-    )
-
-
 def _sample_loop() -> dict[str, Any]:
     i, x, step = (
         input_node(tensor_type((), int64), "i"),
@@ -171,7 +165,6 @@ while_loop: Primitive = register(
         _loop_infer,
         _loop_reference,
         _loop_vjp,
-        _loop_batch,
         samples=(
             Sample((np.array(0), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*")),
             Sample((np.array(9), (3,), np.array(2)), _sample_loop(), dtypes=("*", "float64", "*")),

@@ -148,10 +148,6 @@ def _recur_vjp(
     return _spread(recur.node(*operands, *seeds, label=derived_label("grad", label), types=kinds), operands)
 
 
-def _batch(size: int, values: Any, axes: Any, **params: Any) -> Any:
-    raise NotImplementedError("a recursion has no rule for batches; vmap calls it for each example")
-
-
 recur: Primitive = register(
     Primitive(
         "recur",
@@ -168,7 +164,6 @@ recursion: Primitive = register(
         _infer,
         _reference,
         _vjp,
-        _batch,
         samples=tuple(Sample((np.array(n), (3,)), _sample(), dtypes=("*", "float64")) for n in (0, 3)),
         dtypes=("int64",),
         doc="The outputs of a graph of the operands, in which `recur` stands for the outputs of that graph for others.",

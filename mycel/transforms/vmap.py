@@ -7,7 +7,8 @@ graphs are treated here.
 * `cond` of an unmapped condition stays a `cond`, of mapped branches. Of a mapped one, each branch is computed for the batch and the results are selected.
 * `while_loop` of an unmapped test stays as it is, with a mapped body; what it carries is mapped if a fixpoint of the body shows that it has to be. Of a mapped
   test, it runs as long as any example does, and what is finished keeps its state.
-* `while_grad` goes back through the mapped loop, for what is finished without a step. `call` calls the mapped graph.
+* `while_grad` goes back through the mapped loop, for what is finished without a step.
+* `call` and `recompute` take the mapped graph, `custom` its mapped derivative. All operands of a `recursion` are mapped, and what `recur` gives in it.
 
 What is computed for an example that did not ask for it must neither be seen, nor trap, nor loop without end, nor spoil a derivative (0 * inf is
 NaN). So mapped operands of a branch pass through `select`, whose derivative drops what comes back from other examples. Where that is not
@@ -17,10 +18,11 @@ example takes is not computed at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Union
 
 from mycel.dtype import int32
+from mycel.errors import VmapError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.ir.types import TensorType, tensor_type
@@ -29,13 +31,15 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.prims.base import CONSTANT, GET_ITEM, constant, get_item, outputs_of
+from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant, get_item, outputs_of
 from mycel.prims.block import dynamic_update_slice
+from mycel.prims.custom import Rule, custom
 from mycel.prims.loop_gradient import while_grad
-from mycel.prims.recursion import recursion
+from mycel.prims.recompute import recompute
+from mycel.prims.recursion import recur, recursion
 from mycel.transforms.grad import expanded
 
-__all__ = ["batch", "batch_graph"]
+__all__ = ["RULES", "batch", "batch_graph"]
 
 Value = tuple[Node, Optional[int]]
 Values = Union[Value, list[Value]]
@@ -91,6 +95,7 @@ class _Batch:
     def __init__(self, size: DimLike) -> None:
         self.size = size
         self._known_flags: dict[tuple[Graph, Flags], Flags] = {}
+        self._recursions: list[str] = []
 
     # Nodes.
 
@@ -105,7 +110,7 @@ class _Batch:
     def _node(self, node: Node, given: Sequence[Any]) -> Values:
         if node.prim is GET_ITEM and isinstance(given[0], list):
             return given[0][node.params["index"]]  # type: ignore[no-any-return]
-        if all(axis is None for _, axis in given):
+        if all(axis is None for _, axis in given) and not self._recurs(node):
             inputs = tuple([v for v, _ in given])
             if all(a is b for a, b in zip(inputs, node.inputs)):
                 return node, None
@@ -124,14 +129,8 @@ class _Batch:
     def _apply(self, node: Node, given: Sequence[Value]) -> Values:
         prim = node.prim
         assert prim is not None
-        if prim is C.cond:
-            return self._cond(node, given)
-        if prim is C.while_loop:
-            return self._while(node, given)
-        if prim is while_grad:
-            return self._while_grad(node, given)
-        if prim is C.call:
-            return self._call(node, given)
+        if prim in RULES:
+            return RULES[prim](self, node, given)
         if prim is recursion:
             return self._each(node, given)
         if prim.batch is not None:
@@ -237,12 +236,20 @@ class _Batch:
         if node.prim is GET_ITEM:
             return given[0][p["index"]] if isinstance(given[0], tuple) else given[0]
         if not any(given):
-            return False
+            return self._recurs(node)
         if node.prim is C.cond:
             return self._cond_flags(given, p["true"], p["false"])
         if node.prim is C.while_loop:
             return self._loop_flags(given, **p)[0][: p["carried"]]
-        return self._flags(p["graph"], given) if node.prim is C.call else True
+        return self._flags(p["graph"], given) if node.prim in (C.call, recompute) else True
+
+    def _recurs(self, node: Node) -> bool:
+        """Whether a node's value is that of a mapped recursion around it."""
+        if not self._recursions:
+            return False
+        if node.prim is recur:
+            return node.params["label"] in self._recursions
+        return any(self._recurs(n) for g in node.params.values() if isinstance(g, Graph) for n in g.nodes)
 
     def _cond_flags(self, given: Flags, true: Graph, false: Graph) -> Flags:
         sides = self._flags(true, given[1:]), self._flags(false, given[1:])
@@ -266,11 +273,41 @@ class _Batch:
     # Primitives that hold graphs.
 
     def _call(self, node: Node, given: Sequence[Value]) -> Values:
-        graph = C.graph_for_call(node.params["graph"], [i.type for i in node.inputs])
+        prim, params = node.prim, dict(node.params)
+        assert prim is not None
+        graph = C.graph_for_call(params["graph"], [i.type for i in node.inputs])
         flags = tuple([a is not None for _, a in given])
         wanted = self._flags(graph, flags)
         operands = [self._front(v) if f else v[0] for v, f in zip(given, flags)]
-        return _parts(C.call.node(*operands, graph=self._graph(graph, flags, wanted)), wanted)
+        params["graph"] = self._graph(graph, flags, wanted)
+        return _parts(prim.node(*operands, **params), wanted)
+
+    def _custom(self, node: Node, given: Sequence[Value]) -> Values:
+        p = dict(node.params)
+        count, backward = p["count"], p["backward"]
+        if backward is None:
+            p["rule"] = _without_graph(p["rule"])
+            return _parts(custom.node(*map(self._front, given), **p), (True,) * count)
+        # A cotangent of each example needs an operand of each example.
+        flags = [True] * count + [a is not None or i in p["wanted"] for i, (_, a) in enumerate(given[count:])]
+        inner = [*flags[count:], *[True] * (len(backward.inputs) - len(given) + count)]
+        p["backward"] = self._graph(backward, inner, (True,) * len(backward.outputs))
+        operands = [self._front(v) if f else v[0] for v, f in zip(given, flags)]
+        return _parts(custom.node(*operands, **p), (True,) * count)
+
+    def _recursion(self, node: Node, given: Sequence[Value]) -> Values:
+        graph, label = node.params["graph"], node.params["label"]
+        self._recursions.append(label)
+        mapped = self._graph(graph, (True,) * len(given), (True,) * len(graph.outputs))
+        self._recursions.pop()
+        return _parts(recursion.node(*map(self._front, given), graph=mapped, label=label), (True,) * len(graph.outputs))
+
+    def _recur(self, node: Node, given: Sequence[Value]) -> Values:
+        label = node.params["label"]
+        if label not in self._recursions:
+            return self._each(node, given)
+        types = tuple([_lifted(t, self.size) for t in node.params["types"]])
+        return _parts(recur.node(*map(self._front, given), label=label, types=types), (True,) * len(types))
 
     def _cond(self, node: Node, given: Sequence[Value]) -> Values:
         true, false = node.params["true"], node.params["false"]
@@ -377,7 +414,9 @@ class _Batch:
             graphs = self._graph(test, flags, (False,)), self._graph(body, flags, flags[:carried])
             back = self._graph(backward, flags, every)
         operands = [self._front(v) if f else v[0] for v, f in zip(given, flags)]
-        return _parts(while_grad.node(*operands, **{**p, "test": graphs[0], "body": graphs[1], "backward": back}), every)
+        return _parts(
+            while_grad.node(*operands, **{**p, "test": graphs[0], "body": graphs[1], "backward": back}), every
+        )
 
     def _active(self, test: Graph, inputs: Sequence[Node], flags: Flags) -> Node:
         """For each example, whether it goes on."""
@@ -407,11 +446,24 @@ def _may_trap(node: Node) -> bool:
 def _is_total(graph: Graph) -> bool:
     """Whether a graph ends, and does not trap, for all operands."""
     for node in graph.nodes:
-        if node.prim in (C.while_loop, while_grad) or _may_trap(node):
+        if node.prim in _UNENDING or _may_trap(node):
             return False
         if not all(_is_total(g) for g in node.params.values() if isinstance(g, Graph)):
             return False
     return True
+
+
+def _without_graph(rule: Rule) -> Rule:
+    """The rule of a program that could not become a graph, for a batch: it cannot be called for all examples at once."""
+
+    def refuse(values: Any, cotangents: Any) -> Any:
+        raise VmapError(
+            f"vmap: a derivative that the program gives is no graph, so that it is not known for a batch: {rule.refusal}"
+        )
+
+    made = Rule(refuse, rule.is_hook)
+    made.refusal = rule.refusal
+    return made
 
 
 def _weight(graph: Graph) -> float:
@@ -426,3 +478,16 @@ def _weight(graph: Graph) -> float:
             return float("inf")
         total += 1
     return total
+
+
+_UNENDING = (C.while_loop, while_grad, recursion, recur)
+RULES: dict[Primitive, Callable[[_Batch, Node, Sequence[Value]], Values]] = {
+    C.cond: _Batch._cond,
+    C.while_loop: _Batch._while,
+    C.call: _Batch._call,
+    recompute: _Batch._call,
+    while_grad: _Batch._while_grad,
+    custom: _Batch._custom,
+    recursion: _Batch._recursion,
+    recur: _Batch._recur,
+}
