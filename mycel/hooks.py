@@ -19,8 +19,20 @@ from mycel.prims.shape import BROADCAST_TO
 from mycel.tensor import Tensor, scalar
 from mycel.tree import flatten, unflatten
 
-__all__ = ["TensorHooks", "attach", "attach_bprop", "by_position", "call_user", "carry_hooks", "hooked", "hooks_key", "register_hook", "replaced_gradients", "watch_cell", "zeros_of"]
-
+__all__ = [
+    "TensorHooks",
+    "attach",
+    "attach_bprop",
+    "by_position",
+    "call_user",
+    "carry_hooks",
+    "hooked",
+    "hooks_key",
+    "register_hook",
+    "replaced_gradients",
+    "watch_cell",
+    "zeros_of",
+]
 
 
 class TensorHooks:
@@ -247,7 +259,9 @@ def replaced_gradients(what: str, hook: Any, found: Any, gradients: tuple[Any, .
     what = f"the hook {_name(hook)} of {what}"
     if len(values) != len(gradients):
         raise ValueError(f"{what} returned {len(values)} gradients in place of {len(gradients)}")
-    return tuple([old if new is None or old is None else _checked(what, new, old) for new, old in zip(values, gradients)])
+    return tuple(
+        [old if new is None or old is None else _checked(what, new, old) for new, old in zip(values, gradients)]
+    )
 
 
 def by_position(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -255,7 +269,9 @@ def by_position(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     bound = inspect.signature(cell.construct).bind(*args, **kwargs)
     if bound.kwargs:
         names = ", ".join(bound.kwargs)
-        raise TypeError(f"{type(cell).__name__}: a Cell that defines bprop takes its inputs by position, not {names} by name")
+        raise TypeError(
+            f"{type(cell).__name__}: a Cell that defines bprop takes its inputs by position, not {names} by name"
+        )
     return bound.args
 
 
@@ -272,7 +288,9 @@ def attach_bprop(cell: Any, bprop: Any, args: tuple[Any, ...], output: Any) -> A
         for leaf in leaves:
             value = next(outs) if isinstance(leaf, Tensor) else leaf
             out.append(value)
-            dout.append((next(given) if _smooth(value) else zeros_of(value._type)) if isinstance(leaf, Tensor) else None)
+            dout.append(
+                (next(given) if _smooth(value) else zeros_of(value._type)) if isinstance(leaf, Tensor) else None
+            )
         found = call_user(bprop, *args, unflatten(structure, out), unflatten(structure, dout))
         return _arranged(cell, inputs, weights, found)
 
@@ -287,7 +305,9 @@ def _arranged(cell: Any, inputs: Any, weights: Sequence[Any], found: Any) -> lis
     if len(grads) == 2 and isinstance(grads[1], dict) and isinstance(grads[0], tuple):
         grads, by_weight = grads
     if len(grads) < len(inputs):
-        raise ValueError(f"{name} returned {len(grads)} gradients for {len(inputs)} inputs; give one, or None, for each")
+        raise ValueError(
+            f"{name} returned {len(grads)} gradients for {len(inputs)} inputs; give one, or None, for each"
+        )
     result: list[Optional[Tensor]] = []
     for i, ((leaves, _), grad) in enumerate(zip(inputs, grads)):
         parts = [None] * len(leaves) if grad is None else flatten(grad)[0]

@@ -147,7 +147,9 @@ def positions_of(name: str, positions: Any) -> tuple[int, ...]:
     """grad_position as a tuple; TypeError and ValueError for what is none."""
     given = positions if isinstance(positions, (tuple, list)) else () if positions is None else (positions,)
     if any(not isinstance(p, int) or isinstance(p, bool) for p in given):
-        raise TypeError(f"{name}: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}")
+        raise TypeError(
+            f"{name}: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}"
+        )
     if any(p < 0 for p in given):
         raise ValueError(f"{name}: grad_position counts from the front and must not be negative: {positions!r}")
     if len(set(given)) < len(given):

@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 from mycel import config, eager
-from mycel.api.contexts import Marked, Transformed, check_function, filled_like, or_zeros, recording, split_aux, weights_of
+from mycel.api.contexts import (
+    Marked,
+    Transformed,
+    check_function,
+    filled_like,
+    or_zeros,
+    recording,
+    split_aux,
+    weights_of,
+)
 from mycel.api.gradient import cotangents_for
 from mycel.hooks import hooked
 from mycel.parameter import Parameter
@@ -46,7 +55,9 @@ def _arguments(name: str, inputs: Any) -> tuple[Any, ...]:
         return tuple(inputs)
     if isinstance(inputs, (Tensor, int, float)) and not isinstance(inputs, bool):
         return (inputs,)
-    raise TypeError(f"{name}: the inputs must be a tensor, or a tuple or list of them, not {type(inputs).__name__} ({inputs!r:.60})")
+    raise TypeError(
+        f"{name}: the inputs must be a tensor, or a tuple or list of them, not {type(inputs).__name__} ({inputs!r:.60})"
+    )
 
 
 def _tangents(name: str, marked: Sequence[Marked], v: Any) -> list[Tensor]:
@@ -145,7 +156,9 @@ class _Outside:
 class _Pullback(_Taken):
     """The function from cotangents to gradients that `vjp` gives."""
 
-    def __init__(self, context: Any, outputs: Any, structure: Any, inputs: Any, weights: Any, nodes: Any, one: bool) -> None:
+    def __init__(
+        self, context: Any, outputs: Any, structure: Any, inputs: Any, weights: Any, nodes: Any, one: bool
+    ) -> None:
         super().__init__(context, outputs, structure)
         self.inputs: Sequence[Marked] = inputs
         self.weights: Optional[list[Parameter]] = weights
@@ -316,7 +329,9 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         if not isinstance(p, Tensor) or not isinstance(s, Tensor) or not p.dtype.is_floating:
             raise TypeError(f"jet: primal {i} and its series must be tensors of a floating type")
         if s.shape[1:] != p.shape or not s.shape or s.shape[0] < 1 or (order is not None and s.shape[0] != order):
-            raise ValueError(f"jet: series {i} has shape {s.shape}; it must be (order, *{p.shape}), of one order for all")
+            raise ValueError(
+                f"jet: series {i} has shape {s.shape}; it must be (order, *{p.shape}), of one order for all"
+            )
         order = s.shape[0]
     cast_to = [cast(s, p.dtype) if s.dtype is not p.dtype else s for p, s in zip(points, curves)]
     found = _once(_Jet, fn, order)(points, tuple(cast_to))

@@ -57,7 +57,9 @@ class _Gradient(Transformed):
         sens: Any = None
         if self.sens_param:
             if not args:
-                raise ValueError("grad: with sens_param=True the last positional argument is the cotangent of the output")
+                raise ValueError(
+                    "grad: with sens_param=True the last positional argument is the cotangent of the output"
+                )
             *rest, sens = args
             args = tuple(rest)
         weights, one_weight = weights_of("grad", self.weights)
@@ -106,7 +108,12 @@ class _Gradient(Transformed):
         return [or_zeros(g, like) for g, like in zip(grads, likes)]
 
     def _arrange(
-        self, grads: list[Tensor], by_parameter: list[Any], inputs: list[Marked], weights: Sequence[Parameter], one_weight: bool
+        self,
+        grads: list[Tensor],
+        by_parameter: list[Any],
+        inputs: list[Marked],
+        weights: Sequence[Parameter],
+        one_weight: bool,
     ) -> Any:
         by_position: list[Any] = []
         start = 0
@@ -135,7 +142,9 @@ def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Opt
         if not isinstance(c, Tensor):
             raise TypeError(f"{name}: cotangent {i} must be a tensor, not {type(c).__name__} ({c!r:.60})")
         if c.shape != o.shape:
-            raise ValueError(f"{name}: cotangent {i} has shape {c.shape}, its output {o.shape}; give one of the same shape")
+            raise ValueError(
+                f"{name}: cotangent {i} has shape {c.shape}, its output {o.shape}; give one of the same shape"
+            )
         result.append(c if c.dtype is o.dtype or not o.dtype.is_differentiable else cast(c, o.dtype))
     return result
 

@@ -36,7 +36,9 @@ def recompute(
     if not callable(block):
         raise TypeError(f"recompute: block must be a Cell or a function, not {type(block).__name__}")
     if context_fn is not None:
-        raise ValueError("recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out")
+        raise ValueError(
+            "recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out"
+        )
     context: Any = eager.current_context()
     if context is None:
         return block(*args, **kwargs)

@@ -95,7 +95,10 @@ class Differentiating:
         results = {
             node: i
             for i, t in enumerate(leaves)
-            if isinstance(t, Tensor) and (node := self.node_of(t)) in own and node not in before and node.prim is not None
+            if isinstance(t, Tensor)
+            and (node := self.node_of(t)) in own
+            and node not in before
+            and node.prim is not None
         }
         if not results:
             return out
@@ -109,7 +112,8 @@ class Differentiating:
         own.update(items)
         by_node = dict(zip(results, items))
         new = [
-            make_staged(by_node[n]) if isinstance(t, Tensor) and (n := self.node_of(t)) in by_node else t for t in leaves
+            make_staged(by_node[n]) if isinstance(t, Tensor) and (n := self.node_of(t)) in by_node else t
+            for t in leaves
         ]
         return unflatten(structure, new)
 

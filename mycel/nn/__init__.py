@@ -2,6 +2,8 @@
 
 from mycel.cell import Cell as Cell
 from mycel.cell import GraphCell as GraphCell
+from mycel.nn.derivatives import Jvp as Jvp
+from mycel.nn.derivatives import Vjp as Vjp
 from mycel.nn.dynamic_lr import cosine_decay_lr as cosine_decay_lr
 from mycel.nn.dynamic_lr import exponential_decay_lr as exponential_decay_lr
 from mycel.nn.dynamic_lr import inverse_decay_lr as inverse_decay_lr
@@ -142,8 +144,6 @@ from mycel.nn.optim import Optimizer as Optimizer
 from mycel.nn.optim import ProximalAdagrad as ProximalAdagrad
 from mycel.nn.optim import RMSProp as RMSProp
 from mycel.nn.optim import Rprop as Rprop
-from mycel.nn.derivatives import Jvp as Jvp
-from mycel.nn.derivatives import Vjp as Vjp
 from mycel.nn.wrap import ForwardValueAndGrad as ForwardValueAndGrad
 from mycel.nn.wrap import ParameterUpdate as ParameterUpdate
 from mycel.nn.wrap import TrainOneStepCell as TrainOneStepCell

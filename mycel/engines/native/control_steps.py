@@ -84,11 +84,14 @@ def cond_step(lowering: Any, node: Node) -> None:
 
 def while_step(lowering: Any, node: Node) -> None:
     """A graph repeated as long as another one says."""
+    from mycel.engines.native.tape_steps import record
+
     operands = [lowering.view(i) for i in node.inputs]
     count = node.params["carried"]
     carried = _new(tuple(i.type for i in node.inputs[:count]), "carried")
     for source, target in zip(operands, carried):
         _copy_into(lowering, source, target)
+    recorded = record(lowering, node, carried)
     inside = [*carried, *operands[count:]]
     test = _inside(lowering, node.params["test"], inside)
     test_result = test.run()
@@ -98,8 +101,9 @@ def while_step(lowering: Any, node: Node) -> None:
     results = [body.copy(v) if id(v.buffer) in held else v for v in lowered.outputs]
     for source, target in zip(results, carried):
         _copy_into(body, source, target)
-    nested = Nested(test_result.outputs[0], test_result.steps, lowered.steps, True)
-    reads, writes = _touched([*test_result.steps, *lowered.steps])
+    rounds = [*recorded, *lowered.steps]
+    nested = Nested(test_result.outputs[0], test_result.steps, rounds, True)
+    reads, writes = _touched([*test_result.steps, *rounds])
     lowering.step("while", [nested.predicate.buffer, *reads], [*[t.buffer for t in carried], *writes], nested, node)
     lowering.bind(node, carried)
 

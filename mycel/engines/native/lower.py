@@ -30,6 +30,7 @@ from mycel.engines.native.rules import (
     view_position,
 )
 from mycel.engines.native.special import SPECIAL
+from mycel.engines.native.tape_steps import pair
 from mycel.engines.native.values import View, contiguous_strides, room, row_major
 from mycel.ir.dims import DimLike, hint, is_one, same
 from mycel.ir.graph import Graph, Node
@@ -105,6 +106,8 @@ class _Lowering:
         self.result = Lowered([], [], [])
         self.siblings: dict[Any, Unit] = {}
         self.bound: Optional[list[View]] = None
+        self.pairs: Optional[dict[Node, Node]] = None
+        self.tapes: dict[Node, Buffer] = {}
         self.results = {self.root(o) for o in graph.outputs}
         self.items: dict[Node, list[Node]] = {}
         for user in graph.nodes:
@@ -169,6 +172,8 @@ class _Lowering:
         for i in node.inputs:
             self.need(i)
             self.depend(unit, self.root(i))
+        if name in ("while_loop", "while_grad"):
+            pair(self, node)
 
     def depend(self, unit: Unit, root: Node) -> None:
         other = self.unit_of.get(root.inputs[0] if root.prim is GET_ITEM else root)

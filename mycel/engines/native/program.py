@@ -24,6 +24,7 @@ from mycel.engines.native.lower import Lowered, Step, lower
 from mycel.engines.native.recursion_ir import LEVELS, RECORD_BYTES
 from mycel.engines.native.runtime import runtime
 from mycel.engines.native.runtime_ir import PROGRAM
+from mycel.engines.native.tape_steps import Tape, encode_tape
 from mycel.engines.native.values import View, room, row_major
 from mycel.ir.dims import Dim, DimLike, evaluate, evaluator, is_zero, same
 from mycel.ir.graph import Graph
@@ -322,6 +323,8 @@ class Program:
             return self.encode_dense(step)
         if isinstance(step.data, Nested):
             return self.encode_nested(step, step.data)
+        if isinstance(step.data, Tape):
+            return encode_tape(self, step.data)  # type: ignore[no-any-return]
         if isinstance(step.data, Call):
             return self.encode_call(step, step.data)
         return [(start, self.encode_host(step), 1, 0)]
@@ -335,7 +338,7 @@ class Program:
             self.tables.append((len(self.words), table))
             self.words += [0, len(table)]
         if nested.loops:
-            recursive = any(isinstance(s.data, Call) for s in _flat([*nested.first, *nested.second]))
+            recursive = any(isinstance(s.data, (Call, Tape)) for s in _flat([*nested.first, *nested.second]))
             self.words.append(ctypes.addressof(self.status) if recursive else 0)
         return [(start, runtime().address[f"mycel_{step.kind}"], 1, 0)]
 
@@ -421,7 +424,7 @@ class Program:
         alias = (ctypes.c_int64 * max(count, 1))(*[aliases.get(j, -1) for j in range(count)])
         mutex = (ctypes.c_int64 * 16)()
         moved = sum(self.number(s.writes[0].size) * s.writes[0].dtype.itemsize for s in self.all_steps)
-        recursive = any(isinstance(s.data, Call) for s in self.all_steps)
+        recursive = any(isinstance(s.data, (Call, Tape)) for s in self.all_steps)
         hosted = recursive or any(s.kind == "host" for s in self.all_steps)
         heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
         self.table = (ctypes.c_int64 * len(PROGRAM))(
@@ -459,6 +462,10 @@ class Program:
             with self.lock:
                 self.status[0] = 0
                 result = call(*buffers)
+                if self.status[0] == 2:
+                    raise MemoryError(
+                        "the gradient of a loop: there is no memory for the states of its rounds; call the loop through ms.recompute, which keeps few"
+                    )
                 if self.status[0]:
                     raise RecursionError(
                         f"a recursive function was called more than {LEVELS} levels deep, or its calls took more than {RECORD_BYTES >> 30} GiB; "

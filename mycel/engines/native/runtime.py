@@ -17,6 +17,7 @@ from mycel import config
 from mycel.engines.native import jit
 from mycel.engines.native.recursion_ir import RECURSION
 from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
+from mycel.engines.native.tape_ir import TAPE, TAPE_SYMBOLS
 from mycel.log import logger
 
 __all__ = ["Runtime", "default_threads", "openmp", "runtime"]
@@ -72,7 +73,7 @@ class Runtime:
         host = jit.machine()
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
-        text = RUNTIME + RECURSION
+        text = RUNTIME + RECURSION + TAPE
         if self.openmp is None:
             for line in (
                 "void @GOMP_parallel(ptr, ptr, i32, i32)",
@@ -85,7 +86,8 @@ class Runtime:
             for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
                 symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
         (code,) = jit.compile_objects([text])
-        self.address = dict(zip(RUNTIME_SYMBOLS, host.link(code, RUNTIME_SYMBOLS, symbols)))
+        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS)
+        self.address = dict(zip(names, host.link(code, names, symbols)))
         self._new_function = ctypes.pythonapi.PyCFunction_NewEx
         self._new_function.restype = ctypes.py_object
         self._new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]

@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.engines.native.control_steps import call_step, cond_step, while_step
+from mycel.engines.native.tape_steps import while_grad_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
 from mycel.ir.dims import Dim, DimLike, hint, is_one, same
 from mycel.ir.graph import Node
@@ -34,6 +35,11 @@ def _fill(lowering: Any, target: View, value: Callable[[Builder], Expr]) -> None
     b = Builder()
     store = Store(target.access(_positions(target.shape)), value(b), True)
     lowering.kernel(Nest([Loop(d, "p") for d in target.shape], [], [store], "fill"), target.strides)
+
+
+def fill_zeros(lowering: Any, target: View) -> None:
+    """Write zeros everywhere."""
+    _fill(lowering, target, lambda b: b.const(0, target.buffer.dtype))
 
 
 def _copy(lowering: Any, source: View, target: View, offset: DimLike = 0) -> None:
@@ -204,6 +210,7 @@ SPECIAL: dict[str, Callable[[Any, Node], None]] = {
     "window_scatter": _window_scatter,
     "cond": cond_step,
     "while_loop": while_step,
+    "while_grad": while_grad_step,
     "recursion": call_step,
     "recur": call_step,
 }
