@@ -118,11 +118,22 @@ def derived(base: Tensor, steps: Sequence[Step]) -> Tensor:
     return base
 
 
+_shapes: dict[Any, TensorType] = {}
+
+
 def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], base: Tensor) -> Tensor:
     if (kind is S.RESHAPE or kind is E.identity) and (not eager.active or eager.local.context is None):
         if base._buf is None:
             base._need_value("reshape")
-        return make(kind.infer(base._type, **params), base._buf)
+        if kind is E.identity:
+            return make(base._type, base._buf)
+        key = base._type, params["shape"]
+        found = _shapes.get(key)
+        if found is None:
+            if len(_shapes) >= eager.MOST_ENTRIES:
+                _shapes.clear()
+            found = _shapes[key] = S.RESHAPE.infer(base._type, **params)
+        return make(found, base._buf)
     return eager.apply(kind, base, *operands, **params)  # type: ignore[no-any-return]
 
 
@@ -301,7 +312,9 @@ def reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
 
 def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
     """Axis i of the result is axis order[i] of `x`."""
-    return x if order == tuple(range(x.ndim)) else through(x, (S.TRANSPOSE, {"permutation": order}, ()))
+    if order == tuple(range(x.ndim)):
+        return x
+    return attach(eager.apply(S.TRANSPOSE, x, permutation=order), x, ((S.TRANSPOSE, {"permutation": order}, ()),))
 
 
 def broadcast(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:

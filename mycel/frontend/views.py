@@ -179,12 +179,25 @@ def _mixtures(stage: Any) -> list[Tensor]:
     return list(found.values())
 
 
+class _Probe:
+    pass
+
+
+def _count(reference: Callable[[], Any]) -> int:
+    found = reference()
+    return sys.getrefcount(found)
+
+
+_probe = _Probe()
+_OWN_REFERENCES = _count(ref(_probe)) - 1  # what is counted beside what others hold
+
+
 def _in_use(stage: Any, leaf: Origin) -> bool:
     """Whether the program can still reach an origin: more refers to it than this function and the stage's own tables."""
     root = leaf.root()
     if root is None:
         return False
-    known = 2 + sum(id(root) in scope.fresh for scope in stage.scopes) + (id(root) in stage.numbers)
+    known = _OWN_REFERENCES + sum(id(root) in scope.fresh for scope in stage.scopes) + (id(root) in stage.numbers)
     return leaf.held is not None or sys.getrefcount(root) > known
 
 
@@ -195,7 +208,7 @@ def is_sole(stage: Any, variables: dict[str, Any], name: str) -> bool:
         return False
     if t._views is not None and t._views.alive():
         return False
-    return sys.getrefcount(t) <= 3 + sum(id(t) in scope.fresh for scope in stage.scopes)
+    return sys.getrefcount(t) <= _OWN_REFERENCES + 1 + sum(id(t) in scope.fresh for scope in stage.scopes)
 
 
 def wrote(stage: Any, t: Tensor) -> None:
