@@ -15,6 +15,7 @@ import numpy as np
 
 from mycel.cell import Cell
 from mycel.errors import VmapError
+from mycel.frontend.interpret import Closure
 from mycel.frontend.mapped import Level, Mapped
 from mycel.frontend.stage import Stage, current_stage
 from mycel.ir.dims import DimLike
@@ -278,12 +279,16 @@ def _shown(value: Any) -> str:
 
 def _named(fn: Any, position: int) -> str:
     """The name of a parameter, in brackets, where it is known."""
-    try:
-        parameters = list(inspect.signature(getattr(fn, "construct", fn)).parameters.values())
-    except (TypeError, ValueError):
-        return ""
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return f" ({positional[position]!r})" if position < len(positional) else ""
+    names: Sequence[str] = ()
+    if isinstance(fn, Closure):
+        names = fn._code.positional
+    else:
+        try:
+            parameters = inspect.signature(getattr(fn, "construct", fn)).parameters.values()
+            names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        except (TypeError, ValueError):
+            return ""
+    return f" ({names[position]!r})" if position < len(names) else ""
 
 
 # Cells of one structure.
