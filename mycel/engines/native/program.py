@@ -26,7 +26,7 @@ from mycel.engines.native.runtime import runtime
 from mycel.engines.native.runtime_ir import PROGRAM
 from mycel.engines.native.tape_steps import Tape, encode_tape
 from mycel.engines.native.values import View, room, row_major
-from mycel.ir.dims import Dim, DimLike, evaluate, evaluator, is_zero, same
+from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, evaluator, is_zero, same
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType, tensor_type
 from mycel.kernel.nest import Buffer, Nest
@@ -69,6 +69,9 @@ if hasattr(os, "register_at_fork"):
 
 def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
     """The program of an optimized graph of static types."""
+    for kind in graph.input_types:
+        if isinstance(kind, TensorType) and not kind.is_static:
+            raise InconclusiveDimension(f"{graph.name}: the sizes of {kind} are not known")
     return Program(Template(graph, dict(aliases or {})))
 
 
