@@ -122,7 +122,7 @@ _shapes: dict[Any, TensorType] = {}
 
 
 def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], base: Tensor) -> Tensor:
-    if (kind is S.RESHAPE or kind is E.identity) and (not eager.active or eager.local.context is None):
+    if kind in _SHARING and (not eager.active or eager.local.context is None):
         if base._buf is None:
             base._need_value("reshape")
         if kind is E.identity:
@@ -162,6 +162,8 @@ def write(target: Tensor, new: Tensor) -> None:
     view = target._view
     if view is not None:
         write(view.root, put(view.root, view.steps, new))
+        if all(s[0] in _SHARING for s in view.steps):
+            return  # the view takes the root's memory when it is next read
     if context is not None:
         context.write(target, new)  # type: ignore[attr-defined]
     else:
@@ -275,6 +277,7 @@ _PUT: dict[Any, Put] = {
     B.dynamic_slice: _put_dynamic,
     DIAGONAL: _put_diagonal,
 }
+_SHARING = frozenset((S.RESHAPE, E.identity))  # steps whose result is the very memory that they take
 _READING = frozenset((S.SLICE, B.dynamic_slice, DIAGONAL))  # steps that leave elements out
 
 
@@ -340,7 +343,7 @@ def take_slice(x: Tensor, axis: int, start: DimLike, stop: DimLike) -> Tensor:
 
 def _keeps_places(view: View, shape: tuple[DimLike, ...]) -> bool:
     """Whether a strided array laid out as a view could be given another shape without moving elements; no where sizes leave it open."""
-    if all(s[0] in (S.RESHAPE, E.identity) for s in view.steps):
+    if all(s[0] in _SHARING for s in view.steps):
         return True
     try:
         sizes: tuple[DimLike, ...] = view.root.shape

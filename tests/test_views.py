@@ -138,6 +138,30 @@ def test_repeated_elements_are_read_and_not_written():
     assert grid.tolist() == [[4.0, 5.0]]
 
 
+def test_more_methods_in_place():
+    for shape, wrap, places in [
+        ((3, 3), False, [0, 4, 8]),
+        ((2, 5), True, [0, 6]),
+        ((7, 3), False, [0, 4, 8]),
+        ((7, 3), True, [0, 4, 8, 12, 16, 20]),
+        ((3, 3, 3), False, [0, 13, 26]),
+    ]:
+        x = ops.zeros(shape)
+        assert x.fill_diagonal_(2.0, wrap) is x
+        assert np.flatnonzero(x.asnumpy()).tolist() == places and x.sum() == 2.0 * len(places)
+    with pytest.raises(ValueError, match="equal sizes"):
+        ops.zeros((2, 3, 2)).fill_diagonal_(1.0)
+    x = ops.zeros((3, 4))
+    part = x[:, 3]
+    x.index_copy_(1, ms.Tensor([3, 0]), ops.arange(1.0, 7.0).reshape(3, 2))
+    assert x.tolist() == [[2, 0, 0, 1], [4, 0, 0, 3], [6, 0, 0, 5]] and part.tolist() == [1, 3, 5]
+    y = ops.zeros((2, 3))
+    y.put_(ms.Tensor([[4, -1]]), ms.Tensor([5.0, 6.0])).put_(ms.Tensor([4, 4]), ms.Tensor([5.0, 6.0]), accumulate=True)
+    assert y.tolist() == [[0, 0, 0], [0, 16, 6]]
+    with pytest.raises(ValueError, match="as many values"):
+        y.put_(ms.Tensor([1]), ms.Tensor([5.0, 6.0]))
+
+
 def test_augmented_assignment_makes_a_new_tensor_and_items_are_written():
     x = ms.Tensor([1.0, 2.0, 3.0])
     before, v = x, x[1:]
@@ -216,6 +240,9 @@ def test_an_array_shares_the_memory_of_a_tensor_and_of_its_reshaped_views():
     line = x.reshape(4)
     x.asnumpy()[0, 1] = 9.0
     assert x[0].tolist() == [1.0, 9.0] and line.tolist() == [1.0, 9.0, 3.0, 4.0]
+    line[3] = 8.0
+    line.asnumpy()[2] = 7.0
+    assert x.tolist() == [[1.0, 9.0], [7.0, 8.0]]
 
 
 def test_a_view_keeps_its_base_and_a_base_not_its_views():

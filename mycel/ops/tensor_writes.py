@@ -12,11 +12,13 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
+from mycel import views
 from mycel.errors import ShapeError
 from mycel.ops import activation, creation, elementwise, indexed, linalg, math, random
-from mycel.ops._operands import broadcast, operand, run
+from mycel.ops._operands import broadcast, flat, operand, reshaped, run, select
 from mycel.ops.state import fitted
 from mycel.prims import elementwise as E
+from mycel.prims import index as I
 from mycel.prims import random as distributions
 from mycel.tensor import Tensor, cast
 
@@ -123,9 +125,37 @@ def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
     )
 
 
+def _diagonal_filled(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """A tensor with one value on its main diagonal; in a tall matrix `wrap` goes on with the rows behind each square and one row between."""
+    if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
+        raise ShapeError(f"fill_diagonal_: takes a matrix, or a tensor of equal sizes, not {self._type}")
+    rows, columns = self.shape[0], self.shape[-1]
+    step = builtins.sum(columns**i for i in builtins.range(self.ndim)) if self.ndim > 2 else columns + 1
+    stop = self.size if wrap or self.ndim > 2 else builtins.min(rows, columns) * columns
+    count = -(-stop // step)
+    values = broadcast(operand("fill_diagonal_", fill_value, self.dtype), (count,))
+    return reshaped(views.put_block(flat(self), (0,), (step,), values), self.shape)
+
+
+def _copied_along(self: Tensor, dim: int, index: Any, tensor: Any) -> Tensor:
+    """A tensor with the parts of another at the positions of a vector along an axis."""
+    return indexed._along("index_copy_", self, dim, index, operand("index_copy_", tensor, self.dtype), "set")
+
+
+def _put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
+    """A tensor with the elements of `source` at (with `accumulate` added to) flat positions."""
+    places, new = operand("put_", index), operand("put_", source, self.dtype)
+    if not places.dtype.is_integer or places.size != new.size:
+        raise ValueError(f"put_: takes integer positions and as many values, not {places._type} and {new._type}")
+    places = select(places < 0, places + self.size, places)
+    mode = "add" if accumulate else "set"
+    return reshaped(run(I.scatter_nd, flat(self), reshaped(places, (places.size, 1)), flat(new), mode=mode), self.shape)
+
+
 def attach(others: dict[str, Callable[..., Any]]) -> None:
     """Attach the methods; `others` names functions that compute new values for more of them."""
-    for name, function in {**_IN_PLACE, **others}.items():
+    more = {"fill_diagonal_": _diagonal_filled, "index_copy_": _copied_along, "put_": _put}
+    for name, function in {**_IN_PLACE, **more, **others}.items():
         setattr(Tensor, name, _writer(name, function))
     methods = {
         "fill_": _filled, "zero_": _zeroed, "copy_": _copied, "assign_value": _assign_value, "uniform_": _drawn("uniform_", _uniform),
