@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
@@ -355,4 +356,11 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     [[2. 4.]
      [6. 8.]]
     """
-    return _Vmap(fn, in_axes, out_axes)
+    if type(fn) is not types.FunctionType:
+        return _Vmap(fn, in_axes, out_axes)
+    # The same function vectorised again, as in a training loop, is not compiled again. Wrappers copy attributes, so the function itself is compared.
+    known = fn.__dict__.setdefault("_vectorised", {})
+    key = (id(fn), repr((in_axes, out_axes)))
+    if key not in known or known[key].fn is not fn:
+        known[key] = _Vmap(fn, in_axes, out_axes)
+    return known[key]  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,19 @@ def test_the_function_keeps_its_name() -> None:
         return x * 2
 
     assert (ms.vmap(scaled).__name__, ms.vmap(scaled).__doc__) == ("scaled", "Twice.")
+
+
+def test_a_function_is_compiled_once() -> None:
+    def scaled(x: Any) -> Any:
+        return x * 2
+
+    first = ms.vmap(scaled, (0,))
+    assert (
+        ms.vmap(scaled, (0,)) is first and ms.vmap(scaled, [0]) is not first and ms.vmap(scaled, (0,), 1) is not first
+    )
+    wrapped = functools.wraps(scaled)(lambda x: x * 3)
+    close(ms.vmap(scaled)(tensor(A)), A * 2)
+    close(ms.vmap(wrapped)(tensor(A)), A * 3)
 
 
 def test_keyword_arguments_are_shared() -> None:
