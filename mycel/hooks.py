@@ -113,7 +113,7 @@ def _checked(what: str, found: Any, like: Tensor) -> Tensor:
 def zeros_of(kind: TensorType) -> Tensor:
     """Zeros of a type."""
     number = scalar(0, kind.dtype)
-    return number if not kind.shape else eager.apply(BROADCAST_TO, number, shape=kind.shape)  # type: ignore[no-any-return]
+    return number if not kind.shape else eager.apply(BROADCAST_TO, number, shape=kind.shape)
 
 
 # Tensors.

@@ -518,6 +518,8 @@ class _Replay:
         if node.prim is not custom or node.params["backward"] is not None:
             return None
         count, rule = node.params["count"], node.params["rule"]
+        if rule.removed:
+            return [None] * count + list(ct)
         values = self._recorded(node)
         given = [self._or_zeros(c, v) for c, v in zip(ct, values) if v.dtype.is_differentiable]
         with at(None):

@@ -96,7 +96,7 @@ class _Jvp(Transformed):
         super().__init__(fn)
         self.has_aux, self.name = has_aux, name
 
-    def _run(self, inputs: tuple[Any, ...], v: Any) -> Any:  # type: ignore[override]
+    def _run(self, inputs: tuple[Any, ...], v: Any) -> Any:
         with recording() as context:
             marked = [Marked(context, self.name, a, i) for i, a in enumerate(inputs)]
             tangents = _tangents(self.name, marked, v)
@@ -276,7 +276,7 @@ class _Jet(Transformed):
         super().__init__(fn)
         self.order = order
 
-    def _run(self, primals: tuple[Any, ...], series: tuple[Any, ...]) -> Any:  # type: ignore[override]
+    def _run(self, primals: tuple[Any, ...], series: tuple[Any, ...]) -> Any:
         def along(t: Tensor) -> Any:
             points = [_curve(p, s, t, self.order) for p, s in zip(primals, series)]
             context: Any = eager.current_context()

@@ -73,9 +73,9 @@ class _Gradient(Transformed):
                     self.fn, tuple([arguments[i] for i in range(len(args))]), {k: arguments[k] for k in kwargs}
                 )
                 nodes = [n for m in inputs for n in m.nodes]
-                likes = [t for m in inputs for t in m.tensors] + distinct
+                likes: list[Tensor] = [*[t for m in inputs for t in m.tensors], *distinct]
                 result = self._gradients(context, out, [*nodes, *weight_nodes], likes, sens)
-            sources: list[Tensor] = [t for m in inputs for t in m.given] + distinct
+            sources: list[Tensor] = [*[t for m in inputs for t in m.given], *distinct]
             result = [hooked(context, like, source, g) for like, source, g in zip(likes, sources, result)]
         count = len(nodes)
         by_weight = {id(w): g for w, g in zip(distinct, result[count:])}

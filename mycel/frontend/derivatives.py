@@ -57,7 +57,7 @@ class Differentiating:
     def pullback(self: Any, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
         roots, given = [self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents]
-        return self._staged(vjp(roots, given, wrt, _own(self, [*roots, *wrt])))
+        return _staged(self, vjp(roots, given, wrt, _own(self, [*roots, *wrt])))
 
     def pushforward(
         self: Any, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
@@ -67,22 +67,18 @@ class Differentiating:
         _known(self, [*roots, *wrt])
         values, moved = jvp(roots, wrt, [self.node_of(t) for t in tangents])
         self.adopt(values)
-        return [o if v is r else make_staged(v) for o, r, v in zip(outputs, roots, values)], self._staged(moved)
+        return [o if v is r else make_staged(v) for o, r, v in zip(outputs, roots, values)], _staged(self, moved)
 
     def rows(self: Any, output: Tensor, wrt: Sequence[Node]) -> Optionals:
         """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
         root = self.node_of(output)
-        return self._staged(jacobian.rows(root, wrt, _own(self, [root, *wrt])))
+        return _staged(self, jacobian.rows(root, wrt, _own(self, [root, *wrt])))
 
     def columns(self: Any, outputs: Sequence[Tensor], by: Node) -> Optionals:
         """The Jacobians of outputs by one node, of shape (output's, node's); None where there is no dependence."""
         roots = [self.node_of(o) for o in outputs]
         _known(self, [*roots, by])
-        return self._staged(jacobian.columns(roots, by))
-
-    def _staged(self: Any, nodes: Sequence[Optional[Node]]) -> Optionals:
-        self.adopt([n for n in nodes if n is not None])
-        return [None if n is None else make_staged(n) for n in nodes]
+        return _staged(self, jacobian.columns(roots, by))
 
     def recompute(self: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function as a region whose values are not kept for a gradient."""
@@ -92,30 +88,21 @@ class Differentiating:
         if own is not self.scope.own:
             return out
         leaves, structure = flatten(out)
-        results = {
-            node: i
-            for i, t in enumerate(leaves)
-            if isinstance(t, Tensor)
-            and (node := self.node_of(t)) in own
-            and node not in before
-            and node.prim is not None
-        }
+        nodes = [self.node_of(t) if isinstance(t, Tensor) else None for t in leaves]
+        results = list(dict.fromkeys([n for n in nodes if n is not None and n in own and n not in before and n.prim]))
         if not results:
             return out
-        operands = _boundary(list(results), own, before)
+        operands = _boundary(results, own, before)
         given = {self.node_of(t) for t in flatten((args, kwargs))[0] if isinstance(t, Tensor)}
         fresh = tuple([i for i, n in enumerate(operands) if n in given]) or tuple(range(len(operands)))
-        graph = Graph((stand_in := {n: input_node(n.type, "operand") for n in operands}).values(), substitute(results, stand_in), "region")  # fmt: skip
+        stand_in = {n: input_node(n.type, "operand") for n in operands}
+        graph = Graph(stand_in.values(), substitute(results, stand_in), "region")
         node = recompute.node(*operands, graph=graph, fresh=fresh)
         own.add(node)
         items = outputs_of(node)
         own.update(items)
         by_node = dict(zip(results, items))
-        new = [
-            make_staged(by_node[n]) if isinstance(t, Tensor) and (n := self.node_of(t)) in by_node else t
-            for t in leaves
-        ]
-        return unflatten(structure, new)
+        return unflatten(structure, [make_staged(by_node[n]) if n in by_node else t for t, n in zip(leaves, nodes)])
 
     def attach(self: Any, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
         """`values` with a derivative by `operands` that the program gives."""
@@ -152,6 +139,11 @@ class Differentiating:
         self.scope.own.add(inner)
         table.base = inner
         return True
+
+
+def _staged(stage: Any, nodes: Sequence[Optional[Node]]) -> Optionals:
+    stage.adopt([n for n in nodes if n is not None])
+    return [None if n is None else make_staged(n) for n in nodes]
 
 
 def _boundary(outputs: Sequence[Node], own: set[Node], before: set[Node]) -> list[Node]:

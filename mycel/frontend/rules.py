@@ -31,7 +31,9 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
         return list(values)
     outs = [stage.node_of(v) for v in values]
     inputs = [stage.node_of(t) for t in operands]
-    backward, captured, wanted = None, [], ()
+    backward: Optional[Graph] = None
+    captured: list[Node] = []
+    wanted: tuple[int, ...] = ()
     if not rule.refusal:
         try:
             backward, captured, wanted = _staged(stage, outs, inputs, rule)
