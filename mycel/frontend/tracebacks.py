@@ -166,12 +166,24 @@ def note_origin(error: Exception) -> Exception:
     return error
 
 
+# What raises where a call does not fit a function or Cell: the fault is the caller's.
+_CALLING = ("mycel.frontend.interpret", "mycel.cell")
+
+
+def _innermost(error: BaseException) -> str:
+    """The module in which an error arose."""
+    name, entry = "", error.__traceback__
+    while entry is not None:
+        name, entry = entry.tb_frame.f_globals.get("__name__", ""), entry.tb_next
+    return name
+
+
 def show_user_lines(error: Exception) -> Exception:
     """The error itself, its traceback replaced by the user's lines."""
     places = error.__dict__.pop("_mycel_trace", [])
-    if not places:
-        return note_origin(error)
     full = os.environ.get("MYCEL_TRACEBACK") == "full"
+    if not places and (full or _innermost(error) not in _CALLING):
+        return note_origin(error)
     tail: list[types.TracebackType] = []
     in_library: Any = None
     entry = error.__traceback__
@@ -187,7 +199,7 @@ def show_user_lines(error: Exception) -> Exception:
     if tail and tail[0] is error.__traceback__:
         tail.clear()
     note_origin(error)
-    if in_library and sys.version_info < (3, 11):
+    if in_library and places and sys.version_info < (3, 11):
         annotate(error, describe_place(places[0]))
     chain: Optional[types.TracebackType] = None
     for known in reversed(tail):

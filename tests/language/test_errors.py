@@ -484,6 +484,84 @@ def test_the_calls_of_a_refusal_are_shown_innermost_last() -> None:
         assert piece in text
 
 
+def only(a: Any) -> Any:
+    return a
+
+
+def none() -> Any:
+    return 1
+
+
+def optional(a: Any, b: Any = 1, c: Any = 2) -> Any:
+    return a
+
+
+def keyword_only(a: Any, *, k: Any, m: Any) -> Any:
+    return a
+
+
+def positional_only(a: Any, b: Any, /) -> Any:
+    return a
+
+
+def three(a: Any, b: Any, c: Any) -> Any:
+    return a
+
+
+CALLS: list[Any] = [
+    (only, (1, 2), {}), (only, (), {}), (none, (1,), {}), (optional, (1, 2, 3, 4), {}), (optional, (), {}), (optional, (1,), {"a": 2}),
+    (optional, (1,), {"z": 2}), (keyword_only, (1,), {}), (keyword_only, (1,), {"k": 1}), (keyword_only, (), {"k": 1, "m": 2}),
+    (keyword_only, (1, 2), {"k": 1, "m": 2}), (keyword_only, (1, 2), {"k": 1}), (positional_only, (1,), {}), (positional_only, (), {"a": 1, "b": 2}),
+    (three, (), {}), (three, (1,), {}), (three, (1, 2, 3, 4), {}), (three, (1, 2), {"d": 2}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("fn, args, kwargs", CALLS)
+def test_arguments_that_do_not_fit(fn: Any, args: Any, kwargs: Any, inner: bool) -> None:
+    """In Python's words, whether the compiled function or one that it calls is called wrongly."""
+
+    def outer() -> Any:
+        return fn(*args, **kwargs)
+
+    with pytest.raises(TypeError) as plain:
+        outer()
+    with pytest.raises(TypeError) as found:
+        ms.jit(outer)() if inner else ms.jit(fn)(*args, **kwargs)
+    assert str(found.value) == str(plain.value)
+    assert len(user_entries(found.value)) == (2 if inner else 1)
+
+
+def test_a_cell_that_is_called_wrongly_or_has_no_construct() -> None:
+    class Empty(nn.Cell):
+        pass
+
+    class Two(nn.Cell):
+        def construct(self, x: Any, y: Any) -> Any:
+            return x + y
+
+    for cell in (Empty(), Two()):
+        with pytest.raises((AttributeError, TypeError)) as plain:
+            cell(ms.Tensor(X))
+        error = failure(cell, (X,))
+        assert type(error) is plain.type and str(error) == str(plain.value)
+        assert not any("frontend" in e.filename for e in traceback.extract_tb(error.__traceback__))
+
+
+def test_an_error_after_a_break_shows_the_same_lines() -> None:
+    def breaks(x: Any) -> Any:
+        n = float(x.sum())
+        return third(x * n)  # breaks
+
+    with pytest.raises(ShapeError) as found:
+        ms.jit(breaks)(ms.Tensor(X))
+    entries = list(traceback.extract_tb(found.value.__traceback__))[-2:]
+    assert [(e.name, e.lineno) for e in entries] == [
+        ("breaks", marked_line(breaks, "# breaks")[0]),
+        ("third", marked_line(third, "# third")[0]),
+    ]
+
+
 def third(x: Any) -> Any:
     return x.reshape(4) + 1  # third
 
