@@ -59,6 +59,7 @@ from mycel.dtype import uint32 as uint32
 from mycel.dtype import uint64 as uint64
 from mycel.explain import explain as explain
 from mycel.frontend.mutables import mutable as mutable
+from mycel.ir.symbols import Symbol as Symbol
 from mycel.jit import jit as jit
 from mycel.jit_config import JitConfig as JitConfig
 from mycel.jit_config import set_recursion_limit as set_recursion_limit

@@ -409,7 +409,10 @@ class Cell(CellState):
     init_params = init_parameters_data
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Declare the inputs' types, with None for sizes that vary."""
+        """Declare the inputs, tensors by their shape and type with None or `Symbol` for sizes that vary; compiled once for all of these.
+
+        A compiled call with inputs that do not fit raises ValueError.
+        """
         self._inputs_declared = (inputs, kwargs)
 
     def get_inputs(self) -> Any:

@@ -24,7 +24,7 @@ from mycel import config, eager
 from mycel.cell import compiler
 from mycel.engines.failures import out_of_memory
 from mycel.errors import CompileError, NeedsValue
-from mycel.frontend.dimensions import Dimensions, Plan, compiled, is_open
+from mycel.frontend.dimensions import Dimensions, Plan, compiled, declared_inputs, is_open
 from mycel.frontend.guards import frozen
 from mycel.frontend.interpret import call
 from mycel.frontend.live import REFUSALS, LivePlan, LiveStage
@@ -490,7 +490,8 @@ class Jit:
                 )
                 self._run_live(key, Fallback(self.__qualname__, reason, ""), quiet)
                 return None
-            served = self.dimensions.serve(key, self.versions, lambda plan: self._stage(args, kwargs, plan))
+            declared = declared_inputs(self.__wrapped__, args, describe)
+            served = self.dimensions.serve(key, self.versions, lambda plan: self._stage(args, kwargs, plan), declared)
             if served is not None:
                 return served
             try:
@@ -611,7 +612,8 @@ def jit(
     Works as a decorator with and without arguments. Tensors in the arguments (also inside containers) are inputs of the graph, everything else is a
     constant, for each value of which the function is compiled anew. With `fullgraph` a construct that cannot be compiled raises
     CompileError; otherwise the reason is logged and the function runs in compiled segments with Python in between, as `explain` shows. `capture_mode` may be "ast", "bytecode" or "trace", which mean
-    the same here; `jit_level` "O0", "O1" or "O2" and `backend` "", "ms_backend" or "GE" are accepted likewise. Raises ValueError for other values.
+    the same here; with `dynamic` 1 all sizes of tensors are symbols from the first call on, else those that differ between calls are from the second;
+    `jit_level` "O0", "O1" or "O2" and `backend` "", "ms_backend" or "GE" are accepted likewise. Raises ValueError for other values.
 
     >>> import mycel as ms
     >>> @ms.jit
@@ -638,7 +640,7 @@ def jit(
     if not isinstance(fullgraph, bool):
         raise TypeError(f"jit: fullgraph must be a bool, not {type(fullgraph).__name__}")
     check_options("jit", options)
-    settings: Mapping[str, Any] = dict(options)
+    settings: Mapping[str, Any] = {**options, "dynamic": dynamic} if dynamic else dict(options)
     if function is None:
         return lambda f: _wrapped(f, fullgraph, settings)
     return _wrapped(function, fullgraph, settings)

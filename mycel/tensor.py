@@ -8,7 +8,6 @@ type where that can hold its kind. In products and quotients a tensor of no dime
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Optional
@@ -20,9 +19,10 @@ from mycel import eager, precision
 from mycel.dtype import DType
 from mycel.engines import buffers
 from mycel.errors import NeedsValue
-from mycel.ir.dims import Dim, symbol
+from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
 from mycel.ir.places import asked_by_program
+from mycel.ir.symbols import Symbol, declared_shape
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
@@ -30,7 +30,6 @@ from mycel.tree import flatten
 
 __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
 
-_free = itertools.count()  # numbers the sizes that declared tensors leave open
 
 
 class Tensor:
@@ -109,7 +108,7 @@ class Tensor:
         sizes = _as_shape(shape)
         self.__dict__["init"] = init
         if init is None:
-            free = [symbol(f"d{next(_free)}") if d is None or (isinstance(d, int) and d < 0) else d for d in sizes]
+            free = declared_shape(sizes)
             self._type = tensor_type(tuple(free), wanted)
             self._buf = None if not self._type.is_static else buffers.from_array(np.zeros(tuple(free), wanted.numpy))
             return
@@ -450,7 +449,7 @@ def _array_text(array: np.ndarray[Any, Any]) -> str:
 
 
 def _as_shape(shape: Any) -> tuple[Any, ...]:
-    return (shape,) if isinstance(shape, (int, Dim)) else tuple(shape)
+    return (shape,) if shape is None or isinstance(shape, (int, Dim, Symbol)) else tuple(shape)
 
 
 def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any, Any]:

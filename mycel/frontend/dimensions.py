@@ -19,17 +19,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.ir.binding import Binder
-from mycel.ir.dims import Decisions, Dim, DimLike, evaluate, symbol, symbols_in
+from mycel.ir.dims import Decisions, Dim, DimLike, evaluate, substitute, symbol, symbols_in
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.positions import positions
 
 if TYPE_CHECKING:
     from mycel.jit import Version
 
-__all__ = ["Dimensions", "Plan", "compiled", "is_open"]
+__all__ = ["Dimensions", "Plan", "compiled", "declared_inputs", "is_open"]
 
 MOST = 128
 _REFUSALS = 4
+_MANY = 16
 _numbers = itertools.count()
 
 
@@ -95,10 +96,14 @@ class _Calls:
         self.seen: list[tuple[TensorType, ...]] = []
         self.symbolic: list[Symbolic] = []
         self.constant: set[tuple[int, int]] = set()
-        self.refusals = 0
+        self.refusals = self.staged = 0
 
-    def plan(self, types: tuple[TensorType, ...], every: bool, declared: Any) -> Optional[Plan]:
-        """The symbols for a call, if some dimensions differ from those of other calls."""
+    def plan(
+        self, types: tuple[TensorType, ...], every: bool, declared: Optional[tuple[TensorType, ...]]
+    ) -> Optional[Plan]:
+        """The symbols for a call, if some dimensions differ from those of other calls or are declared to."""
+        if declared is not None:
+            return _declared_plan(types, declared)
         columns: dict[tuple[int, ...], Dim] = {}
         sizes: dict[str, int] = {}
         made = []
@@ -124,6 +129,36 @@ class _Calls:
                     self.constant.add((i, axis))
 
 
+def declared_inputs(function: Any, args: Any, describe: Callable[[Any, list[Any]], Any]) -> Any:
+    """The types that `Cell.set_inputs` declared for a call; None where it did not."""
+    owner = function if hasattr(function, "_inputs_declared") else args[0] if args else None
+    found = getattr(owner, "_inputs_declared", None)
+    if not found:
+        return None
+    tensors: list[Any] = []
+    inputs, options = found
+    for value in (*inputs, *options.values()):
+        describe(value, tensors)
+    return tuple([t._type for t in tensors])
+
+
+def _declared_plan(types: tuple[TensorType, ...], declared: tuple[TensorType, ...]) -> Optional[Plan]:
+    sizes = Binder(declared)(types)
+    if sizes is None:
+        wanted, given = (", ".join(map(repr, ts)) for ts in (declared, types))
+        raise ValueError(f"the inputs do not fit those declared by set_inputs: expected {wanted}, got {given}")
+    fresh: dict[str, Any] = {}
+    hints: dict[str, int] = {}
+    for name, atom in symbols_in(*[t.shape for t in declared]).items():
+        fresh[name] = sizes[name]
+        if sizes[name] >= 2:
+            fresh[name] = symbol(f"s{next(_numbers)}", max(int(atom.low), 2), atom.high)
+            hints[repr(fresh[name])] = sizes[name]
+    if not hints:
+        return None
+    return Plan([tensor_type(tuple([substitute(d, fresh) for d in t.shape]), t.dtype) for t in declared], hints)
+
+
 class Dimensions:
     """The sizes in the calls of one compiled function."""
 
@@ -133,9 +168,16 @@ class Dimensions:
         self.bound: OrderedDict[Any, Version] = OrderedDict()
 
     def serve(
-        self, key: Any, versions: dict[Any, list[Version]], stage: Callable[[Plan], Version]
+        self,
+        key: Any,
+        versions: dict[Any, list[Version]],
+        stage: Callable[[Plan], Version],
+        declared: Optional[tuple[TensorType, ...]] = None,
     ) -> Optional[Version]:
-        """A version with symbols for the call of this key; None where it is to be compiled for its own sizes."""
+        """A version with symbols for the call of this key; None where it is to be compiled for its own sizes.
+
+        Raises ValueError for tensors that do not fit `declared`.
+        """
         types: list[TensorType] = []
         free = size_free(key, types)
         if not any(t.shape for t in types):
@@ -145,11 +187,13 @@ class Dimensions:
             sizes = symbolic.sizes(types)
             if sizes is not None and symbolic.version.holds():
                 return self._bound(key, versions, symbolic, sizes)
-        plan = calls.plan(tuple(types), self.every, None) if (calls.seen or self.every) else None
+        known = calls.seen or self.every or declared is not None
+        plan = calls.plan(tuple(types), self.every, declared) if known else None
         if len(calls.seen) < 8:
             calls.seen.append(tuple(types))
-        if plan is None or calls.refusals >= _REFUSALS:
+        if plan is None or calls.refusals >= _REFUSALS or calls.staged >= _MANY:
             return None
+        calls.staged += 1
         try:
             version = stage(plan)
         except Exception:
