@@ -339,6 +339,9 @@ def _on_settings(options: Any) -> None:
     if "check_nan" in options:
         for version in list(_with_program):
             version.program = None
+            for owner in (version, version.symbolic):
+                if owner is not None:
+                    owner.phases = None
 
 
 config.listeners.append(_on_settings)

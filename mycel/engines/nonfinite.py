@@ -35,7 +35,7 @@ from mycel.prims.custom import kept_call
 from mycel.prims.loop_gradient import while_grad
 from mycel.prims.recursion import bind, recursion
 
-__all__ = ["checked", "is_on", "kinds_of", "place_now", "program_of"]
+__all__ = ["checked", "examine", "is_on", "kinds_of", "place_now", "program_of"]
 
 NAN, INFINITE = 1, 2
 _DEEPEST = 60
@@ -136,6 +136,12 @@ def program_of(structure: str, graph: Graph) -> Callable[..., Any]:
         while len(_programs) > _MOST:
             _programs.popitem(last=False)
     return _programs[key]
+
+
+def examine(graph: Graph, given: Sequence[Any], values: Sequence[Any]) -> None:
+    """Raise NonFiniteError where a graph of actual sizes gave a NaN or an infinity among `values`."""
+    if any(_state(v, t) for v, t in zip(values, graph.output_types)):
+        _report(graph, given, False)
 
 
 class _Origin(NamedTuple):

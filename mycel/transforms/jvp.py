@@ -55,7 +55,7 @@ def jvp(
         changes = [moved[i] for i in node.inputs]
         if all(t is None for t in changes):
             continue
-        with at(node.where):
+        with at(node.where and node.where.derivative_of(node.prim.name)):  # type: ignore[union-attr]
             values, changes = _push(image[node], changes, own)
         if isinstance(node.type, tuple):
             items[node] = values, changes

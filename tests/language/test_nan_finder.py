@@ -537,6 +537,72 @@ def test_symbolic_sizes() -> None:
     check(failure(run, ms.Tensor(np.ones(7, np.float32))), logarithm, "log", "infinity", "ops.log")
 
 
+def masked_values(x: Any) -> Any:
+    y = x[x > 0]
+    return ops.log(y - 1)  # here
+
+
+def positions_of_values(x: Any) -> Any:
+    i = ops.nonzero(x > 0)
+    return x.sum() + ops.log(x[i[:, 0]] - 1)  # here
+
+
+@pytest.mark.parametrize("fn", [masked_values, positions_of_values])
+def test_sizes_that_data_decide(fn: Any) -> None:
+    run = ms.jit(fn)
+    assert np.isfinite(run(t(3, -1, 4)).asnumpy()).all()
+    check(failure(run, t(1, 2, -1)), fn, "log", "infinity", "ops.log")
+    ms.set_context(check_nan=False)
+    assert np.isinf(run(t(1, 2, -1)).asnumpy()[0])
+
+
+TRANSFORMED: dict[str, Any] = {
+    "vmap": lambda fn: ms.vmap(fn),
+    "jit of vmap": lambda fn: ms.jit(ms.vmap(fn)),
+    "vmap of jit": lambda fn: ms.vmap(ms.jit(fn)),
+    "jvp": lambda fn: lambda x: ms.jvp(fn, (x,), (x,)),
+    "vjp": lambda fn: lambda x: ms.vjp(fn, x),
+    "jacrev": lambda fn: ms.jacrev(fn),
+    "jacfwd": lambda fn: ms.jit(ms.jacfwd(fn)),
+    "recompute": lambda fn: ms.value_and_grad(lambda x: ms.recompute(fn, x).sum()),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMED.values(), ids=TRANSFORMED)
+def test_transformed_functions(transform: Any) -> None:
+    def fn(x: Any) -> Any:
+        return ops.log(x - 1)  # here
+
+    error = failure(transform(fn), t(1, 2))
+    lines, first = inspect.getsourcelines(fn)
+    assert error.where.line == first + 1
+    assert error.operation == "log" or error.gradient_of == "log"
+
+
+def test_recursion() -> None:
+    def fn(x: Any, n: Any) -> Any:
+        if n == 0:
+            return ops.log(x)  # here
+        return fn(x - 1, n - 1)
+
+    run = ms.jit(fn)
+    np.testing.assert_allclose(run(t(5, 6), ms.Tensor(3)).asnumpy(), np.log([2, 3]), rtol=1e-6)
+    check(failure(run, t(3, 4), ms.Tensor(3)), fn, "log", "infinity", "ops.log")
+
+
+@modes
+def test_a_bprop_of_the_program(mode: Any) -> None:
+    class Twice(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return x * 2
+
+        def bprop(self, x: Any, out: Any, dout: Any) -> Any:
+            return (dout / (x - x),)  # here
+
+    error = failure(mode(ms.grad(Twice())), t(1, 2))
+    check(error, Twice.bprop, "div", "infinity", "dout / (x - x)")
+
+
 def test_several_origins() -> None:
     def several(x: Any) -> Any:
         a = ops.log(x)  # here

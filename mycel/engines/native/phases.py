@@ -12,14 +12,14 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.engines import buffers
+from mycel.engines import buffers, nonfinite
 from mycel.engines.native.instances import Instances, types_for
 from mycel.ir.dims import Dim, symbols_in
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.prims.base import CONSTANT
 from mycel.prims.elementwise import identity
 from mycel.prims.positions import positions
-from mycel.transforms.specialize import inner_sizes
+from mycel.transforms.specialize import inner_sizes, specialize
 
 __all__ = ["Phases"]
 
@@ -39,21 +39,30 @@ class Phases:
 
     def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
         self.graph = graph
-        self.aliases = dict(aliases or {})
-        counts: dict[str, int] = {}
+        self.aliases = {} if nonfinite.is_on() else dict(aliases or {})
         self.level: dict[Node, int] = {}
-        for node in graph.inputs:
+        counts: dict[str, int] = {}
+        # A size may be mentioned before the positions that it counts: levels grow until they agree.
+        while True:
+            before = dict(counts)
+            self._find_levels(counts)
+            if counts == before:
+                break
+        self.phases = self._cut(max(counts.values(), default=0))
+
+    def _find_levels(self, counts: dict[str, int]) -> None:
+        """The levels of all nodes, given those at which symbols are bound, and the latter anew."""
+        for node in self.graph.inputs:
             self.level[node] = 0
-        for node in graph.nodes:
+        for node in self.graph.nodes:
             level = max([self.level[i] for i in node.inputs], default=0)
-            for name in symbols_in(*inner_sizes(node)):
-                level = max(level, counts.get(name, 0))
             if node.prim is positions:
                 (name,) = symbols_in(node.params["count"])
-                level = max(self.level[i] for i in node.inputs) + 1
-                counts[name] = level
+                level = counts[name] = max(level + 1, counts.get(name, 0))
+            else:
+                for name in symbols_in(*inner_sizes(node)):
+                    level = max(level, counts.get(name, 0))
             self.level[node] = level
-        self.phases = self._cut(max(counts.values(), default=0))
 
     def _cut(self, last: int) -> list[tuple[Optional[_Phase], list[Node]]]:
         graph, level = self.graph, self.level
@@ -114,6 +123,8 @@ class Phases:
                 types = types_for(phase.types, known)
             for node in found:
                 self._bind(node, values, known)
+        if nonfinite.is_on():
+            nonfinite.examine(specialize(self.graph, known), given, results)
         return results, types
 
     def _bind(self, node: Node, values: dict[Node, Any], known: dict[str, int]) -> None:
