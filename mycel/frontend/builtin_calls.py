@@ -17,7 +17,7 @@ from mycel.frontend.control import truth
 from mycel.frontend.interpret import call_natively, callback
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number, number_class
-from mycel.frontend.operators import FAST, iterate, method_of, unary
+from mycel.frontend.operators import FAST, iterate, method_of, truth_of, unary
 from mycel.frontend.sizes import FUNCTIONS, SizeRange, converted, number_of
 from mycel.frontend.stage import Stage, is_staged
 from mycel.ir.dims import Dim
@@ -209,6 +209,8 @@ def _number(kind: Any) -> Special:
             return stage.mark_number(args[0].astype({int: D.int64, float: D.float64, bool: D.bool_}[kind]))
         if len(args) == 1 and isinstance(args[0], Dim):
             return converted(stage, args[0], kind)
+        if kind is bool and len(args) == 1 and not isinstance(args[0], Tensor):
+            return truth_of(stage, args[0])
         return kind(*args, **kwargs)
 
     return run
@@ -260,7 +262,8 @@ def _over_items(native: Any) -> Special:
     usual = _BY_METHOD_ELSE.get(native)
 
     def run(stage: Stage, args: Any, kwargs: Any) -> Any:
-        given = [a if type(a) in FAST or callable(a) and a is args[0] else iterate(stage, a) for a in args]
+        first = native in (map, filter)
+        given = [a if type(a) in FAST or first and a is args[0] else iterate(stage, a) for a in args]
         if usual is not None:
             return usual(stage, given, kwargs)
         return call_natively(stage, native, given, kwargs)
@@ -311,4 +314,9 @@ SPECIAL.update({
         (math.floor, "__floor__"), (math.ceil, "__ceil__"), (math.trunc, "__trunc__"), (reversed, "__reversed__"), (next, "__next__"),
     )
 })  # fmt: skip
-SPECIAL.update({native: _over_items(native) for native in (list, tuple, set, frozenset, sum, zip, enumerate, map, filter, sorted, max, min, any, all, iter)})
+SPECIAL.update(
+    {
+        native: _over_items(native)
+        for native in (list, tuple, set, frozenset, sum, zip, enumerate, map, filter, sorted, max, min, any, all, iter)
+    }
+)

@@ -352,7 +352,9 @@ class ExpressionBuilder:
 
     def _Compare(self, node: ast.Compare) -> Evaluate:
         first = self.expression(node.left)
-        rest = [(self._comparison(op), self.expression(c)) for op, c in zip(node.ops, node.comparators)]
+        rest = [
+            (self._comparison(op, self.where(node)), self.expression(c)) for op, c in zip(node.ops, node.comparators)
+        ]
         where = self.where(node)
         if len(rest) == 1:
             compare, second = rest[0]
@@ -378,11 +380,12 @@ class ExpressionBuilder:
 
         return lambda f: chain(f, first(f), 0)
 
-    def _comparison(self, op: ast.cmpop) -> Any:
-        native = _COMPARE.get(type(op))
+    def _comparison(self, op: ast.cmpop, where: Where) -> Any:
         if isinstance(op, (ast.Is, ast.IsNot)):
-            return lambda f, a, b: native(a, b)
-        if native is not None:
+            same = _COMPARE[type(op)]
+            return lambda f, a, b: same(a, b)
+        if type(op) in _COMPARE:
+            native = _COMPARE[type(op)]
             name = native.__name__
 
             def compare(f: Frame, a: Any, b: Any) -> Any:
@@ -397,7 +400,7 @@ class ExpressionBuilder:
             if f.stage is None or type(b) in FAST and type(a) in FAST and type(b) not in (list, tuple):
                 return (a in b) is not negated
             found = operators.contains(f.stage, b, a)
-            return control.negate(f, found, current_where()) if negated else found
+            return control.negate(f, found, where) if negated else found
 
         return contained
 
@@ -419,12 +422,9 @@ class ExpressionBuilder:
         if isinstance(node.func, ast.Name) and not node.keywords:
             if node.func.id == "super" and not node.args:
                 return self._super()
-            if (
-                node.func.id == "locals"
-                and not node.args
-                and self.scope.resolve("locals", self.code.free)[0] == "global"
-            ):
-                return lambda f: created(f, dict(f.vars))
+            plain_name = self.scope.resolve(node.func.id, self.code.free)[0] == "global"
+            if node.func.id in _NAMESPACES and plain_name and not any(isinstance(a, ast.Starred) for a in node.args):
+                return self._namespace(node)
         where = self.where(node)
         target = self.expression(node.func)
         plain = not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords)
@@ -468,6 +468,25 @@ class ExpressionBuilder:
             return call(f.stage, fn, values, options)
 
         return spread
+
+    def _namespace(self, node: ast.Call) -> Evaluate:
+        """A call of what reads the names around it."""
+        target, args, where = self.expression(node.func), [self.expression(a) for a in node.args], self.where(node)
+
+        def run(f: Frame) -> Any:
+            fn, given, stage = target(f), [a(f) for a in args], f.stage
+            set_where(where)
+            if fn is vars and given:
+                return vars(given[0]) if stage is None else load_attribute(stage, given[0], "__dict__")
+            if fn is locals or fn is vars:
+                return created(f, dict(f.vars))
+            if stage is not None and not stage.may_decide or fn not in (globals, eval, exec):
+                return call(stage, fn, given, {})
+            if fn is globals:
+                return f.globals
+            return fn(given[0], *(given[1:] or (f.globals, visible(f))))
+
+        return run
 
     def _super(self) -> Evaluate:
         code = self.code
@@ -563,6 +582,27 @@ class ExpressionBuilder:
         inner, start = self._comprehension(node)
         key, value = inner.expression(node.key), inner.expression(node.value)
         return lambda f: created(f, dict(start(f, lambda g: (key(g), value(g)))))
+
+
+_NAMESPACES = ("locals", "vars", "globals", "eval", "exec")
+
+
+def visible(f: Frame) -> dict[str, Any]:
+    """The variables of a frame and of those around it."""
+    found = {n: c.cell_contents for n, c in (f.cells or {}).items() if _is_set(c)}
+    frames = [f]
+    while frames[-1].outer is not None:
+        frames.append(frames[-1].outer)
+    for frame in reversed(frames):
+        found.update(frame.vars)
+    return found
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
 
 
 def created(f: Frame, value: Any) -> Any:

@@ -19,7 +19,7 @@ from mycel.frontend.scopes import contains_yield
 from mycel.ir.graph import Where, set_where
 from mycel.tensor import Tensor
 
-__all__ = ["build_generator", "holds_yield"]
+__all__ = ["Managed", "build_generator", "holds_yield"]
 
 Steps = Callable[[Frame], Iterator[Any]]
 
@@ -34,7 +34,7 @@ def build_generator(builder: Any, body: list[ast.stmt]) -> Callable[[Frame], Any
     run = _Builder(builder).block(body)
 
     def make(f: Frame) -> Any:
-        def steps() -> Iterator[Any]:
+        def steps() -> Any:
             signal = yield from run(f)
             return signal.value if type(signal) is Return else None
 
@@ -42,6 +42,32 @@ def build_generator(builder: Any, body: list[ast.stmt]) -> Callable[[Frame], Any
         return made if f.stage is None else f.stage.created(made)
 
     return make
+
+
+class Managed:
+    """What `contextlib.contextmanager` makes of a generator: entered at its yield, left by going on behind it."""
+
+    def __init__(self, generator: Any) -> None:
+        self.generator = generator
+
+    def __enter__(self) -> Any:
+        for entered in self.generator:
+            return entered
+        raise RuntimeError("generator didn't yield")
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        try:
+            if error is None:
+                next(self.generator)
+            else:
+                self.generator.throw(error)
+        except StopIteration as end:
+            return error is not None and end is not error
+        except BaseException as raised:
+            if raised is error:
+                return False
+            raise
+        raise RuntimeError("generator didn't stop")
 
 
 def _plain(signal: Any, where: Where) -> Any:
@@ -79,9 +105,9 @@ class _Builder:
     def unsupported(self, node: Any) -> Any:
         where = self.ordinary.where(node)
 
-        def fail(f: Frame) -> Iterator[Any]:
+        def fail(f: Frame) -> Any:
+            yield from ()
             raise CompileError(f"{where}: a yield inside of this is not compiled; give it a line of its own")
-            yield
 
         return fail
 
@@ -180,7 +206,11 @@ class _Builder:
     def _For(self, node: ast.For) -> Any:
         if holds_yield(node.iter):
             return self.unsupported(node)
-        source, store, where = self.ordinary.expression(node.iter), self.ordinary.target(node.target), self.ordinary.where(node)
+        source, store, where = (
+            self.ordinary.expression(node.iter),
+            self.ordinary.target(node.target),
+            self.ordinary.where(node),
+        )
         body, orelse = self.block(node.body), self.block(node.orelse)
 
         def run(f: Frame) -> Any:
@@ -200,7 +230,10 @@ class _Builder:
         if any(holds_yield(i.context_expr) for i in node.items):
             return self.unsupported(node)
         items = [
-            (self.ordinary.expression(i.context_expr), self.ordinary.target(i.optional_vars) if i.optional_vars is not None else None)
+            (
+                self.ordinary.expression(i.context_expr),
+                self.ordinary.target(i.optional_vars) if i.optional_vars is not None else None,
+            )
             for i in node.items
         ]
         body = self.block(node.body)
@@ -217,7 +250,9 @@ class _Builder:
                     store(f, entered)
                 signal = yield from enter(f, level + 1)
             except BaseException as error:
-                if self.ordinary.internal(error) or not call(f.stage, leave, (type(error), error, error.__traceback__), {}):
+                if self.ordinary.internal(error) or not call(
+                    f.stage, leave, (type(error), error, error.__traceback__), {}
+                ):
                     raise
                 return None
             call(f.stage, leave, (None, None, None), {})
@@ -228,7 +263,8 @@ class _Builder:
     def _Try(self, node: ast.Try) -> Any:
         body, orelse, final = self.block(node.body), self.block(node.orelse), self.block(node.finalbody)
         handlers = [
-            (self.ordinary.expression(h.type) if h.type is not None else None, h.name, self.block(h.body)) for h in node.handlers
+            (self.ordinary.expression(h.type) if h.type is not None else None, h.name, self.block(h.body))
+            for h in node.handlers
         ]
 
         def handled(f: Frame) -> Any:

@@ -263,9 +263,7 @@ class Guards:
         lines += [f"{_title(t)}.{name} is {_show(v)}" for t, name, v, _ in self._attributes.values()]
         lines += [f"{k.__qualname__}.{name} is {_show(v)}" for k, name, v in self._types.values()]
         lines += [
-            f"{type(c).__name__}.{name} is {_show(v)}"
-            for c, name, v, _ in self._cells.values()
-            if name not in _CALLED
+            f"{type(c).__name__}.{name} is {_show(v)}" for c, name, v, _ in self._cells.values() if name not in _CALLED
         ]
         lines += [f"all attributes of a {type(c).__name__}" for c, _, _, _ in self._natives.values()]
         lines += [f"the contents of a tensor {t._type}" for t, _ in self._values.values()]

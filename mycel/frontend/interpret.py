@@ -9,6 +9,7 @@ defines are `Closure`s: real callables that remember their frame, so that native
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -24,8 +25,9 @@ import numpy as np
 
 from mycel import eager
 from mycel.errors import CompileError
+from mycel.frontend import arguments
 from mycel.frontend import guards as G
-from mycel.frontend.outside import see_call, see_result
+from mycel.frontend.outside import see_call, see_library, see_result
 from mycel.frontend.scopes import NameScope, contains_yield, scope_of
 from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Activation, Stage
@@ -86,7 +88,7 @@ class Code:
             free,
             class_name,
         )
-        self.line = node.lineno
+        self.line, self.qualname = node.lineno, name
         self.is_generator = contains_yield(node)
         self.positional_only = len(a.posonlyargs)
         self.positional = tuple(mangled(p.arg, class_name) for p in [*a.posonlyargs, *a.args])
@@ -101,23 +103,31 @@ class Code:
         names = self.positional
         if self.simple and not kwargs and len(args) == len(names):
             return dict(zip(names, args))
-        if len(args) > len(names) and self.variadic is None:
-            raise TypeError(f"{self.name}() takes {len(names)} positional arguments but {len(args)} were given")
         variables = dict(zip(names, args))
         rest: dict[str, Any] = {}
         for name, value in kwargs.items():
             if name in names[self.positional_only :] or name in self.keyword_only:
                 if name in variables:
-                    raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
+                    raise TypeError(f"{self.qualname}() got multiple values for argument {name!r}")
                 variables[name] = value
             elif self.keywords is None:
-                raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}")
+                if name in names:
+                    wrong = ", ".join(n for n in names[: self.positional_only] if n in kwargs)
+                    raise TypeError(
+                        f"{self.qualname}() got some positional-only arguments passed as keyword arguments: {wrong!r}"
+                    )
+                raise TypeError(f"{self.qualname}() got an unexpected keyword argument {name!r}")
             else:
                 rest[name] = value
+        if len(args) > len(names) and self.variadic is None:
+            by_keyword = sum(n in variables for n in self.keyword_only)
+            raise arguments.too_many(self.qualname, len(names), len(defaults or ()), len(args), by_keyword)
         first = len(names) - len(defaults or ())
         for i in range(max(first, 0), len(names)):
             variables.setdefault(names[i], defaults[i - first])
         missing = [n for n in names if n not in variables]
+        if missing:
+            raise arguments.missing(self.qualname, "positional", missing)
         for name in self.keyword_only:
             if name not in variables:
                 if keyword_defaults and name in keyword_defaults:
@@ -125,7 +135,7 @@ class Code:
                 else:
                     missing.append(name)
         if missing:
-            raise TypeError(f"{self.name}() missing required arguments: {', '.join(map(repr, missing))}")
+            raise arguments.missing(self.qualname, "keyword-only", missing)
         if self.variadic is not None:
             variables[self.variadic] = tuple(args[len(names) :])
         if self.keywords is not None:
@@ -148,6 +158,7 @@ def code_of(function: types.FunctionType) -> Optional[Code]:
             else:
                 raw = function.__code__
                 code = Code(node, raw.co_filename, raw.co_name, scope_of(node, None), raw.co_freevars, class_name)
+                code.qualname = function.__qualname__
         except NoSource as error:
             reason = str(error)
         found = _codes[id(function.__code__)] = (function.__code__, code, reason)
@@ -178,7 +189,7 @@ class Closure:
         self._code, self._frame = code, frame
         self._defaults, self._keyword_defaults = defaults, keyword_defaults
         self.__name__ = name
-        self.__qualname__ = f"{frame.code.name}.<locals>.{name}"
+        self.__qualname__ = code.qualname = f"{frame.code.qualname}.<locals>.{name}"
         self.__module__ = frame.globals.get("__name__", "")
         self.__doc__ = ast.get_docstring(code.node) if not isinstance(code.node, ast.Lambda) else None
         self._owner: Any = None
@@ -271,7 +282,7 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
         return call(stage, fn.func, (*fn.args, *args), {**fn.keywords, **kwargs})
     if _is_jit(fn):
         return call(stage, fn.__wrapped__, args, kwargs)
-    if hasattr(fn, "cache_info") and hasattr(fn, "__wrapped__"):
+    if kind is functools._lru_cache_wrapper:
         return call(stage, fn.__wrapped__, args, kwargs)
     method = G.lookup(kind, "__call__")
     if type(method) is types.FunctionType and not is_native(method):
@@ -302,6 +313,15 @@ def _is_jit(fn: Any) -> bool:
 def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
     """Call a real Python function: interpreted if it is the user's and has source."""
     if is_native(fn):
+        if stage is not None and "__wrapped__" in fn.__dict__ and fn.__globals__.get("__name__") == "contextlib":
+            inner = fn.__dict__["__wrapped__"]
+            if type(inner) is types.FunctionType and fn_flags(inner) == inspect.CO_GENERATOR and not is_native(inner):
+                from mycel.frontend.generators import Managed
+
+                return stage.created(Managed(call(stage, inner, args, kwargs)))
+        if stage is not None and hasattr(fn, "dispatch") and hasattr(fn, "registry") and args:
+            stage.guards.content(fn.registry)
+            return call(stage, fn.dispatch(type(args[0])), args, kwargs)
         if stage is not None and not fn.__module__.startswith(_INVOKING):
             args = [callback(v) for v in args]
             kwargs = {k: callback(v) for k, v in kwargs.items()}
@@ -391,6 +411,8 @@ def call_natively(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, 
         else:
             module = _origin(fn)[0]
             unseen = not module.startswith("mycel.")
+            if not unseen:
+                see_library(stage, fn, args)
         if unseen:
             see_call(stage, fn, args, kwargs)
         for value in itertools.chain(args, kwargs.values()):
@@ -518,14 +540,58 @@ def _construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> A
         and not issubclass(kind, (Tensor, BaseException))
     ):
         new = G.lookup(kind, "__new__")
-        made = kind.__new__(kind) if new is object.__new__ or isinstance(new, types.BuiltinFunctionType) and new.__self__ is object else kind.__new__(kind, *args, **kwargs)  # fmt: skip
+        new = getattr(new, "__func__", new)
+        if type(new) is types.FunctionType and not is_native(new):
+            made = call(stage, new, (kind, *args), kwargs)
+        elif new is object.__new__ or isinstance(new, types.BuiltinFunctionType) and new.__self__ is object:
+            made = kind.__new__(kind)
+        else:
+            made = kind.__new__(kind, *args, **kwargs)
         stage.created(made)
         if isinstance(made, kind):
             call(stage, initialize, (made, *args), kwargs)
         return made
+    if dataclasses.is_dataclass(kind) and _runs_users_code(kind):
+        return _construct_dataclass(stage, kind, args, kwargs)
     made = call_natively(stage, kind, args, kwargs)
     if type(made) in G._PLAIN_SET or isinstance(made, type):
         return made
     if isinstance(made, Tensor) and made._buf is None:
         return made
     return stage.created(made)
+
+
+def _runs_users_code(kind: Any) -> bool:
+    """Whether the `__init__` that was generated for a dataclass calls something that the user wrote."""
+    if getattr(kind.__init__, "__code__", None) is None or kind.__init__.__code__.co_filename != "<string>":
+        return False
+    return is_users(G.lookup(kind, "__post_init__")) or any(
+        is_users(f.default_factory) for f in dataclasses.fields(kind)
+    )
+
+
+def _construct_dataclass(stage: Stage, kind: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """What the generated `__init__` of a dataclass does, with the user's functions interpreted."""
+    bound = inspect.signature(kind).bind(*args, **kwargs).arguments
+    made = stage.created(object.__new__(kind))
+    known = {f.name: f for f in dataclasses.fields(kind)}
+    late = []
+    for name, field in kind.__dataclass_fields__.items():
+        if name not in known and name not in inspect.signature(kind).parameters:
+            continue
+        if name in bound:
+            value = bound[name]
+        elif field.default is not dataclasses.MISSING:
+            value = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            value = call(stage, field.default_factory, (), {})
+        else:
+            continue
+        if name in known:
+            object.__setattr__(made, name, value)
+        else:
+            late.append(value)
+    finish = G.lookup(kind, "__post_init__")
+    if finish is not G.MISSING:
+        call(stage, finish, (made, *late), {})
+    return made

@@ -22,13 +22,32 @@ from mycel.parameter import Parameter
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor
 
-__all__ = ["FAST", "binary", "compare", "contains", "in_place", "item", "iterate", "length", "method_of", "truth_of", "unary"]
+__all__ = [
+    "FAST",
+    "binary",
+    "compare",
+    "contains",
+    "in_place",
+    "item",
+    "iterate",
+    "length",
+    "method_of",
+    "truth_of",
+    "unary",
+]
 
 FAST = frozenset((
     Tensor, Parameter, int, float, complex, bool, str, bytes, type(None), tuple, list, dict, set, frozenset, range, slice, np.ndarray, type(...),
     types.FunctionType, types.ModuleType, types.BuiltinFunctionType, Closure, Dim,
 ))  # fmt: skip
-_REFLECTED = {"__lt__": "__gt__", "__gt__": "__lt__", "__le__": "__ge__", "__ge__": "__le__", "__eq__": "__eq__", "__ne__": "__ne__"}
+_REFLECTED = {
+    "__lt__": "__gt__",
+    "__gt__": "__lt__",
+    "__le__": "__ge__",
+    "__ge__": "__le__",
+    "__eq__": "__eq__",
+    "__ne__": "__ne__",
+}
 
 
 def method_of(stage: Any, value: Any, name: str) -> Optional[Any]:
@@ -180,7 +199,11 @@ def iterate(stage: Any, value: Any) -> Any:
         return value
     method = method_of(stage, value, "__iter__")
     if method is not None:
-        return iterate(stage, call(stage, method, (value,), {})) if method_of(stage, value, "__next__") is None else _steps(stage, value)
+        return (
+            iterate(stage, call(stage, method, (value,), {}))
+            if method_of(stage, value, "__next__") is None
+            else _steps(stage, value)
+        )
     if method_of(stage, value, "__next__") is not None:
         return _steps(stage, value)
     if G.lookup(type(value), "__iter__") is G.MISSING and method_of(stage, value, "__getitem__") is not None:

@@ -17,13 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from mycel import config
 from mycel.errors import CompileError
+from mycel.frontend.guards import MISSING
 from mycel.frontend.snapshots import IMMUTABLE, is_closed
 from mycel.frontend.stage import Stage
 from mycel.ir.graph import current_where
 from mycel.tensor import Tensor
 
-__all__ = ["refuse_unseen", "see", "see_result", "watched"]
+__all__ = ["refuse_unseen", "see", "see_call", "see_library", "see_result", "watched"]
 
 
 def see(stage: Any, value: Any, depth: int = 0) -> None:
@@ -86,13 +88,39 @@ def see_call(stage: Any, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
         see(stage, value)
 
 
+# Modules of the library whose functions read or change what belongs to the process.
+_PROCESS = (
+    "mycel.common.seed",
+    "mycel.common.generator",
+    "mycel.config",
+    "mycel.dataset",
+    "mycel.train.serialization",
+    "mycel.log",
+    "mycel.jit_config",
+)
+
+
+def see_library(stage: Any, fn: Any, args: Any) -> None:
+    """Guard or refuse what a function of the library reads of the process's settings."""
+    if fn is config.get_context and len(args) == 1:
+        stage.guards.item(config._context, args[0], config._context.get(args[0], MISSING))
+    elif type(fn) is types.FunctionType and fn.__module__.startswith(_PROCESS):
+        raise CompileError(
+            f"{current_where()}: {fn.__qualname__}() belongs to the process and has to run at each call; do it outside"
+        )
+
+
 def _may_change(stage: Any, value: Any) -> bool:
     from mycel.frontend.interpret import MUTATED
 
     kind = type(value)
     if kind in IMMUTABLE or kind in MUTATED or isinstance(value, (Tensor, type, np.generic)) or stage.is_fresh(value):
         return False
-    return not is_closed(value, kind) and not kind.__module__.startswith("mycel.") and not isinstance(value, (tuple, frozenset))
+    return (
+        not is_closed(value, kind)
+        and not kind.__module__.startswith("mycel.")
+        and not isinstance(value, (tuple, frozenset))
+    )
 
 
 def see_result(stage: Any, value: Any, count: int) -> Any:
@@ -110,7 +138,9 @@ def see_result(stage: Any, value: Any, count: int) -> Any:
 _known_native: set[types.CodeType] = set()
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # Where rules of primitives are called, which a program may have defined: they are a part of the primitive.
-_RULES = tuple([os.path.join(os.path.dirname(_HERE), name) + os.sep for name in ("ir", "prims", "transforms", "engines")])
+_RULES = tuple(
+    [os.path.join(os.path.dirname(_HERE), name) + os.sep for name in ("ir", "prims", "transforms", "engines")]
+)
 _EMIT = Stage.emit.__code__
 
 
