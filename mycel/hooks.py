@@ -87,6 +87,13 @@ class TensorHookHandle:
             self._table.hooks = tuple(hooks)
 
 
+class _Made:
+    """How many tensors have ever had hooks."""
+
+    tables = 0
+
+
+_made = _Made()
 _tables: weakref.WeakSet[TensorHooks] = weakref.WeakSet()
 
 
@@ -139,6 +146,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> T
     if table is None:
         table = self.__dict__["_gradient_hooks"] = TensorHooks()
         _tables.add(table)
+        _made.tables += 1
     table.hooks = (*table.hooks, hook)
     rule = Rule(lambda values, cts: [_applied(hook, cts[0])], is_hook=True)
     context: Any = eager.current_context()
@@ -161,6 +169,9 @@ setattr(Tensor, "hooks", hooks)  # noqa: B010
 
 def hooked(context: Any, marked: Tensor, source: Tensor, gradient: Tensor) -> Tensor:
     """The gradient by a marked tensor after the hooks of the tensor that was marked, and after its own."""
+    if context.is_staging:
+        # One guard for all tensors: compiled gradients are made anew when one more has hooks.
+        context.guards.attribute(_made, "tables", _made.tables)
     if not _tables:
         return gradient
     for t in (marked, source) if marked is not source else (source,):
