@@ -32,6 +32,7 @@ from mycel.frontend.mutables import MUTABLES, describe_mutable, replace_mutable
 from mycel.frontend.outputs import Outputs
 from mycel.frontend.outside import refuse_unseen, watched
 from mycel.frontend.sizes import use_stage
+from mycel.frontend.snapshots import CONTAINERS
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_places, note_end, note_origin, note_place_of, reason_of, show_user_lines
 from mycel.hooks import carry_hooks, hooks_key
@@ -138,6 +139,7 @@ class _Arguments:
         self.containers: dict[int, Any] = {}
         self.known: dict[int, Tensor] = {}
         self.numbers: list[Tensor] = []
+        self.opaque: list[Any] = []
 
     def replace(self, value: Any, name: str) -> Any:
         kind = type(value)
@@ -165,6 +167,10 @@ class _Arguments:
             for field in dataclasses.fields(value):
                 object.__setattr__(made, field.name, self.replace(getattr(value, field.name), f"{name}.{field.name}"))
             return self.keep(made)
+        if isinstance(value, np.ndarray):
+            return self.keep(value.copy())
+        if isinstance(value, CONTAINERS):
+            self.opaque.append(value)
         return value
 
     def keep(self, value: Any) -> Any:
@@ -520,6 +526,8 @@ class Jit:
         options = {k: arguments.replace(v, k) for k, v in kwargs.items()}
         stage.scope.own.update(arguments.nodes)
         stage.vary(arguments.numbers)
+        for value in arguments.opaque:
+            stage.guards.content(value)
         result: Any = None
         decisions = Decisions({}, shows_values=True) if plan is None else plan.decisions
         try:

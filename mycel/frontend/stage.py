@@ -496,7 +496,10 @@ class Stage(Differentiating, eager.Context):
         for name in ("construct", "bprop"):
             self.guards.of_type(type(cell), name, lookup(type(cell), name))
         if not is_native(function):
-            self.guards.unset(cell, "construct")
+            if "construct" in cell.__dict__:
+                self.guards.cell_attribute(cell, "construct", cell.__dict__["construct"])
+            else:
+                self.guards.unset(cell, "construct")
             self.guards.cell(cell)
             return cell.run_construct(lambda *a, **k: call(self, construct, a, k), args, kwargs, invoke)
         self.guards.native_cell(cell)
