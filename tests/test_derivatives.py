@@ -91,7 +91,10 @@ def test_forms_of_jacobians() -> None:
         assert plain(transform(lambda x: X * x)(Tensor(2.0))) == [1, 2]
         matrix = transform(lambda m: ops.matmul(m, m))(Tensor(np.eye(2, dtype=np.float32)))
         assert matrix.shape == (2, 2, 2, 2) and plain(matrix[0, 1]) == [[0, 2], [0, 0]]
-        assert plain(transform(lambda d: d["a"] * d["b"])({"a": X, "b": V})) == {"a": [[1, 0], [0, 10]], "b": [[1, 0], [0, 2]]}
+        assert plain(transform(lambda d: d["a"] * d["b"])({"a": X, "b": V})) == {
+            "a": [[1, 0], [0, 10]],
+            "b": [[1, 0], [0, 2]],
+        }
         assert plain(transform(lambda x: V * 1)(X)) == [[0, 0], [0, 0]]
 
 
@@ -233,15 +236,17 @@ class Stochastic(nn.Cell):  # type: ignore[misc]
 def test_recomputing_draws_and_writes_once() -> None:
     """Dropout is the same on the way back, and the moving averages move once."""
     x = Tensor(np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
-    found = []
-    for again in (False, True):
+
+    def take(again: bool) -> Any:
         ms.set_seed(3)
         ms.manual_seed(3)
         net = Stochastic()
         if again:
             net.recompute()
         gradient = ms.grad(lambda a: (net(a) * net(a)).sum())(x)
-        found.append((gradient.asnumpy(), net.norm.moving_mean.asnumpy().copy()))
+        return gradient.asnumpy(), net.norm.moving_mean.asnumpy().copy()
+
+    found = [take(False), take(True)]
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-6)
     assert np.abs(found[0][0]).max() > 0

@@ -18,8 +18,8 @@ from mycel.ir.types import tensor_type
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims.base import constant, outputs_of
-from mycel.prims.reduce import reduce_sum
 from mycel.prims.recompute import with_root_tapes
+from mycel.prims.reduce import reduce_sum
 from mycel.record import Recorder
 from mycel.tensor import make
 from mycel.transforms.grad import vjp
@@ -98,7 +98,9 @@ def test_running_again_finds_a_clean_tape() -> None:
     for rounds in (40, 3, 0, 90):
         given = [Tensor(X), Tensor(A), Tensor(np.array(rounds, np.int64))]
         values = program.entry(*[t._buf for t in given])
-        np.testing.assert_allclose(make(graph.output_types[0], values[0]).asnumpy(), expected(rounds)[0], rtol=2e-4, atol=1e-5)  # type: ignore[arg-type]
+        np.testing.assert_allclose(
+            make(graph.output_types[0], values[0]).asnumpy(), expected(rounds)[0], rtol=2e-4, atol=1e-5
+        )  # type: ignore[arg-type]
 
 
 def test_a_gradient_of_a_loop_inside_a_loop() -> None:
@@ -182,4 +184,8 @@ def test_eager_recomputation_keeps_only_what_goes_in() -> None:
 
 def test_steps_of_tapes_are_listed_inside_loops() -> None:
     program = compile_native(loop_graph())
-    assert {s.data.operation for s in _flat(program.lowered.steps) if isinstance(s.data, Tape)} == {"begin", "push", "pop"}
+    assert {s.data.operation for s in _flat(program.lowered.steps) if isinstance(s.data, Tape)} == {
+        "begin",
+        "push",
+        "pop",
+    }
