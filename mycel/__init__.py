@@ -57,6 +57,8 @@ from mycel.dtype import uint8 as uint8
 from mycel.dtype import uint16 as uint16
 from mycel.dtype import uint32 as uint32
 from mycel.dtype import uint64 as uint64
+from mycel.compare import Comparison as Comparison
+from mycel.compare import compare_modes as compare_modes
 from mycel.explain import explain as explain
 from mycel.frontend.mutables import mutable as mutable
 from mycel.ir.symbols import Symbol as Symbol

@@ -24,13 +24,14 @@ import numpy as np
 
 from mycel import config
 from mycel.engines import buffers
+from mycel.engines.one_by_one import OneByOne, several
 from mycel.errors import NonFiniteError
-from mycel.ir.graph import Graph, Node, Where, current_where, input_node
+from mycel.ir.graph import Graph, Node, Where, current_where
 from mycel.ir.places import caller, excerpt, library_frames
 from mycel.ir.types import TensorType
 from mycel.log import logger
 from mycel.prims import control as C
-from mycel.prims.base import CONSTANT, GET_ITEM, outputs_of
+from mycel.prims.base import CONSTANT, GET_ITEM
 from mycel.prims.custom import kept_call
 from mycel.prims.loop_gradient import while_grad
 from mycel.prims.recursion import bind, recursion
@@ -91,10 +92,6 @@ def _state(buffer: Any, type: Any) -> int:
     return kinds_of(buffers.to_array(buffer, type)) & _wanted()
 
 
-def _several(values: Any) -> tuple[Any, ...]:
-    return values if type(values) is tuple else (values,)
-
-
 def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[..., Any]:
     """A program of a graph that raises NonFiniteError where it gives the first NaN or infinity.
 
@@ -107,7 +104,7 @@ def checked(graph: Graph, run: Callable[..., Any], alone: bool) -> Callable[...,
 
     def call(*given: Any) -> Any:
         values = run(*given)
-        if is_on() and any(_state(v, t) for v, t in zip(_several(values), kinds)):
+        if is_on() and any(_state(v, t) for v, t in zip(several(values), kinds)):
             _report(graph, given, alone)
         return values
 
@@ -153,11 +150,11 @@ class _Origin(NamedTuple):
     rounds: tuple[tuple[int, Optional[Where]], ...]
 
 
-class _Search:
-    """A run of a graph operation by operation."""
+class _Search(OneByOne):
+    """A run of a graph operation by operation that notes what is not finite."""
 
     def __init__(self) -> None:
-        self.programs: dict[Any, Callable[..., Any]] = {}
+        super().__init__()
         self.from_outside = False
         self.depth = 0
 
@@ -182,8 +179,8 @@ class _Search:
             if node.prim is GET_ITEM:
                 states[node] = items[node.inputs[0]][node.params["index"]]
             else:
-                kinds = _several(node.type)
-                gave = _several(values[node])
+                kinds = several(node.type)
+                gave = several(values[node])
                 items[node] = [_state(v, t) for v, t in zip(gave, kinds)]
                 states[node] = _union(items[node])
                 if node.prim is CONSTANT:
@@ -198,31 +195,6 @@ class _Search:
                     values.pop(i)
         reached = _backwards([o for o in graph.outputs[:count] if states[o]], states)
         return [self.inside(found[n]) for n in graph.nodes if n in found and n in reached]
-
-    def run(self, node: Node, given: Sequence[Any]) -> Any:
-        """The value of one node, or the tuple of its values."""
-        from mycel.engines.native.engine import compile_native
-
-        if node.prim is CONSTANT:
-            return buffers.from_array(np.array(node.value))
-        if node.prim is GET_ITEM:
-            return given[0][node.params["index"]]
-        assert node.prim is not None
-        key = (node.prim, tuple(i.type for i in node.inputs), tuple(sorted(node.params.items())))
-        program = self.programs.get(key)
-        if program is None:
-            inputs = [input_node(i.type) for i in node.inputs]
-            graph = Graph(inputs, _several(outputs_of(node.prim.node(*inputs, **node.params))), node.prim.name)
-            program = self.programs[key] = compile_native(graph).entry
-        result = program(*given)
-        return _several(result) if type(node.type) is tuple else result
-
-    def program_of(self, graph: Graph) -> Callable[..., Any]:
-        from mycel.engines.native.engine import compile_native
-
-        if graph not in self.programs:
-            self.programs[graph] = compile_native(graph).entry
-        return self.programs[graph]
 
     def inside(self, origin: _Origin) -> _Origin:
         """The origin inside the graph of a branch, a loop or a call; itself where it is none of these, or nothing is found there."""
@@ -260,10 +232,10 @@ class _Search:
         known = _union(_state(v, i.type) for v, i in zip(given, node.inputs))
         number = 1
         while True:
-            after = _several(body(*state, *fixed))
+            after = several(body(*state, *fixed))
             if _union(_state(v, t) for v, t in zip(after, kinds)) & ~known:
                 return (*state, *fixed), number
-            if not buffers.to_array(_several(test(*after, *fixed))[0], test_type).all():
+            if not buffers.to_array(several(test(*after, *fixed))[0], test_type).all():
                 return (*state, *fixed), number
             state, number = after, number + 1
 
@@ -275,14 +247,14 @@ class _Search:
         test, body, backward = (self.program_of(p[name]) for name in ("test", "body", "backward"))
         test_type, kinds = p["test"].outputs[0].type, p["backward"].output_types
         before: list[tuple[Any, ...]] = []
-        while buffers.to_array(_several(test(*state, *fixed))[0], test_type).all():
+        while buffers.to_array(several(test(*state, *fixed))[0], test_type).all():
             before.append(state)
-            state = _several(body(*state, *fixed))
+            state = several(body(*state, *fixed))
         known = _union(_state(v, i.type) for v, i in zip(given, node.inputs))
         now = (*given,)
         for number in range(len(before), 0, -1):
             now = (*before[number - 1], *fixed, *cts)
-            after = _several(backward(*now))
+            after = several(backward(*now))
             if _union(_state(v, t) for v, t in zip(after, kinds)) & ~known:
                 return now, number
             cts = after[: len(p["smooth"])]
@@ -344,8 +316,8 @@ def _error(origin: _Origin, where: Optional[Where], count: int) -> NonFiniteErro
     node = origin.node
     assert node.prim is not None
     name = node.prim.name
-    kinds = _union(_state(v, t) for v, t in zip(origin.gave, _several(node.type)))
-    nans, infinities, size = _counts(origin.gave, _several(node.type))
+    kinds = _union(_state(v, t) for v, t in zip(origin.gave, several(node.type)))
+    nans, infinities, size = _counts(origin.gave, several(node.type))
     parts = [f"{nans} NaN"] if nans else []
     if kinds & INFINITE:
         parts.append(f"{infinities} infinite value{'' if infinities == 1 else 's'}")

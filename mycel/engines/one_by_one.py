@@ -1,0 +1,54 @@
+"""Running a graph operation by operation, each as a program of its own: what eager execution would do with the same nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.engines import buffers
+from mycel.ir.graph import Graph, Node, input_node
+from mycel.prims.base import CONSTANT, GET_ITEM, outputs_of
+
+__all__ = ["OneByOne", "several"]
+
+
+def several(values: Any) -> tuple[Any, ...]:
+    """What a program gives, as a tuple."""
+    return values if type(values) is tuple else (values,)
+
+
+class OneByOne:
+    """Runs nodes and graphs on buffers; programs are kept as long as it lives, and are never checked for NaN."""
+
+    def __init__(self) -> None:
+        self.programs: dict[Any, Callable[..., Any]] = {}
+
+    def run(self, node: Node, given: Sequence[Any]) -> Any:
+        """The value of one node, or the tuple of its values, from those of its inputs."""
+        if node.prim is CONSTANT:
+            return buffers.from_array(np.array(node.value))
+        if node.prim is GET_ITEM:
+            return given[0][node.params["index"]]
+        assert node.prim is not None
+        key = (node.prim, tuple(i.type for i in node.inputs), tuple(sorted(node.params.items())))
+        program = self.programs.get(key)
+        if program is None:
+            inputs = [input_node(i.type) for i in node.inputs]
+            outputs = several(outputs_of(node.prim.node(*inputs, **node.params)))
+            program = self.programs[key] = _compiled(Graph(inputs, outputs, node.prim.name))
+        result = program(*given)
+        return several(result) if type(node.type) is tuple else result
+
+    def program_of(self, graph: Graph) -> Callable[..., Any]:
+        """The program of a whole graph."""
+        if graph not in self.programs:
+            self.programs[graph] = _compiled(graph)
+        return self.programs[graph]
+
+
+def _compiled(graph: Graph) -> Callable[..., Any]:
+    from mycel.engines.native.engine import compile_native
+
+    return compile_native(graph).entry
