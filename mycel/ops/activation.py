@@ -25,7 +25,8 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.prims import elementwise as E
-from mycel.prims import reduce as R
+from mycel.prims import normalization as N
+from mycel.prims.base import Primitive
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -339,13 +340,12 @@ def threshold(input: Any, thr: Any, value: Any) -> Tensor:
     return select(_at_most(x, thr), constant_like(value, x), x)
 
 
-def _shifted(name: str, input: Any, axis: int) -> tuple[Tensor, Tensor, int]:
-    """The argument, and in the wide type its distance from the maximum along the axis."""
+def _along(primitive: Primitive, name: str, input: Any, axis: int) -> Tensor:
+    """A primitive along an axis, in the wide type; a scalar counts as an axis of one element."""
     x = floating(name, input)
-    where, full = axis_of(name, axis, x.ndim) if x.ndim else 0, wide(x)
-    axes = (where,) if x.ndim else ()
-    top = run(E.stop_gradient, run(R.reduce_max, full, axes=axes, keepdims=True))
-    return x, run(E.sub, full, top), where
+    full = wide(x) if x.ndim else reshaped(wide(x), (1,))
+    result = run(primitive, full, axis=axis_of(name, axis, x.ndim) if x.ndim else 0)
+    return cast(result if x.ndim else reshaped(result, ()), x.dtype)
 
 
 def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
@@ -356,10 +356,7 @@ def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
     [0.5, 0.5]
     """
     input = input if dtype is None else operand("softmax", input, D.from_any(dtype))
-    x, shifted, where = _shifted("softmax", input, axis)
-    power = run(E.exp, shifted)
-    axes = (where,) if x.ndim else ()
-    return cast(run(E.div, power, run(R.reduce_sum, power, axes=axes, keepdims=True)), x.dtype)
+    return _along(N.softmax, "softmax", input, axis)
 
 
 def log_softmax(logits: Any, axis: int = -1) -> Tensor:
@@ -369,10 +366,7 @@ def log_softmax(logits: Any, axis: int = -1) -> Tensor:
     >>> ms.ops.log_softmax(ms.Tensor([[0.0], [1000.0]]), 0).tolist()
     [[-1000.0], [0.0]]
     """
-    x, shifted, where = _shifted("log_softmax", logits, axis)
-    axes = (where,) if x.ndim else ()
-    total = run(R.reduce_sum, run(E.exp, shifted), axes=axes, keepdims=True)
-    return cast(run(E.sub, shifted, run(E.log, total)), x.dtype)
+    return _along(N.log_softmax, "log_softmax", logits, axis)
 
 
 def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:

@@ -10,11 +10,13 @@ import builtins
 import math
 from typing import Any, Optional
 
+from mycel.eager import apply
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, whole, wide
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
+from mycel.prims.normalization import moments
 from mycel.tensor import Tensor, cast
 
 __all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "layer_norm", "lrn", "rms_norm"]
@@ -22,11 +24,9 @@ __all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "l
 
 def _moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """The deviations from the mean, and the biased variance with its axes kept."""
-    count = constant_like(whole(x, axes), x)
-    centre = run(E.div, run(R.reduce_sum, x, axes=axes, keepdims=True), count)
-    deviation = run(E.sub, x, centre)
-    spread = run(E.div, run(R.reduce_sum, run(E.mul, deviation, deviation), axes=axes, keepdims=True), count)
-    return deviation, spread
+    kept = tuple([1 if a in axes else d for a, d in enumerate(x.shape)])
+    mean, variance = apply(moments, x, axes=axes)
+    return run(E.sub, x, reshaped(mean, kept)), reshaped(variance, kept)
 
 
 def _standardized(deviation: Tensor, spread: Tensor, eps: float) -> Tensor:
