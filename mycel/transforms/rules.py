@@ -6,7 +6,7 @@ makes its expression smaller or moves it towards a normal form (constants to the
 `keepdims`), so the number of applications is proportional to the number of nodes.
 
 What a rule may change of a floating-point result: the sign of a zero; the rounding, and overflow on the way, where it joins
-constant factors or moves one across a sum. NaN and infinities stay: ``x * 0``, ``x - x`` and ``x / x`` are not rewritten. Rules that
+constant factors or moves one across a sum (where an infinite one may give an infinity instead of a NaN). NaN and infinities stay: ``x * 0``, ``x - x`` and ``x / x`` are not rewritten. Rules that
 round differently leave 16-bit floats alone.
 """
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from mycel.ir.dims import DimLike
+from mycel.ir.dims import Dim, DimLike
 from mycel.ir.graph import Node
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT, Primitive, broadcast_shapes, constant
 
-__all__ = ["RULES", "Context", "Rule", "is_close_under_rounding", "rule", "uniform"]
+__all__ = ["RULES", "Context", "Rule", "is_close_under_rounding", "rule", "runs_of", "uniform"]
 
 Rule = Callable[[Node, "Context"], Optional[Node]]
 
@@ -117,3 +117,32 @@ def full(node: Node, value: Any, context: Context) -> Node:
 def is_close_under_rounding(node: Node) -> bool:
     """Whether another order of rounding is acceptable for a node's type: integers, which are exact, and wide floats."""
     return node.dtype.is_integer or node.dtype.name in ("float32", "float64")
+
+
+def runs_of(old: tuple[DimLike, ...], new: tuple[DimLike, ...]) -> Optional[list[tuple[list[int], list[int]]]]:
+    """Axes other than those of size 1, as the shortest runs that have equal sizes in both shapes; None where that stays open."""
+    left = [a for a, d in enumerate(old) if d != 1]
+    right = [a for a, d in enumerate(new) if d != 1]
+    if any(d == 0 for d in (*old, *new)):
+        return None
+    runs: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        a, b = [left[i]], [right[j]]
+        p, q = old[left[i]], new[right[j]]
+        i, j = i + 1, j + 1
+        while p != q:
+            if isinstance(p, Dim) or isinstance(q, Dim):
+                return None
+            if p < q:
+                if i == len(left):
+                    return None
+                a.append(left[i])
+                p, i = p * old[left[i]], i + 1
+            else:
+                if j == len(right):
+                    return None
+                b.append(right[j])
+                q, j = q * new[right[j]], j + 1
+        runs.append((a, b))
+    return runs if i == len(left) and j == len(right) else None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.ir.dims import InconclusiveDimension
+from mycel.ir.dims import DimLike, InconclusiveDimension
 from mycel.ir.graph import Node
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT
 from mycel.prims.linalg import matmul
-from mycel.transforms.rules import Context, rule, uniform
+from mycel.transforms.rules import Context, rule, runs_of, uniform
 
 __all__: list[str] = []
 
@@ -39,6 +39,29 @@ def _reshape(node: Node, context: Context) -> Optional[Node]:
     if x.shape == node.shape:
         return x
     return S.RESHAPE.node(x.inputs[0], shape=node.shape) if x.prim is S.RESHAPE else None
+
+
+@rule(S.RESHAPE)
+def _joined_axes(node: Node, context: Context) -> Optional[Node]:
+    """Axes are joined before element-wise work rather than after it, where every operand allows that: values in memory join for nothing."""
+    (x,) = node.inputs
+    if not x.prim or not x.prim.elementwise or node.type.rank >= x.type.rank or not context.is_single(x):
+        return None
+    runs = runs_of(x.shape, node.shape)
+    if runs is None or any(len(new) > 1 for _, new in runs) or all(len(old) == 1 for old, _ in runs):
+        return None
+    operands = []
+    for i in x.inputs:
+        padded = (1,) * (x.type.rank - i.type.rank) + i.shape
+        shape: list[DimLike] = [1] * node.type.rank
+        for old, new in runs:
+            whole = [padded[a] == x.shape[a] for a in old]
+            if all(whole):
+                shape[new[0]] = node.shape[new[0]]
+            elif any(w and d != 1 for w, d in zip(whole, [padded[a] for a in old])):
+                return None
+        operands.append(i if not i.type.rank else context.reshape(i, tuple(shape)))
+    return x.prim.node(*operands, **x.params)
 
 
 @rule(S.TRANSPOSE)

@@ -18,7 +18,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import constant
-from mycel.transforms.rules import Context, is_close_under_rounding, rule, uniform
+from mycel.transforms.rules import Context, is_close_under_rounding, rule, runs_of, uniform
 from mycel.transforms.rules_arithmetic import _is_ordinary
 
 __all__ = ["REDUCTIONS"]
@@ -66,7 +66,7 @@ def _of_reshape(node: Node, context: Context) -> Optional[Node]:
     if x.prim is not S.RESHAPE:
         return None
     source, axes = x.inputs[0], node.params["axes"]
-    runs = _runs(source.shape, x.shape)
+    runs = runs_of(source.shape, x.shape)
     if runs is None:
         return None
     whole: list[int] = []
@@ -76,6 +76,8 @@ def _of_reshape(node: Node, context: Context) -> Optional[Node]:
             return _neighbours_joined(node, x, context)
         if any(hit):
             whole.extend(old)
+    # Who else uses the reshape uses what is below it.
+    context.uses[source] = max(context.uses.get(source, 1), context.uses.get(x, 1))
     return context.reshape(_reduced(node.prim, source, tuple(sorted(whole)), context), node.shape)
 
 
@@ -94,35 +96,6 @@ def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
     if len(shape) == x.type.rank:
         return None
     return node.prim.node(context.reshape(x.inputs[0], tuple(shape)), axes=tuple(merged), keepdims=False)  # type: ignore[union-attr]
-
-
-def _runs(old: Shape, new: Shape) -> Optional[list[tuple[list[int], list[int]]]]:
-    """Axes other than those of size 1, as the shortest runs that have equal sizes in both shapes; None where that stays open."""
-    left = [a for a, d in enumerate(old) if d != 1]
-    right = [a for a, d in enumerate(new) if d != 1]
-    if any(d == 0 for d in (*old, *new)):
-        return None
-    runs: list[tuple[list[int], list[int]]] = []
-    i = j = 0
-    while i < len(left) and j < len(right):
-        a, b = [left[i]], [right[j]]
-        p, q = old[left[i]], new[right[j]]
-        i, j = i + 1, j + 1
-        while p != q:
-            if isinstance(p, Dim) or isinstance(q, Dim):
-                return None
-            if p < q:
-                if i == len(left):
-                    return None
-                a.append(left[i])
-                p, i = p * old[left[i]], i + 1
-            else:
-                if j == len(right):
-                    return None
-                b.append(right[j])
-                q, j = q * new[right[j]], j + 1
-        runs.append((a, b))
-    return runs if i == len(left) and j == len(right) else None
 
 
 @rule(R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_any, R.reduce_all)
@@ -185,6 +158,56 @@ def _of_multiple(node: Node, context: Context) -> Optional[Node]:
     for prim, factor in reversed(factors):
         total = context.make(prim, total, *factor)
     return total
+
+
+@rule(R.reduce_sum)
+def _of_row_factors(node: Node, context: Context) -> Optional[Node]:
+    """Factors that are the same along the summed axes are taken out of a sum, so that sums of one thing under several factors become one."""
+    (x,) = node.inputs
+    axes = node.params["axes"]
+    if not is_close_under_rounding(node) or not x.dtype.is_floating:
+        return None
+    factors: list[tuple[Any, Node]] = []
+    rest = _without_row_factors(x, axes, factors, context, DEEPEST)
+    if not factors:
+        return None
+    total = _reduced(node.prim, rest, axes, context)
+    for prim, factor in factors:
+        padded = (1,) * (x.type.rank - factor.type.rank) + factor.shape
+        total = context.make(
+            prim, total, context.reshape(factor, tuple([d for a, d in enumerate(padded) if a not in axes]))
+        )
+    return total
+
+
+DEEPEST = 6
+
+
+def _without_row_factors(
+    x: Node, axes: tuple[int, ...], factors: list[tuple[Any, Node]], context: Context, depth: int
+) -> Node:
+    """What is left of a product when the factors that are the same along `axes` are taken out."""
+    if x.prim not in (E.mul, E.div) or depth == 0:
+        return x
+    for k in (1, 0) if x.prim is E.mul else (1,):
+        factor, other = x.inputs[k], x.inputs[1 - k]
+        if other.shape == x.shape and factor.shape != x.shape and _is_same_along(factor, x.type.rank, axes):
+            factors.append((x.prim, factor))
+            return _without_row_factors(other, axes, factors, context, depth - 1)
+    before = len(factors)
+    if x.prim is E.div or any(i.shape != x.shape for i in x.inputs):
+        if x.inputs[0].shape != x.shape:
+            return x
+        inner = _without_row_factors(x.inputs[0], axes, factors, context, depth - 1)
+        return x if len(factors) == before else context.make(x.prim, inner, x.inputs[1])
+    left, right = [_without_row_factors(i, axes, factors, context, depth - 1) for i in x.inputs]
+    return x if len(factors) == before else context.make(E.mul, left, right)
+
+
+def _is_same_along(factor: Node, rank: int, axes: tuple[int, ...]) -> bool:
+    """Whether a factor, which is no scalar (those are left to `_of_multiple`), has one value along the axes."""
+    missing = rank - factor.type.rank
+    return any(d != 1 for d in factor.shape) and all(a < missing or factor.shape[a - missing] == 1 for a in axes)
 
 
 def _factor(x: Node) -> Optional[tuple[Node, ...]]:

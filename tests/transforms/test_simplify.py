@@ -72,6 +72,11 @@ def sum_(x: Any, *axes: int, keepdims: bool = False) -> Any:
 Case = tuple[Callable[..., Any], Callable[..., Any], list[Any]]
 
 EXACT: dict[str, Case] = {
+    "joined axes behind a sum": (
+        lambda x, y: S.reshape(E.exp(x) + y, (6, 5)),
+        lambda x, y: E.exp(S.reshape(x, (6, 5))) + S.reshape(y, (1, 5)),
+        [T(2, 3, 5), T(5)],
+    ),
     "x + 0": (lambda x: x + 0.0, lambda x: x, [F]),
     "0 + x": (lambda x: 0.0 + x, lambda x: x, [F]),
     "x + 0 that broadcasts": (lambda x: x + big(c(0), (2, 13)), lambda x: big(x, (2, 13)), [V]),
@@ -307,6 +312,18 @@ EXACT: dict[str, Case] = {
     "sum of sums of integers": (lambda x: sum_(sum_(x, 0), 0), lambda x: sum_(x, 0, 1), [I]),
 }
 
+FACTORED: dict[str, Case] = {
+    "sum of rows times a factor of each": (
+        lambda x, y: sum_(x * E.exp(y), 1),
+        lambda x, y: sum_(x, 1) * S.reshape(E.exp(y), (3,)),
+        [T(3, 5), T(3, 1)],
+    ),
+    "factors inside a product and below a quotient": (
+        lambda x, y, z: sum_(((x * y) * x) / z, 0),
+        lambda x, y, z: sum_(x * x, 0) / z * y,
+        [T(4, 5), T(5), T(5)],
+    ),
+}
 ROUNDED: dict[str, Case] = {
     "x * 3 * 5": (lambda x: x * 3.0 * 0.7, lambda x: x * float(np.float32(3) * np.float32(0.7)), [F]),
     "3 * (x * 5)": (lambda x: 3.0 * (x * 5.0), lambda x: x * 15.0, [D]),
@@ -458,6 +475,15 @@ def test_what_a_rule_must_not_touch_stays(name: str) -> None:
     assert simplify(graph) is graph
 
 
+@pytest.mark.parametrize("name", FACTORED)
+def test_factors_of_rows_leave_sums(name: str) -> None:
+    before, after, kinds = FACTORED[name]
+    graph = graph_of(before, *kinds)
+    result = simplify(graph)
+    assert_same_structure(result, graph_of(after, *kinds))
+    assert_same_values(graph, result, random_inputs(graph), 2e-6)
+
+
 def test_every_rule_is_exercised(monkeypatch: pytest.MonkeyPatch) -> None:
     fired: set[str] = set()
 
@@ -470,7 +496,7 @@ def test_every_rule_is_exercised(monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     monkeypatch.setattr(Context, "step", step)
-    for before, _, kinds in (*EXACT.values(), *ROUNDED.values()):
+    for before, _, kinds in (*EXACT.values(), *ROUNDED.values(), *FACTORED.values()):
         simplify(graph_of(before, *kinds))
     assert fired == {f"{r.__module__}.{r.__name__}" for rules in RULES.values() for r in rules}
 
