@@ -8,8 +8,9 @@ contexts of all threads, so that the common case costs one comparison.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Optional
 
 from mycel import config
@@ -30,6 +31,7 @@ class Context:
 
     is_staging = False
     is_live = False
+    numbers: Mapping[int, Any] = MappingProxyType({})
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         raise NotImplementedError

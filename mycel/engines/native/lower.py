@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.engines.native import dense, emit
+from mycel.engines.native.recompute import choose
 from mycel.engines.native.rules import (
     FULL_RULES,
     GROUP_RULES,
@@ -103,6 +104,7 @@ class _Lowering:
         self.units: list[Unit] = []
         self.unit_of: dict[Node, Unit] = {}
         self.stored: set[Node] = set()
+        self.again: set[Node] = set()
         self.result = Lowered([], [], [])
         self.siblings: dict[Any, Unit] = {}
         self.bound: Optional[list[View]] = None
@@ -134,6 +136,9 @@ class _Lowering:
             self.place(node)
         for out in graph.outputs:
             self.need(out)
+        for _ in range(2):
+            choose(self)
+            self.merge_siblings()
         for unit in self.ordered():
             self.emit(unit)
         for out in graph.outputs:
@@ -275,6 +280,57 @@ class _Lowering:
             if self.unit_of.get(root) is not unit:
                 self.stored.add(root)
                 self.depend(unit, root)
+
+    def merge_siblings(self) -> None:
+        """Let reductions of one domain that read the same memory share a pass over it."""
+        known: dict[Any, list[Unit]] = {}
+        for unit in list(self.units):
+            domain = unit.domain
+            if domain is None or domain.kind != "reduce" or not domain.axes:
+                continue
+            others = known.setdefault((domain.shape, domain.axes), [])
+            reads = self.large_reads(unit)
+            for other in others:
+                apart = not (other.before >> unit.number | unit.before >> other.number) & 1
+                small = len(unit.members) + len(other.members) <= LARGEST
+                if apart and small and not reads.isdisjoint(self.large_reads(other)):
+                    self.merge(other, unit)
+                    break
+            else:
+                others.append(unit)
+
+    def large_reads(self, unit: Unit) -> set[Node]:
+        """What a group reads that is as large as its domain."""
+        assert unit.domain is not None
+        size = hint(math.prod(unit.domain.shape))
+        found: set[Node] = set()
+
+        def visit(node: Node) -> None:
+            for i in node.inputs:
+                root = self.root(i)
+                if root in unit.members:
+                    continue
+                if root in self.again:
+                    visit(root)
+                elif isinstance(root.type, TensorType) and hint(root.type.size) == size:
+                    found.add(root)
+
+        for node in unit.members:
+            visit(node)
+        return found
+
+    def merge(self, unit: Unit, other: Unit) -> None:
+        """Make the members of another group, neither of which needs the other, members of a group."""
+        unit.members.update(other.members)
+        self.unit_of.update(dict.fromkeys(other.members, unit))
+        self.units.remove(other)
+        unit.before |= other.before
+        here, gone = 1 << unit.number, 1 << other.number
+        for u in self.units:
+            if u.before & gone:
+                u.before = u.before & ~gone | here
+            if u.before & here:
+                u.before |= unit.before
 
     def ordered(self) -> list[Unit]:
         """Units such that each comes after what it needs."""
@@ -470,15 +526,7 @@ class _Group:
         if not self.domain.axes and not self.lowering.results.isdisjoint(self.unit.members):
             return hints(contiguous_strides(self.domain.shape))
         for node in self.unit.members:
-            positions = self.input_positions(node)
-            for i, p in zip(node.inputs, positions):
-                if (
-                    p is None
-                    or self.lowering.root(i) in self.unit.members
-                    or self.lowering.root(i).prim
-                    and self.lowering.root(i).prim.name in NUMBERS  # type: ignore[union-attr]
-                ):
-                    continue
+            for i, p in self.reads(node, self.input_positions(node)):
                 view = self.lowering.view(i)
                 offset = view.access(p).offset
                 strides = tuple(abs(hint(offset.coefficient(k))) for k in range(rank))
@@ -492,6 +540,21 @@ class _Group:
         ):
             return hints(contiguous_strides(self.domain.shape))
         return best
+
+    def reads(
+        self, node: Node, positions: Sequence[Optional[tuple[Affine, ...]]]
+    ) -> Iterator[tuple[Node, tuple[Affine, ...]]]:
+        """What computing a node reads from memory, and where; its inputs are wanted at `positions`."""
+        for i, p in zip(node.inputs, positions):
+            root = self.lowering.root(i)
+            if p is None or root in self.unit.members or root.prim is not None and root.prim.name in NUMBERS:
+                continue
+            if root in self.lowering.again:
+                at = resolve(i, p)
+                assert at is not None
+                yield from self.reads(root, [broadcast_position(k, at) for k in root.inputs])
+            else:
+                yield i, p
 
     def input_positions(self, node: Node) -> list[Optional[tuple[Affine, ...]]]:
         name = node.prim.name  # type: ignore[union-attr]
@@ -527,6 +590,12 @@ class _Group:
             )
         if name in ("iota", "size"):
             return self.builder.index(index_of(node, position), node.dtype)
+        if node in self.lowering.again:
+            key = (node, position)
+            if key not in self.memo:
+                args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
+                self.memo[key] = self.builder.op(name, node.dtype, *args)
+            return self.memo[key]
         return self.builder.load(self.lowering.view(node).access(position))
 
     def compute(self, node: Node, position: tuple[Affine, ...]) -> Expr:

@@ -64,11 +64,22 @@ def view_position(node: Node, position: Position) -> Optional[Position]:
         return tuple(
             at.scale(-1).shift(d - 1) if k in p["axes"] else at for k, (d, at) in enumerate(zip(x.shape, position))
         )
-    kept = [at for d, at in zip(node.type.shape, position) if not is_one(d)]
-    if not same(tuple(d for d in x.shape if not is_one(d)), tuple(d for d in node.type.shape if not is_one(d))):
-        return None
-    rest = iter(kept)
-    return tuple(ZERO if is_one(d) else next(rest) for d in x.shape)
+    return _unsplit(x.shape, node.type.shape, position)
+
+
+def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: Position) -> Optional[Position]:
+    """A position among `parts` as one in `shape`, of which each axis is one part or several that follow each other; None for other shapes."""
+    rest = [(d, at) for d, at in zip(parts, position) if not is_one(d)]
+    result = []
+    for d in shape:
+        place, size = ZERO, 1
+        while not same(size, d):
+            if not rest or (isinstance(size, int) and isinstance(d, int) and size > d):
+                return None
+            part, at = rest.pop(0)
+            place, size = place.scale(part) + at, size * part  # type: ignore[assignment]
+        result.append(place)
+    return None if rest else tuple(result)
 
 
 def through_view(node: Node, view: View) -> View:
