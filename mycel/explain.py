@@ -22,10 +22,12 @@ class Explanation:
 
     def __init__(self, name: str, versions: Any, plans: Any) -> None:
         self.name = name
+        # One graph serves calls of many sizes.
+        versions = list({id(v.graph): v for v in versions}.values())
         self.graphs = [v.graph for v in versions]
         self.captures = [v.tensors for v in versions]
         self.writes = [[v.tensors[i] for i, _ in v.writes] for v in versions]
-        self.guards = [v.guards.describe() for v in versions]
+        self.guards = [v.guards.describe() + (v.symbolic.plan.describe() if v.symbolic else []) for v in versions]
         self.refusals = [p.refusal for p in plans]
         self.segments = [g for p in plans for g in p.segments]
         self._host_steps: Optional[list[tuple[str, str, Any]]] = None

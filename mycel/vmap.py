@@ -145,18 +145,17 @@ class _Vmap:
 
     def _size(self, mapped: Sequence[_Leaf]) -> DimLike:
         sizes: list[DimLike] = [m.tensor._type.shape[m.axis] for m in mapped]
-        words = [str(m) for m in mapped]
         if self.cells:
             sizes.append(len(self.cells))
-            words.append(f"{len(self.cells)} cells")
         if not sizes:
             raise VmapError(
                 "vmap: no argument is mapped, so that the number of examples is not known; pass a tensor with an axis in in_axes"
             )
-        for size, word in zip(sizes, words):
+        for i, size in enumerate(sizes):
             if size != sizes[0]:
+                words = [*map(str, mapped), f"{len(self.cells)} cells"]
                 raise VmapError(
-                    f"vmap: the numbers of examples differ: {words[0]}, but {word}; mapped axes must have one size"
+                    f"vmap: the numbers of examples differ: {words[0]}, but {words[i]}; mapped axes must have one size"
                 )
         return sizes[0]
 

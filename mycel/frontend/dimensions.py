@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
@@ -56,6 +57,15 @@ class Plan:
         self.types, self.sizes = list(types), dict(sizes)
         self.decisions = Decisions(sizes, shows_values=True)
 
+    def describe(self) -> list[str]:
+        """One line for each symbol, and for each of what was decided of them."""
+        atoms = symbols_in(*[t.shape for t in self.types])
+        lines = [
+            f"{n} is {a.low:.0f} or more" + (f", {a.high:.0f} at most" if a.high < math.inf else "")
+            for n, a in atoms.items()
+        ]
+        return lines + self.decisions.describe()
+
     def pinned(self) -> set[str]:
         """The symbols that the decisions fix."""
         found = set()
@@ -97,6 +107,7 @@ class _Calls:
         self.symbolic: list[Symbolic] = []
         self.constant: set[tuple[int, int]] = set()
         self.refusals = self.staged = 0
+        self.reasons: list[str] = []
 
     def plan(
         self, types: tuple[TensorType, ...], every: bool, declared: Optional[tuple[TensorType, ...]]
@@ -196,9 +207,10 @@ class Dimensions:
         calls.staged += 1
         try:
             version = stage(plan)
-        except Exception:
+        except Exception as error:
             # Whatever goes wrong with symbols is told by the version that has none, if it goes wrong there too.
             calls.refusals += 1
+            calls.reasons.append(f"{type(error).__name__}: {error}")
             return None
         pinned = plan.pinned()
         calls.note_constant(plan, pinned)

@@ -591,6 +591,7 @@ class Decisions:
         self.as_number: Optional[Callable[[Dim], Any]] = None
         self.compare: Optional[Callable[[Dim], Any]] = None
         self._known: dict[tuple[frozenset[Any], bool], bool] = {}
+        self._condition: Optional[tuple[int, Callable[[Mapping[str, int]], bool]]] = None
 
     def _decide(self, difference: Dim, equal: bool) -> bool:
         key = (frozenset(difference.terms.items()), equal)
@@ -631,6 +632,7 @@ class Decisions:
 
     def rewind(self, count: int) -> None:
         """Forget the guards after the first `count`: what needed them was given up."""
+        self._condition = None
         while len(self.guards) > count:
             difference, equal = self.guards.popitem()[0]
             self._known.pop((frozenset(difference.terms.items()), equal), None)
@@ -638,6 +640,8 @@ class Decisions:
     def condition(self) -> Callable[[Mapping[str, int]], bool]:
         """Whether the decisions are the same for other sizes."""
         guards = list(self.guards.items())
+        if self._condition is not None and self._condition[0] == len(guards):
+            return self._condition[1]
         names = tuple(symbols_in(*[d for (d, _), _ in guards]))
         if not guards:
             return lambda sizes: True
@@ -647,11 +651,13 @@ class Decisions:
             found = values(*[sizes[n] for n in names])
             return all([((v == 0) if equal else (v < 0)) is answer for v, ((_, equal), answer) in zip(found, guards)])
 
+        self._condition = (len(guards), holds)
         return holds
 
     def describe(self) -> list[str]:
         """One line for each guard."""
-        return [f"{d!r} {'==' if equal else '<'} 0 is {answer}" for (d, equal), answer in self.guards.items()]
+        words = {(True, True): "==", (True, False): "!=", (False, True): "<", (False, False): ">="}
+        return [f"{d!r} {words[equal, answer]} 0" for (d, equal), answer in self.guards.items()]
 
 
 class _Local(threading.local):

@@ -8,10 +8,14 @@ from typing import Optional
 from mycel.engines.native.expand import expand
 from mycel.engines.native.lower import lower
 from mycel.engines.native.program import Program, build
+from mycel.ir.dims import Decisions, deciding, symbols_in
 from mycel.ir.graph import Graph, Node
 from mycel.transforms.passes import optimize
+from mycel.transforms.specialize import inner_sizes
 
 __all__ = ["compile_native", "host_steps"]
+
+USUAL = 8
 
 
 def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
@@ -20,8 +24,10 @@ def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) ->
 
 
 def host_steps(graph: Graph) -> list[tuple[Node, str]]:
-    """The nodes that a graph's program runs in the reference engine, with the reasons."""
-    return lower(_prepared(graph)).fallbacks
+    """The nodes that a graph's program runs in the reference engine, with the reasons; sizes that are not known are taken to be `USUAL`."""
+    sizes = {name: max(USUAL, int(atom.low)) for name, atom in symbols_in(*inner_sizes(graph)).items()}
+    with deciding(Decisions(sizes)):
+        return lower(_prepared(graph)).fallbacks
 
 
 def _prepared(graph: Graph) -> Graph:

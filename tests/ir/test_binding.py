@@ -1,0 +1,123 @@
+"""Binding symbols to sizes, decisions by hints, and dimensions with sizes put in."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mycel.dtype import float32, int32
+from mycel.ir.binding import Binder
+from mycel.ir.dims import (
+    Decisions,
+    InconclusiveDimension,
+    deciding,
+    evaluate,
+    evaluator,
+    hint,
+    is_one,
+    maximum,
+    same,
+    substitute,
+    symbol,
+    symbols_in,
+)
+from mycel.ir.types import tensor_type
+
+N, M = symbol("n", 2), symbol("m", 2)
+
+
+def kind(*shape: object) -> object:
+    return tensor_type(shape, float32)  # type: ignore[arg-type]
+
+
+def test_binding() -> None:
+    bind = Binder([kind(N, 3), kind(2 * M + 1, N), kind(N * M)])
+    assert bind.names == ("n", "m")
+    assert bind([kind(4, 3), kind(7, 4), kind(12)]) == {"n": 4, "m": 3}
+    wrong = (
+        [kind(4, 3), kind(7, 4)],
+        [kind(4, 2), kind(7, 4), kind(12)],
+        [kind(4, 3), kind(8, 4), kind(12)],
+        [kind(4, 3), kind(7, 5), kind(12)],
+        [kind(4, 3), kind(7, 4), kind(11)],
+        [kind(1, 3), kind(7, 1), kind(3)],
+        [kind(4), kind(7, 4), kind(12)],
+        [tensor_type((4, 3), int32), kind(7, 4), kind(12)],
+    )
+    for types in wrong:
+        assert bind(types) is None
+
+
+def test_decisions_are_remembered_as_guards() -> None:
+    decisions = Decisions({"n": 5, "m": 7})
+    with deciding(decisions):
+        assert N < M and N != M and N > 4 and not N == 6 and bool(N - 3)
+        assert list(range(N - 3)) == [0, 1] and int(N // 2) == 2 and N + 1 > N and N >= 2
+        assert not N < 4.5 and N <= 5.0 and N < math.inf
+    holds = decisions.condition()
+    assert holds({"n": 5, "m": 7}) and holds({"n": 5, "m": 8}) and not holds({"n": 6, "m": 8})
+    assert "n - 5 == 0" in decisions.describe()
+    with pytest.raises(InconclusiveDimension):
+        bool(N < M)
+
+
+def test_bounds_decide_without_guards() -> None:
+    decisions = Decisions({"n": 5, "m": 7})
+    with deciding(decisions):
+        assert N * M > M and N * M >= N + M - 1 and N != 1 and N * N - N > 0 and not N == 0 and N // 2 >= 1
+    assert not decisions.guards and decisions.condition()({"n": 2, "m": 2})
+
+
+def test_what_depends_on_an_unknown_size_is_not_decided() -> None:
+    with deciding(Decisions({"n": 5})), pytest.raises(InconclusiveDimension, match="m, which the program computes"):
+        bool(M < 5)
+
+
+def test_decisions_can_be_given_up() -> None:
+    decisions = Decisions({"n": 5})
+    with deciding(decisions):
+        assert N < 9
+        before = len(decisions.guards)
+        assert N == 5
+        decisions.rewind(before)
+        assert decisions.condition()({"n": 6})
+        assert N == 5
+    assert not decisions.condition()({"n": 6})
+
+
+def test_hints_leave_no_guard() -> None:
+    decisions = Decisions({"n": 5})
+    with deciding(decisions):
+        assert hint(N * 2 + 1) == 11 and hint(3) == 3 and hint(M) == 2
+    assert not decisions.guards
+    assert is_one(1) and not is_one(N) and same((N, 2), (N, 2)) and not same((N,), (M,)) and not same(N, 5)
+
+
+dims = st.recursive(
+    st.sampled_from([N, M, 1, 2, 3]),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda p: p[0] + p[1]),
+        st.tuples(inner, inner).map(lambda p: p[0] * p[1]),
+        st.tuples(inner, st.integers(1, 4)).map(lambda p: p[0] // p[1]),
+        st.tuples(inner, st.integers(1, 4)).map(lambda p: p[0] % p[1]),
+        st.tuples(inner, inner).map(lambda p: p[0] - p[1]),
+        st.tuples(inner, inner).map(lambda p: maximum(p[0], p[1])),
+    ),
+    max_leaves=6,
+)
+
+
+@given(dims, st.integers(2, 40), st.integers(2, 40))
+def test_evaluators_substitution_and_bounds_agree(value: object, n: int, m: int) -> None:
+    sizes = {"n": n, "m": m}
+    expected = evaluate(value, sizes)  # type: ignore[arg-type]
+    assert evaluator([value, 1], ["n", "m"])(n, m) == (expected, 1)  # type: ignore[list-item]
+    partly = substitute(value, {"n": n})  # type: ignore[arg-type]
+    assert set(symbols_in(partly)) <= {"m"} and evaluate(partly, {"m": m}) == expected
+    assert substitute(value, sizes) == expected  # type: ignore[arg-type]
+    if not isinstance(value, int):
+        low, high = value.bounds()  # type: ignore[attr-defined]
+        assert low <= expected <= high
