@@ -51,7 +51,7 @@ from mycel.views import root_of
 __all__ = ["Fallback", "Jit", "Version", "jit"]
 
 _MANY = 16
-_STACK = 12000
+_STACK = 1_000_000 if sys.version_info >= (3, 11) else 12_000
 _PLAIN = frozenset((int, str, bytes, bool, complex, type(None), type(...)))
 
 
@@ -535,6 +535,8 @@ class Jit:
                 use_stage(stage)
                 with watched(stage):
                     result = call(stage, self.__wrapped__, given, options)
+                    for generator in stage.generators:
+                        generator.close()
                 refuse_unseen(stage)
                 return Version(stage, arguments, result, self.__name__.replace("<lambda>", "lambda"))
         except BaseException as error:

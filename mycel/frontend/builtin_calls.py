@@ -17,7 +17,7 @@ from mycel.frontend.control import truth
 from mycel.frontend.interpret import call_natively, callback
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number, number_class
-from mycel.frontend.operators import FAST, iterate, method_of, truth_of, unary
+from mycel.frontend.operators import FAST, binary, iterate, method_of, truth_of, unary
 from mycel.frontend.sizes import FUNCTIONS, SizeRange, converted, number_of
 from mycel.frontend.stage import Stage, is_staged
 from mycel.ir.dims import Dim
@@ -257,6 +257,16 @@ def _operator(name: str, native: Any) -> Special:
     return run
 
 
+def _sum(stage: Stage, args: Any, kwargs: Any) -> Any:
+    items = list(args[0])
+    if all(type(v) in FAST for v in items):
+        return call_natively(stage, sum, (items, *args[1:]), kwargs)
+    total = args[1] if len(args) > 1 else kwargs.get("start", 0)
+    for v in items:
+        total = binary(stage, operator.add, "add", total, v)
+    return total
+
+
 def _over_items(native: Any) -> Special:
     """A builtin function that goes through the items of its arguments."""
     usual = _BY_METHOD_ELSE.get(native)
@@ -277,6 +287,7 @@ SPECIAL: dict[Any, Special] = {
     max: _extreme("max"),
     min: _extreme("min"),
     any: _quantifier("any"),
+    sum: _sum,
     all: _quantifier("all"),
     print: _print,
     input: _effect(input),

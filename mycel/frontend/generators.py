@@ -39,7 +39,10 @@ def build_generator(builder: Any, body: list[ast.stmt]) -> Callable[[Frame], Any
             return signal.value if type(signal) is Return else None
 
         made = steps()
-        return made if f.stage is None else f.stage.created(made)
+        if f.stage is None:
+            return made
+        f.stage.generators.append(made)
+        return f.stage.created(made)
 
     return make
 

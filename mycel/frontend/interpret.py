@@ -42,7 +42,8 @@ _DEMO = os.path.join(PACKAGE, "demo") + os.sep
 STANDARD = tuple({os.path.dirname(os.__file__) + os.sep, sysconfig.get_path("stdlib") + os.sep})
 SITE = tuple({sysconfig.get_path(n) + os.sep for n in ("purelib", "platlib")})
 MUTATED = (list, dict, set, deque, OrderedDict, defaultdict, bytearray, np.ndarray)
-_DEEPEST = 400
+# Up to Python 3.10 each call of Python's own takes a piece of the thread's stack.
+_DEEPEST = 12_000 if sys.version_info >= (3, 11) else 400
 
 
 class Frame:
@@ -313,6 +314,12 @@ def _is_jit(fn: Any) -> bool:
 def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
     """Call a real Python function: interpreted if it is the user's and has source."""
     if is_native(fn):
+        if stage is not None and fn is dataclasses.replace and len(args) == 1:
+            from mycel.frontend.access import load_attribute
+
+            fields = [f.name for f in dataclasses.fields(args[0]) if f.init]
+            given = {n: kwargs[n] if n in kwargs else load_attribute(stage, args[0], n) for n in fields}
+            return call(stage, type(args[0]), (), {**given, **kwargs})
         if stage is not None and "__wrapped__" in fn.__dict__ and fn.__globals__.get("__name__") == "contextlib":
             inner = fn.__dict__["__wrapped__"]
             if type(inner) is types.FunctionType and fn_flags(inner) == inspect.CO_GENERATOR and not is_native(inner):
@@ -537,7 +544,7 @@ def _construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> A
         type(kind).__call__ is type.__call__
         and type(initialize) in (types.FunctionType, Closure)
         and not is_native(initialize)
-        and not issubclass(kind, (Tensor, BaseException))
+        and not issubclass(kind, Tensor)
     ):
         new = G.lookup(kind, "__new__")
         new = getattr(new, "__func__", new)

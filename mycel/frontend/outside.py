@@ -19,6 +19,7 @@ import numpy as np
 
 from mycel import config
 from mycel.errors import CompileError
+from mycel.frontend import tracebacks
 from mycel.frontend.guards import MISSING
 from mycel.frontend.snapshots import IMMUTABLE, is_closed
 from mycel.frontend.stage import Stage
@@ -184,6 +185,7 @@ def _judge(stage: Any, frame: types.FrameType) -> None:
         code.co_name == "__del__"
         or "logging" in caller
         or before is _EMIT
+        or caller == tracebacks.__file__
         or caller.startswith(_RULES)
         or code.co_filename == "<string>"
         and (str(frame.f_globals.get("__name__")).startswith("namedtuple_") or _is_inside(caller))
