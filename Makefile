@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a fresh machine wants only make and Python 3.10 or newer with its venv module.
-#   make demo    train LeNet-5 on the bundled digits          make bench   compare with PyTorch, interleaved
+#   make demo    train LeNet-5 on the bundled digits          make bench   compare with PyTorch and others, interleaved
 #   make test    lint, types, layers, tests, doctests         make docs    API pages under site/
 #   make PYTHON=/path/to/python3 ...   use a certain interpreter
 
@@ -16,7 +16,7 @@ JOBS ?= 2
 TORCH ?= torch==2.13.0
 PEER_VENV := .venv-torch
 
-.PHONY: help demo test lint types layers pytest bench docs clean
+.PHONY: help demo test lint types layers pytest bench bench-compare bench-store docs clean
 
 help:
 	@sed -n '2,5p' Makefile | sed 's/^# *//'
@@ -39,8 +39,15 @@ layers: $(VENV)/.installed-dev
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(JOBS) -W error
 
+# Peers in environments of their own; further ones by MYCEL_BENCH_JAX and MYCEL_BENCH_MINDSPORE, paths of interpreters. BENCH=options of benchmarks/run.py.
 bench: $(VENV)/.installed-plot $(PEER_VENV)/.installed
-	$(BIN)/python benchmarks/run.py --torch-python $(PEER_VENV)/bin/python
+	$(BIN)/python benchmarks/run.py --torch $(PEER_VENV)/bin/python $(BENCH)
+
+bench-compare: $(VENV)/.installed-plot $(PEER_VENV)/.installed
+	$(BIN)/python benchmarks/run.py --torch $(PEER_VENV)/bin/python --compare $(BENCH)
+
+bench-store: $(VENV)/.installed-plot $(PEER_VENV)/.installed
+	$(BIN)/python benchmarks/run.py --torch $(PEER_VENV)/bin/python --store $(BENCH)
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/pdoc --docformat google --output-directory site mycel

@@ -1,74 +1,112 @@
-"""How a worker process answers the comparison: one JSON line in, one JSON line out, standard library only.
+"""How a worker process answers the comparison: one JSON line in, one JSON line out.
 
-A worker offers workloads, each a function that prepares one and gives a `Prepared`. Requests: {"prepare": NAME} is answered with the
-first repetition's time, which includes compilation; {"measure": NAME, "count": N} with the time of one repetition, in seconds. A
-workload that fails is answered with {"error": TEXT}, and the worker goes on.
+A worker runs one framework in one mode. Requests name a case and a pass ("forward", "backward" or "step"):
+{"prepare": CASE, "pass": PASS} builds it, runs it once, and answers with that first run's time, which includes compilation, and with what it computed (`check`);
+{"measure": CASE, "pass": PASS, "budget": SECONDS} answers with the median time of a repetition, and the least, from repetitions for about that long;
+{"release": CASE} forgets it; {"memory": true} answers with the bytes at the process's peak since it greeted.
+What fails is answered with {"error": TEXT}, and the worker goes on.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import statistics
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional, Protocol
+
+__all__ = ["Prepared", "Side", "serve"]
 
 
 @dataclass
 class Prepared:
-    """A workload ready to run: `repeat` does the work once; `parameters` counts the trained numbers.
+    """Work that is ready to run: `repeat` does it once and waits until it is done; `check` runs it and gives digests of what it computed.
 
-    Work of microseconds is timed as a whole block (`block`), so that reading the clock does not count; `settle`, if given, ends
-    the block by making sure that the work was done.
+    `timed(count)`, if given, is the time in seconds of that many repetitions, for work of microseconds. `parameters` counts the trained numbers.
     """
 
     repeat: Callable[[], Any]
+    check: Callable[[], list[Any]]
     parameters: int = 0
-    block: bool = False
-    settle: Callable[[Any], Any] = lambda result: None
+    timed: Optional[Callable[[int], float]] = None
 
 
-def serve(workloads: Mapping[str, Callable[[], Prepared]], facts: Mapping[str, Any]) -> None:
+class Side(Protocol):
+    """One framework in one mode."""
+
+    def prepare(self, case: Any, kind: str) -> Prepared: ...
+
+    def facts(self) -> Mapping[str, Any]: ...
+
+
+def serve(side: Side, cases: Mapping[str, Any]) -> None:
     """Answer requests on standard input until it closes."""
     # What a framework prints must not get between the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    prepared: dict[str, Prepared] = {}
+    prepared: dict[tuple[str, str], Prepared] = {}
 
     def answer(content: Mapping[str, Any]) -> None:
         print(json.dumps(content), file=answers, flush=True)
 
-    answer(facts)
+    start = _memory("VmRSS")
+    answer(side.facts())
     for line in sys.stdin:
         request = json.loads(line)
         try:
             if "prepare" in request:
+                case, kind = cases[request["prepare"]], request["pass"]
                 started = time.perf_counter()
-                work = prepared[request["prepare"]] = workloads[request["prepare"]]()
-                work.settle(work.repeat())
-                answer({"first": time.perf_counter() - started, "parameters": work.parameters})
+                work = prepared[case.name, kind] = side.prepare(case, kind)
+                work.repeat()
+                first = time.perf_counter() - started
+                check = work.check() if request.get("check", True) else []
+                answer({"first": first, "check": check, "parameters": work.parameters})
+            elif "measure" in request:
+                typical, best = _measure(prepared[request["measure"], request["pass"]], request["budget"])
+                answer({"seconds": typical, "best": best})
+            elif "release" in request:
+                for key in [key for key in prepared if key[0] == request["release"]]:
+                    del prepared[key]
+                gc.collect()
+                answer({})
             else:
-                answer({"seconds": _measure(prepared[request["measure"]], request["count"])})
+                answer({"bytes": max(0, _memory("VmHWM") - start)})
         except Exception as error:
-            answer(
-                {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"}
-            )
+            traceback.print_exc()
+            lines = [line for line in map(str.strip, str(error).splitlines()) if line.strip("- ")]
+            answer({"error": f"{type(error).__name__}: {lines[0][:300] if lines else ''}"})
 
 
-def _measure(work: Prepared, count: int) -> float:
-    if work.block:
-        result = None
-        started = time.perf_counter()
-        for _ in range(count):
-            result = work.repeat()
-        work.settle(result)
-        return (time.perf_counter() - started) / count
-    times = []
-    for _ in range(count):
+def _measure(work: Prepared, budget: float) -> tuple[float, float]:
+    """The median and the least time of a repetition."""
+    if work.timed is not None:
+        count = 100
+        while (spent := work.timed(count)) < budget / 4:
+            count *= 4
+        return spent / count, spent / count
+    times: list[float] = []
+    spent = 0.0
+    while not times or (spent < budget and len(times) < 1000):
         started = time.perf_counter()
         work.repeat()
         times.append(time.perf_counter() - started)
-    return statistics.median(times)
+        spent += times[-1]
+    return statistics.median(times), min(times)
+
+
+def _memory(field: str) -> int:
+    """A field of this process's memory in bytes; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith(field + ":"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0

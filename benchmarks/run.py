@@ -1,14 +1,13 @@
-"""Mycel against PyTorch on the same work: make bench.
+"""Mycel against PyTorch, JAX and MindSpore on the same work: make bench.
 
-    python benchmarks/run.py --torch-python PATH [--rounds 15] [--threads 2] [--workloads lenet5,eager_add]
+    python benchmarks/run.py --torch PYTHON [--jax PYTHON] [--mindspore PYTHON] [--groups convolution,matmul] [--cases lenet5] [--rounds 11]
 
-Each framework and mode is a process of its own that stays up; they take turns, a short stretch each, in an order that rotates, so
-that what the machine does meanwhile falls on all alike. All are bound to the same processors. A stretch gives the median of its
-repetitions; the table shows the median over the rounds with the quartiles, and `ratio` is the median over the rounds of the
-peer's time over Mycel's in the same round, so above 1 Mycel is faster. `first` is the first repetition of a fresh process,
-compilation included; caches on disk are used as found, and said to be warm or cold only by whoever cleared them.
+Every peer runs in an environment of its own, told by the path of its interpreter, here or in MYCEL_BENCH_TORCH, MYCEL_BENCH_JAX and MYCEL_BENCH_MINDSPORE;
+those not told are left out. All processes are bound to the same processors. Before anything is timed, all must compute the same numbers from the
+same inputs and weights. The table shows medians over rounds that take turns; a ratio is the best peer's time over Mycel's, so above 1 Mycel is faster.
 
-Results go to benchmarks/results/latest.json and latest.md, and to the screen.
+`--compare` shows what became slower than the ratios in benchmarks/ratios.json, and fails for it; `--store` writes them there. `--first`, `--memory` and `--scaling` measure
+first steps, memory and threads of the networks in fresh processes. Results go to benchmarks/results/latest.json and latest.md, and to the screen.
 """
 
 from __future__ import annotations
@@ -17,144 +16,66 @@ import argparse
 import json
 import os
 import platform
-import statistics
-import subprocess
+import shutil
 import sys
-import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cases import CASES, Case
+from compare import OURS, Plan, Worker, compare, modes_of, start
+from extras import first_steps, scaling
+from report import geometric_mean, load, markdown, processor, ratios, regressions, shown, store
+
 HERE = Path(__file__).resolve().parent
-OURS = "mycel"
+PEERS = ("torch", "jax", "mindspore")
+NETWORKS = ("lenet5", "bert_small", "resnet50")
 
 
-@dataclass(frozen=True)
-class Workload:
-    """What is measured, with how many repetitions in a stretch, and by which unit of a second it is told."""
-
-    title: str
-    count: int
-    unit: str
-    scale: float
-    ours: tuple[str, ...]
-    torch: tuple[str, ...]
-
-
-WORKLOADS = {
-    "lenet5": Workload("LeNet-5 step, batch 32", 60, "ms", 1e3, ("graph", "pynative"), ("eager", "compile")),
-    "eager_add": Workload("add of 32 x 32, one call", 3000, "us", 1e6, ("pynative",), ("eager",)),
-}
-
-
-@dataclass
-class Worker:
-    """A process that runs one framework in one mode."""
-
-    framework: str
-    mode: str
-    process: subprocess.Popen[str]
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Framework and mode."""
-        return f"{self.framework} {self.mode}"
-
-    def ask(self, **request: Any) -> dict[str, Any]:
-        """Send a request and wait for its answer; a process that has gone is an error answer."""
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            return {"error": f"the process ended with status {self.process.wait()}"}
-        return self.read()
-
-    def read(self) -> dict[str, Any]:
-        """The next answer."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            return {"error": f"the process ended with status {self.process.wait()}"}
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-
-def start(framework: str, mode: str, python: str, threads: int) -> Worker:
-    """Start a worker and read the facts that it greets with."""
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    command = [python, str(HERE / f"{framework}_worker.py"), mode, str(threads)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-    worker = Worker(framework, mode, process)
-    worker.facts = worker.read()
-    return worker
-
-
-def compare(name: str, workers: list[Worker], rounds: int) -> list[dict[str, Any]]:
-    """Prepare a workload everywhere, measure it in turns, and give a row for each worker."""
-    workload = WORKLOADS[name]
-    rows: dict[str, dict[str, Any]] = {}
-    ready = []
-    for worker in workers:
-        first = worker.facts if "error" in worker.facts else worker.ask(prepare=name)
-        if "error" not in first:
-            warm = worker.ask(measure=name, count=workload.count)
-            first = {**first, **warm}
-        rows[worker.name] = {"workload": name, "framework": worker.framework, "mode": worker.mode, **first}
-        if "error" not in first:
-            ready.append(worker)
-    sizes = {rows[worker.name]["parameters"] for worker in ready}
-    if len(sizes) > 1:
-        raise SystemExit(f"{name}: the networks differ: {sizes} parameters")
-    times: dict[str, list[float]] = {worker.name: [] for worker in ready}
-    for turn in range(rounds):
-        for position in range(len(ready)):
-            worker = ready[(turn + position) % len(ready)]
-            # The last one's idle threads may still be spinning.
-            time.sleep(0.05)
-            answer = worker.ask(measure=name, count=workload.count)
-            if "error" in answer:
-                raise SystemExit(f"{worker.name}: {name}: {answer['error']}")
-            times[worker.name].append(answer["seconds"])
-    ours = {worker.mode: times[worker.name] for worker in ready if worker.framework == OURS}
-    for worker in ready:
-        row, own = rows[worker.name], times[worker.name]
-        row.pop("seconds")
-        quartiles = statistics.quantiles(own, n=4) if len(own) > 1 else [own[0]] * 3
-        row |= {"median": statistics.median(own), "quartiles": [quartiles[0], quartiles[2]], "rounds": own}
-        if worker.framework != OURS:
-            row["ratio"] = {
-                mode: statistics.median(theirs / mine for theirs, mine in zip(own, mine_times, strict=True))
-                for mode, mine_times in ours.items()
-            }
-    return list(rows.values())
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as a Markdown table."""
-    lines = ["| work | framework | median | quartiles | first | peer / Mycel |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        workload = WORKLOADS[row["workload"]]
-        start_of_line = f"| {workload.title} | {row['framework']} {row['mode']} |"
-        if "error" in row:
-            lines.append(f"{start_of_line} failed: {row['error'].replace('|', '/')} | | | |")
-            continue
-        low, high = (value * workload.scale for value in row["quartiles"])
-        ratio = ", ".join(f"{value:.2f} ({mode})" for mode, value in row.get("ratio", {}).items())
-        lines.append(
-            f"{start_of_line} {row['median'] * workload.scale:.3g} {workload.unit} | {low:.3g} to {high:.3g} | "
-            f"{row['first'] * 1e3:.0f} ms | {ratio} |"
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options, checked."""
+    parser = argparse.ArgumentParser(description="Mycel against its peers on the same work, in turns.")
+    for peer in PEERS:
+        variable = f"MYCEL_BENCH_{peer.upper()}"
+        parser.add_argument(
+            f"--{peer}", metavar="PYTHON", default=os.environ.get(variable), help=f"interpreter that has {peer}"
         )
-    return "\n".join(lines)
-
-
-def processor() -> str:
-    """The processor's name."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []:
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    groups = list(dict.fromkeys(case.group for case in CASES.values()))
+    parser.add_argument("--groups", help=f"groups of cases, of {', '.join(groups)}; all if neither is given")
+    parser.add_argument("--cases", help="names of cases")
+    parser.add_argument("--passes", default="forward,backward,step", help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--budget", type=float, default=0.2, metavar="SECONDS", help="length of a stretch")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--modes", help="modes of peers to keep, of eager, compile, eager-cl, compile-cl, jit, jit-cl, graph"
+    )
+    parser.add_argument("--pynative", action="store_true", help="measure Mycel op by op as well")
+    parser.add_argument("--best", action="store_true", help="ratios of least times, for a busy machine")
+    parser.add_argument("--first", action="store_true", help="first steps and memory of the networks, and nothing else")
+    parser.add_argument("--scaling", action="store_true", help="one thread against --threads, and nothing else")
+    parser.add_argument("--compare", action="store_true", help="fail for ratios below the stored ones")
+    parser.add_argument("--store", action="store_true", help="store the ratios")
+    parser.add_argument("--tolerance", type=float, default=0.15, help="how far below a stored ratio is a regression")
+    parser.add_argument("--ratios", type=Path, default=HERE / "ratios.json", metavar="FILE")
+    parser.add_argument("--out", type=Path, default=HERE / "results", metavar="DIR")
+    options = parser.parse_args(arguments)
+    wanted = (options.groups or "").split(",") if options.groups else []
+    named = (options.cases or "").split(",") if options.cases else []
+    for unknown in [g for g in wanted if g not in groups] + [c for c in named if c not in CASES]:
+        parser.error(f"no such group or case: {unknown}")
+    if options.rounds < 1 or options.threads < 1:
+        parser.error("--rounds and --threads start at 1")
+    options.chosen = [c for c in CASES.values() if (not wanted and not named) or c.group in wanted or c.name in named]
+    for peer in PEERS:
+        path = getattr(options, peer)
+        if path and shutil.which(path) is None:
+            parser.error(f"--{peer}: {path} is no interpreter that can be run")
+        if not path:
+            print(f"{peer} is left out: tell its interpreter by --{peer} or MYCEL_BENCH_{peer.upper()}")
+    if options.compare and not options.ratios.is_file():
+        parser.error(f"there are no ratios to compare with in {options.ratios}; store some with --store")
+    return options
 
 
 def bind(threads: int) -> list[int]:
@@ -166,53 +87,87 @@ def bind(threads: int) -> list[int]:
     return chosen
 
 
-def main() -> int:
-    """Run the comparison; exit status 1 if Mycel failed anywhere."""
-    parser = argparse.ArgumentParser(description="Mycel against PyTorch on the same work, in turns.")
-    parser.add_argument("--torch-python", metavar="PATH", help="interpreter that has PyTorch (without: Mycel alone)")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--workloads", default=",".join(WORKLOADS), help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=HERE / "results", metavar="DIR")
-    options = parser.parse_args()
-    names = options.workloads.split(",")
-    unknown = sorted(set(names) - set(WORKLOADS))
-    if unknown or options.rounds < 1 or options.threads < 1:
-        parser.error(f"no such workload: {', '.join(unknown)}" if unknown else "--rounds and --threads start at 1")
-
-    processors = bind(options.threads)
+def measure(
+    plan: Plan, cases: Sequence[Case], passes: Sequence[str], versions: dict[str, str], best: bool
+) -> list[dict[str, Any]]:
+    """The rows of all cases, group by group: the workers of a group stay up."""
     rows: list[dict[str, Any]] = []
-    versions = {}
-    for name in names:
-        workers = [start(OURS, mode, sys.executable, options.threads) for mode in WORKLOADS[name].ours]
-        if options.torch_python:
-            workers += [start("torch", mode, options.torch_python, options.threads) for mode in WORKLOADS[name].torch]
-        try:
-            rows += compare(name, workers, options.rounds)
-        finally:
-            for worker in workers:
-                worker.process.kill()
-                worker.process.wait()
-        versions |= {worker.framework: worker.facts.get("version", "?") for worker in workers}
+    workers: dict[tuple[str, str], Worker] = {}
+    group = ""
+    try:
+        for case in cases:
+            if case.group != group:
+                for worker in workers.values():
+                    worker.end()
+                workers, group = {}, case.group
+            modes = modes_of(plan, case)
+            for framework, mode in modes:
+                if (framework, mode) not in workers or workers[framework, mode].process.poll() is not None:
+                    workers[framework, mode] = start(plan, framework, mode)
+                    versions[framework] = workers[framework, mode].facts.get("version", "?")
+            taking_part = [workers[key] for key in modes]
+            for kind in (k for k in case.passes if k in passes):
+                new = compare(plan, case, kind, taking_part)
+                rows += new
+                field = "best" if best else "median"
+                print(f"{case.name} {kind}: {'; '.join(shown(row, field) for row in new)}", file=sys.stderr, flush=True)
+            for worker in taking_part:
+                if worker.process.poll() is None:
+                    worker.ask(release=case.name)
+    finally:
+        for worker in workers.values():
+            worker.end()
+    return rows
 
-    told = ", ".join(f"{framework} {version}" for framework, version in versions.items())
-    heading = (
-        f"{processor()}, {options.threads} threads, Python {platform.python_version()}; {told}; {options.rounds} rounds"
-    )
-    text = f"{heading}\n\n{table(rows)}\n"
-    result = {
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the comparison; exit status 1 if Mycel failed anywhere, or regressed with --compare."""
+    options = options_of(arguments)
+    pythons = {OURS: sys.executable, **{p: getattr(options, p) for p in PEERS if getattr(options, p)}}
+    shutil.rmtree(options.out / "logs", ignore_errors=True)
+    plan = Plan(
+        pythons, options.threads, options.rounds, options.budget, options.out / "logs",
+        ("pynative",) if options.pynative else (), tuple(options.modes.split(",")) if options.modes else (),
+    )  # fmt: skip
+    processors = bind(options.threads)
+    result: dict[str, Any] = {
         "machine": {"processor": processor(), "platform": platform.platform(), "bound_to": processors},
         "threads": options.threads,
+        "rounds": options.rounds,
         "python": platform.python_version(),
-        "versions": versions,
-        "rows": rows,
+        "versions": {},
     }
+    stored = load(options.ratios) if options.ratios.is_file() else {}
+    lost: dict[str, str] = {}
+    chosen = [c.name for c in options.chosen if c.name in NETWORKS] or list(NETWORKS)
+    if options.first:
+        result["first"], text = first_steps(plan, chosen)
+        rows = result["first"]
+    elif options.scaling:
+        result["scaling"], text = scaling(plan, chosen)
+        rows = result["scaling"]
+    else:
+        rows = measure(plan, options.chosen, options.passes.split(","), result["versions"], options.best)
+        found = ratios(rows, options.best)
+        result |= {"rows": rows, "ratios": found}
+        text = markdown(rows, found, stored, options.best)
+        if found:
+            text += f"\n\nGeometric mean of all ratios {geometric_mean(r['ratio'] for r in found.values()):.2f}."
+        lost = regressions(found, stored, options.tolerance) if options.compare else {}
+        if options.store:
+            store(options.ratios, found, options.threads)
+    told = ", ".join(f"{framework} {version}" for framework, version in result["versions"].items())
+    statistic = "least times" if options.best else "medians"
+    heading = f"{processor()}, {options.threads} threads, Python {platform.python_version()}; {told}; {statistic} of {options.rounds} rounds"
+    text = f"{heading}\n\n{text}\n"
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "latest.json").write_text(json.dumps(result, indent=2) + "\n")
     (options.out / "latest.md").write_text(text)
     print(text)
+    for name, how in lost.items():
+        print(f"slower than stored: {name}: {how}")
     print(f"wrote {options.out / 'latest.json'} and latest.md")
-    return int(any("error" in row for row in rows if row["framework"] == OURS))
+    return int(bool(lost) or any("error" in row for row in rows if row["framework"] == OURS))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,93 @@
+"""What needs fresh processes: first steps with empty and with filled caches, peak memory, and one thread against more."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cases import CASES
+from compare import OURS, Plan, modes_of, start
+from report import duration, simple_table
+
+__all__ = ["first_steps", "scaling"]
+
+
+def _caches(folder: Path) -> dict[str, str]:
+    """The settings that put every framework's cache of compiled code into a folder."""
+    return {
+        "MYCEL_CACHE": str(folder / "mycel"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch"),
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "MS_COMPILER_CACHE_ENABLE": "1",
+        "MS_COMPILER_CACHE_PATH": str(folder / "mindspore"),
+    }
+
+
+def first_steps(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
+    """The time of the first training step of a fresh process without and with its cache, and the memory at the peak of three steps."""
+    rows = []
+    for name in names:
+        for framework, mode in modes_of(plan, CASES[name]):
+            row: dict[str, Any] = {"case": name, "framework": framework, "mode": mode}
+            with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+                for kind in ("cold", "warm"):
+                    worker = start(plan, framework, mode, settings=_caches(Path(folder)))
+                    answer = worker.facts if "error" in worker.facts else worker.ask(prepare=name, **{"pass": "step"})
+                    if "error" in answer:
+                        row["error"] = answer["error"]
+                    else:
+                        row[kind] = answer["first"]
+                        row["bytes"] = worker.ask(memory=True).get("bytes", 0)
+                    worker.end()
+            rows.append(row)
+    lines = [[CASES[r["case"]].title, f"{r['framework']} {r['mode']}", *_times(r), r.get("error", "")] for r in rows]
+    heads = ["work", "framework", "first step, empty cache", "first step, filled cache", "peak memory", ""]
+    return rows, simple_table("First steps and memory", heads, lines)
+
+
+def _times(row: dict[str, Any]) -> list[str]:
+    memory = f"{row['bytes'] / 2**20:.0f} MiB" if "bytes" in row else ""
+    return [*(duration(row[kind]) if kind in row else "" for kind in ("cold", "warm")), memory]
+
+
+def scaling(plan: Plan, names: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
+    """Steps with one thread against steps with all of the plan's, for Mycel and PyTorch's modes."""
+    rows = []
+    for name in names:
+        for framework, mode in modes_of(plan, CASES[name]):
+            if framework not in (OURS, "torch") or mode == "pynative":
+                continue
+            workers = [start(plan, framework, mode, threads) for threads in (1, plan.threads)]
+            try:
+                # Two workers of one name: each is compared by itself, in turns of one round.
+                found: list[list[float]] = [[], []]
+                wrong = ""
+                for turn in range(plan.rounds):
+                    for i, worker in enumerate(workers):
+                        if turn == 0:
+                            answer = worker.ask(prepare=name, check=False, **{"pass": "step"})
+                            wrong = wrong or answer.get("error", "")
+                        if not wrong:
+                            answer = worker.ask(measure=name, budget=plan.budget, **{"pass": "step"})
+                            wrong = answer.get("error", "")
+                            found[i].append(answer.get("seconds", 0.0))
+            finally:
+                for worker in workers:
+                    worker.end()
+            row: dict[str, Any] = {"case": name, "framework": framework, "mode": mode}
+            if wrong:
+                row["error"] = wrong
+            else:
+                one, more = (sorted(times)[len(times) // 2] for times in found)
+                row |= {"one": one, "more": more, "speedup": one / more}
+            rows.append(row)
+    lines = [
+        [CASES[r["case"]].title, f"{r['framework']} {r['mode']}"]
+        + ([r["error"], "", ""] if "error" in r else [duration(r["one"]), duration(r["more"]), f"{r['speedup']:.2f}"])
+        for r in rows
+    ]
+    heads = ["work", "framework", "1 thread", f"{plan.threads} threads", "speedup"]
+    return rows, simple_table("Threads", heads, lines)

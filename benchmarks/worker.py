@@ -1,0 +1,14 @@
+"""A worker of the comparison: python worker.py FRAMEWORK MODE THREADS, with the framework's own interpreter."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from cases import CASES
+from protocol import serve
+
+if __name__ == "__main__":
+    framework, mode, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    module = "mindspore_side" if framework in ("mycel", "mindspore") else f"{framework}_side"
+    serve(importlib.import_module(module).make(framework, mode, threads), CASES)
