@@ -29,7 +29,7 @@ def plan(bench, folder, **pythons):
 
 def test_inputs_depend_on_the_case_alone(bench):
     cases = bench["cases"]
-    for name in ("add", "cross_entropy", "sort", "power"):
+    for name in ("layer_norm", "embedding", "sort", "power"):
         first, again = cases.inputs_of(cases.CASES[name]), cases.inputs_of(cases.CASES[name])
         for a, b, spec in zip(first, again, cases.CASES[name].inputs):
             np.testing.assert_array_equal(a, b)
