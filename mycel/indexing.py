@@ -21,7 +21,7 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel import eager, views
-from mycel.errors import ShapeError
+from mycel.errors import NeedsValue, ShapeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension
 from mycel.prims import block as B
 from mycel.prims import elementwise as E
@@ -121,6 +121,8 @@ def _entry(entry: Any) -> Entry:
         return array.astype(np.int64) if array.ndim else int(array)
     try:
         return operator.index(entry)
+    except NeedsValue:
+        raise
     except TypeError:
         raise IndexError(
             f"an index must be an int, a slice, None, '...', an integer or boolean tensor, or a sequence of ints, not {type(entry).__name__}"

@@ -193,7 +193,7 @@ def result_of(f: Any, signal: Any) -> Any:
     if signal.value is None or signal.value is MISSING:
         return None
     raise CompileError(
-        f"{f.code.file}:{f.code.line}: whether {f.code.name} returns a value or None is decided by a tensor; return a value on every path"
+        f"whether {f.code.name} returns a value or None is decided by a tensor; return a value on every path"
     )
 
 

@@ -54,8 +54,11 @@ class Outputs:
         found = self.memo.get(id(value))
         if found is None:
             self.kept.append(value)
-            self.memo[id(value)] = lambda out, args: _cyclic(value)
+            self.memo[id(value)] = _inside
             found = self.memo[id(value)] = self._of(value)
+        if found is _inside:
+            kind = type(value).__name__
+            raise CompileError(f"a compiled function cannot return a {kind} that contains itself; return its parts")
         return found
 
     def _of(self, value: Any) -> Build:
@@ -160,5 +163,6 @@ class Outputs:
         return build
 
 
-def _cyclic(value: Any) -> Any:
-    raise CompileError(f"a compiled function cannot return a {type(value).__name__} that contains itself")
+def _inside(out: Any, args: Any) -> Any:
+    """Stands for a value whose parts are being looked at."""
+    raise AssertionError("a value that is not built yet")

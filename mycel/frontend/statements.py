@@ -557,6 +557,7 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
                 if isinstance(truth, Tensor) and f.stage is not None and f.stage.may_decide:
                     truth = f.stage.decide(truth)
                 if truth is not True and isinstance(truth, Tensor):
+                    set_where(where)
                     raise CompileError(f"{where}: a tensor cannot be matched with values; use if")
                 if not truth:
                     continue

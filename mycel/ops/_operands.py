@@ -14,7 +14,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel import eager, precision
 from mycel.dtype import DType
-from mycel.errors import ShapeError
+from mycel.errors import NeedsValue, ShapeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -85,6 +85,8 @@ def axis_of(name: str, axis: Any, rank: int) -> int:
     """One axis counted from the front; ShapeError where it is out of range."""
     try:
         number = operator.index(axis)
+    except NeedsValue:
+        raise
     except TypeError:
         raise TypeError(f"{name}: axis must be an int, not {type(axis).__name__}") from None
     if not -rank <= number < rank:
@@ -128,6 +130,8 @@ def size_of(name: str, size: Any) -> DimLike:
         raise TypeError(f"{name}: sizes are ints, not bool")
     try:
         return operator.index(size)
+    except NeedsValue:
+        raise
     except TypeError:
         raise TypeError(f"{name}: sizes are ints, not {type(size).__name__}") from None
 

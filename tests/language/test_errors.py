@@ -458,6 +458,82 @@ def condition_of_a_comprehension(x: Any) -> Any:
     return [v for v in x if v.sum() > 1]  # here
 
 
+@case(CompileError, "x.sum() > 0", "returns a value or None is decided by a tensor", "return a value on every path")
+def value_or_none(x: Any) -> Any:
+    if x.sum() > 0:  # here
+        return x
+
+
+class Attribute(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.word = "a"
+
+    def construct(self, x: Any) -> Any:
+        if x.sum() > 0:  # here
+            self.word = "b"
+        return x
+
+
+case(CompileError, "x.sum() > 0", "attribute 'word' of Attribute is 'b' (str)", "'a' (str)", "the same value")(
+    Attribute()
+)
+
+
+@case(CompileError, "range(0, n, n)", "the step of range() must be a Python number", args=(X, np.array(3)))
+def step_of_a_range(x: Any, n: Any) -> Any:
+    for _ in range(0, n, n):  # here
+        x = x + 1
+    return x
+
+
+@case(CompileError, "print(", "print() where a tensor decides", "return the values and call it outside")
+def print_in_a_branch(x: Any) -> Any:
+    if x.sum() > 0:
+        print("yes")  # here
+    return x
+
+
+@case(CompileError, "3:", "a tensor cannot be matched with values", "use if")
+def match_of_a_tensor(x: Any) -> Any:
+    match x:
+        case 3:  # here
+            return x
+        case _:
+            return x + 1
+
+
+@case(CompileError, "a", "(tuple)", "(list)", "tensors of one type", caret=False)
+def containers_that_do_not_join(x: Any) -> Any:
+    a: Any = (x, 1)
+    if x.sum() > 0:
+        a = [x]
+    return a  # here
+
+
+@case(CompileError, "open(", "do it outside")
+def file_that_is_opened(x: Any) -> Any:
+    with open("/nowhere") as f:  # here
+        return x, f.read()
+
+
+@case(CompileError, "return", "cannot return a list that contains itself", "return its parts", caret=False)
+def result_that_contains_itself(x: Any) -> Any:
+    items: list[Any] = [x]
+    items.append(items)
+    return items  # here
+
+
+@case(CompileError, "np.sin(x)", "conversion to a NumPy array", "float32[2, 3]", "compute with tensors")
+def library_of_numpy(x: Any) -> Any:
+    return 1 + np.sin(x)  # here
+
+
+@case(CompileError, "x.reshape(n, -1)", "use as an index", "int64[]", args=(X, np.array(3)))
+def size_from_a_tensor(x: Any, n: Any) -> Any:
+    return 2 * x.reshape(n, -1)  # here
+
+
 @case(CompileError, "del", "'y' is deleted", caret=False)
 def deletion_in_a_loop(x: Any) -> Any:
     y = x
