@@ -224,6 +224,8 @@ def activate(stage: Optional[Stage], frame: Frame) -> Any:
             return frame.code.run(frame)
         finally:
             set_where(before)
+    if stage.levels:
+        stage.created(frame.vars)
     active = stage.active.get(frame.code)
     if active is None:
         active = stage.active[frame.code] = []

@@ -14,6 +14,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel.dtype import uint64
 from mycel.errors import VmapError
 from mycel.frontend.control import apply_effect
@@ -121,7 +123,7 @@ class Level:
                 changes = self.scope.take_back(stage)
         stage.scope.fresh.update(self.scope.fresh)
         written = [(e, node) for e, node in changes.values() if e.kind == "tensor" and id(e.target) not in self.states]
-        others = [(e, value) for e, value in changes.values() if e.kind != "tensor"]
+        others = [(e, v) for e, v in changes.values() if e.kind != "tensor" and not _is_same(e.before, v)]
         kept: dict[int, Node] = {}
         for _, value in others:
             _collect(stage, value, kept)
@@ -201,6 +203,21 @@ class _ForEach:
             leaves = [f.value if isinstance(f, _Plain) else next(given)[i] if f else next(given) for f in self.form]
             args, kwargs = unflatten(self.structure, leaves)
             self.fn(*args, **kwargs)
+
+
+def _is_same(before: Any, after: Any) -> bool:
+    """Whether something from outside is what it was: the same object, or a container of the very same objects."""
+    if before is after:
+        return True
+    if type(before) is not type(after):
+        return False
+    if isinstance(before, np.ndarray):
+        return bool(before.tobytes() == after.tobytes())
+    if isinstance(before, dict):
+        return list(before) == list(after) and all(before[k] is after[k] for k in before)
+    if isinstance(before, list):
+        return len(before) == len(after) and all(a is b for a, b in zip(before, after))
+    return isinstance(before, (set, bytearray)) and before == after
 
 
 def _collect(stage: Stage, value: Any, found: dict[int, Any]) -> None:
