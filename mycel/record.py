@@ -27,7 +27,7 @@ from mycel.ir.types import TensorType
 from mycel.prims import control as C
 from mycel.prims import shape as S
 from mycel.prims.base import GET_ITEM, Primitive, constant, freeze
-from mycel.prims.custom import Rule, custom, kept_call
+from mycel.prims.custom import Rule, custom, kept_call, refusal
 from mycel.prims.elementwise import identity
 from mycel.prims.recompute import recompute
 from mycel.tensor import Tensor, make
@@ -130,11 +130,28 @@ class Recorder(eager.Context):
         active = [i for i, t in enumerate(inputs) if self.node_of(t) is not None and t.dtype.is_differentiable]
         if not active:
             return eager.execute(C.call, inputs, {"graph": graph})
+        if refusal(graph):
+            return self._opened(inputs, graph)
         known = link(graph, active, C.sizes_in_call(graph, [t._type for t in inputs]))
         params = {"graph": known.graph, "count": known.count, "link": known}
         results = eager.execute(kept_call, inputs, params)
         self._enter(kept_call, self._nodes(inputs), params, results)
         return results[: known.count]
+
+    def _opened(self, inputs: Sequence[Tensor], graph: Graph) -> Sequence[Tensor]:
+        """Call a graph node by node, as it holds derivatives of the program's own that are called with values."""
+        known: dict[Node, Any] = dict(zip(graph.inputs, inputs))
+        for node in graph.nodes:
+            given = [known[i] for i in node.inputs]
+            if node.prim is GET_ITEM:
+                known[node] = given[0][node.params["index"]]
+            elif node.prim is custom and node.params["backward"] is None:
+                count = node.params["count"]
+                known[node] = self.attach(given[:count], given[count:], node.params["rule"])
+            else:
+                assert node.prim is not None
+                known[node] = self.emit(node.prim, given, dict(node.params))
+        return [known[o] for o in graph.outputs]
 
     def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
         """`values` with a derivative by `operands` that the program gives."""
@@ -296,27 +313,13 @@ class Recorder(eager.Context):
 
     def _one_by_one(self, kind: str, roots: Sequence[Node], wrt: Sequence[Node]) -> Optionals:
         """A Jacobian from one unit vector after another, as the program's own derivatives are called with values."""
-        direction = roots[0] if kind == "rows" else wrt[0]
-        units = np.eye(math.prod(direction.shape), dtype=direction.dtype.numpy)
-        parts = []
-        for unit in units:
-            given = make(direction.type, buffers.from_array(unit.reshape(direction.shape)))
-            parts.append(self._derive("pull" if kind == "rows" else "push", roots, [given], wrt))
-        result: Optionals = []
-        for column in zip(*parts):
-            if any(t is None for t in column):
-                result.append(None)
-                continue
-            lead = [eager.apply(S.RESHAPE, t, shape=(1, *t.shape)) for t in column]
-            whole = eager.apply(S.CONCAT, *lead, axis=0)
-            inner = column[0].shape
-            if kind == "columns":
-                whole = eager.apply(S.TRANSPOSE, whole, permutation=(*range(1, len(inner) + 1), 0))
-                shape = (*inner, *direction.shape)
-            else:
-                shape = (*direction.shape, *inner)
-            result.append(eager.apply(S.RESHAPE, whole, shape=shape))
-        return result
+        direction = roots[0].type if kind == "rows" else wrt[0].type
+
+        def along(unit: np.ndarray[Any, Any]) -> Optionals:
+            given = make(direction, buffers.from_array(unit))
+            return self._derive("pull" if kind == "rows" else "push", roots, [given], wrt)
+
+        return along_units(along, direction, kind == "columns", len(wrt if kind == "rows" else roots))
 
     def _compiled(
         self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
@@ -555,6 +558,25 @@ class _Replay:
     def _zeros(self, like: Tensor) -> Tensor:
         with eager.use_context(None):
             return _Replay(self.recorder, eager.execute, False)._or_zeros(None, like)
+
+
+def along_units(along: Callable[..., Optionals], direction: Any, columns: bool, count: int) -> Optionals:
+    """Jacobians from what `along` gives for each unit vector of a type, as rows or as columns."""
+    size = math.prod(direction.shape)
+    parts = [along(unit.reshape(direction.shape)) for unit in np.eye(size, dtype=direction.dtype.numpy)]
+    result: Optionals = []
+    for found in zip(*parts) if parts else [(None,)] * count:
+        if any(t is None for t in found):
+            result.append(None)
+            continue
+        inner = found[0].shape
+        whole = eager.apply(S.CONCAT, *[eager.apply(S.RESHAPE, t, shape=(1, *inner)) for t in found], axis=0)
+        shape = (*direction.shape, *inner)
+        if columns:
+            whole = eager.apply(S.TRANSPOSE, whole, permutation=(*range(1, len(inner) + 1), 0))
+            shape = (*inner, *direction.shape)
+        result.append(eager.apply(S.RESHAPE, whole, shape=shape))
+    return result
 
 
 def current_recorder() -> Optional[Recorder]:

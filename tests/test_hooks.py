@@ -326,3 +326,68 @@ def test_hooks_inside_recomputed_blocks() -> None:
     for take in ways(lambda a: ms.recompute(block, a)):
         x = np.array([1.0, 2.0])
         np.testing.assert_allclose(take(X).asnumpy(), np.sin(x) + 10 * x * np.cos(x), rtol=1e-5)
+
+
+def test_hooks_with_effects_where_tensors_decide() -> None:
+    seen: list[Any] = []
+
+    def f(a: Any) -> Any:
+        b = a * a
+        if ops.sum(b) > 0:
+            c = b * 2
+            c.register_hook(lambda g: seen.append("branch"))
+            b = c * 3
+        while ops.sum(b) < 100:
+            b = b * 2
+            b.register_hook(lambda g: seen.append("loop"))
+        return b
+
+    for take in ways(f):
+        for _ in range(2):
+            seen.clear()
+            assert plain(take(X)) == [48, 96]
+            assert seen == ["loop", "loop", "branch"]
+    seen.clear()
+    assert plain(ms.jit(f)(X)) == [24, 96] and seen == []
+
+
+def test_hooks_that_need_values() -> None:
+    """In derivatives of derivatives too, with Python in between."""
+    seen: list[Any] = []
+
+    def f(a: Any) -> Any:
+        scale = float(ops.sum(a))
+        b = a * a * scale
+        b.register_hook(lambda g: seen.append(g.asnumpy().tolist()))
+        return b
+
+    programs = (
+        lambda a: ms.jvp(f, a, a)[1],
+        lambda a: ms.vjp(f, a)[1](a)[0],
+        lambda a: ms.jacrev(f)(a),
+        lambda a: ms.grad(f)(a),
+    )
+    for program in programs:
+        results = []
+        for call in (
+            lambda p: p(X),
+            lambda p: ms.jit(p)(X),
+            lambda p: ms.grad(p)(X),
+            lambda p: ms.grad(ms.jit(p))(X),
+            lambda p: ms.jit(ms.grad(p))(X),
+        ):
+            seen.clear()
+            results.append((plain(call(program)), len(seen)))
+        assert results[0] == results[1] and results[2] == results[3] == results[4]
+
+
+def test_stopping_a_gradient_in_place() -> None:
+    def f(a: Any) -> Any:
+        b = a * a
+        assert ops.stop_gradient_(b) is b
+        return a * b
+
+    for take in ways(f):
+        assert plain(take(X)) == [1, 4]
+    with pytest.raises(TypeError, match="must be a tensor"):
+        ops.stop_gradient_(3)

@@ -113,7 +113,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
     """The outputs of `fn` at `inputs` and its Jacobian times the vector `v`, by forward mode.
 
     `inputs` and `v` are tensors, or tuples or lists of as many as `fn` takes; each of `v` has the shape of its input. Returns (outputs, product), and with
-    `has_aux`, where only the first output is differentiated, the others as a third. Nothing is kept for a way back: what a loop
+    `has_aux`, where only the first output is differentiated, the others as a third. Compiled, nothing is kept for a way back: what a loop
     needs does not grow with its rounds. TypeError and ValueError for inputs and vectors that do not fit.
 
     >>> import mycel as ms

@@ -13,9 +13,10 @@ from typing import Any, Optional
 from mycel.errors import CompileError
 from mycel.ir.graph import Graph, Node, current_where, input_node, substitute, toposort
 from mycel.prims.base import GET_ITEM, outputs_of
-from mycel.prims.custom import Rule
+from mycel.prims.custom import Rule, custom
 from mycel.prims.elementwise import identity
 from mycel.prims.recompute import recompute
+from mycel.record import along_units
 from mycel.tensor import Tensor, make_staged
 from mycel.transforms import jacobian
 from mycel.transforms.grad import vjp
@@ -72,6 +73,9 @@ class Differentiating:
     def rows(self: Any, output: Tensor, wrt: Sequence[Node]) -> Optionals:
         """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
         root = self.node_of(output)
+        if any(n.prim is custom and n.params["backward"] is None for n in toposort([root], stop=set(wrt))):
+            pull = lambda unit: self.pullback([output], [self.literal(unit)], wrt)
+            return along_units(pull, root.type, False, len(wrt))
         return _staged(self, jacobian.rows(root, wrt, _own(self, [root, *wrt])))
 
     def columns(self: Any, outputs: Sequence[Tensor], by: Node) -> Optionals:

@@ -10,7 +10,23 @@ from mycel.hooks import attach, call_user, replaced_gradients
 from mycel.prims.custom import Rule
 from mycel.tensor import Tensor
 
-__all__ = ["HookBackward", "InsertGradientOf", "StopGradient"]
+__all__ = ["HookBackward", "InsertGradientOf", "StopGradient", "stop_gradient_"]
+
+
+def stop_gradient_(input: Tensor) -> Tensor:
+    """Make `input` itself a constant for differentiation from here on; the tensor itself.
+
+    >>> import mycel as ms
+    >>> def f(x):
+    ...     y = x * x
+    ...     ms.ops.stop_gradient_(y)
+    ...     return x * y
+    >>> float(ms.grad(f)(ms.Tensor(3.0)))
+    9.0
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"stop_gradient_: the input must be a tensor, not {type(input).__name__}")
+    return input._replace(stop_gradient(input))
 
 
 class StopGradient:

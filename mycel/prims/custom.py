@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
+from weakref import WeakKeyDictionary
 
 from mycel.dtype import float64
 from mycel.errors import Unsupported
@@ -92,10 +93,17 @@ custom: Primitive = register(
 
 def refusal(graph: Graph) -> str:
     """Why a graph cannot be differentiated as it is: a rule in it that is no graph; empty where it can."""
-    for node in _all_nodes(graph):
-        if node.prim is custom and node.params["backward"] is None:
-            return node.params["rule"].refusal or "it has a derivative that is not compiled"
-    return ""
+    found = _refusals.get(graph)
+    if found is None:
+        found = ""
+        for node in _all_nodes(graph):
+            if node.prim is custom and node.params["backward"] is None:
+                found = node.params["rule"].refusal or "it has a derivative that is not compiled"
+        _refusals[graph] = found
+    return found
+
+
+_refusals: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
 
 
 def _all_nodes(graph: Graph) -> Iterator[Node]:

@@ -569,4 +569,28 @@ def recomputed_inside_a_while(x: Any) -> Any:
     return rounds_of_blocks(x)
 
 
+# With values asked for on the way.
+
+
+@programs.add((X,), grad=None, breaks=True, oracle=lambda x: 2 * x * x.sum())
+def value_inside_what_is_differentiated(x: Any) -> Any:
+    return ms.grad(lambda u: F.sum(u * u) * float(F.sum(x)))(x)
+
+
+@programs.add((X, Y), grad=None, breaks=True, oracle=lambda x, y: 2 * x * y * y.sum())
+def value_between_forwards_and_backwards(x: Any, y: Any) -> Any:
+    _, pull = ms.vjp(lambda u: u * u, x)
+    scale = float(F.sum(y))
+    return pull(y)[0] * scale
+
+
+@programs.add((X, Y), grad=None, breaks=True, oracle=lambda x, y: (3 * x * x * y, np.diag(3 * x * x)))
+def value_inside_forward_mode(x: Any, y: Any) -> Any:
+    def f(u: Any) -> Any:
+        power = int(F.sum(u * 0)) + 3
+        return u**power
+
+    return ms.jvp(f, x, y)[1], ms.jacfwd(f)(x)
+
+
 test_programs = programs.test()
