@@ -333,7 +333,7 @@ def _unit_of(fn: Any) -> Any:
     if isinstance(fn, Cell):
         return fn._compiled()
     if fn not in _units:
-        _units[fn] = compiler.make(getattr(fn, "_run", fn))  # type: ignore[misc]
+        _units[fn] = compiler.make(getattr(fn, "_run", fn))
     return _units[fn]
 
 
@@ -382,7 +382,7 @@ def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
         differing = [n for n, old, new in zip(numbers, before, values) if repr(old) != repr(new)]
         if differing:
             general = _lifted(graph, differing)
-            extra = [make(n.type, buffers.from_array(np.array(n.value))) for n in differing]  # type: ignore[arg-type]
+            extra = [make(n.type, buffers.from_array(np.array(n.value))) for n in differing]
             return _entered(structural_hash(general), general), extra
     return _entered(key, graph), []
 
@@ -391,7 +391,7 @@ def _entered(key: str, graph: Graph) -> Graph:
     found = _programs.setdefault(key, (graph, None))
     for table in (_programs, _numbers):
         while len(table) > _SEGMENTS:
-            table.popitem(last=False)  # type: ignore[attr-defined]
+            table.popitem(last=False)
     return found[0]
 
 

@@ -185,7 +185,6 @@ class Stage(Differentiating, eager.Context):
     """One staging of one function; see the module's description."""
 
     is_staging = True
-    may_decide = False
     ended: Any = None  # the outermost function's name and where it ended
 
     def __init__(self) -> None:
@@ -214,7 +213,7 @@ class Stage(Differentiating, eager.Context):
     # Nodes.
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
-        nodes = tuple([self.node_of(t) for t in inputs])
+        nodes = tuple([t._node if t._view is None and t._buf is None and t._node is not None else self.node_of(t) for t in inputs])
         try:
             kind = primitive.infer(*[n.type for n in nodes], **params)
         except Exception as error:
@@ -368,6 +367,11 @@ class Stage(Differentiating, eager.Context):
         where = current_where()
         mend = mend_of(what)
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether Python can have values here."""
+        return False
 
     def decide(self, t: Tensor, what: str = "the truth of a tensor") -> bool:
         """The truth of a tensor, where Python has to go by it."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Optional
 from mycel.engines.native.rules import is_view, view_position
 from mycel.ir.dims import hint
 from mycel.ir.graph import Node
+from mycel.kernel.nest import affine
 
 if TYPE_CHECKING:
     from mycel.engines.native.lower import Unit, _Lowering
@@ -45,7 +46,7 @@ def choose(lowering: _Lowering) -> None:
 
 
 def _bytes(node: Node) -> int:
-    return int(hint(node.type.size)) * node.dtype.itemsize
+    return int(hint(node.type.size)) * int(node.dtype.itemsize)
 
 
 class _Plan:
@@ -158,14 +159,7 @@ _READS_IN_PLACE = frozenset(
 def _resolves(node: Node) -> bool:
     """Whether a chain of views can be read at any position of its own."""
     while is_view(node):
-        shape = node.type.shape
-        if view_position(node, tuple(_any_position(len(shape)))) is None:
+        if view_position(node, tuple([affine(k) for k in range(node.type.rank)])) is None:
             return False
         node = node.inputs[0]
     return True
-
-
-def _any_position(rank: int) -> list[object]:
-    from mycel.kernel.nest import affine
-
-    return [affine(k) for k in range(rank)]

@@ -77,7 +77,7 @@ def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: P
             if not rest or (isinstance(size, int) and isinstance(d, int) and size > d):
                 return None
             part, at = rest.pop(0)
-            place, size = place.scale(part) + at, size * part  # type: ignore[assignment]
+            place, size = place.scale(part) + at, size * part
         result.append(place)
     return None if rest else tuple(result)
 
