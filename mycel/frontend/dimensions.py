@@ -120,8 +120,9 @@ class _Calls:
         made = []
         for i, t in enumerate(types):
             shape: list[DimLike] = []
-            for axis, size in enumerate(t.shape):
-                column = (*[s[i].shape[axis] for s in self.seen], size)
+            for axis, d in enumerate(t.shape):
+                size = int(d)
+                column = tuple([*[int(s[i].shape[axis]) for s in self.seen], size])
                 differs = every or len(set(column)) > 1
                 if not differs or size < 2 or (i, axis) in self.constant:
                     shape.append(size)

@@ -36,13 +36,14 @@ from mycel.frontend.control import (
     value_of,
 )
 from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, placeholder, same
-from mycel.frontend.sizes import SizeRange, giving_up, in_test, number_of
+from mycel.frontend.sizes import SizeRange, giving_up, number_of, open_test
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished
 from mycel.frontend.tracebacks import carry, keep_position
 from mycel.frontend.views import OWN, Either, Mixed, Tree, is_sole, mix, origin, settle
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel.ir.types import TensorType
+from mycel.log import logger
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor, make_staged
@@ -51,6 +52,10 @@ __all__ = ["Loop", "TensorRange", "run_for", "run_while", "static_items"]
 
 Run = Callable[[Any], Any]
 _UNROLLED_ROWS = 16
+_FEW_ROUNDS = 8
+_LONG_UNROLLED = 2048
+_MUCH_UNROLLED = 4096
+_MOST_UNROLLED = 200_000
 _TRIALS = 12
 
 
@@ -98,7 +103,7 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
         if (
             isinstance(items, Tensor)
             and items.ndim
-            and (isinstance(items.shape[0], Dim) or (items.shape[0] > _UNROLLED_ROWS and not stage.depth))
+            and (isinstance(items.shape[0], Dim) or items.shape[0] > _UNROLLED_ROWS)
         ):
 
             def counted() -> Any:
@@ -110,11 +115,72 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
         stage.need_own_iterator(items)
         if isinstance(items, Cell):
             stage.guards.cell(items)
+        if type(items) is range and not stage.may_decide and len(items) > _FEW_ROUNDS:
+            return _range_rounds(f, loop, items, store)
     return _rounds(f, loop, iter(operators.iterate(stage, items)), store)
 
 
+class _Unrolling:
+    """How many operations the rounds of a loop have become."""
+
+    def __init__(self, f: Any, where: Where) -> None:
+        self.scope = None if f.stage is None or f.stage.is_live else f.stage.scope
+        self.before = len(self.scope.own) if self.scope is not None else 0
+        self.where, self.told = where, False
+
+    def count(self) -> int:
+        return len(self.scope.own) - self.before if self.scope is not None else 0
+
+    def check(self) -> None:
+        """Warn once of many operations; CompileError for more than can be compiled in a reasonable time."""
+        count = self.count()
+        if count > _MUCH_UNROLLED and not self.told:
+            self.told = True
+            logger.warning("%s: this loop has been unrolled into more than %d operations, as Python's own values decide its rounds; range() of a tensor "
+                           "compiles as one loop, whatever the number of rounds", self.where, _MUCH_UNROLLED)  # fmt: skip
+        if count > _MOST_UNROLLED:
+            raise CompileError(f"{self.where}: this loop has been unrolled into more than {_MOST_UNROLLED} operations, as Python's own values decide its rounds; "
+                               "let range() of a tensor decide, or compute with whole tensors")  # fmt: skip
+
+
+def _range_rounds(f: Any, loop: Loop, items: range, store: Any) -> Any:
+    """The rounds over a long range of Python numbers: unrolled, but for what follows a break that a tensor decides or many operations, if it can be one loop."""
+    unrolling = _Unrolling(f, loop.where)
+    tried = False
+    for k, item in enumerate(items):
+        store(f, item)
+        signal = loop.body(f)
+        if signal is BREAK:
+            return None
+        if type(signal) is Return:
+            return signal
+        signal = without(f, signal, 2) if signal is not None else None
+        rest = items[k + 1 :]
+        if not tried and len(rest) > _FEW_ROUNDS and (signal is not None or unrolling.count() > _LONG_UNROLLED):
+            tried = True
+            with giving_up() as forget:
+                try:
+                    return _remaining(f, loop, rest, store, signal)
+                except (CompileError, NeedsValue) as error:
+                    if isinstance(error, Unfinished):
+                        raise
+                    forget()
+        if type(signal) is Dynamic:
+            return without(f, after(f, signal, lambda g: _rounds(g, loop, iter(rest), store)), 1)
+        unrolling.check()
+    return loop.orelse(f) if loop.orelse is not None else None
+
+
+def _remaining(f: Any, loop: Loop, rest: range, store: Any, signal: Any) -> Any:
+    """Further rounds over Python numbers as one loop; `signal` says how the round before them ended."""
+    begin, stop = [f.stage.mark_number(f.stage.literal(v, D.int64)) for v in (rest.start, rest.stop)]
+    return _counted(f, loop, begin, stop, rest.step, store, signal)
+
+
 def _rounds(f: Any, loop: Loop, items: Any, store: Any) -> Any:
+    unrolling = _Unrolling(f, loop.where)
     for item in items:
+        unrolling.check()
         store(f, item)
         signal = loop.body(f)
         if signal is None or signal is CONTINUE:
@@ -177,7 +243,7 @@ def _sized(f: Any, loop: Loop, items: SizeRange, store: Any) -> Any:
     return _counted(f, loop, *ends(items.start + items.step), items.step, store)
 
 
-def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign: Any) -> Any:
+def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign: Any, signal: Any = None) -> Any:
     compare = E.lt if step > 0 else E.gt
     name = loop.counter
 
@@ -197,21 +263,18 @@ def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign:
 
     counted = Loop(body, loop.orelse, loop.where, sorted({*loop.assigned, name}))
     try:
-        return _staged_loop(f, counted, eager.apply(compare, begin, stop), None, test)
+        alive = eager.apply(compare, begin, stop) if signal is None else code_equals(f, signal.code, 0)
+        return _staged_loop(f, counted, alive, signal, test)
     finally:
         f.vars.pop(name, None)
 
 
 def run_while(f: Any, loop: Loop, test: Run) -> Any:
     """A `while` statement: Python's own as long as its test is no tensor."""
-    if f.stage is not None:
-        run = test
-
-        def test(g: Any) -> Any:
-            with in_test(g.stage):
-                return run(g)
-
+    test = open_test(test) if f.stage is not None else test
+    unrolling = _Unrolling(f, loop.where)
     while True:
+        unrolling.check()
         decided = truth(f, test(f), loop.where)
         if isinstance(decided, Tensor):
             return _tensor_loop(f, loop, decided, None, test)

@@ -23,7 +23,7 @@ from mycel.prims.shape import RESHAPE, size_node
 from mycel.selection import SERVICES
 from mycel.tensor import Tensor, make_staged
 
-__all__ = ["FUNCTIONS", "SizeRange", "converted", "giving_up", "in_test", "number_of", "size_of", "use_stage"]
+__all__ = ["FUNCTIONS", "SizeRange", "converted", "giving_up", "number_of", "open_test", "size_of", "use_stage"]
 
 
 _numbers = itertools.count()
@@ -62,6 +62,16 @@ def in_test(stage: Any) -> Iterator[None]:
         yield
     finally:
         decisions.compare = before
+
+
+def open_test(test: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The test of a `while` statement, in which comparisons of sizes stay open."""
+
+    def run(f: Any) -> Any:
+        with in_test(f.stage):
+            return test(f)
+
+    return run
 
 
 @contextmanager

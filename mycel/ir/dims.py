@@ -256,13 +256,13 @@ class Dim:
         if low >= 0:
             return False
         if _local.decisions is not None:
-            return _local.decisions.is_negative(self - value)
+            return _local.decisions.is_negative(self - value)  # type: ignore[no-any-return]
         raise InconclusiveDimension(f"whether {self!r} < {value!r} depends on sizes that are not known while compiling")
 
     def __ge__(self, other: Any) -> bool:
         if _operand(other) is None:
             return _beyond(self, other, operator.ge)  # type: ignore[no-any-return]
-        return _not(self < other)
+        return _not(self < other)  # type: ignore[no-any-return]
 
     def __gt__(self, other: Any) -> bool:
         value = _operand(other)
@@ -274,13 +274,13 @@ class Dim:
         if high <= 0:
             return False
         if _local.decisions is not None:
-            return _local.decisions.is_negative(value - self)
+            return _local.decisions.is_negative(value - self)  # type: ignore[no-any-return]
         raise InconclusiveDimension(f"whether {self!r} > {value!r} depends on sizes that are not known while compiling")
 
     def __le__(self, other: Any) -> bool:
         if _operand(other) is None:
             return _beyond(self, other, operator.le)  # type: ignore[no-any-return]
-        return _not(self > other)
+        return _not(self > other)  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
         low, high = self.bounds()

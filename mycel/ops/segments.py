@@ -107,8 +107,8 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
     """
     x = operand("unique", input)
     if is_open(x):
-        values, inverse, _ = distinct(x)
-        return values, cast(inverse, D.int32)
+        elements, places, _ = distinct(x)
+        return elements, cast(places, D.int32)
     values, inverse = np.unique(x.asnumpy(), return_inverse=True)
     return Tensor(values), Tensor(inverse.reshape(x.shape).astype(np.int32))
 

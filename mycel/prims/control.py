@@ -197,13 +197,13 @@ def sizes_in_call(graph: Graph, types: Sequence[Type]) -> dict[str, int]:
 def results_of_call(graph: Graph, types: Sequence[Type]) -> tuple[Type, ...]:
     """The types of a called graph's outputs for operands of these types."""
     sizes = sizes_in_call(graph, types)
-    return SERVICES.concrete(graph.output_types, sizes) if sizes else graph.output_types  # type: ignore[no-any-return]
+    return SERVICES.concrete(graph.output_types, sizes) if sizes else graph.output_types
 
 
 def graph_for_call(graph: Graph, types: Sequence[Type]) -> Graph:
     """A called graph with the sizes of its operands' types."""
     sizes = sizes_in_call(graph, types)
-    return SERVICES.specialize(graph, sizes) if sizes else graph  # type: ignore[no-any-return]
+    return SERVICES.specialize(graph, sizes) if sizes else graph
 
 
 def _call_infer(*operands: Type, graph: Graph) -> tuple[Type, ...]:

@@ -26,7 +26,7 @@ from mycel.ir.dims import (
 )
 from mycel.ir.types import tensor_type
 
-N, M = symbol("n", 2), symbol("m", 2)
+N, M = symbol("rows", 2), symbol("columns", 2)
 
 
 def kind(*shape: object) -> object:
@@ -35,8 +35,8 @@ def kind(*shape: object) -> object:
 
 def test_binding() -> None:
     bind = Binder([kind(N, 3), kind(2 * M + 1, N), kind(N * M)])
-    assert bind.names == ("n", "m")
-    assert bind([kind(4, 3), kind(7, 4), kind(12)]) == {"n": 4, "m": 3}
+    assert bind.names == ("rows", "columns")
+    assert bind([kind(4, 3), kind(7, 4), kind(12)]) == {"rows": 4, "columns": 3}
     wrong = (
         [kind(4, 3), kind(7, 4)],
         [kind(4, 2), kind(7, 4), kind(12)],
@@ -52,44 +52,49 @@ def test_binding() -> None:
 
 
 def test_decisions_are_remembered_as_guards() -> None:
-    decisions = Decisions({"n": 5, "m": 7})
+    decisions = Decisions({"rows": 5, "columns": 7})
     with deciding(decisions):
         assert N < M and N != M and N > 4 and not N == 6 and bool(N - 3)
         assert list(range(N - 3)) == [0, 1] and int(N // 2) == 2 and N + 1 > N and N >= 2
         assert not N < 4.5 and N <= 5.0 and N < math.inf
     holds = decisions.condition()
-    assert holds({"n": 5, "m": 7}) and holds({"n": 5, "m": 8}) and not holds({"n": 6, "m": 8})
-    assert "n - 5 == 0" in decisions.describe()
+    assert (
+        holds({"rows": 5, "columns": 7}) and holds({"rows": 5, "columns": 8}) and not holds({"rows": 6, "columns": 8})
+    )
+    assert "rows - 5 == 0" in decisions.describe()
     with pytest.raises(InconclusiveDimension):
         bool(N < M)
 
 
 def test_bounds_decide_without_guards() -> None:
-    decisions = Decisions({"n": 5, "m": 7})
+    decisions = Decisions({"rows": 5, "columns": 7})
     with deciding(decisions):
         assert N * M > M and N * M >= N + M - 1 and N != 1 and N * N - N > 0 and not N == 0 and N // 2 >= 1
-    assert not decisions.guards and decisions.condition()({"n": 2, "m": 2})
+    assert not decisions.guards and decisions.condition()({"rows": 2, "columns": 2})
 
 
 def test_what_depends_on_an_unknown_size_is_not_decided() -> None:
-    with deciding(Decisions({"n": 5})), pytest.raises(InconclusiveDimension, match="m, which the program computes"):
+    with (
+        deciding(Decisions({"rows": 5})),
+        pytest.raises(InconclusiveDimension, match="columns, which the program computes"),
+    ):
         bool(M < 5)
 
 
 def test_decisions_can_be_given_up() -> None:
-    decisions = Decisions({"n": 5})
+    decisions = Decisions({"rows": 5})
     with deciding(decisions):
         assert N < 9
         before = len(decisions.guards)
         assert N == 5
         decisions.rewind(before)
-        assert decisions.condition()({"n": 6})
+        assert decisions.condition()({"rows": 6})
         assert N == 5
-    assert not decisions.condition()({"n": 6})
+    assert not decisions.condition()({"rows": 6})
 
 
 def test_hints_leave_no_guard() -> None:
-    decisions = Decisions({"n": 5})
+    decisions = Decisions({"rows": 5})
     with deciding(decisions):
         assert hint(N * 2 + 1) == 11 and hint(3) == 3 and hint(M) == 2
     assert not decisions.guards
@@ -112,11 +117,11 @@ dims = st.recursive(
 
 @given(dims, st.integers(2, 40), st.integers(2, 40))
 def test_evaluators_substitution_and_bounds_agree(value: object, n: int, m: int) -> None:
-    sizes = {"n": n, "m": m}
+    sizes = {"rows": n, "columns": m}
     expected = evaluate(value, sizes)  # type: ignore[arg-type]
-    assert evaluator([value, 1], ["n", "m"])(n, m) == (expected, 1)  # type: ignore[list-item]
-    partly = substitute(value, {"n": n})  # type: ignore[arg-type]
-    assert set(symbols_in(partly)) <= {"m"} and evaluate(partly, {"m": m}) == expected
+    assert evaluator([value, 1], ["rows", "columns"])(n, m) == (expected, 1)  # type: ignore[list-item]
+    partly = substitute(value, {"rows": n})  # type: ignore[arg-type]
+    assert set(symbols_in(partly)) <= {"columns"} and evaluate(partly, {"columns": m}) == expected
     assert substitute(value, sizes) == expected  # type: ignore[arg-type]
     if not isinstance(value, int):
         low, high = value.bounds()  # type: ignore[attr-defined]

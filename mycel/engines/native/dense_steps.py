@@ -83,10 +83,10 @@ class DenseCall:
         operands = [operand(v, number) for v in (*self.inputs, self.out)]
         with dense.threads(1 if work(self.node, number) < SMALL else dense.max_threads()):
             if name == "matmul":
-                plan = dense.matmul(*operands)
+                plan = dense.matmul(operands[0], operands[1], operands[2])
                 names: tuple[str, ...] = ("a", "b", "out")
             else:
-                make, *names = _CONVOLUTIONS[name]  # type: ignore[assignment]
+                make, names = _CONVOLUTIONS[name][0], _CONVOLUTIONS[name][1:]
                 p = self.node.params
                 plan = make(
                     *operands,

@@ -131,7 +131,7 @@ class _Lowering:
             )
             self.result.inputs.append(buffer)
             if isinstance(node.type, TensorType):
-                self.views[node] = row_major(buffer, node.type.shape)  # type: ignore[arg-type]
+                self.views[node] = row_major(buffer, node.type.shape)
         for node in graph.nodes:
             self.place(node)
         for out in graph.outputs:
@@ -449,7 +449,7 @@ class _Lowering:
     ) -> None:
         self.result.steps.append(Step(kind, list(reads), list(writes), data, node))
 
-    def kernel(self, nest: Nest, like: Sequence[int], node: Optional[Node] = None) -> None:
+    def kernel(self, nest: Nest, like: Sequence[DimLike], node: Optional[Node] = None) -> None:
         """Order and merge a nest's loops and add it as a step."""
         from mycel.engines.native.loops import arrange
 
@@ -616,7 +616,8 @@ def index_of(node: Node, position: tuple[Affine, ...]) -> Affine:
     """The number that an index sequence or a size is at a position."""
     if node.prim.name == "size":  # type: ignore[union-attr]
         return Affine((), node.params["dim"])
-    return position[node.params["axis"]]
+    axis: int = node.params["axis"]
+    return position[axis]
 
 
 def broadcast_position(node: Node, position: tuple[Affine, ...]) -> tuple[Affine, ...]:

@@ -277,7 +277,7 @@ class Program:
 
     def pointer(self, buffer: Buffer, offset: int = 0) -> None:
         """Append a word that will hold an address inside a buffer, `offset` bytes from its start."""
-        kind, where = buffer.place or ("arena", self.places.get(id(buffer)))
+        kind, where = buffer.place or ("arena", self.places[id(buffer)])
         inputs = len(self.lowered.inputs)
         if kind == "constant":
             _, array = self.lowered.constants[id(buffer)]

@@ -25,8 +25,8 @@ from mycel.prims.base import constant, outputs_of
 from mycel.prims.linalg import matmul
 from mycel.prims.ordered import sort
 
-N = symbol("n", 2)
-M = symbol("m", 2)
+N = symbol("rows", 2)
+M = symbol("columns", 2)
 SIZES = (2, 3, 5, 7, 8, 31, 33, 64, 257)
 
 
@@ -102,7 +102,7 @@ def test_one_lowering_serves_all_sizes(name: str) -> None:
     instances = Instances(graph_of(build, *shapes))
     before = Template.lowerings
     for n in SIZES:
-        sizes = {"n": n, "m": 2 + n % 5} if any(M in s for s in shapes) else {"n": n}
+        sizes = {"rows": n, "columns": 2 + n % 5} if any(M in s for s in shapes) else {"rows": n}
         arrays = draw(shapes, sizes)
         (found,) = run(instances, sizes, arrays)
         expected = np.asarray(reference(*arrays))
@@ -116,8 +116,8 @@ def test_sizes_below_two_have_graphs_of_their_own() -> None:
     before = Template.lowerings
     for n in (5, 1, 0, 6, 1, 0):
         for m in (4, 9):
-            (x,) = draw([(N, M)], {"n": n, "m": m})
-            (found,) = run(instances, {"n": n, "m": m}, [x])
+            (x,) = draw([(N, M)], {"rows": n, "columns": m})
+            (found,) = run(instances, {"rows": n, "columns": m}, [x])
             np.testing.assert_allclose(found, x + x.sum(1, keepdims=True), rtol=1e-4, atol=1e-4)
     assert Template.lowerings - before == 3
 
@@ -125,11 +125,11 @@ def test_sizes_below_two_have_graphs_of_their_own() -> None:
 def test_what_was_decided_by_a_size_is_lowered_again_where_it_does_not_hold() -> None:
     instances = Instances(graph_of(lambda x: S.reshape(S.transpose(x, (1, 0)), (3, N)), (N, 3)))
     for n in SIZES:
-        (x,) = draw([(N, 3)], {"n": n})
-        (found,) = run(instances, {"n": n}, [x])
+        (x,) = draw([(N, 3)], {"rows": n})
+        (found,) = run(instances, {"rows": n}, [x])
         np.testing.assert_array_equal(found, x.T)
         wide = Instances(graph_of(lambda x: S.reshape(x, (N, 3)), (3, N)))
-        (found,) = run(wide, {"n": n}, [x.T.copy()])
+        (found,) = run(wide, {"rows": n}, [x.T.copy()])
         np.testing.assert_array_equal(found, x.T.reshape(n, 3))
     assert len(instances.templates) == 1
 
@@ -147,8 +147,8 @@ def test_loops_and_branches() -> None:
     instances = Instances(Graph((given,), (state[1], chosen[0])))
     before = Template.lowerings
     for n in SIZES:
-        (a,) = draw([(N, 3)], {"n": n})
-        looped, picked = run(instances, {"n": n}, [a])
+        (a,) = draw([(N, 3)], {"rows": n})
+        looped, picked = run(instances, {"rows": n}, [a])
         np.testing.assert_allclose(looped, a + n * (n - 1) / 2, rtol=1e-4)
         np.testing.assert_allclose(picked, -a if a.sum() < 0 else a * n, rtol=1e-5)
     assert Template.lowerings - before == 1
@@ -160,8 +160,8 @@ def test_outputs_over_inputs() -> None:
     w = buffers.from_array(np.zeros(3, np.float32))
     total = np.zeros(3)
     for n in (2, 5, 9, 33):
-        (x,) = draw([(N, 3)], {"n": n})
-        assert instances.entry({"n": n})(w, buffers.from_array(x)) is w
+        (x,) = draw([(N, 3)], {"rows": n})
+        assert instances.entry({"rows": n})(w, buffers.from_array(x)) is w
         total += x.sum(0)
         np.testing.assert_allclose(buffers.to_array(w, tensor_type((3,), float32)), total, rtol=1e-4, atol=1e-5)
 
@@ -170,11 +170,11 @@ def test_programs_are_bounded_and_shared() -> None:
     graph = graph_of(lambda x: E.sin(x), (N,))
     instances = instances_of(graph)
     assert instances is instances_of(graph)
-    first = instances.program({"n": 2})
-    assert instances.program({"n": 2}) is first
+    first = instances.program({"rows": 2})
+    assert instances.program({"rows": 2}) is first
     for n in range(3, MOST + 10):
-        instances.program({"n": n})
-    assert len(instances.programs) == MOST and instances.program({"n": 2}) is not first
+        instances.program({"rows": n})
+    assert len(instances.programs) == MOST and instances.program({"rows": 2}) is not first
 
 
 def test_host_steps_of_a_symbolic_graph() -> None:
