@@ -661,9 +661,8 @@ def endless(x: Any) -> Any:
     return x if x < 1 else endless(x / 2)
 
 
-def test_recursion_that_a_tensor_decides_falls_back() -> None:
-    assert "a recursion must end by plain Python values" in refused(endless, tensor(8.0))
-    assert float(ms.jit(endless)(tensor(8.0))) == 0.5
+def test_recursion_that_a_tensor_decides_is_one_graph() -> None:
+    assert float(ms.jit(endless, fullgraph=True)(tensor(8.0))) == 0.5
 
 
 def test_errors_of_the_program_show_its_lines() -> None:

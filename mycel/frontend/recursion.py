@@ -35,6 +35,8 @@ Build = Callable[[Any], Any]
 
 def recursive_call(stage: Stage, frame: Frame) -> Optional[list[Any]]:
     """The result (in a list) of a call that a recursion makes; None where the function is to be followed as usual."""
+    if len(stage.scopes) == stage.active[frame.code][0].scopes and not stage.recursions:
+        return None
     key = _key(stage, frame, frame.vars)
     definition = stage.recursions.get(key)
     if definition is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -370,3 +371,11 @@ def test_vmap_calls_a_recursion_for_each_example() -> None:
     n = np.array([0, 3, 5])
     found = ms.vmap(power)(ms.Tensor(x, ms.float32), ms.Tensor(n, ms.int64))
     same(found, x**n, 1e-5, "vmap")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="each call takes a piece of the stack of the thread")
+def test_three_thousand_levels_that_python_values_decide() -> None:
+    def down(x: Any, n: int) -> Any:
+        return x if n == 0 else down(x + 1.0, n - 1)
+
+    assert ms.jit(down, fullgraph=True)(ms.Tensor(0.0), 3000).item() == 3000
