@@ -337,7 +337,7 @@ def call_function(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwa
         return call_natively(stage, fn, args, kwargs)
     if stage is None:
         return interpret(stage, fn, args, kwargs)
-    if code_of(fn) is None and not stage.may_decide:
+    if code_of(fn) is None and not stage.runs_each_time:
         place = f"{current_where()}: " if current_where() else ""
         raise CompileError(f"{place}{fn.__qualname__} cannot be followed ({why_native(fn)}), so that it must run at each call; "
                            "define it where its source can be read")  # fmt: skip
@@ -409,13 +409,13 @@ def _has_users_methods(kind: type) -> bool:
 
 def call_natively(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if stage is not None:
-        if not stage.may_decide:
+        if not stage.runs_each_time:
             module, name = _origin(fn)
             if module in ("logging", "warnings") and name in _REPORTS:
                 stage.defer(fn, tuple(args), kwargs)
                 return None
             _refuse_impure(fn)
-        if stage.may_decide:
+        if stage.runs_each_time:
             unseen = False
         else:
             module = _origin(fn)[0]

@@ -28,7 +28,7 @@ from mycel.frontend.control import closed
 from mycel.frontend.guards import Guards
 from mycel.frontend.stage import MISSING, Capture, Stage, is_constant, mend_of
 from mycel.frontend.tracebacks import describe_place
-from mycel.frontend.views import is_unchanged, resolve_all, tidy
+from mycel.frontend.views import is_open, is_unchanged, resolve_all, tidy
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
 from mycel.ir.hash import structural_hash
 from mycel.prims import control as C
@@ -107,6 +107,11 @@ class LiveStage(Stage):
     def may_decide(self) -> bool:
         """Whether values can be had here: a branch that a tensor decides has none."""
         return not self.scope.is_branch
+
+    @property
+    def runs_each_time(self) -> bool:
+        """Whether what is run here is run at each call: everything outside of branches that a tensor decides."""
+        return not self.is_conditional
 
     def track(self, t: Tensor) -> None:
         """Remember a tensor without a value, which the end of the segment must give one."""
@@ -219,6 +224,10 @@ class LiveStage(Stage):
     def end_segment(self, wanted: Sequence[Node]) -> None:
         """Compute `wanted` and everything that is in use; where no gradient is being taken, all of it becomes concrete."""
         held = [t for t in (r() for r in self.alive) if t is not None and t._buf is None]
+        for t in held:
+            if is_open(t):
+                t._node = None
+        held = [t for t in held if t._node is not None or t._view is None]
         nodes = [self.node_of(t) if type(t._view) is View else self.plain_node_of(t) for t in held]
         written = self.written()
         roots = dict.fromkeys([*wanted, *nodes, *[self.current[id(c.tensor)] for c in written]])

@@ -34,6 +34,7 @@ Mapped = tuple[Node, Optional[int]]
 _MENDS = {
     "the truth of a tensor": "an `if` or `while` of the function itself, or ops.where, decides for each example",
     "": "write it so that both sides give tensors of one type, or use ops.where",
+    "the positions at which a mask holds": "each example would have a size of its own; use ops.where, or multiply by the mask",
     "item()": "keep it a tensor, or return it and call item() outside",
 }
 

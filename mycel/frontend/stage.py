@@ -373,6 +373,11 @@ class Stage(Differentiating, eager.Context):
         """Whether Python can have values here."""
         return False
 
+    @property
+    def runs_each_time(self) -> bool:
+        """Whether what is run here is run again at each call."""
+        return False
+
     def decide(self, t: Tensor, what: str = "the truth of a tensor") -> bool:
         """The truth of a tensor, where Python has to go by it."""
         return bool(np.asarray(self.need_value(t, what)).reshape(()))
@@ -454,10 +459,13 @@ class Stage(Differentiating, eager.Context):
         return any(key in scope.journal for scope in self.scopes)
 
     def need_own_iterator(self, value: Any) -> None:
-        """CompileError where a branch that a tensor decides would advance an iterator from outside it."""
+        """CompileError for an iterator from outside: a branch that a tensor decides, or staging, would advance it."""
         if self.scope.is_branch and id(value) not in self.scope.fresh and hasattr(type(value), "__next__"):
             raise CompileError(f"{current_where()}: whether this {type(value).__name__} is advanced is decided by a tensor; "
                                "take its items before the condition")  # fmt: skip
+        if not self.may_decide and hasattr(type(value), "__next__") and not self.is_fresh(value):
+            raise CompileError(f"{current_where()}: this {type(value).__name__} comes from outside, and each call takes other items of it; "
+                               "take them outside and pass them")  # fmt: skip
 
     def is_fresh(self, value: Any) -> bool:
         """Whether an object was created while staging."""

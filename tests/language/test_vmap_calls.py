@@ -171,6 +171,20 @@ def test_a_value_that_differs_between_examples(case: Any) -> None:
         assert what in str(caught.value) and f"test_vmap_calls.py:{line}" in str(caught.value)
 
 
+def test_a_size_that_differs_between_examples() -> None:
+    for fn in (lambda a: F.nonzero(a > 0), lambda a: a[a > 0], lambda a: F.masked_select(a, a > 0)):
+        with pytest.raises(VmapError, match="each example would have a size of its own"):
+            ms.vmap(fn)(tensor(A))
+
+
+def test_a_function_without_source() -> None:
+    namespace: dict[str, Any] = {"F": F}
+    exec("def curve(a): return F.sin(a) * a.sum()\ndef decides(a): return a if a.sum() > 3 else -a", namespace)
+    close(ms.vmap(namespace["curve"])(tensor(A)), np.sin(A) * A.sum(1, keepdims=True))
+    with pytest.raises(VmapError, match="the truth of a tensor"):
+        ms.vmap(namespace["decides"])(tensor(A))
+
+
 def test_a_value_that_all_examples_share() -> None:
     scale = tensor(np.float32(3.0))
 
