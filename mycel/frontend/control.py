@@ -23,7 +23,6 @@ from mycel.frontend import operators
 from mycel.frontend.join import Joiner, placeholder
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished, is_constant, is_staged
 from mycel.frontend.tracebacks import carry, keep_position
-from mycel.frontend.views import settle
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
@@ -304,10 +303,11 @@ def _fork(f: Any, pred: Tensor, true: Run, false: Run, where: Optional[Where], c
         variables, undefined = _join_variables(f, joiner, a, b)
         effects = _join_effects(f, joiner, a, b)
         signal = _join_signals(stage, joiner, a.signal, b.signal)
-        joiner.origins[:] = settle(stage, joiner.origins)
+        joiner.settle()
         extra = stage.scope
     stage.scope.own.update(extra.own)
     outputs = _emit(stage, pred, joiner, branches, connective)
+    joiner.tell(outputs)
     for branch in branches:
         stage.scope.fresh.update(branch.scope.fresh)
     for name, build in variables.items():

@@ -14,7 +14,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import CompileError
 from mycel.frontend.stage import MISSING, Scope, Stage
-from mycel.frontend.views import Either, Tree, mix, origin
+from mycel.frontend.views import Either, Tree, is_left, mix, origin, settle
 from mycel.ir.graph import Node, current_where
 from mycel.prims import elementwise as E
 from mycel.prims.base import constant
@@ -37,6 +37,7 @@ class Joiner:
         self.made: dict[tuple[int, int], Any] = {}
         self.kept: list[Any] = []
         self.origins: list[Tree] = []
+        self.carried: list[tuple[Either, Any]] = []
 
     def pair(self, a: Node, b: Node) -> Any:
         """What gives the joined tensor of two nodes, once the outputs are known."""
@@ -117,6 +118,29 @@ class Joiner:
         place = len(self.origins)
         self.origins.append(Either(self.pred, origin(a), origin(b)))
         return lambda out: mix(self.stage, build(out), self.origins[place])
+
+    def settle(self) -> None:
+        """Decide where the elements of the results are; conditions of inner branches come out with them."""
+        self.origins[:] = settle(self.stage, self.origins)
+        for tree in self.origins:
+            if isinstance(tree, Either):
+                self._carry(tree.true, 0)
+                self._carry(tree.false, 1)
+
+    def _carry(self, tree: Tree, side: int) -> None:
+        if isinstance(tree, Either):
+            pred = tree.pred
+            if pred is not None and is_left(self.stage, pred) and pred._node.dtype is D.bool_ and pred.shape == ():  # type: ignore[union-attr]
+                nodes: list[Any] = [constant(False, D.bool_), constant(False, D.bool_)]
+                nodes[side] = pred._node
+                self.carried.append((tree, self.pair(*nodes)))
+            self._carry(tree.true, side)
+            self._carry(tree.false, side)
+
+    def tell(self, outputs: Any) -> None:
+        """Put the conditions that came out in their places."""
+        for tree, build in self.carried:
+            tree.pred = build(outputs)
 
     def forget(self) -> None:
         """Let go of the values of the branches, so that it shows which of them are still in use."""

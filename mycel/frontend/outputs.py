@@ -19,6 +19,7 @@ from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number
 from mycel.frontend.sizes import number_of
 from mycel.frontend.stage import Stage, is_constant
+from mycel.frontend.views import OWN, Either, Mixed, Origin, Tree, decided, is_left
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
 from mycel.tensor import Tensor
@@ -118,7 +119,51 @@ class Outputs:
         place = self.place(self.stage.node_of(t), id(t))
         if is_python_number(self.stage, t):
             return lambda out, args: out[place].item()
+        if type(t._view) is Mixed:
+            return self._mixed(place, t._view.tree)
         return lambda out, args: out[place]
+
+    def _mixed(self, place: int, tree: Tree) -> Build:
+        """A tensor that may be a view of an argument, of a tensor from outside or of another result, as conditions decide."""
+        form = self._form(tree)
+        if form is None:
+            return lambda out, args: out[place]
+        stage: list[Any] = []
+
+        def build(out: Any, args: Any) -> Any:
+            if not stage:
+                stage.append(any(number in self.memo for number in _roots(form)))
+            return decided(out[place], self._now(form, out, args)) if stage[0] else out[place]
+
+        return build
+
+    def _form(self, tree: Tree) -> Any:
+        """What is needed to say at each call where the elements of a mixed tensor are; None where they are its own or it cannot be said."""
+        if isinstance(tree, Either):
+            true, false = self._form(tree.true), self._form(tree.false)
+            if (true is None and false is None) or tree.pred is None or is_left(self.stage, tree.pred):
+                return None
+            return self.place(self.stage.node_of(tree.pred), id(tree.pred)), true, false
+        root = tree.root()
+        if root is None or any(is_left(self.stage, o) for _, _, operands in tree.steps for o in operands):
+            return None
+        if id(root) in self.arguments or (root._buf is not None and not self.stage.is_fresh(root)):
+            self.of(root)
+        operands = [[self.place(self.stage.node_of(o), id(o)) for o in given] for _, _, given in tree.steps]
+        self.kept.append(root)
+        return id(root), tree.steps, operands
+
+    def _now(self, form: Any, out: Any, args: Any) -> Tree:
+        """A form as the origins among a call's tensors."""
+        if form is None:
+            return OWN
+        if isinstance(form[2], list):
+            number, steps, operands = form
+            if number not in self.memo:
+                return OWN
+            return Origin(self.memo[number](out, args), tuple([(k, p, tuple([out[i] for i in g])) for (k, p, _), g in zip(steps, operands)]))  # fmt: skip
+        pred, true, false = form
+        return Either(out[pred], self._now(true, out, args), self._now(false, out, args))
 
     def _pinned(self, t: Tensor) -> Build:
         """A tensor from outside itself; the attribute that it was read from must still hold it."""
@@ -161,6 +206,12 @@ class Outputs:
             return made
 
         return build
+
+
+def _roots(form: Any) -> list[int]:
+    if form is None:
+        return []
+    return [form[0]] if isinstance(form[2], list) else _roots(form[1]) + _roots(form[2])
 
 
 def _inside(out: Any, args: Any) -> Any:

@@ -108,14 +108,18 @@ def settle(stage: Any, trees: Sequence[Tree]) -> list[Tree]:
     found = [_simple(stage, tree) for tree in trees]
     if stage.is_live and (shared or not all(_can_be_told(stage, tree) for tree in found)):
         where = current_where()
-        raise CompileError(f"{where}: a tensor decides which tensors share their elements; take a copy() of what is to be on its own")
+        raise CompileError(
+            f"{where}: a tensor decides which tensors share their elements; take a copy() of what is to be on its own"
+        )
     return found
 
 
 def _simple(stage: Any, tree: Tree) -> Tree:
     if isinstance(tree, Either):
         true, false = _simple(stage, tree.true), _simple(stage, tree.false)
-        return OWN if true is OWN and false is OWN else Either(tree.pred, true, false)
+        if true is OWN and false is OWN:
+            return OWN
+        return Either(tree.pred, true, false)
     root = tree.root()
     if root is None or (tree.held is None and is_left(stage, root)):
         return OWN
@@ -157,6 +161,17 @@ def _conditions(tree: Tree) -> Iterable[Tensor]:
             yield tree.pred
         yield from _conditions(tree.true)
         yield from _conditions(tree.false)
+
+
+def decided(t: Tensor, tree: Tree) -> Tensor:
+    """`t`, whose elements are where a tree says, once its conditions have values: a view, or a tensor of its own."""
+    context: Any = eager.local.context if eager.active else None
+    if context is not None and context.is_staging:
+        return mix(context, t, tree)
+    while isinstance(tree, Either):
+        tree = tree.true if bool(tree.pred) else tree.false
+    root = tree.root()
+    return t if root is None else views.attach(t, root, tree.steps)
 
 
 def resolve_all(stage: Any) -> None:
@@ -324,6 +339,16 @@ def is_unchanged(stage: Any, t: Tensor) -> bool:
         return True
     capture = stage.captures.get(id(t))
     return capture.node is node if capture is not None else stage.is_fresh(t) and node.prim is CONSTANT
+
+
+def is_open(t: Tensor) -> bool:
+    """Whether a view has to wait for it to be found out what its root is."""
+    view = t._view
+    while type(view) is View:
+        view = view.root._view
+        if type(view) is Mixed and view.is_stale:
+            return True
+    return False
 
 
 def value_of(stage: Any, t: Tensor) -> Optional[np.ndarray[Any, Any]]:
