@@ -305,11 +305,11 @@ class StatementBuilder(PatternBuilder, ExpressionBuilder):
     def _Assert(self, node: ast.Assert) -> Run:
         test = self.expression(node.test)
         message = self.expression(node.msg) if node.msg is not None else None
-        where = self.where(node.test)
+        where, whole = self.where(node.test), self.where(node)
 
         def run(f: Frame) -> None:
             if not control.static_truth(f, test(f), where, "an assertion"):
-                set_where(where)
+                set_where(whole)
                 raise AssertionError(*([message(f)] if message is not None else []))
 
         return run

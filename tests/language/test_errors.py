@@ -272,7 +272,7 @@ def index_of_a_list(x: Any) -> Any:
     return x * sizes[7]  # here
 
 
-@case(AssertionError, "x.ndim == 3", "three axes")
+@case(AssertionError, "assert", "three axes")
 def assertion(x: Any) -> Any:
     assert x.ndim == 3, "three axes"  # here
     return x
@@ -877,3 +877,27 @@ def test_multiplication_in_the_present_position() -> None:
     with pytest.raises(ShapeError) as found:
         eager.apply(E.add, ms.Tensor(X), ms.Tensor(X[:, :2]))
     assert user_entries(found.value)[-1].name == "test_multiplication_in_the_present_position"
+
+
+LIKE_PYTHON = [pytest.param(c.values[:3], id=c.id) for c in CASES if c.values[2] is not CompileError]
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="columns are recorded from 3.11 on, and comprehensions are frames before 3.12"
+)
+@pytest.mark.parametrize("program", LIKE_PYTHON)
+def test_positions_are_those_of_python(program: Any) -> None:
+    """Compiled and eagerly the same functions, lines and columns, to the end of the expression."""
+    fn, args, kind = program
+    with pytest.raises(kind) as eagerly:
+        fn(*[ms.Tensor(a) if isinstance(a, np.ndarray) else a for a in args])
+    error = failure(fn, args)
+    places = [
+        [(e.name, e.lineno, e.end_lineno, e.colno, e.end_colno) for e in user_entries(found)]
+        for found in (error, eagerly.value)
+    ]
+    inside = [p[next(i for i, e in enumerate(p) if e[0] not in _AROUND) :] for p in places]
+    assert inside[0] == inside[1]
+
+
+_AROUND = ("failure", "test_positions_are_those_of_python")
