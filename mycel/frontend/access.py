@@ -57,8 +57,26 @@ def load_global(frame: Frame, name: str) -> Any:
             stage.guards.item(builtins.__dict__, name, value)
         return value
     if stage is not None and not stage.was_changed(("item", id(namespace), name)):
-        stage.guards.item(namespace, name, value)
+        if type(value) is Tensor and value._buf is not None:
+            stage.read_tensor(_namespace(namespace), name, value)
+        else:
+            stage.guards.item(namespace, name, value)
     return value
+
+
+class _Namespace:
+    """A module's globals as attributes."""
+
+
+_namespaces: dict[int, _Namespace] = {}
+
+
+def _namespace(mapping: dict[str, Any]) -> _Namespace:
+    found = _namespaces.get(id(mapping))
+    if found is None:
+        found = _namespaces[id(mapping)] = _Namespace()
+        found.__dict__ = mapping
+    return found
 
 
 def load_cell(frame: Frame, name: str) -> Any:
@@ -84,6 +102,8 @@ def load_attribute(stage: Stage, target: Any, name: str) -> Any:
         value = getattr(target, name)
         if target._buf is not None and name in target.__dict__ and not stage.is_fresh(target):
             stage.guards.attribute(target, name, value)
+        elif type(value) is types.MethodType:
+            stage.guards.of_type(kind, name, G.lookup(kind, name))
         return value
     if kind is types.ModuleType:
         return load_from_module(stage, target, name)

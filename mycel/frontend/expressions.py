@@ -480,7 +480,7 @@ class ExpressionBuilder:
                 return vars(given[0]) if stage is None else load_attribute(stage, given[0], "__dict__")
             if fn is locals or fn is vars:
                 return created(f, dict(f.vars))
-            if stage is not None and not stage.may_decide or fn not in (globals, eval, exec):
+            if stage is not None and not stage.runs_each_time or fn not in (globals, eval, exec):
                 return call(stage, fn, given, {})
             if fn is globals:
                 return f.globals

@@ -352,7 +352,7 @@ def fn_flags(fn: types.FunctionType) -> int:
 def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs: dict[str, Any]) -> Any:
     """Interpret a function if it has source, whoever wrote it."""
     code = code_of(fn)
-    if code is None or code.is_generator and (stage is None or stage.may_decide):
+    if code is None or code.is_generator and (stage is None or stage.runs_each_time):
         return call_natively(stage, fn, args, kwargs)
     if stage is not None:
         stage.guards.attribute(fn, "__code__", fn.__code__)

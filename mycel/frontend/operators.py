@@ -202,12 +202,12 @@ def iterate(stage: Any, value: Any) -> Any:
         return (
             iterate(stage, call(stage, method, (value,), {}))
             if method_of(stage, value, "__next__") is None
-            else _steps(stage, value)
+            else stage.created(_steps(stage, value))
         )
     if method_of(stage, value, "__next__") is not None:
-        return _steps(stage, value)
+        return stage.created(_steps(stage, value))
     if G.lookup(type(value), "__iter__") is G.MISSING and method_of(stage, value, "__getitem__") is not None:
-        return _members(stage, value)
+        return stage.created(_members(stage, value))
     if not hasattr(type(value), "__next__"):
         see(stage, value)
     return value

@@ -41,7 +41,7 @@ def see(stage: Any, value: Any, depth: int = 0) -> None:
             for _, cell in value.cells_and_names():
                 stage.guards.native_cell(cell)
         return
-    if stage.is_fresh(value) or kind is tuple or kind.__name__ in ("dict_keys", "dict_values", "dict_items"):
+    if stage.is_fresh(value) or kind is tuple:
         if depth < 8 and isinstance(value, (tuple, list, set, frozenset)):
             for v in value:
                 see(stage, v, depth + 1)

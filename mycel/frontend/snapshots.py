@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import array
+import collections.abc
 import enum
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -25,7 +26,8 @@ __all__ = ["CONTAINERS", "IMMUTABLE", "PLAIN_SET", "Same", "frozen", "is_closed"
 PLAIN = (int, float, complex, str, bytes, bool, type(None), type(...))
 PLAIN_SET = frozenset(PLAIN)
 _BYTES = (bytearray, array.array, memoryview)
-CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, np.ndarray, types.MappingProxyType, *_BYTES)
+_VIEWS = (collections.abc.KeysView, collections.abc.ValuesView, collections.abc.ItemsView)
+CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, np.ndarray, types.MappingProxyType, *_BYTES, *_VIEWS)
 
 
 class Same:
@@ -50,7 +52,7 @@ def frozen(value: Any, depth: int = 0) -> Any:
         return (kind, value.hex()) if kind is float else (kind, value)
     if depth > 20:
         return Same(value)
-    if isinstance(value, (tuple, list, deque)):
+    if isinstance(value, (tuple, list, deque, *_VIEWS)):
         return (kind, tuple([frozen(v, depth + 1) for v in value]))
     if isinstance(value, (dict, types.MappingProxyType)):
         return (kind, tuple([(frozen(k, depth + 1), frozen(v, depth + 1)) for k, v in value.items()]))
@@ -118,7 +120,7 @@ class Snapshot:
         return self._of(value, kind)
 
     def _of(self, value: Any, kind: Any) -> Any:
-        if isinstance(value, (tuple, list, set, frozenset)) or kind.__name__ == "deque":
+        if isinstance(value, (tuple, list, set, frozenset, deque, *_VIEWS)):
             items = [self.of(v) for v in value]
             return (kind, frozenset(items) if isinstance(value, (set, frozenset)) else tuple(items), self._own(value))
         if isinstance(value, (dict, types.MappingProxyType)):
@@ -169,11 +171,7 @@ def is_closed(value: Any, kind: type) -> bool:
     if kind.__module__.split(".")[0] in _CLOSED:
         return True
     if kind.__module__ == "builtins":
-        return (
-            kind is object
-            or hasattr(kind, "__next__")
-            or kind.__name__ in ("dict_keys", "dict_values", "dict_items", "super", "weakref")
-        )
+        return kind is object or hasattr(kind, "__next__") or kind.__name__ in ("super", "weakref")
     return isinstance(value, enum.Enum)
 
 

@@ -463,7 +463,7 @@ class Stage(Differentiating, eager.Context):
         if self.scope.is_branch and id(value) not in self.scope.fresh and hasattr(type(value), "__next__"):
             raise CompileError(f"{current_where()}: whether this {type(value).__name__} is advanced is decided by a tensor; "
                                "take its items before the condition")  # fmt: skip
-        if not self.may_decide and hasattr(type(value), "__next__") and not self.is_fresh(value):
+        if not self.runs_each_time and hasattr(type(value), "__next__") and not self.is_fresh(value):
             raise CompileError(f"{current_where()}: this {type(value).__name__} comes from outside, and each call takes other items of it; "
                                "take them outside and pass them")  # fmt: skip
 

@@ -629,6 +629,32 @@ def tensors_in_containers_and_attributes() -> Any:
 
 
 @case(2)
+def a_global_tensor_set_anew() -> Any:
+    return lambda x: x * SHARED, [put("SHARED", Tensor([float(i)])) for i in range(20)] + [put("SHARED", Tensor(2.0))]
+
+
+@case(ANY)
+def views_of_dicts() -> Any:
+    table = {"a": 1.0}
+    values, keys = table.values(), table.keys()
+    return lambda x: x * sum(values) + len(list(keys)), [
+        lambda: table.update(a=2.0),
+        lambda: table.update(b=1.0),
+        lambda: table.pop("b"),
+    ]
+
+
+@case(ANY)
+def methods_of_tensors() -> Any:
+    Tensor.scaled_for_a_test = lambda self: self * 2  # type: ignore[attr-defined]
+    kept = Tensor.abs
+    return lambda x: x.scaled_for_a_test() + x.abs(), [
+        lambda: setattr(Tensor, "scaled_for_a_test", lambda self: self * 3), lambda: setattr(Tensor, "abs", lambda self: self * 9),
+        lambda: (setattr(Tensor, "abs", kept), delattr(Tensor, "scaled_for_a_test"), setattr(Tensor, "scaled_for_a_test", lambda self: self)),
+    ]  # fmt: skip
+
+
+@case(2)
 def the_value_of_a_tensor() -> Any:
     size = Tensor([2, 3])
     return lambda x: ops.broadcast_to(x, tuple(size.asnumpy().tolist())), [
@@ -835,6 +861,22 @@ def test_changes_in_arguments_are_seen() -> None:
             np.testing.assert_allclose(
                 jitted(X, box, listed, names, raw).asnumpy(), f(X, box, listed, names, raw).asnumpy()
             )
+
+
+def test_iterators_from_outside_go_on() -> None:
+    counts, rows = itertools.count(1), iter([Tensor(1.0), Tensor(2.0), Tensor(3.0), Tensor(4.0)])
+    f = ms.jit(lambda x: x * next(counts))
+    assert [float(f(Tensor(2.0))) for _ in range(3)] == [2.0, 4.0, 6.0]
+
+    def two(x: Any) -> Any:
+        for i, row in enumerate(rows):
+            x = x + row
+            if i == 1:
+                return x
+        return -x
+
+    g = ms.jit(two)
+    assert [float(g(Tensor(0.0))) for _ in range(3)] == [3.0, 7.0, 0.0]
 
 
 def test_types_and_shapes_of_tensors_choose_versions() -> None:
