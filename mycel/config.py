@@ -109,6 +109,9 @@ def _check(name: str, value: Any) -> None:
 def set_context(**options: Any) -> None:
     """Change settings of the process, such as ``mode=GRAPH_MODE``; all of them, or none if one is wrong.
 
+    ``check_nan=True`` makes every run raise `mycel.errors.NonFiniteError`, a FloatingPointError, that names the first operation that gives a NaN or an infinity,
+    and its line, in eager and compiled code and in derivatives; ``check_nan="nan"`` looks for NaN only.
+
     Options that exist in MindSpore for other hardware are accepted and logged as having no effect here.
     Raises ValueError for a name or value that does not exist.
 

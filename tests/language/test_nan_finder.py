@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import linecache
+import os
+import random
 import re
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -612,3 +616,61 @@ def test_several_origins() -> None:
     error = failure(ms.jit(several), t(0, 1))
     check(error, several, "log", "infinity", "ops.log")
     assert "2 more operations of the same run" in str(error)
+
+
+# Random programs; the oracle is the eager run, in which operations run in the order of the text.
+
+ONE = (
+    "ops.log({a})", "ops.sqrt({a})", "ops.exp({a})", "-{a}", "{a} * 3.0", "ops.sin({a})", "ops.rsqrt({a})", "ops.square({a})",
+    "ops.reciprocal({a})",
+)  # fmt: skip
+TWO = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "ops.maximum({a}, {b})", "ops.pow({a}, {b})")
+
+
+def random_program(seed: int) -> tuple[Any, list[ms.Tensor]]:
+    """A straight program of up to nine operations with some branches, and two arguments."""
+    chosen = random.Random(seed)
+    names, lines = ["x", "y"], ["def program(x, y):"]
+    for i in range(chosen.randint(3, 9)):
+        text = chosen.choice(ONE + TWO).format(a=chosen.choice(names), b=chosen.choice(names))
+        indent = "    "
+        if i and chosen.random() < 0.2:
+            lines += [f"    v{i} = {chosen.choice(names)}", f"    if {chosen.choice(names)}.sum() > 0:"]
+            indent = "        "
+        lines.append(f"{indent}v{i} = {text}")
+        names.append(f"v{i}")
+    source = "\n".join([*lines, f"    return ({', '.join(names[2:])},)", ""])
+    file = f"<random program {seed}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    namespace: dict[str, Any] = {"ops": ops, "__name__": "random_program"}
+    exec(compile(source, file, "exec"), namespace)
+    numbers = np.random.RandomState(seed)
+    args = [(numbers.randn(3) * chosen.choice([1, 3, 30])).round(1).astype(np.float32) for _ in range(2)]
+    return namespace["program"], [ms.Tensor(a) for a in args]
+
+
+def outcome(run: Any, args: Any) -> Any:
+    try:
+        run(*args)
+    except NonFiniteError as error:
+        return error.operation, error.kind, error.where.line
+    return None
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_programs(seed: int) -> None:
+    program, args = random_program(seed)
+    assert outcome(ms.jit(program), args) == outcome(program, args)
+
+
+def test_the_environment_turns_it_on() -> None:
+    text = "import mycel as ms; print(ms.get_context('check_nan'))"
+    for value, expected in (("1", "True"), ("nan", "nan"), ("0", "False")):
+        found = subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, "MYCEL_CHECK_NAN": value},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert found.stdout.strip() == expected
