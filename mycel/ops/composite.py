@@ -62,7 +62,7 @@ def _weights(fn: Any, weights: Any) -> Any:
     return weights if isinstance(weights, (Parameter, tuple, list)) else list(weights)
 
 
-def partial(*args: Any) -> Callable[..., Any]:
+def partial(*args: Any) -> Any:
     """A function with its first arguments given: ``partial(fn, *arguments)``; TypeError for what cannot be called.
 
     >>> import mycel as ms
@@ -71,7 +71,8 @@ def partial(*args: Any) -> Callable[..., Any]:
     """
     if not args or not callable(args[0]):
         raise TypeError("partial: the first argument must be a function")
-    return functools.partial(*args)
+    function, *given = args
+    return functools.partial(function, *given)
 
 
 class Partial:
