@@ -47,7 +47,8 @@ def encode_tape(program: Any, tape: Tape) -> Any:
     start = len(program.words)
     sizes = [program.number(b.size) * b.dtype.itemsize for b in tape.states]
     program.pointer(tape.header)
-    program.words += [sum(sizes), int(tape.root), ctypes.addressof(program.status)]
+    # Memory of no bytes cannot be told from none; where the derivative reads no state, rounds are counted by a byte each.
+    program.words += [max(sum(sizes), 1), int(tape.root), ctypes.addressof(program.status)]
     if tape.predicate is None:
         program.words.append(0)
     else:

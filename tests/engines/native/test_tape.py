@@ -103,6 +103,22 @@ def test_running_again_finds_a_clean_tape() -> None:
         )  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_loop_whose_derivative_reads_no_state(again: bool) -> None:
+    def f(x: Any, n: Any) -> Any:
+        for _ in range(n):
+            x = x * 1.01
+        return x
+
+    take = ms.jit(ms.grad(lambda x, n: ms.recompute(f, x, n) if again else f(x, n)))
+    for rounds in (0, 1, 100, 700):
+        actual = take(Tensor([1.0, 2.0]), Tensor(rounds)).asnumpy()
+        slope = 1.0
+        for _ in range(rounds):
+            slope *= 1.01
+        np.testing.assert_allclose(actual, [slope, slope], rtol=1e-3)
+
+
 def test_a_gradient_of_a_loop_inside_a_loop() -> None:
     @ms.jit
     def f(x: Any, n: Any) -> Any:
