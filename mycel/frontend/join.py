@@ -14,7 +14,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import CompileError
 from mycel.frontend.stage import MISSING, Scope, Stage
-from mycel.frontend.views import Either, Tree, is_left, mix, origin, settle
+from mycel.frontend.views import Either, Tree, mix, origin, settle
 from mycel.ir.graph import Node, current_where
 from mycel.prims import elementwise as E
 from mycel.prims.base import constant
@@ -130,7 +130,7 @@ class Joiner:
     def _carry(self, tree: Tree, side: int) -> None:
         if isinstance(tree, Either):
             pred = tree.pred
-            if pred is not None and is_left(self.stage, pred) and pred._node.dtype is D.bool_ and pred.shape == ():  # type: ignore[union-attr]
+            if pred is not None and pred._node in self.scopes[side].own and pred._node.dtype is D.bool_ and pred.shape == ():  # type: ignore[union-attr]
                 nodes: list[Any] = [constant(False, D.bool_), constant(False, D.bool_)]
                 nodes[side] = pred._node
                 self.carried.append((tree, self.pair(*nodes)))

@@ -15,6 +15,7 @@ import itertools
 import linecache
 import logging
 import random
+import re
 import sys
 import time
 import traceback
@@ -656,7 +657,7 @@ def fault(text: str) -> str:
     try:
         check_source(text)
     except Exception as error:
-        return type(error).__name__ + str(error).strip()[:20]
+        return type(error).__name__ + re.sub(r"[^a-z ]|<program", "", str(error))[:60]
     return ""
 
 
