@@ -157,8 +157,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.store:
             store(options.ratios, found, options.threads)
     told = ", ".join(f"{framework} {version}" for framework, version in result["versions"].items())
-    statistic = "least times" if options.best else "medians"
-    heading = f"{processor()}, {options.threads} threads, Python {platform.python_version()}; {told}; {statistic} of {options.rounds} rounds"
+    statistic = f"{'least times' if options.best else 'medians'} of {options.rounds} rounds"
+    parts = [f"{processor()}, {options.threads} threads, Python {platform.python_version()}", told]
+    heading = "; ".join(filter(None, [*parts, "" if options.first else statistic]))
     text = f"{heading}\n\n{text}\n"
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "latest.json").write_text(json.dumps(result, indent=2) + "\n")
