@@ -24,7 +24,6 @@ __all__ = ["Guards", "frozen", "lookup"]
 
 MISSING: Any = object()
 _EMPTY: Any = object()
-_PLAIN_SET = PLAIN_SET
 _UNSEEN_IN_CELLS = frozenset({"_compiled_call", "_param_prefix", "_inputs_declared"})
 _CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to")
 _Guard = tuple[Any, str, Any, Any]

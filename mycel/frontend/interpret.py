@@ -33,7 +33,6 @@ from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Activation, Stage
 from mycel.frontend.tracebacks import note_place
 from mycel.ir.graph import current_where, set_where
-from mycel.tensor import Tensor
 
 __all__ = ["Closure", "Code", "Frame", "call", "is_native"]
 
@@ -277,7 +276,9 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
     if kind is types.BuiltinFunctionType or kind is types.BuiltinMethodType:
         return _call_builtin(stage, fn, args, kwargs)
     if isinstance(fn, type):
-        return _construct(stage, fn, args, kwargs)
+        from mycel.frontend.construct import construct
+
+        return construct(stage, fn, args, kwargs)
     if kind is functools.partial:
         if not stage.is_fresh(fn):
             stage.guards.attribute(fn, "args", fn.args)
@@ -533,74 +534,3 @@ def _call_builtin(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> A
         result = fn(*args, **kwargs)
         return stage.created(result) if fn.__name__ == "copy" else result
     return call_natively(stage, fn, args, kwargs)
-
-
-def _construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> Any:
-    from mycel.frontend.builtin_calls import SPECIAL
-
-    special = SPECIAL.get(kind)
-    if special is not None:
-        return special(stage, args, kwargs)
-    initialize = G.lookup(kind, "__init__")
-    if (
-        type(kind).__call__ is type.__call__
-        and type(initialize) in (types.FunctionType, Closure)
-        and not is_native(initialize)
-        and not issubclass(kind, Tensor)
-    ):
-        new = G.lookup(kind, "__new__")
-        new = getattr(new, "__func__", new)
-        if type(new) is types.FunctionType and not is_native(new):
-            made = call(stage, new, (kind, *args), kwargs)
-        elif new is object.__new__ or isinstance(new, types.BuiltinFunctionType) and new.__self__ is object:
-            made = kind.__new__(kind)
-        else:
-            made = kind.__new__(kind, *args, **kwargs)
-        stage.created(made)
-        if isinstance(made, kind):
-            call(stage, initialize, (made, *args), kwargs)
-        return made
-    if dataclasses.is_dataclass(kind) and _runs_users_code(kind):
-        return _construct_dataclass(stage, kind, args, kwargs)
-    made = call_natively(stage, kind, args, kwargs)
-    if type(made) in G._PLAIN_SET or isinstance(made, type):
-        return made
-    if isinstance(made, Tensor) and made._buf is None:
-        return made
-    return stage.created(made)
-
-
-def _runs_users_code(kind: Any) -> bool:
-    """Whether the `__init__` that was generated for a dataclass calls something that the user wrote."""
-    if getattr(kind.__init__, "__code__", None) is None or kind.__init__.__code__.co_filename != "<string>":
-        return False
-    return is_users(G.lookup(kind, "__post_init__")) or any(
-        is_users(f.default_factory) for f in dataclasses.fields(kind)
-    )
-
-
-def _construct_dataclass(stage: Stage, kind: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """What the generated `__init__` of a dataclass does, with the user's functions interpreted."""
-    bound = inspect.signature(kind).bind(*args, **kwargs).arguments
-    made = stage.created(object.__new__(kind))
-    known = {f.name: f for f in dataclasses.fields(kind)}
-    late = []
-    for name, field in kind.__dataclass_fields__.items():
-        if name not in known and name not in inspect.signature(kind).parameters:
-            continue
-        if name in bound:
-            value = bound[name]
-        elif field.default is not dataclasses.MISSING:
-            value = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            value = call(stage, field.default_factory, (), {})
-        else:
-            continue
-        if name in known:
-            object.__setattr__(made, name, value)
-        else:
-            late.append(value)
-    finish = G.lookup(kind, "__post_init__")
-    if finish is not G.MISSING:
-        call(stage, finish, (made, *late), {})
-    return made
