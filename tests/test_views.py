@@ -351,7 +351,7 @@ def _run(x, actions):
             t[1:] = t[1:] * action[2]
         elif action[0] == "from":
             source = family[action[2] % len(family)]
-            t[...] = source[0] if source.ndim > 1 and source.shape[1:] == t.shape[1:] else t * 1
+            t[...] = source[0] if source.ndim > 1 and source.shape[0] and source.shape[1:] == t.shape[1:] else t * 1
         else:
             seen.append(t * 1)
     return [t * 1 for t in family] + seen

@@ -178,6 +178,48 @@ def test_a_write_into_repeated_elements_is_an_error_compiled_too():
         f(tensor([1, 2, 3]))
 
 
+def choose(x, y):
+    return x if x.sum() > y.sum() else y * 2
+
+
+def choose_nested(x, y):
+    if x.sum() > 0:
+        if y.sum() > 0:
+            return x
+        return y[:1]
+    return x[1:]
+
+
+def choose_among_results(x, y):
+    z = x * 2
+    return (z[1:] if x.sum() > y.sum() else x[:2]), z
+
+
+def after_a_loop(x, y):
+    n = y.sum()
+    z = x
+    while n < 3:
+        z = y
+        n = n + 2
+    return z
+
+
+@pytest.mark.parametrize("fn", [choose, choose_nested, choose_among_results, after_a_loop])
+def test_results_that_conditions_choose_are_what_they_are_eagerly(fn):
+    jitted = ms.jit(fn)
+    for x in ([1, 2, 3], [-1, -2, 3.5]):
+        for y in ([4, 1, 2], [-4, 0, 1]):
+            outcomes = []
+            for call in (fn, jitted, jitted):
+                given = tensor(x), tensor(y)
+                found = call(*given)
+                found = found if isinstance(found, tuple) else (found,)
+                for i, t in enumerate(found):
+                    t[0] = 100.0 + i
+                outcomes.append([t.tolist() for t in (*given, *found)])
+            assert outcomes[1] == outcomes[0] and outcomes[2] == outcomes[0]
+
+
 # Parameters.
 
 
