@@ -199,16 +199,16 @@ def test_what_is_remembered_of_kernels_is_bounded(monkeypatch: pytest.MonkeyPatc
     assert len(eager._entries) <= 20 and sum(map(len, eager._pairs.values())) <= 20
     for n in range(1, 15):
         assert ms.grad(lambda a: (a * a).sum())(Tensor(np.ones(n))).tolist() == [2.0] * n
-    assert len(record._backward) <= 5
+    assert len(record._derived) <= 5
 
 
 def test_backward_graphs_are_compiled_once_for_a_structure() -> None:
     f = ms.grad(lambda a: (ms.ops.sin(a) * a * 3).sum())
     f(Tensor([1.0, 2.0, 5.0, 7.0]))
-    before = len(record._backward)
+    before = len(record._derived)
     for i in range(5):
         f(Tensor([1.0, 2.0, 5.0, float(i)]))
-    assert len(record._backward) == before
+    assert len(record._derived) == before
 
 
 # Threads.
