@@ -95,7 +95,7 @@ def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...]) -> Tensor:
     if eager.active:
         context = eager.local.context
         if context is not None and context.is_staging:
-            context.viewed(made)  # type: ignore[attr-defined]
+            context.viewed(made)
     return made
 
 
