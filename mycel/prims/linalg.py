@@ -53,6 +53,13 @@ def _vjp(ct: Node, out: Node, a: Node, b: Node) -> tuple[Any, Any]:
 
 
 def _batch(size: Any, values: Any, axes: Any) -> Any:
+    columns = values[1].shape[-1 if axes[1] != values[1].type.rank - 1 else -2]
+    if axes[0] is None and values[0].type.rank == 2 and columns == 1:
+        # One matrix times a vector of each example: transposed, one product of all of them.
+        b = swap_last(S.move_axis(values[1], axes[1], 0))
+        rows = S.reshape(b, (product(b.shape[:-1]), b.shape[-1]))
+        made = matmul(rows, swap_last(values[0]))
+        return swap_last(S.reshape(made, (*b.shape[:-1], made.shape[-1]))), 0
     rank = max(v.type.rank - (ax is not None) for v, ax in zip(values, axes))
     moved = []
     for v, ax in zip(values, axes):

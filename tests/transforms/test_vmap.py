@@ -132,6 +132,14 @@ def test_a_product_of_a_matrix_with_every_column_is_one_product() -> None:
     assert names(made)["matmul"] == 1
 
 
+def test_a_product_of_a_matrix_with_every_vector_is_one_product() -> None:
+    graph = graph_of(lambda w, x: L.matmul(w, x), tensor_type((2, 3), float64), tensor_type((3, 1), float64))
+    for axis in (0, 1, 2):
+        made, _ = check(graph, (None, axis), RNG.normal(size=(2, 3)), np.moveaxis(RNG.normal(size=(5, 3, 1)), 0, axis))
+        (product,) = [n for n in made.nodes if n.prim is L.matmul]
+        assert [i.shape for i in product.inputs] == [(5, 3), (3, 2)]
+
+
 def test_the_batch_may_lie_on_any_axis() -> None:
     graph = graph_of(lambda x, y: R.reduce_sum(E.mul(x, y), axes=(0,), keepdims=False), M, M)
     for axes in ((1, None), (2, 0), (0, 2), (None, 1)):
