@@ -23,6 +23,7 @@ from mycel import eager, views
 from mycel.engines import buffers
 from mycel.errors import CompileError
 from mycel.ir.graph import Node, current_where
+from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT
 from mycel.tensor import Tensor
@@ -119,11 +120,24 @@ def _simple(stage: Any, tree: Tree) -> Tree:
         true, false = _simple(stage, tree.true), _simple(stage, tree.false)
         if true is OWN and false is OWN:
             return OWN
-        return Either(tree.pred, true, false)
+        return _chained(stage, tree.pred, true, false)
     root = tree.root()
     if root is None or (tree.held is None and is_left(stage, root)):
         return OWN
     return tree
+
+
+def _chained(stage: Any, pred: Optional[Tensor], true: Tree, false: Tree) -> Either:
+    """Either of two trees; with one condition in place of two where all but one origin are a tensor of its own, so that chains do not grow."""
+    inner = false if true is OWN else true if false is OWN else OWN
+    if not isinstance(inner, Either) or (inner.true is not OWN and inner.false is not OWN):
+        return Either(pred, true, false)
+    conditions = (pred, inner.pred)
+    if any(p is None or p._buf is not None or is_left(stage, p) for p in conditions):
+        return Either(pred, true, false)
+    first = pred if true is OWN else eager.apply(E.logical_not, pred)
+    second = inner.pred if inner.true is OWN else eager.apply(E.logical_not, inner.pred)
+    return Either(eager.apply(E.logical_or, first, second), OWN, inner.false if inner.true is OWN else inner.true)
 
 
 def is_left(stage: Any, t: Tensor) -> bool:
