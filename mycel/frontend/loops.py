@@ -226,7 +226,7 @@ def _for_range(f: Any, loop: Loop, items: TensorRange, store: Any) -> Any:
 def _sized(f: Any, loop: Loop, items: SizeRange, store: Any) -> Any:
     """The rounds over a range of sizes: one loop; where the first round changes the form of what it carries, that round is apart."""
     stage = f.stage
-    ends = lambda start: (number_of(stage, start), number_of(stage, items.stop))
+    ends: Callable[[Any], tuple[Tensor, Tensor]] = lambda start: (number_of(stage, start), number_of(stage, items.stop))
     with giving_up() as forget:
         try:
             return _counted(f, loop, *ends(items.start), items.step, store)
@@ -249,7 +249,7 @@ def _counted(f: Any, loop: Loop, begin: Tensor, stop: Tensor, step: int, assign:
 
     def alike(t: Tensor) -> Tensor:
         made = make_staged(f.stage.node_of(t))
-        return f.stage.mark_number(made) if f.stage.is_number(begin) else made  # type: ignore[no-any-return]
+        return f.stage.mark_number(made) if f.stage.is_number(begin) else made
 
     f.vars[name] = alike(begin)
 
@@ -336,7 +336,7 @@ def _tensor_loop(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
 def _python_rounds(f: Any, loop: Loop, alive: Any, signal: Any, test: Run) -> Any:
     """The rounds of a `while` statement, as values decide."""
     stage = f.stage
-    decide = lambda t: stage.decide(t, "") if isinstance(t, Tensor) else t
+    decide: Callable[[Any], Any] = lambda t: stage.decide(t, "") if isinstance(t, Tensor) else t
     signal = settled(stage, signal)
     while decide(alive):
         signal = settled(stage, loop.body(f))

@@ -132,11 +132,11 @@ def _chained(stage: Any, pred: Optional[Tensor], true: Tree, false: Tree) -> Eit
     inner = false if true is OWN else true if false is OWN else OWN
     if not isinstance(inner, Either) or (inner.true is not OWN and inner.false is not OWN):
         return Either(pred, true, false)
-    conditions = (pred, inner.pred)
-    if any(p is None or p._buf is not None or is_left(stage, p) for p in conditions):
+    also = inner.pred
+    if pred is None or also is None or any(p._buf is not None or is_left(stage, p) for p in (pred, also)):
         return Either(pred, true, false)
     first = pred if true is OWN else eager.apply(E.logical_not, pred)
-    second = inner.pred if inner.true is OWN else eager.apply(E.logical_not, inner.pred)
+    second = also if inner.true is OWN else eager.apply(E.logical_not, also)
     return Either(eager.apply(E.logical_or, first, second), OWN, inner.false if inner.true is OWN else inner.true)
 
 
