@@ -166,7 +166,7 @@ def _range_rounds(f: Any, loop: Loop, items: range, store: Any) -> Any:
                         raise
                     forget()
         if type(signal) is Dynamic:
-            return without(f, after(f, signal, lambda g: _rounds(g, loop, iter(rest), store)), 1)
+            return without(f, after(f, signal, lambda g, rest=rest: _rounds(g, loop, iter(rest), store)), 1)
         unrolling.check()
     return loop.orelse(f) if loop.orelse is not None else None
 

@@ -681,6 +681,10 @@ def main(first: int, count: int) -> None:
                 traceback.print_exc(limit=-3, file=sys.stdout)
             print(shrink(source(seed), _fails_like(fault(source(seed)))), flush=True)
         worst.append((time.perf_counter() - begin, seed))
+        if len(worst) % 100 == 0:
+            print(
+                f"{len(worst)} programs, {used} with usable inputs, {failed} failed; slowest {max(worst)}", flush=True
+            )
     worst.sort(reverse=True)
     print(f"{count} programs, {used} with usable inputs, {failed} failed; slowest {worst[:3]}", flush=True)
 
