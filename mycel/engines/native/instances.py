@@ -7,6 +7,7 @@ what the dense library refuses for some sizes only is lowered for those. The mos
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,17 @@ from mycel.transforms.specialize import specialize
 __all__ = ["MOST", "Instances", "instances_of", "types_for"]
 
 MOST = 32
+_lock = threading.RLock()
+
+
+def _in_child() -> None:
+    """Open the lock, which another thread of the parent may have held when it forked."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class Instances:
@@ -36,12 +48,11 @@ class Instances:
         self.decided: list[list[str]] = []
         self.parts: dict[Any, Instances] = {}
         self.programs: OrderedDict[tuple[int, ...], Program] = OrderedDict()
-        self._lock = threading.RLock()
 
     def program(self, sizes: Mapping[str, int]) -> Program:
         """The program for actual sizes of all symbols."""
         key = tuple(sizes.values())
-        with self._lock:
+        with _lock:
             found = self.programs.get(key)
             if found is None:
                 found = self.programs[key] = self._make(sizes)
