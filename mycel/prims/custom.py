@@ -45,6 +45,9 @@ class Rule:
         self.refusal = ""
         self.removed = False
 
+    def __repr__(self) -> str:
+        return "<a hook>" if self.is_hook else "<the program's own>"
+
 
 def _infer(*types: Type, count: int, **params: Any) -> tuple[Type, ...]:
     return types[:count]
