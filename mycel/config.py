@@ -44,7 +44,7 @@ _NO_EFFECT: dict[str, tuple[Any, str]] = {
     "save_graphs_path": (".", "look at graphs with mycel.explain"),
     "pynative_synchronize": (True, "eager operations always run at once"),
     "precompile_only": (False, "compile a cell without running it by its compile method"),
-    "jit_config": ({}, "the compiler needs no choice of levels"),
+    "jit_config": ({}, "of its options only jit_syntax_level is used; the compiler needs no choice of the others"),
     "jit_enable_inplace_ops": (False, "x += y makes a new tensor in every mode"),
     "max_device_memory": (None, "memory is taken from the system as needed"),
     "variable_memory_max_size": (None, "memory is taken from the system as needed"),

@@ -58,7 +58,7 @@ def load_global(frame: Frame, name: str) -> Any:
         return value
     if stage is not None and not stage.was_changed(("item", id(namespace), name)):
         if type(value) is Tensor and value._buf is not None:
-            stage.read_tensor(_namespace(namespace), name, value)
+            stage.read_tensor(_namespace(stage, namespace), name, value)
         else:
             stage.guards.item(namespace, name, value)
     return value
@@ -68,13 +68,10 @@ class _Namespace:
     """A module's globals as attributes."""
 
 
-_namespaces: dict[int, _Namespace] = {}
-
-
-def _namespace(mapping: dict[str, Any]) -> _Namespace:
-    found = _namespaces.get(id(mapping))
+def _namespace(stage: Stage, mapping: dict[str, Any]) -> _Namespace:
+    found = stage.namespaces.get(id(mapping))
     if found is None:
-        found = _namespaces[id(mapping)] = _Namespace()
+        found = stage.namespaces[id(mapping)] = _Namespace()
         found.__dict__ = mapping
     return found
 

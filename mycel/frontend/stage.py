@@ -203,6 +203,7 @@ class Stage(Differentiating, eager.Context):
         self.mutable_nodes: set[Node] = set()
         self.unseen: Any = None
         self.generators: list[Any] = []
+        self.namespaces: dict[int, Any] = {}
         self.deferred: list[tuple[Any, Any, Any]] = []
         self.levels: list[Any] = []
         self.calls = 0

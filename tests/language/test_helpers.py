@@ -22,7 +22,7 @@ programs = Programs()
 @pytest.fixture(autouse=True)
 def _modes() -> Iterator[None]:
     yield
-    ms.set_context(mode=ms.PYNATIVE_MODE, jit_syntax_level=ms.LAX, jit_config={})
+    ms.set_context(mode=ms.PYNATIVE_MODE, jit_syntax_level=ms.LAX, jit_config={}, max_call_depth=1000)
 
 
 @pytest.fixture
