@@ -130,7 +130,12 @@ class Joiner:
     def _carry(self, tree: Tree, side: int) -> None:
         if isinstance(tree, Either):
             pred = tree.pred
-            if pred is not None and pred._node in self.scopes[side].own and pred._node.dtype is D.bool_ and pred.shape == ():
+            if (
+                pred is not None
+                and pred._node in self.scopes[side].own
+                and pred._node.dtype is D.bool_
+                and pred.shape == ()
+            ):
                 nodes: list[Any] = [constant(False, D.bool_), constant(False, D.bool_)]
                 nodes[side] = pred._node
                 self.carried.append((tree, self.pair(*nodes)))

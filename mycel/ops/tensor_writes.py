@@ -154,7 +154,11 @@ def _put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Ten
 
 def attach(others: dict[str, Callable[..., Any]]) -> None:
     """Attach the methods; `others` names functions that compute new values for more of them."""
-    more: dict[str, Callable[..., Any]] = {"fill_diagonal_": _diagonal_filled, "index_copy_": _copied_along, "put_": _put}
+    more: dict[str, Callable[..., Any]] = {
+        "fill_diagonal_": _diagonal_filled,
+        "index_copy_": _copied_along,
+        "put_": _put,
+    }
     for name, function in {**_IN_PLACE, **more, **others}.items():
         setattr(Tensor, name, _writer(name, function))
     methods = {
