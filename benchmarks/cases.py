@@ -6,13 +6,14 @@ process computes on the same numbers. Operators are timed forward, and forward a
 
 from __future__ import annotations
 
+import os
 import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["CASES", "Array", "Case", "digest", "initial_weight", "inputs_of"]
+__all__ = ["CASES", "Array", "Case", "checked_steps", "cotangent", "digest", "initial_weight", "inputs_of"]
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,11 @@ def inputs_of(case: Case) -> list[Any]:
 def cotangent(shape: tuple[int, ...]) -> Any:
     """The gradient of an output."""
     return np.cos(np.arange(int(np.prod(shape))) * 0.37).astype(np.float32).reshape(shape)
+
+
+def checked_steps() -> int:
+    """How many training steps' losses are compared; run.py sets it by --steps."""
+    return int(os.environ.get("MYCEL_BENCH_STEPS", "3"))
 
 
 def digest(array: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from cases import Case, cotangent, digest, initial_weight, inputs_of
+from cases import Case, checked_steps, cotangent, digest, initial_weight, inputs_of
 from jax import lax
 from jax_networks import NETWORKS
 from protocol import Prepared
@@ -209,9 +209,9 @@ class JaxSide:
             losses.append(float(loss))
 
         def check() -> list[Any]:
-            while len(losses) < 3:
+            while len(losses) < checked_steps():
                 step()
-            return losses[:3]
+            return losses[: checked_steps()]
 
         return Prepared(step, check, size)
 

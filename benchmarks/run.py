@@ -50,6 +50,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--modes", help="modes of peers to keep, of eager, compile, eager-cl, compile-cl, jit, jit-cl, graph"
     )
+    parser.add_argument("--steps", type=int, default=3, help="training steps whose losses must agree")
     parser.add_argument("--pynative", action="store_true", help="measure Mycel op by op as well")
     parser.add_argument("--best", action="store_true", help="ratios of least times, for a busy machine")
     parser.add_argument("--first", action="store_true", help="first steps and memory of the networks, and nothing else")
@@ -129,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pythons, options.threads, options.rounds, options.budget, options.out / "logs",
         ("pynative",) if options.pynative else (), tuple(options.modes.split(",")) if options.modes else (),
     )  # fmt: skip
+    os.environ["MYCEL_BENCH_STEPS"] = str(options.steps)
     processors = bind(options.threads)
     result: dict[str, Any] = {
         "machine": {"processor": processor(), "platform": platform.platform(), "bound_to": processors},

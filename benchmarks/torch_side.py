@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from cases import Case, cotangent, digest, inputs_of
+from cases import Case, checked_steps, cotangent, digest, inputs_of
 from protocol import Prepared
 from torch_networks import bfloat16, networks
 
@@ -170,7 +170,7 @@ class TorchSide:
 
         losses: list[float] = []
         size = sum(p.numel() for p in net.parameters())
-        return Prepared(lambda: losses.append(step()), lambda: _three(losses, step), size)
+        return Prepared(lambda: losses.append(step()), lambda: _first(losses, step), size)
 
     def _eager(self, case: Case) -> Prepared:
         x, y = self._tensors(case)
@@ -187,11 +187,11 @@ class TorchSide:
         return Prepared(run, lambda: [digest(run().detach().numpy())], timed=timed)
 
 
-def _three(losses: list[float], step: Callable[[], float]) -> list[Any]:
-    """The losses of the first three steps."""
-    while len(losses) < 3:
+def _first(losses: list[float], step: Callable[[], float]) -> list[Any]:
+    """The losses of the first steps."""
+    while len(losses) < checked_steps():
         losses.append(step())
-    return losses[:3]
+    return losses[: checked_steps()]
 
 
 def make(framework: str, mode: str, threads: int) -> TorchSide:
