@@ -82,11 +82,13 @@ float_, int_, uint, intc, uintc, intp, uintp = float32, int64, uint64, int32, ui
 cfloat, cdouble = complex64, complex128
 
 _TRAIN = (
-    "Accuracy", "Callback", "CheckpointConfig", "CheckpointError", "ConfusionMatrix", "DynamicLossScaleManager", "EarlyStopping", "F1", "Fbeta", "FixedLossScaleManager", "History",
-    "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint", "OnRequestExit",
-    "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy",
-    "TopKCategoricalAccuracy", "async_ckpt_thread_status", "ckpt_to_safetensors", "get_metric_fn", "load_checkpoint",
-    "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs", "safetensors_to_ckpt", "save_checkpoint",
+    "Accuracy", "Callback", "CheckpointConfig", "CheckpointError", "ConfusionMatrix", "DynamicLossScaleManager",
+    "EarlyStopping", "F1", "Fbeta", "FixedLossScaleManager", "History", "LambdaCallback", "LearningRateScheduler",
+    "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint", "OnRequestExit",
+    "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "async_ckpt_thread_status", "ckpt_to_safetensors",
+    "get_metric_fn", "load_checkpoint", "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs",
+    "safetensors_to_ckpt", "save_checkpoint",
 )  # fmt: skip
 _LAZY = {name: "mycel.train" for name in _TRAIN}
 _MODULES = ("amp", "common", "compat", "dataset", "numpy", "train")
