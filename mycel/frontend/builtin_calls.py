@@ -258,7 +258,7 @@ def _operator(name: str, native: Any) -> Special:
 
 
 def _sum(stage: Stage, args: Any, kwargs: Any) -> Any:
-    items = list(args[0])
+    items = tuple(args[0])
     if all(type(v) in FAST for v in items):
         return call_natively(stage, sum, (items, *args[1:]), kwargs)
     total = args[1] if len(args) > 1 else kwargs.get("start", 0)
