@@ -20,8 +20,8 @@ from mycel.api import jacfwd as jacfwd
 from mycel.api import jacrev as jacrev
 from mycel.api import jvp as jvp
 from mycel.api import recompute as recompute
-from mycel.api import vjp as vjp
 from mycel.api import value_and_grad as value_and_grad
+from mycel.api import vjp as vjp
 from mycel.common.generator import Generator as Generator
 from mycel.common.generator import default_generator as default_generator
 from mycel.common.generator import get_rng_state as get_rng_state
@@ -35,6 +35,8 @@ from mycel.common.markers import lazy_inline as lazy_inline
 from mycel.common.markers import no_inline as no_inline
 from mycel.common.seed import get_seed as get_seed
 from mycel.common.seed import set_seed as set_seed
+from mycel.compare import Comparison as Comparison
+from mycel.compare import compare_modes as compare_modes
 from mycel.config import COMPATIBLE as COMPATIBLE
 from mycel.config import GRAPH_MODE as GRAPH_MODE
 from mycel.config import LAX as LAX
@@ -57,8 +59,6 @@ from mycel.dtype import uint8 as uint8
 from mycel.dtype import uint16 as uint16
 from mycel.dtype import uint32 as uint32
 from mycel.dtype import uint64 as uint64
-from mycel.compare import Comparison as Comparison
-from mycel.compare import compare_modes as compare_modes
 from mycel.explain import explain as explain
 from mycel.frontend.mutables import mutable as mutable
 from mycel.ir.symbols import Symbol as Symbol

@@ -332,7 +332,9 @@ class Version:
         _with_program.add(self)
         try:
             with _deep_stack():
-                self.program = compiled(self) if self.symbolic or self.is_open else compile_graph(self.graph, self.aliases)
+                self.program = (
+                    compiled(self) if self.symbolic or self.is_open else compile_graph(self.graph, self.aliases)
+                )
         except Exception as error:
             raise note_origin(error)  # noqa: B904
         return self.program

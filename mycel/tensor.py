@@ -31,7 +31,6 @@ from mycel.tree import flatten
 __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
 
 
-
 class Tensor:
     """An n-dimensional array of one element type.
 

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,13 +27,18 @@ def run(program: str, *arguments: object, cache: Optional[Path] = None, **enviro
     variables: dict[str, Optional[str]] = {**os.environ, **environment}
     if cache is not None:
         variables["MYCEL_CACHE"] = str(cache)
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        env={name: value for name, value in variables.items() if value is not None},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    variables["PYTHONPATH"] = os.pathsep.join([os.getcwd(), *sys.path[1:]])
+    with tempfile.TemporaryDirectory() as folder:
+        # A file, as functions whose source cannot be read are compiled in segments, and say so.
+        script = Path(folder) / "program.py"
+        script.write_text(program)
+        done = subprocess.run(
+            [sys.executable, str(script), *map(str, arguments)],
+            env={name: value for name, value in variables.items() if value is not None},
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout

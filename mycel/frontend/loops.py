@@ -166,7 +166,11 @@ def _range_rounds(f: Any, loop: Loop, items: range, store: Any) -> Any:
                         raise
                     forget()
         if type(signal) is Dynamic:
-            return without(f, after(f, signal, lambda g, rest=rest: _rounds(g, loop, iter(rest), store)), 1)
+
+            def go_on(g: Any, left: range = rest) -> Any:
+                return _rounds(g, loop, iter(left), store)
+
+            return without(f, after(f, signal, go_on), 1)
         unrolling.check()
     return loop.orelse(f) if loop.orelse is not None else None
 
@@ -191,7 +195,10 @@ def _rounds(f: Any, loop: Loop, items: Any, store: Any) -> Any:
             return signal
         signal = without(f, signal, 2)
         if type(signal) is Dynamic:
-            return without(f, after(f, signal, lambda g: _rounds(g, loop, items, store)), 1)
+            if not f.stage.may_decide:
+                return without(f, after(f, signal, lambda g: _rounds(g, loop, items, store)), 1)
+            # An attempt to stage the other rounds would take the items that Python has to go on with.
+            signal = settled(f.stage, signal)
         if signal is not None:
             return None if signal is BREAK else signal
     return loop.orelse(f) if loop.orelse is not None else None

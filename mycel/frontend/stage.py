@@ -214,7 +214,9 @@ class Stage(Differentiating, eager.Context):
     # Nodes.
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
-        nodes = tuple([t._node if t._view is None and t._buf is None and t._node is not None else self.node_of(t) for t in inputs])
+        nodes = tuple(
+            [t._node if t._view is None and t._buf is None and t._node is not None else self.node_of(t) for t in inputs]
+        )
         try:
             kind = primitive.infer(*[n.type for n in nodes], **params)
         except Exception as error:

@@ -286,6 +286,28 @@ def compiled_loop_between_values(x):
     return y * (1 if float(y) > 0 else 2)
 
 
+@add((X,))
+def break_of_a_tensor_before_a_value(x):
+    for k, w in zip([1, 2, 3, 4, 5], "abcde"):
+        x = x * 1.5 + k
+        if x.sum() > 100:
+            break
+        if w == "d":
+            x = x + float(x.sum()) * 0
+    return x * k
+
+
+@add((X,))
+def return_of_a_tensor_before_a_value(x):
+    for k in iter([1, 2, 3, 4]):
+        x = x * 1.5 + k
+        if x.sum() > 1000:
+            return x
+        if float(x.sum()) > 10:
+            x = x / 2
+    return x - 1
+
+
 # Containers, classes and functions.
 
 

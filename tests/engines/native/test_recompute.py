@@ -41,7 +41,9 @@ def check(graph: Graph) -> Program:
     from mycel.engines import buffers
 
     for found, wanted, t in zip(results, evaluate(graph, arrays), graph.output_types):
-        np.testing.assert_allclose(buffers.to_array(found, t), wanted, rtol=2e-5, atol=2e-6 * max(1, np.abs(wanted).max()))
+        np.testing.assert_allclose(
+            buffers.to_array(found, t), wanted, rtol=2e-5, atol=2e-6 * max(1, np.abs(wanted).max())
+        )
     return program
 
 
