@@ -555,12 +555,11 @@ class Jit:
             raise
 
     def _refused(self, key: Any, error: Exception, quiet: bool) -> None:
-        reason = Fallback(self.__qualname__, reason_of(error), describe_places(error))
-        if self.fullgraph or is_strict(self.options, self.__wrapped__):
-            raise CompileError(str(reason)) from None
-        self._run_live(key, reason, quiet)
+        self._run_live(key, Fallback(self.__qualname__, reason_of(error), describe_places(error)), quiet)
 
     def _run_live(self, key: Any, reason: Fallback, quiet: bool = False) -> None:
+        if self.fullgraph or is_strict(self.options, self.__wrapped__):
+            raise CompileError(str(reason)) from None
         if not quiet and not any(p.refusal == reason for p in self.lives.values()):
             logger.warning("%s\n  it runs in compiled segments with Python in between; explain() shows them", reason)
         self.lives[key] = LivePlan(reason)

@@ -593,6 +593,20 @@ def test_fullgraph_makes_a_break_an_error() -> None:
         fn(ms.Tensor(X))
 
 
+def test_fullgraph_holds_for_arguments_that_overlap_with_what_is_written() -> None:
+    w = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+
+    def fn(x: Any) -> Any:
+        w[0] = 5.0
+        return x * 2
+
+    assert ms.jit(fn)(ms.Tensor([1.0])).asnumpy().tolist() == [2.0]
+    view = w[0:1]
+    assert ms.jit(fn)(view).asnumpy().tolist() == [10.0]
+    with pytest.raises(CompileError, match="pass a copy"):
+        ms.jit(fn, fullgraph=True)(view)
+
+
 def test_the_strict_level_makes_a_break_an_error_and_lax_does_not() -> None:
     ms.set_context(jit_syntax_level=ms.STRICT)
     try:
