@@ -14,7 +14,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import CompileError
 from mycel.frontend.stage import MISSING, Scope, Stage
-from mycel.frontend.views import Either, Tree, mix, origin, settle
+from mycel.frontend.views import Either, Tree, mix, origin, parts, settle
 from mycel.ir.graph import Node, current_where
 from mycel.prims import elementwise as E
 from mycel.prims.base import constant
@@ -128,8 +128,10 @@ class Joiner:
                 self._carry(tree.false, 1)
 
     def _carry(self, tree: Tree, side: int) -> None:
-        if isinstance(tree, Either):
-            pred = tree.pred
+        for part in parts(tree):
+            if not isinstance(part, Either):
+                continue
+            pred = part.pred
             if (
                 pred is not None
                 and pred._node in self.scopes[side].own
@@ -138,9 +140,7 @@ class Joiner:
             ):
                 nodes: list[Any] = [constant(False, D.bool_), constant(False, D.bool_)]
                 nodes[side] = pred._node
-                self.carried.append((tree, self.pair(*nodes)))
-            self._carry(tree.true, side)
-            self._carry(tree.false, side)
+                self.carried.append((part, self.pair(*nodes)))
 
     def tell(self, outputs: Any) -> None:
         """Put the conditions that came out in their places."""

@@ -503,6 +503,7 @@ class _Trial:
                 signal = without(f, signal, 2) if signal is not None else None
                 self.alive = node_as(stage, _next_test(f, loop, signal, test), D.bool_, self.scope)
                 self.after_vars = dict(f.vars)
+                self.find_names(before)
                 set_where(loop.where)
                 self.collect(signal)
                 for key, mirror in self.mirrors.items():
@@ -521,6 +522,15 @@ class _Trial:
         for key, (effect, _) in changes.items():
             if key not in plan.effects:
                 plan.effects[key] = effect
+                self.settled = False
+
+    def find_names(self, before: dict[str, Any]) -> None:
+        """Carry variables too that a function defined inside the frame assigned where a tensor decided whether."""
+        for n, value in before.items():
+            if n in self.plan.names or self.after_vars.get(n, value) is value:
+                continue
+            if ("item", id(self.f.vars), n) not in self.scope.journal:
+                self.plan.names = [*self.plan.names, n]
                 self.settled = False
 
     def collect(self, signal: Any) -> None:

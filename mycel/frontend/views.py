@@ -13,7 +13,7 @@ finds out instead which tensor it is: a `Mixed` keeps the conditions, as a tree 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 from weakref import ref
 
@@ -29,7 +29,20 @@ from mycel.prims.base import CONSTANT
 from mycel.tensor import Tensor
 from mycel.views import View
 
-__all__ = ["OWN", "Either", "Mixed", "Origin", "mix", "node_of", "origin", "settle", "value_of", "wrote", "write"]
+__all__ = [
+    "OWN",
+    "Either",
+    "Mixed",
+    "Origin",
+    "mix",
+    "node_of",
+    "origin",
+    "parts",
+    "settle",
+    "value_of",
+    "wrote",
+    "write",
+]
 
 
 class Origin:
@@ -58,6 +71,7 @@ class Either:
 
 Tree = Union[Origin, Either]
 OWN = Origin(None)
+LARGEST = 24
 
 
 class Mixed:
@@ -79,12 +93,25 @@ def origin(value: Any) -> Tree:
     return Origin(view.root, view.steps) if type(view) is View else Origin(value)
 
 
-def leaves(tree: Tree) -> Iterable[Origin]:
-    if isinstance(tree, Origin):
-        yield tree
-    else:
-        yield from leaves(tree.true)
-        yield from leaves(tree.false)
+def parts(tree: Tree) -> list[Tree]:
+    """A tree and all below it, each part once and behind its own parts: joins share them."""
+    order: list[Tree] = []
+    seen: set[int] = set()
+    stack: list[tuple[Tree, bool]] = [(tree, False)]
+    while stack:
+        part, done = stack.pop()
+        if done:
+            order.append(part)
+        elif id(part) not in seen:
+            seen.add(id(part))
+            stack.append((part, True))
+            if isinstance(part, Either):
+                stack += [(part.false, False), (part.true, False)]
+    return order
+
+
+def leaves(tree: Tree) -> list[Origin]:
+    return [part for part in parts(tree) if isinstance(part, Origin)]
 
 
 def settle(stage: Any, trees: Sequence[Tree]) -> list[Tree]:
@@ -106,7 +133,8 @@ def settle(stage: Any, trees: Sequence[Tree]) -> list[Tree]:
             root = leaf.root()
             if root is not None and id(root) in shared:
                 leaf.held = root
-    found = [_simple(stage, tree) for tree in trees]
+    simple: dict[int, Tree] = {}
+    found = [_simple(stage, tree, simple) for tree in trees]
     if stage.is_live and (shared or not all(_can_be_told(stage, tree) for tree in found)):
         where = current_where()
         raise CompileError(
@@ -115,16 +143,31 @@ def settle(stage: Any, trees: Sequence[Tree]) -> list[Tree]:
     return found
 
 
-def _simple(stage: Any, tree: Tree) -> Tree:
-    if isinstance(tree, Either):
-        true, false = _simple(stage, tree.true), _simple(stage, tree.false)
-        if true is OWN and false is OWN:
-            return OWN
-        return _chained(stage, tree.pred, true, false)
-    root = tree.root()
-    if root is None or (tree.held is None and is_left(stage, root)):
-        return OWN
-    return tree
+def _simple(stage: Any, tree: Tree, known: dict[int, Tree]) -> Tree:
+    """A tree without what is out of reach; of a large one, only what it may be, and no longer when."""
+    for part in parts(tree):
+        if id(part) in known:
+            continue
+        if isinstance(part, Either):
+            true, false = known[id(part.true)], known[id(part.false)]
+            known[id(part)] = true if true is false else _chained(stage, part.pred, true, false)
+        else:
+            root = part.root()
+            gone = root is None or (part.held is None and is_left(stage, root))
+            known[id(part)] = OWN if gone else part
+    found = known[id(tree)]
+    if len(parts(found)) > LARGEST:
+        possible: Tree = OWN
+        for leaf in {_place(leaf): leaf for leaf in leaves(found)}.values():
+            possible = Either(None, leaf, possible)
+        found = known[id(tree)] = possible
+    return found
+
+
+def _place(leaf: Origin) -> Any:
+    """Which elements an origin means."""
+    steps = [(id(kind), repr(params), tuple(map(id, operands))) for kind, params, operands in leaf.steps]
+    return id(leaf.root()), tuple(steps)
 
 
 def _chained(stage: Any, pred: Optional[Tensor], true: Tree, false: Tree) -> Either:
@@ -146,12 +189,13 @@ def is_left(stage: Any, t: Tensor) -> bool:
 
 
 def _can_be_told(stage: Any, tree: Tree) -> bool:
-    if isinstance(tree, Origin):
-        return not any(is_left(stage, o) for _, _, operands in tree.steps for o in operands)
-    pred = tree.pred
-    if pred is None or is_left(stage, pred):
-        return False
-    return _can_be_told(stage, tree.true) and _can_be_told(stage, tree.false)
+    for part in parts(tree):
+        if isinstance(part, Origin):
+            if any(is_left(stage, o) for _, _, operands in part.steps for o in operands):
+                return False
+        elif part.pred is None or is_left(stage, part.pred):
+            return False
+    return True
 
 
 def mix(stage: Any, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] = None) -> Tensor:
@@ -169,12 +213,8 @@ def mix(stage: Any, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] 
     return t
 
 
-def _conditions(tree: Tree) -> Iterable[Tensor]:
-    if isinstance(tree, Either):
-        if tree.pred is not None and tree.pred._buf is None:
-            yield tree.pred
-        yield from _conditions(tree.true)
-        yield from _conditions(tree.false)
+def _conditions(tree: Tree) -> list[Tensor]:
+    return [p.pred for p in parts(tree) if isinstance(p, Either) and p.pred is not None and p.pred._buf is None]
 
 
 def decided(t: Tensor, tree: Tree) -> Tensor:

@@ -31,6 +31,22 @@ def program(f0, f1, v0, n0):
             g3(f0, k=1)
     return f0
 """,
+    """
+def program(f0, f1, v0, n0):
+    for n2 in range((n0 - 1) % 5):
+        for n12 in range(3):
+            def g11(fx, k=0):
+                nonlocal f1
+                f1 = f0
+                f16 = fx
+            if n0:
+                pass
+            else:
+                f18 = g11(f1 if f0 else f1, k=n12)
+    else:
+        pass
+    return f1
+""",
 )
 
 
