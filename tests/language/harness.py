@@ -44,9 +44,7 @@ def _has_tensor(value: Any) -> bool:
 
 F: Any = _Functions()
 # A compiled function finds these as plain attributes.
-_COMMON = [
-    name for name in dir(ms.ops) if not name.startswith("_") and hasattr(np, name) and callable(getattr(np, name))
-]
+_COMMON = [name for name in dir(ms.ops) if not name.startswith("_") and callable(vars(np).get(name))]
 for _name in [*_COMMON, "concat", "select"]:
     getattr(F, _name)
 

@@ -711,10 +711,10 @@ def built_in_functions_that_are_hidden() -> Any:
 
 @case(2)
 def built_in_functions_that_are_patched() -> Any:
-    kept = builtins.abs
-    return lambda x: x * abs(-2), [
-        lambda: setattr(builtins, "abs", lambda v: 9),
-        lambda: setattr(builtins, "abs", kept),
+    kept = builtins.oct
+    return lambda x: x * len(oct(8)), [
+        lambda: setattr(builtins, "oct", lambda v: "nine char"),
+        lambda: setattr(builtins, "oct", kept),
     ]
 
 
@@ -822,9 +822,15 @@ def test_case(make: Any, versions: Optional[int]) -> None:
     f, changes = make()
     jitted = ms.jit(f)
     agree(f, jitted, "at first")
-    for i, change in enumerate(changes):
-        change()
-        agree(f, jitted, f"after change {i}")
+    left = list(changes)
+    try:
+        while left:
+            left.pop(0)()
+            agree(f, jitted, f"after change {len(changes) - len(left)}")
+    finally:
+        # What was changed is put back by the last changes.
+        for change in left:
+            change()
     made = versions_of(jitted)
     if versions is None:
         assert made is None
