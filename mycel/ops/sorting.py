@@ -93,8 +93,9 @@ def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, so
     size = x.shape[axis]
     if k < 0 or (isinstance(size, int) and k > size):
         raise ValueError(f"topk: k must lie between 0 and {size}, the size of axis {axis}, not {k}")
-    values, positions = sort(x, axis, largest)
-    return take_slice(values, axis, 0, k), take_slice(positions, axis, 0, k)
+    k = int(k) if isinstance(k, np.integer) else k
+    values, positions = apply(O.top_k, x, k=k, axis=axis, largest=bool(largest))
+    return values, positions
 
 
 def top_k(input_x: Any, k: int, sorted: bool = True) -> Pair:

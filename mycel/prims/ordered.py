@@ -27,7 +27,7 @@ from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
 
-__all__ = ["cummax", "cummin", "cumprod", "cumsum", "search_sorted", "sort"]
+__all__ = ["cummax", "cummin", "cumprod", "cumsum", "search_sorted", "sort", "top_k"]
 
 Array = np.ndarray[Any, Any]
 
@@ -68,6 +68,37 @@ def _sort_vjp(ct: Any, out: Any, x: Node, *, axis: int, descending: bool) -> tup
 
 def _sort_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, descending: bool) -> Any:
     return sort(S.move_axis(values[0], axes[0], 0), axis=axis + 1, descending=descending), (0, 0)
+
+
+# The first few.
+
+
+def _top_infer(x: TensorType, *, k: DimLike, axis: int, largest: bool) -> tuple[TensorType, TensorType]:
+    need_kind("top_k", "fiub", x)
+    _need_axis("top_k", axis, x)
+    size = x.shape[axis]
+    if type(k) is int and (k < 0 or (type(size) is int and k > size)):
+        raise ShapeError(f"top_k: k must lie between 0 and {size}, the size of axis {axis} of {x}, not {k}")
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    return tensor_type(shape, x.dtype), tensor_type(shape, int32)
+
+
+def _top_reference(x: Any, *, k: Any, axis: int, largest: bool) -> tuple[Array, Array]:
+    values, order = _sort_reference(x, axis=axis, descending=largest)
+    first = (slice(None),) * axis + (slice(0, k),)
+    return values[first], order[first]
+
+
+def _top_vjp(ct: Any, out: Any, x: Node, *, k: DimLike, axis: int, largest: bool) -> tuple[Optional[Node]]:
+    return _sort_vjp(ct, out, x, axis=axis, descending=largest)
+
+
+def _top_batch(size: DimLike, values: Sequence[Node], axes: Any, *, k: DimLike, axis: int, largest: bool) -> Any:
+    return top_k(S.move_axis(values[0], axes[0], 0), k=k, axis=axis + 1, largest=largest), (0, 0)
+
+
+def _top_expand(x: Node, *, k: DimLike, axis: int, largest: bool) -> tuple[Node, ...]:
+    return tuple(S.slice_axis(v, axis, 0, k) for v in sort(x, axis=axis, descending=largest))
 
 
 # Running reductions.
@@ -184,11 +215,28 @@ sort: Primitive = register(
         doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN last.",
     )
 )
+top_k: Primitive = register(
+    Primitive(
+        "top_k",
+        _top_infer,
+        _top_reference,
+        _top_vjp,
+        _top_batch,
+        _top_expand,
+        samples=tuple(
+            Sample((s,), {"k": k, "axis": a, "largest": largest})
+            for s, k, a in (((7,), 3, 0), ((3, 5), 5, 1), ((4, 3), 1, 0), ((2, 3), 0, 1), ((2, 0), 0, 1), ((2, 90), 2, 1))
+            for largest in (False, True)
+        ),
+        dtypes=(*E.NUMBERS, "bool"),
+        doc="The k first of the sorted values along an axis and their int32 positions, as `sort` gives them.",
+    )
+)
 cumsum: Primitive = _running(
-    "cumsum", lambda x, axis: np.cumsum(x, axis, x.dtype), _cumsum_vjp, "fiu", "Running sums along an axis."
+    "cumsum", lambda x, axis: np.cumsum(x, axis, x.dtype), _cumsum_vjp, "fiuc", "Running sums along an axis."
 )
 cumprod: Primitive = _running(
-    "cumprod", lambda x, axis: np.cumprod(x, axis, x.dtype), _cumprod_vjp, "fiu", "Running products along an axis."
+    "cumprod", lambda x, axis: np.cumprod(x, axis, x.dtype), _cumprod_vjp, "fiuc", "Running products along an axis."
 )
 cummax: Primitive = _running(
     "cummax",

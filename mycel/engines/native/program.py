@@ -113,7 +113,7 @@ class Template:
         self.final_places(self.steps, aliases)
         self.all_steps = list(_flat(self.steps))
         nests = [s for s in self.all_steps if s.kind == "kernel"]
-        self.kernels = [generate(s.data) for s in nests]
+        self.kernels = [s.data if isinstance(s.data, Kernel) else generate(s.data) for s in nests]
         self.code = dict(zip(map(id, nests), zip(self.kernels, kernel_addresses(self.kernels))))
         self.bodies = {
             id(s): Template(s.data.graph, {}) for s in self.all_steps if isinstance(s.data, Call) and s.data.graph

@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.engines.native.control_steps import call_step, cond_step, while_step
+from mycel.engines.native.ordering import search_step, sort_step, top_step
 from mycel.engines.native.tape_steps import while_grad_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
 from mycel.ir.dims import Dim, DimLike, hint, is_one, same
@@ -208,6 +209,9 @@ SPECIAL: dict[str, Callable[[Any, Node], None]] = {
     "put_along": _put_along,
     "scatter_nd": _scatter_nd,
     "window_scatter": _window_scatter,
+    "sort": sort_step,
+    "top_k": top_step,
+    "search_sorted": search_step,
     "cond": cond_step,
     "while_loop": while_step,
     "while_grad": while_grad_step,
