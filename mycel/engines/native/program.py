@@ -20,16 +20,18 @@ from mycel.engines.failures import note_host_step
 from mycel.engines.native import dense, jit, memory
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
 from mycel.engines.native.control_steps import Call, Nested
+from mycel.engines.native.inplace import may_take, takes
 from mycel.engines.native.lower import Lowered, Step, lower
 from mycel.engines.native.recursion_ir import LEVELS, RECORD_BYTES
 from mycel.engines.native.runtime import runtime
 from mycel.engines.native.runtime_ir import PROGRAM
+from mycel.engines.native.schedule import schedule
 from mycel.engines.native.tape_steps import Tape, encode_tape
 from mycel.engines.native.values import View, room, row_major
-from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, evaluator, is_zero, same
+from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, evaluator, hint, is_zero, same
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType, tensor_type
-from mycel.kernel.nest import Buffer, Nest
+from mycel.kernel.nest import Buffer
 from mycel.transforms.specialize import concrete
 
 if TYPE_CHECKING:
@@ -109,9 +111,10 @@ class Template:
         Template.lowerings += 1
         self.graph, self.aliases = graph, aliases
         self.lowered: Lowered = lower(graph)
-        self.steps = self.lowered.steps
+        self.steps = self.ordered(aliases)
         self.final_places(self.steps, aliases)
         self.all_steps = list(_flat(self.steps))
+        self.takes = takes(self.all_steps)
         nests = [s for s in self.all_steps if s.kind == "kernel"]
         self.kernels = [s.data if isinstance(s.data, Kernel) else generate(s.data) for s in nests]
         self.code = dict(zip(map(id, nests), zip(self.kernels, kernel_addresses(self.kernels))))
@@ -134,6 +137,13 @@ class Template:
         if dims:
             self._dims.update(dict.fromkeys(dims))
             self._values = None
+
+    def ordered(self, aliases: Mapping[int, int]) -> list[Step]:
+        """The steps in the order in which they are run."""
+        inputs, outputs = self.lowered.inputs, [v.buffer for v in self.lowered.outputs]
+        over = {id(outputs[j]): inputs[i] for j, i in aliases.items() if outputs[j] not in inputs}
+        kept = [*inputs, *outputs, *[b for b, _ in self.lowered.constants.values()]]
+        return schedule(self.lowered.steps, kept, over, hint)
 
     # Places.
 
@@ -177,7 +187,7 @@ class Template:
         if not writers:
             return False
         for k, step in uses.readers.get(id(source), ()):
-            if k > writers[0][0] or (k == writers[0][0] and not _elementwise(step, output, source)):
+            if k > writers[0][0] or (k == writers[0][0] and not may_take(step, output, source)):
                 return False
         return id(source) not in uses.results
 
@@ -234,11 +244,13 @@ class Program:
     def place_arena(self, steps: list[Step]) -> None:
         """Lay out the buffers that live only inside a run.
 
-        Steps are numbered through those inside control flow. What a loop's inside reads from outside lives until the loop ends.
+        Steps are numbered through those inside control flow. What a loop's inside reads from outside lives until the loop ends. A buffer that a kernel makes takes
+        the place of one that lives no longer, where the kernel may write over it.
         """
         first: dict[int, int] = {}
         last: dict[int, int] = {}
         known: dict[int, Buffer] = {}
+        taking: list[tuple[int, int, int]] = []
         clock = 0
 
         def walk(sequence: list[Step]) -> None:
@@ -259,6 +271,8 @@ class Program:
                             last[id(buffer)] = clock
                 for buffer in (*step.reads, *step.writes) if not isinstance(step.data, Nested) else step.reads:
                     note(buffer, clock)
+                for made, old in self.template.takes.get(id(step), ()):
+                    taking.append((clock, id(made), id(old)))
                 if step.kind == "dense":
                     for view in self.calls[id(step)][1].values():
                         note(view.buffer, clock)
@@ -270,8 +284,11 @@ class Program:
                 last[id(buffer)] = max(last.get(id(buffer), time), time)
 
         walk(steps)
-        sized = [(i, self.number(known[i].size) * known[i].dtype.itemsize, first[i], last[i]) for i in known]
-        self.places, self.arena_bytes = memory.plan(sized)
+        sized = {i: self.number(known[i].size) * known[i].dtype.itemsize for i in known}
+        lives = [(i, sized[i], first[i], last[i]) for i in known]
+        self.places, self.arena_bytes = memory.plan(
+            lives, [(a, b) for t, a, b in taking if first.get(a) == t == last.get(b)]
+        )
 
     # Words.
 
@@ -511,28 +528,3 @@ def _array_at(address: int, type: TensorType) -> np.ndarray[Any, Any]:
     return (  # type: ignore[no-any-return]
         np.frombuffer(raw, dtype=np.uint8, count=count * type.dtype.itemsize).view(type.dtype.numpy).reshape(type.shape)
     )
-
-
-def _elementwise(step: Step, output: Buffer, source: Buffer) -> bool:
-    """Whether a kernel reads `source` only where it is about to write `output`."""
-    nest = step.data
-    if step.kind != "kernel" or not isinstance(nest, Nest) or any(loop.kind != "p" for loop in nest.loops):
-        return False
-    target = [s.target for s in nest.stores if s.target.buffer is output]
-    if len(target) != 1 or target[0].dynamic:
-        return False
-    seen: set[int] = set()
-    stack = [s.value for s in nest.stores]
-    while stack:
-        x = stack.pop()
-        if id(x) in seen:
-            continue
-        seen.add(id(x))
-        stack.extend(x.args)
-        if (
-            x.kind == "load"
-            and x.data[0].buffer is source
-            and (x.data[0].offset != target[0].offset or x.data[0].dynamic)
-        ):
-            return False
-    return True
