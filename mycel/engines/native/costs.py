@@ -124,7 +124,7 @@ _ITEM = {"float32": 4, "float16": 2, "bfloat16": 2, "int32": 4, "int8": 1, "uint
 
 
 def _buffer_bytes(buffer: Buffer, number: Number) -> int:
-    return number(buffer.size) * buffer.dtype.itemsize
+    return int(number(buffer.size) * buffer.dtype.itemsize)
 
 
 def _view_bytes(view: View, number: Number) -> int:
@@ -132,7 +132,7 @@ def _view_bytes(view: View, number: Number) -> int:
     count = 1
     for d, s in zip(view.shape, view.strides):
         count *= number(d) if number(s) else 1
-    return count * view.buffer.dtype.itemsize
+    return int(count * view.buffer.dtype.itemsize)
 
 
 # Kernels.
@@ -250,7 +250,7 @@ class _NestCost:
             (k, c), first, end = position.terms[0], self.number(position.const), self.number(size)
             step = self.number(c)
             if step > 0:
-                start, stop = max(0, -(-(-first) // step)), max(0, -(-(end - first) // step))
+                start, stop = max(0, -(first // step)), max(0, -((first - end) // step))
                 if extents is self.extents:
                     extents = list(extents)
                 extents[k] = max(0, min(extents[k], stop) - min(extents[k], start))
@@ -299,7 +299,7 @@ def operations(name: str, dtype: DType, types: Sequence[DType]) -> int:
     return _counted(name, dtype, tuple(types))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _counted(name: str, dtype: DType, types: tuple[DType, ...]) -> int:
     if name in _ONE:
         return 1
@@ -318,6 +318,6 @@ def _in_line(line: str) -> int:
     return _CALLS.get(called.group(1), 0) if called else 0
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _in_function(name: str, element: str, lanes: int) -> int:
     return sum(_in_line(line) for line in vector_math.definition(name, element, lanes).splitlines() if " = " in line)

@@ -7,13 +7,16 @@ A program is a table of 64-bit words (`PROGRAM` names them), built by Python. It
 grain): the function runs ``f(arguments, begin, end)`` over parts of [0, extent), on several threads where there are at least two grains of
 work. `relocations` are triples (address of a word, base number, offset): before a run the word becomes base + offset, where bases are the
 inputs, then the outputs, then the arena. So kernels find addresses and sizes in their argument words, and control flow is a step whose
-arguments name other step tables. While a log is set (`mycel_log`: its room, its length, then triples), each step adds (arguments, begin, end), the
-times in nanoseconds of the monotonic clock. The last word keeps the arena of the last run for the next, where `keeps` says so; a run that finds none takes its own.
+arguments name other step tables. While a log is set (`mycel_log`: its room, its length, then records of `RECORD` words), what happens adds (what, key, begin, end,
+thread): 0 a step and 2 a thread's part of one, by their arguments; 1 a run of a program, by its table; 3 memory taken and 4 given back, by its address, with its bytes for
+an end. Times are nanoseconds of the monotonic clock. The last word keeps the arena of the last run for the next, where `keeps` says so; a run that finds none takes its own.
 """
 
 from __future__ import annotations
 
-__all__ = ["PROGRAM", "RUNTIME", "RUNTIME_SYMBOLS"]
+__all__ = ["PROGRAM", "RECORD", "RUNTIME", "RUNTIME_SYMBOLS"]
+
+RECORD = 5
 
 PROGRAM = (
     "inputs", "outputs", "output_bytes", "output_alias", "relocations", "relocation_table",
@@ -53,6 +56,7 @@ declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i32 @clock_gettime(i32, ptr)
+declare i64 @pthread_self()
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
 declare void @GOMP_parallel(ptr, ptr, i32, i32)
@@ -62,6 +66,19 @@ declare i32 @omp_get_num_threads()
 @wrong_count = private constant [46 x i8] c"a compiled program got the wrong inputs count\00"
 
 define internal ptr @allocate(i64 %bytes) {
+  %data = call ptr @obtain(i64 %bytes)
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
+  br i1 %logs, label %told, label %done
+told:
+  %t = call i64 @now()
+  call void @note(ptr %log, i64 3, ptr %data, i64 %t, i64 %bytes)
+  br label %done
+done:
+  ret ptr %data
+}
+
+define internal ptr @obtain(i64 %bytes) {
   %small = icmp ult i64 %bytes, 64
   %n = select i1 %small, i64 64, i64 %bytes
   %m = sub i64 %n, 1
@@ -109,6 +126,14 @@ define void @mycel_release(ptr %data) {
 }
 
 define internal void @release(ptr %data) {
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
+  br i1 %logs, label %told, label %on
+told:
+  %t = call i64 @now()
+  call void @note(ptr %log, i64 4, ptr %data, i64 %t, i64 0)
+  br label %on
+on:
   %block = getelementptr i8, ptr %data, i64 -64
   %class = load i64, ptr %block
   %held = getelementptr i8, ptr %block, i64 16
@@ -222,7 +247,17 @@ define internal void @part(ptr %step) {
   %begin = udiv i64 %b0, %n
   %e0 = mul i64 %extent, %t1
   %end = udiv i64 %e0, %n
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
+  br i1 %logs, label %timed, label %plain
+plain:
   call void %f(ptr %args, i64 %begin, i64 %end)
+  ret void
+timed:
+  %from = call i64 @now()
+  call void %f(ptr %args, i64 %begin, i64 %end)
+  %to = call i64 @now()
+  call void @note(ptr %log, i64 2, ptr %args, i64 %from, i64 %to)
   ret void
 }
 
@@ -242,21 +277,26 @@ define internal i64 @now() {
   ret i64 %all
 }
 
-define internal void @note(ptr %log, ptr %args, i64 %begin, i64 %end) {
+define internal void @note(ptr %log, i64 %what, ptr %key, i64 %begin, i64 %end) {
   %p1 = getelementptr i64, ptr %log, i64 1
   %i = atomicrmw add ptr %p1, i64 1 monotonic
   %room = load i64, ptr %log
   %fits = icmp ult i64 %i, %room
   br i1 %fits, label %write, label %full
 write:
-  %i3 = mul i64 %i, 3
-  %at = add i64 %i3, 2
+  %i5 = mul i64 %i, 5
+  %at = add i64 %i5, 2
   %e = getelementptr i64, ptr %log, i64 %at
-  store ptr %args, ptr %e
+  store i64 %what, ptr %e
   %e1 = getelementptr i64, ptr %e, i64 1
-  store i64 %begin, ptr %e1
+  store ptr %key, ptr %e1
   %e2 = getelementptr i64, ptr %e, i64 2
-  store i64 %end, ptr %e2
+  store i64 %begin, ptr %e2
+  %e3 = getelementptr i64, ptr %e, i64 3
+  store i64 %end, ptr %e3
+  %thread = call i64 @pthread_self()
+  %e4 = getelementptr i64, ptr %e, i64 4
+  store i64 %thread, ptr %e4
   ret void
 full:
   ret void
@@ -306,7 +346,7 @@ next:
   br i1 %logs, label %after, label %on
 after:
   %t1 = call i64 @now()
-  call void @note(ptr %log, ptr %args, i64 %begun, i64 %t1)
+  call void @note(ptr %log, i64 0, ptr %args, i64 %begun, i64 %t1)
   br label %on
 on:
   %i1 = add i64 %i, 1
@@ -445,12 +485,20 @@ entry:
   %mutex = load ptr, ptr %w10
   %w11 = getelementptr i64, ptr %program, i64 11
   %same = icmp eq i64 %count, %inputs
-  br i1 %same, label %prepare, label %wrong
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
+  br i1 %same, label %watch, label %wrong
 wrong:
   %kind = load ptr, ptr @PyExc_TypeError
   call void @PyErr_SetString(ptr %kind, ptr @wrong_count)
   ret ptr null
+watch:
+  br i1 %logs, label %clock, label %prepare
+clock:
+  %t0 = call i64 @now()
+  br label %prepare
 prepare:
+  %begun = phi i64 [ 0, %watch ], [ %t0, %clock ]
   %io = add i64 %inputs, %outputs
   %total = add i64 %io, 1
   %bases = alloca ptr, i64 %total
@@ -586,6 +634,12 @@ drop:
   call void @release(ptr %arena_data)
   br label %answer
 answer:
+  br i1 %logs, label %tell, label %told
+tell:
+  %t1 = call i64 @now()
+  call void @note(ptr %log, i64 1, ptr %program, i64 %begun, i64 %t1)
+  br label %told
+told:
   %single = icmp eq i64 %outputs, 1
   br i1 %single, label %one, label %several
 one:

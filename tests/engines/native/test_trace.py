@@ -11,7 +11,9 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.engines.native.trace import tracing
+from mycel.engines.native import trace as trace_module
+from mycel.engines.native.runtime import runtime
+from mycel.engines.native.trace import ALLOCATED, PART, RELEASED, tracing
 
 
 def test_steps_are_noted_with_their_nodes_and_times() -> None:
@@ -57,10 +59,58 @@ def test_steps_inside_loops_are_marked() -> None:
 
 def test_a_full_log_counts_what_it_missed() -> None:
     x = ms.Tensor([1.0, 2.0])
-    with tracing(room=3) as trace:
-        for _ in range(5):
+    found = []
+    for room in (None, 8):
+        with tracing(room) as trace:
+            for _ in range(5):
+                x + x
+        found.append(trace)
+    whole, part = found
+    assert len(whole.events) == 5 and not whole.missed
+    assert len(part.records) == 8 and part.missed == len(whole.records) - 8
+
+
+def test_a_long_trace_goes_on_in_another_log(monkeypatch: Any) -> None:
+    monkeypatch.setattr(trace_module, "_ROOM", 4096)
+    x = ms.Tensor([1.0, 2.0])
+    with tracing() as trace:
+        for round in range(3):
+            for _ in range(700):
+                x + x
+            while len(trace.logs) < round + 2:
+                time.sleep(0.01)
+    assert len(trace.events) == 2100 and not trace.missed
+
+
+def test_memory_and_runs_are_noted() -> None:
+    fn = ms.jit(lambda x: ops.exp(ops.matmul(x, x)).sum())
+    x = ms.Tensor(np.ones((64, 64), np.float32))
+    fn(x)
+    with tracing() as trace:
+        y = fn(x)
+        del y
+    (run,) = trace.runs
+    assert run.thread == threading.get_ident()
+    assert all(run.begin <= e.begin <= e.end <= run.end for e in trace.events)
+    taken, given = trace.of(ALLOCATED), trace.of(RELEASED)
+    assert len(taken) == len(given) == 1 and taken[0, 1] == given[0, 1]
+    assert taken[0, 3] == run.program.output_bytes[0] and taken[0, 2] < given[0, 2]
+
+
+def test_the_parts_of_a_step_belong_to_its_threads() -> None:
+    x = ms.Tensor(np.ones(1 << 20, np.float32))
+    before = runtime().threads
+    try:
+        ms.set_context(runtime_num_threads=2)
+        with tracing() as trace:
             x + x
-    assert len(trace.events) == 3 and trace.missed == 2
+    finally:
+        ms.set_context(runtime_num_threads=before)
+    (event,) = trace.events
+    parts = trace.of(PART)
+    assert len(parts) == min(2, runtime().openmp is not None and 2 or 0)
+    assert all(event.begin <= b <= e <= event.end for _, _, b, e, _ in parts.tolist())
+    assert len({t for *_, t in parts.tolist()}) == len(parts)
 
 
 def test_threads_share_a_trace() -> None:
