@@ -44,6 +44,7 @@ from mycel.parameter import Parameter
 from mycel.prims import control as C
 from mycel.prims.custom import refusal as refusal_of
 from mycel.prims.elementwise import identity
+from mycel.spans import timed
 from mycel.tensor import Tensor, make, make_staged
 from mycel.transforms.specialize import specialize
 from mycel.views import root_of
@@ -520,6 +521,7 @@ class Jit:
                                self.__qualname__, count)  # fmt: skip
             return version
 
+    @timed("staging", lambda self, *_: self.__qualname__)
     def _stage(self, args: Any, kwargs: Any, plan: Optional[Plan] = None) -> Version:
         stage = Stage()
         arguments = _Arguments(None if plan is None else plan.types)
@@ -578,6 +580,7 @@ class Jit:
         return version, None if version is not None else self.lives[key]
 
 
+@timed("live", lambda plan, *_: plan.refusal.function)
 def run_live(plan: LivePlan, function: Any, args: Any, kwargs: Any) -> Any:
     """Call a function in compiled segments with Python in between."""
     stage = LiveStage(plan, eager.current_context())

@@ -30,6 +30,7 @@ from mycel.prims.base import GET_ITEM, Primitive, constant, freeze
 from mycel.prims.custom import Rule, custom, kept_call, refusal
 from mycel.prims.elementwise import identity
 from mycel.prims.recompute import recompute
+from mycel.spans import timed
 from mycel.tensor import Tensor, make
 from mycel.transforms.grad import vjp
 from mycel.transforms.jacobian import columns, rows
@@ -356,6 +357,7 @@ class Recorder(eager.Context):
             values = (values,)
         return [None if r is None else make(r[1], values[r[0]]) for r in results]
 
+    @timed("differentiation", lambda _, kind, *__: kind)
     def _build(
         self, kind: str, position: dict[Node, int], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
     ) -> Any:

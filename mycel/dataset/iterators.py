@@ -18,6 +18,7 @@ from typing import Any
 from mycel.dataset import config
 from mycel.dataset.blocks import Row
 from mycel.dataset.core import Dataset, Run, check_count, names, positions
+from mycel.spans import timed
 
 _EPOCH_END = object()
 
@@ -145,6 +146,7 @@ class _Iterator:
         self._finalizer = weakref.finalize(self, queue.close)
         self._thread.start()
 
+    @timed("dataset")
     def _next_item(self) -> Any:
         if self._rows is None and self._queue is None:
             self._start()

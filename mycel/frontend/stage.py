@@ -21,6 +21,7 @@ from mycel import eager
 from mycel.engines import buffers
 from mycel.errors import CompileError, NeedsValue
 from mycel.frontend import views
+from mycel.frontend.cell_scope import inside_cell
 from mycel.frontend.derivatives import Differentiating
 from mycel.frontend.guards import Guards, lookup
 from mycel.frontend.tracebacks import note_operands
@@ -504,6 +505,10 @@ class Stage(Differentiating, eager.Context):
 
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a Cell, interpreting its construct."""
+        with inside_cell(cell):
+            return self._call_cell(cell, args, kwargs)
+
+    def _call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from mycel.frontend.interpret import call, follows_users, interpret, is_native
 
         construct = cell.construct

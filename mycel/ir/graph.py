@@ -26,7 +26,7 @@ __all__ = ["Graph", "Node", "Where", "at", "current_where", "input_node", "subst
 class Where(NamedTuple):
     """A place in the user's source: an expression from its first to its last character, columns in bytes of UTF-8.
 
-    `gradient` names the operation here of whose derivative a node is a part; it is empty for what the user wrote.
+    `gradient` names the operation here of whose derivative a node is a part; it is empty for what the user wrote. `cell` is the path of the Cell that computes it.
     """
 
     file: str
@@ -35,6 +35,7 @@ class Where(NamedTuple):
     end_line: int = 0
     end_column: int = 0
     gradient: str = ""
+    cell: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -43,11 +44,12 @@ class Where(NamedTuple):
         """The same place for a node in the derivative of an operation here; in a derivative of higher order, of the user's operation."""
         if self.gradient:
             return self
-        return Where(self.file, self.line, self.column, self.end_line, self.end_column, operation)
+        return self._replace(gradient=operation)
 
 
 class _Position(threading.local):
     where: Optional[Where] = None
+    cell = ""
 
 
 _position = _Position()
@@ -76,6 +78,20 @@ def set_where(where: Optional[Where]) -> None:
     _position.where = where
 
 
+def current_cell() -> str:
+    """The path of the Cell whose nodes are being made."""
+    return _position.cell
+
+
+def set_cell(path: str) -> None:
+    _position.cell = path
+
+
+def _in_cell(where: Where, cell: str) -> Where:
+    """A place with the Cell that is in force, unless it has one."""
+    return where if where.cell else where._replace(cell=cell)
+
+
 OPERATORS: dict[str, Callable[..., Any]] = {}
 
 
@@ -102,7 +118,8 @@ class Node:
         self.inputs = inputs
         self.params = params
         self.type = type
-        self.where = where or _position.where
+        where = where or _position.where
+        self.where = _in_cell(where, _position.cell) if where is not None and _position.cell else where
 
     @property
     def shape(self) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from mycel.errors import VerifyError
 from mycel.ir.graph import Graph
 from mycel.ir.verify import verify
+from mycel.spans import timed
 from mycel.transforms.cse import eliminate_common_subexpressions
 from mycel.transforms.fold import fold_constants
 from mycel.transforms.reductions import split_reductions
@@ -24,6 +25,7 @@ ROUNDS = 3
 ROUND: tuple[Callable[[Graph], Graph], ...] = (simplify, fold_constants, eliminate_common_subexpressions)
 
 
+@timed("passes", lambda graph: graph.name)
 def optimize(graph: Graph) -> Graph:
     """The same function of the same inputs with less work, differentiated or not; optimizing the result again gives the same structure.
 

@@ -21,6 +21,7 @@ from mycel.engines.native.codegen_values import Word
 from mycel.engines.native.jit import machine
 from mycel.ir.dims import DimLike, is_one, is_zero
 from mycel.kernel.nest import Expr, Nest, Reduce, Store
+from mycel.spans import timed
 
 __all__ = ["Kernel", "generate", "grain"]
 
@@ -43,6 +44,7 @@ def grain(extent: int, work: int) -> int:
     return 0 if extent == 1 else max(1, -(-GRAIN_WORK * extent // max(work, 1)))
 
 
+@timed("code generation", lambda nest: nest.name)
 def generate(nest: Nest) -> Kernel:
     """The kernel of a nest."""
     return _Generator(nest).run()

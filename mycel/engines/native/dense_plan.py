@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from mycel.engines.native import dense_library as dnnl
+from mycel.spans import span
 
 ALIGNMENT = 64
 
@@ -443,7 +444,8 @@ def cached(build: Build) -> Build:
 
     @functools.lru_cache(maxsize=1024)
     def remember(threads: int, *arguments: Any) -> Plan:
-        return build(*arguments)
+        with span("oneDNN", build.__name__):
+            return build(*arguments)
 
     @functools.wraps(build)
     def wrapper(*arguments: Any) -> Plan:

@@ -23,6 +23,7 @@ import llvmlite.binding as llvm
 
 from mycel import config
 from mycel.log import logger
+from mycel.spans import timed
 
 __all__ = ["Machine", "compile_objects", "machine", "processor", "python_symbols"]
 
@@ -88,6 +89,7 @@ class Machine:
             cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default"
         )
 
+    @timed("LLVM")
     def compile(self, text: str) -> bytes:
         """The object code of a module."""
         if not hasattr(self._local, "machine"):
@@ -109,6 +111,7 @@ class Machine:
         passes.run(module, builder)
         return target.emit_object(module)  # type: ignore[no-any-return]
 
+    @timed("linking")
     def link(self, object_code: bytes, names: Sequence[str], symbols: dict[str, int]) -> list[int]:
         """Load object code; the addresses of `names`."""
         with self._lock:
@@ -200,6 +203,7 @@ def _one_object(text: str) -> bytes:
     return code
 
 
+@timed("LLVM", lambda texts: f"{len(texts)} modules")
 def compile_objects(texts: Sequence[str]) -> list[bytes]:
     """The object code of several modules, compiled at once on the machine's cores; from the cache where they are known."""
     if len(texts) < 3:

@@ -38,6 +38,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.kernel.nest import ZERO, Affine, Buffer, Builder, Expr, Loop, Nest, Reduce, Store, affine
 from mycel.prims.base import GET_ITEM
+from mycel.spans import timed
 
 __all__ = ["Lowered", "Step", "lower"]
 
@@ -49,13 +50,14 @@ NUMBERS = frozenset(("constant", "iota", "size"))
 
 @dataclass
 class Step:
-    """One thing to run: kind is kernel, dense, host, copy, fill, cond, while or call."""
+    """One thing to run: kind is kernel, dense, host, copy, fill, cond, while or call; `members` are the nodes that a kernel computes."""
 
     kind: str
     reads: list[Buffer]
     writes: list[Buffer]
     data: Any
     node: Optional[Node] = None
+    members: tuple[Node, ...] = ()
 
 
 @dataclass
@@ -80,6 +82,7 @@ class Unit:
     before: int = 0
 
 
+@timed("lowering", lambda graph: graph.name)
 def lower(graph: Graph) -> Lowered:
     """The steps that compute a graph; with symbolic sizes, inside decisions that have a hint for each symbol."""
     return _Lowering(graph).run()
@@ -478,6 +481,7 @@ class _Lowering:
         nest = Nest(loops, [r for r in group.reduces.values()], stores, next(iter(unit.members)).prim.name)  # type: ignore[union-attr]
         nest.reduces = reachable_reduces(nest)
         self.kernel(nest, strides_like, next(reversed(unit.members)))
+        self.result.steps[-1].members = tuple(unit.members)
         self.views.update(targets)
 
     def new_value(self, node: Node, position: tuple[Affine, ...], like: Sequence[int]) -> View:

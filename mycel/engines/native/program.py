@@ -32,6 +32,7 @@ from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, evaluat
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType, tensor_type
 from mycel.kernel.nest import Buffer
+from mycel.spans import timed
 from mycel.transforms.specialize import concrete
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ __all__ = ["Program", "Template", "build"]
 _kernels: dict[str, int] = {}
 _lock = threading.Lock()
 _programs: weakref.WeakSet[Program] = weakref.WeakSet()
+# Who wants all programs that are made from now on to be kept.
+holders: list[set[Program]] = []
 
 
 def programs() -> list[Program]:
@@ -107,6 +110,7 @@ class Template:
 
     lowerings = 0
 
+    @timed("lowering", lambda _, graph, *__: graph.name)
     def __init__(self, graph: Graph, aliases: dict[int, int]) -> None:
         Template.lowerings += 1
         self.graph, self.aliases = graph, aliases
@@ -195,6 +199,7 @@ class Template:
 class Program:
     """A template for actual sizes (by symbol); `entry(*buffers)` runs it."""
 
+    @timed("program", lambda _, template, *__: template.graph.name)
     def __init__(
         self,
         template: Template,
@@ -455,6 +460,8 @@ class Program:
         self._alive += [words, steps, relocations, sizes, alias]
         self.mutex: Any = mutex
         _programs.add(self)
+        for held in holders:
+            held.add(self)
         self.hosted = hosted
         self.lock: Optional[threading.Lock] = threading.Lock() if recursive else None
         # At exit the operating system takes the memory.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from mycel.engines.native.lower import Step
-from mycel.engines.native.program import Program, programs
+from mycel.engines.native.program import Program, holders, programs
 from mycel.engines.native.runtime import runtime
 from mycel.engines.native.runtime_ir import RECORD
 
@@ -105,11 +105,7 @@ class Trace:
                 self._places[address] = (program, step, before)
         return self._places[address]
 
-    def _hold(self) -> None:
-        self._held.update(programs())
-
     def _close(self, parts: list[np.ndarray[Any, Any]]) -> None:
-        self._hold()
         self.programs = {ctypes.addressof(p.table): p for p in self._held if hasattr(p, "table")}
         owners = sorted((p for p in self._held if hasattr(p, "base")), key=lambda p: p.base)
         self._sorted = ([p.base for p in owners], owners)
@@ -151,12 +147,13 @@ def tracing(room: Optional[int] = None) -> Iterator[Trace]:
 
     def watch() -> None:
         while not done.wait(_LOOK):
-            trace._hold()
             if logs[-1][1] > logs[-1][0] // 2 and sum(log[0] for log in logs) < _MOST:
                 logs.append(_new_log(_ROOM))
                 set_log(ctypes.addressof(logs[-1]))
 
     watcher = threading.Thread(target=watch, name="mycel-trace", daemon=True)
+    trace._held.update(programs())
+    holders.append(trace._held)
     set_log(ctypes.addressof(logs[0]))
     try:
         if room is None:
@@ -167,6 +164,7 @@ def tracing(room: Optional[int] = None) -> Iterator[Trace]:
         if room is None:
             watcher.join()
         set_log(None)
+        holders.remove(trace._held)
         _active.clear()
         trace.missed = sum(max(log[1] - log[0], 0) for log in logs)
         trace._close([_rows(log) for log in logs])
