@@ -8,6 +8,7 @@ are affine in the loop variables; sizes, coefficients and offsets may be symboli
     index     an affine position as a number
     op        a primitive by name on operands of given element types
     reduced   the result of a `Reduce` statement
+    scanned   what a running one has come to, for each iteration
 
 `Reduce` joins the values of an expression over all reducing loops; `Store` writes one, for every iteration ("full") or once for each setting of
 the other loops ("row"). Statements that use a reduced value run after the loops that made it.
@@ -130,7 +131,8 @@ class Loop:
 class Reduce:
     """Join `value` over the reducing loops: kind sum, prod, max, min, any, all, argmax or argmin.
 
-    The last two give the index `position` of the first extreme among the iterations where `valid` holds.
+    The last two give the index `position` of the first extreme among the iterations where `valid` holds. A running one (`scan`) joins them in the order of the one
+    sequential loop, and its result is a value of each iteration.
     """
 
     kind: str
@@ -138,6 +140,7 @@ class Reduce:
     result: Expr = None  # type: ignore[assignment]
     position: Optional[Affine] = None
     valid: Optional[Expr] = None
+    scan: bool = False
 
 
 @dataclass(eq=False)
@@ -152,13 +155,18 @@ class Store:
 
 @dataclass
 class Nest:
-    """Loops, outermost first, and statements. The last loop is the one whose iterations become vector lanes."""
+    """Loops, outermost first, and statements. The last loop is the one whose iterations become vector lanes.
+
+    `turned` are the loads that are contiguous along the loop `tile`, the one before the last, which is gone through in blocks for their sake.
+    """
 
     loops: list[Loop]
     reduces: list[Reduce] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
     name: str = "kernel"
     scalar: bool = False
+    tile: Optional[int] = None
+    turned: frozenset[Access] = frozenset()
 
 
 class Builder:
@@ -189,7 +197,9 @@ class Builder:
     def op(self, name: str, dtype: DType, *args: Expr) -> Expr:
         return self._make("op", dtype, args, name)
 
-    def reduce(self, kind: str, value: Expr, dtype: DType, position: Optional[Affine] = None) -> Reduce:
-        statement = Reduce(kind, value, position=position)
-        statement.result = Expr("reduced", dtype, (value,), statement)
+    def reduce(
+        self, kind: str, value: Expr, dtype: DType, position: Optional[Affine] = None, scan: bool = False
+    ) -> Reduce:
+        statement = Reduce(kind, value, position=position, scan=scan)
+        statement.result = Expr("scanned" if scan else "reduced", dtype, (value,), statement)
         return statement

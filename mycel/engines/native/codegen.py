@@ -14,9 +14,10 @@ from __future__ import annotations
 import math as pymath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Optional
 
 from mycel.engines.native import math as vector_math
-from mycel.engines.native.codegen_reduce import ReductionWriter
+from mycel.engines.native.codegen_scan import ScanWriter
 from mycel.engines.native.codegen_values import Word
 from mycel.engines.native.jit import machine
 from mycel.ir.dims import DimLike, is_one, is_zero
@@ -50,7 +51,7 @@ def generate(nest: Nest) -> Kernel:
     return _Generator(nest).run()
 
 
-class _Generator(ReductionWriter):
+class _Generator(ScanWriter):
     """The loops of a kernel, from the range that threads split down to the statements."""
 
     def run(self) -> Kernel:
@@ -75,6 +76,7 @@ class _Generator(ReductionWriter):
             self.pointer(access.buffer)
         for r in nest.reduces:
             self.declare_accumulators(r)
+        self.declare_tiles()
         last_stage = max(
             [self.stages[id(r.value)] for r in nest.reduces]
             + [self.stages[id(s.value)] for s in nest.stores if s.full],
@@ -84,9 +86,11 @@ class _Generator(ReductionWriter):
         self.begin(0)
         self.enter(0)
         if self.rows:
-            with self.loop("%begin", "%end", 1) as p:
-                self.decompose(self.rows, p, 0)
-            extent: DimLike = pymath.prod(nest.loops[k].extent for k in self.rows)
+            counts = {k: nest.loops[k].extent for k in self.rows}
+            if self.tile is not None:
+                counts[self.tile] = -(-counts[self.tile] // self.lanes)
+            self.row_range(self.rows, {k: self.blocks(k, count) for k, count in counts.items()})
+            extent: DimLike = pymath.prod(counts.values())
         elif not self.across and nest.loops[-1].kind == "p":
             self.vector_range("%begin", "%end", self.row_body)
             extent = nest.loops[-1].extent
@@ -109,20 +113,61 @@ class _Generator(ReductionWriter):
         parts.extend(d for d in sorted(e.declares) if d not in known)
         return "\n".join(parts) + "\n"
 
-    def decompose(self, rows: Sequence[int], p: str, done: int) -> None:
-        """Split the flat row number into the positions of the outer loops and go on inside."""
-        e = self.e
-        positions: dict[int, str] = {}
-        rest = p
-        for n, k in enumerate(reversed(rows)):
-            if n == len(rows) - 1:
-                positions[k] = rest
-            else:
-                positions[k] = e.put(f"urem i64 {rest}, {self.extents[k]}")
-                rest = e.put(f"udiv i64 {rest}, {self.extents[k]}")
-        self.nested(list(rows), positions)
+    def blocks(self, loop: int, count: DimLike) -> str:
+        """How many iterations of a loop threads share: all, or the blocks of it."""
+        return self.word("int", count) if loop == self.tile else str(self.extents[loop])
 
-    def nested(self, rows: list[int], positions: dict[int, str]) -> None:
+    def row_range(self, rows: Sequence[int], counts: dict[int, str]) -> None:
+        """The outer loops over the rows from begin to end, as one loop over what is outside and one over the innermost of them."""
+        e = self.e
+        *outer, last = rows
+        if not outer:
+            self.last_rows(last, "%begin", "%end")
+            return
+        with self.stretches("%begin", "%end", counts[last]) as (rest, start, stop):
+            positions: dict[int, str] = {}
+            for n, k in enumerate(reversed(outer)):
+                if n == len(outer) - 1:
+                    positions[k] = rest
+                else:
+                    positions[k] = e.put(f"urem i64 {rest}, {counts[k]}")
+                    rest = e.put(f"udiv i64 {rest}, {counts[k]}")
+            self.nested(outer, positions, lambda: self.last_rows(last, start, stop))
+
+    def last_rows(self, k: int, start: str, stop: str) -> None:
+        with self.loop(start, stop, 1) as p:
+            if k == self.tile:
+                self.tile_block(p)
+            else:
+                self.nested([k], {k: p})
+
+    def tile_block(self, block: str) -> None:
+        """One block of the tiled loop: for each vector, its tiles and then the iterations of the block."""
+        e = self.e
+        assert self.tile is not None
+        tile, kind = self.tile, e.vector("i64")
+        start = self.tile_start = e.put(f"mul i64 {block}, {self.lanes}")
+        left = e.put(f"sub i64 {self.extents[tile]}, {start}")
+        few = e.put(f"icmp slt i64 {left}, {self.lanes}")
+        count = e.put(f"select i1 {few}, i64 {left}, i64 {self.lanes}")
+        stop = e.put(f"add i64 {start}, {count}")
+        columns = e.put(f"icmp slt {kind} {self.iota('i64')}, {e.splat(count, 'i64')}")
+
+        def body() -> None:
+            rows = None
+            if self.mask is not None:
+                rows = e.put(f"sub i64 {self.extents[self.vector_loop]}, {self.position[self.vector_loop]}")
+            self.fill_tiles(start, columns, rows)
+            with self.loop(start, stop, 1) as t, self.scope(tile, t):
+                self.enter(self.depth_of[tile])
+                self.row_body()
+
+        self.vector_range("0", str(self.extents[self.vector_loop]), body)
+
+    def nested(self, rows: list[int], positions: dict[int, str], then: Optional[Callable[[], None]] = None) -> None:
+        if not rows and then is not None:
+            then()
+            return
         if not rows:
             if self.across or self.nest.loops[-1].kind != "p":
                 self.row_body()
@@ -132,7 +177,7 @@ class _Generator(ReductionWriter):
         k = rows[0]
         with self.scope(k, positions[k]):
             self.enter(self.depth_of[k])
-            self.nested(rows[1:], positions)
+            self.nested(rows[1:], positions, then)
 
     def vector_range(self, start: str, end: str, body: Callable[[], None]) -> None:
         """The vector loop: whole groups of vectors, then single ones under a mask."""
@@ -162,6 +207,8 @@ class _Generator(ReductionWriter):
             self.mask = None
 
     def choose_copies(self) -> int:
+        if self.tile is not None:
+            return 1
         weight = len(self.depths)
         if self.nest.reduces:
             looped = any(not self.nest.loops[k].unroll for k in self.inner)
@@ -241,7 +288,7 @@ class _Generator(ReductionWriter):
             seen.add(id(x))
             for a in x.args:
                 visit(a)
-            if self.depths[id(x)] <= depth and self.stages[id(x)] <= limit and x.kind != "const":
+            if id(x) not in self.late and self.depths[id(x)] <= depth and self.stages[id(x)] <= limit and x.kind != "const":
                 self.value(x)
 
         for x in wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mycel.engines.native.codegen_values import KernelWriter
+from mycel.engines.native.codegen_tile import TileWriter
 from mycel.engines.native.emit import choose, compute_type, extreme, literal
 from mycel.ir.dims import is_zero
 from mycel.kernel.nest import Reduce
@@ -13,7 +13,7 @@ from mycel.kernel.nest import Reduce
 __all__ = ["ReductionWriter"]
 
 
-class ReductionWriter(KernelWriter):
+class ReductionWriter(TileWriter):
     """Accumulators are stack slots, which LLVM turns into registers: one for each copy of a vector."""
 
     def declare_accumulators(self, r: Reduce) -> None:

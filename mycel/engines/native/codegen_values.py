@@ -19,6 +19,7 @@ from mycel.engines.native import emit
 from mycel.engines.native.emit import Emitter, choose, compute_type, literal, memory_type, suffix
 from mycel.engines.native.jit import machine
 from mycel.engines.native.narrow import narrow, widen
+from mycel.engines.native.strided import load_strided, small_step, store_strided
 from mycel.ir.dims import Dim, is_one, is_zero
 from mycel.kernel.nest import Access, Affine, Expr, Nest, Store
 
@@ -42,7 +43,7 @@ class KernelWriter:
         self.wide = not scalar
         self.e = Emitter(self.lanes)
         self.inner = [k for k, kind in enumerate(kinds) if kind != "p"]
-        self.across = kinds[-1] == "r"
+        self.across = kinds[-1] == "r" or (self.wide and kinds[-1] == "s")
         parallel = [k for k, kind in enumerate(kinds) if kind == "p"]
         if self.across or kinds[-1] == "s":
             self.rows = parallel
@@ -52,6 +53,11 @@ class KernelWriter:
             self.rows = parallel[:-1]
             self.code = parallel + self.inner
             self.row_depth = len(parallel)
+        self.tile = nest.tile
+        self.tiles: dict[Access, str] = {}
+        self.tile_start = ""
+        if self.tile is not None:
+            self.code = [k for k in parallel if k != self.tile] + [self.tile]
         self.depth_of = {k: i + 1 for i, k in enumerate(self.code)}
         self.words: list[Word] = []
         self.entry: list[str] = []
@@ -69,6 +75,7 @@ class KernelWriter:
         self.depths: dict[int, int] = {}
         self.varies: dict[int, bool] = {}
         self.stages: dict[int, int] = {}
+        self.late: set[int] = set()
         self.accumulators: dict[Any, list[str]] = {}
 
     # Analysis.
@@ -76,6 +83,13 @@ class KernelWriter:
     def analyse(self, x: Expr) -> None:
         """Depth (how many code loops it lies in), lane dependence and stage of an expression."""
         if id(x) in self.depths:
+            return
+        if x.kind == "scanned":
+            self.analyse(x.args[0])
+            self.late.add(id(x))
+            self.depths[id(x)] = max(self.depth_of.values())
+            self.varies[id(x)] = self.wide
+            self.stages[id(x)] = self.stages[id(x.args[0])]
             return
         if x.kind == "reduced":
             self.analyse(x.args[0])
@@ -88,6 +102,8 @@ class KernelWriter:
             self.analyse(a)
             depth, wide = max(depth, self.depths[id(a)]), wide or self.varies[id(a)]
             stage = max(stage, self.stages[id(a)])
+        if any(id(a) in self.late for a in x.args):
+            self.late.add(id(x))
         places: list[Affine] = []
         if x.kind == "load":
             access = x.data[0]
@@ -151,6 +167,31 @@ class KernelWriter:
         e.label(leave)
 
     @contextmanager
+    def stretches(self, start: str, end: str, extent: str) -> Iterator[tuple[str, str, str]]:
+        """A loop over a flat range of rows by the number before them: that number, and where its rows begin and end."""
+        e = self.e
+        head, body, latch, leave = (self.fresh(n) for n in ("head", "body", "latch", "leave"))
+        e.do(f"br label %{head}")
+        before = e.block
+        e.label(head)
+        p, following = e.name(), e.name()
+        e.do(f"{p} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
+        e.do(f"br i1 {e.put(f'icmp slt i64 {p}, {end}')}, label %{body}, label %{leave}")
+        e.label(body)
+        number = e.put(f"udiv i64 {p}, {extent}")
+        first = e.put(f"sub i64 {p}, {e.put(f'mul i64 {number}, {extent}')}")
+        reach = e.put(f"add i64 {first}, {e.put(f'sub i64 {end}, {p}')}")
+        less = e.put(f"icmp slt i64 {reach}, {extent}")
+        stop = e.put(f"select i1 {less}, i64 {reach}, i64 {extent}")
+        yield number, first, stop
+        e.do(f"br label %{latch}")
+        e.label(latch)
+        done = e.put(f"sub i64 {stop}, {first}")
+        e.do(f"{following} = add i64 {p}, {done}")
+        e.do(f"br label %{head}")
+        e.label(leave)
+
+    @contextmanager
     def scope(self, loop: Optional[int], position: Any) -> Iterator[None]:
         """Inside one more loop at this position: its offsets and values live until the block ends."""
         self.scopes.append({})
@@ -208,7 +249,7 @@ class KernelWriter:
                 self.guards(x.data, u, wide) or ("true" if not wide else self.all_true())
                 for u in range(self.copies if wide else 1)
             ]
-        if x.kind == "reduced":
+        if x.kind in ("reduced", "scanned"):
             return self.accumulators[x.data, "result"]
         wide = self.varies[id(x)]
         types = [a.dtype for a in x.args]
@@ -414,8 +455,10 @@ class KernelWriter:
             return choose(e, compute_type(dtype), guard, value, literal(default, dtype))
         raw = "i16" if kind in ("half", "bfloat") else kind
         vector = e.vector(raw)
-        mask = self.whole_mask(access, copy, valid, moved_wide)
-        if is_one(access.offset.coefficient(self.vector_loop)) and not moved_wide:
+        mask = None if access in self.tiles else self.whole_mask(access, copy, valid, moved_wide)
+        if access in self.tiles:
+            value = self.load_tile(access)
+        elif is_one(access.offset.coefficient(self.vector_loop)) and not moved_wide:
             pointer = self.address(access, copy)
             if moved is not None:
                 pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
@@ -424,6 +467,11 @@ class KernelWriter:
             else:
                 value = e.intrinsic(vector, f"llvm.masked.load.{suffix(vector)}.p0", ["ptr", "i32", e.vector("i1"), vector],
                                     [pointer, str(size), mask, self.raw_default(default, dtype, raw)])  # fmt: skip
+        elif not moved_wide and (step := small_step(access.offset.coefficient(self.vector_loop))):
+            pointer = self.address(access, copy)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            value = load_strided(e, step, raw, size, pointer, mask, self.raw_default(default, dtype, raw))
         else:
             pointers = self.lanes_addresses(access, copy, moved, moved_wide)
             value = e.intrinsic(
@@ -433,6 +481,10 @@ class KernelWriter:
         if raw != kind:
             value = e.put(f"bitcast {vector} {value} to {e.vector(kind)}")
         return self.from_memory(value, dtype, True)
+
+    def load_tile(self, access: Access) -> str:
+        """A vector of a tile that was turned round; see `TileWriter`."""
+        raise NotImplementedError
 
     def raw_default(self, default: Any, dtype: DType, raw: str) -> str:
         if not default:
@@ -516,6 +568,12 @@ class KernelWriter:
             name = f"llvm.masked.store.{suffix(vector)}.p0"
             e.declares.add(f"declare void @{name}({vector}, ptr, i32, {e.vector('i1')})")
             e.do(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, {e.vector('i1')} {mask})")
+            return
+        if not moved_wide and (step := small_step(access.offset.coefficient(self.vector_loop))):
+            pointer = self.address(access, copy)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            store_strided(e, step, raw, size, pointer, mask, value)
             return
         pointers = self.lanes_addresses(access, copy, moved, moved_wide)
         name = f"llvm.masked.scatter.{suffix(vector)}.v{self.lanes}p0"

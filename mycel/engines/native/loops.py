@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from mycel.engines.native.nest_schedule import tile_of, turns
 from mycel.ir.dims import DimLike, hint, is_one, same
 from mycel.kernel.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
 
@@ -24,7 +25,7 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
     order = [k for k in order if not is_one(nest.loops[k].extent)]
     parallel = [k for k in order if nest.loops[k].kind == "p"]
     inner = [k for k in order if nest.loops[k].kind != "p"]
-    free = [k for k in inner if nest.loops[k].kind == "r" and not nest.loops[k].unroll]
+    free = [k for k in inner if nest.loops[k].kind in _carrying(nest) and not nest.loops[k].unroll]
     vector = None
     if free and (not parallel or order.index(free[-1]) > order.index(parallel[-1])):
         vector = free[-1]
@@ -78,10 +79,50 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
             tuple(sorted(((final[k], c) for k, c in place.terms if k in final), key=lambda t: t[0])), place.const
         )
 
-    made = rewritten(nest, move, any(loop.kind == "r" for loop in loops))
+    made = rewritten(nest, move, any(loop.kind in _carrying(nest) for loop in loops))
     made.loops = [loops[k] for k in ordered]
     made.scalar = scalar
+    return _tiled(made)
+
+
+def _tiled(nest: Nest) -> Nest:
+    """The nest with the loop that most of its transposed loads are contiguous along before the last, if there are such loads."""
+    tile = tile_of(nest, loads_of(nest))
+    if tile is None:
+        return nest
+    last = len(nest.loops) - 1
+    order = [k for k in range(last) if k != tile] + [tile, last]
+    final = {k: n for n, k in enumerate(order)}
+
+    def move(place: Affine) -> Affine:
+        return Affine(tuple(sorted(((final[k], c) for k, c in place.terms), key=lambda t: t[0])), place.const)
+
+    made = rewritten(nest, move, False)
+    made.loops = [nest.loops[k] for k in order]
+    made.tile = last - 1
+    made.turned = frozenset(a for a in loads_of(made) if turns(a, last - 1, last))
     return made
+
+
+def loads_of(nest: Nest) -> list[Access]:
+    """What a nest reads, each access once."""
+    found: dict[Access, None] = {}
+    seen: set[int] = set()
+    stack = [r.value for r in nest.reduces] + [s.value for s in nest.stores]
+    stack.extend(x for s in nest.stores for x, _, _ in s.target.dynamic)
+    while stack:
+        x = stack.pop()
+        if id(x) not in seen:
+            seen.add(id(x))
+            stack.extend(x.args)
+            if x.kind == "load":
+                found[x.data[0]] = None
+    return list(found)
+
+
+def _carrying(nest: Nest) -> str:
+    """The kinds of the loops whose iterations a nest's reductions join."""
+    return "rs" if any(r.scan for r in nest.reduces) else "r"
 
 
 def _as_one(positions: Sequence[Affine], outer: int, inner: int, extent: DimLike) -> bool:
@@ -132,7 +173,7 @@ def rewritten(nest: Nest, move: Callable[[Affine], Affine], reducing: bool) -> N
     def reduce(r: Reduce) -> Reduce:
         if id(r) not in reduces:
             position = None if r.position is None else move(r.position)
-            made = builder.reduce(r.kind, walk(r.value), r.result.dtype, position)
+            made = builder.reduce(r.kind, walk(r.value), r.result.dtype, position, r.scan)
             made.valid = None if r.valid is None else walk(r.valid)
             reduces[id(r)] = made
         return reduces[id(r)]
@@ -147,9 +188,9 @@ def rewritten(nest: Nest, move: Callable[[Affine], Affine], reducing: bool) -> N
             made = builder.index(move(x.data), x.dtype)
         elif x.kind == "guard":
             made = builder.guard(((move(g), n) for g, n in x.data), x.dtype)
-        elif x.kind == "reduced" and not reducing:
+        elif x.kind in ("reduced", "scanned") and not reducing:
             made = walk(x.data.value) if x.data.position is None else builder.index(move(x.data.position), x.dtype)
-        elif x.kind == "reduced":
+        elif x.kind in ("reduced", "scanned"):
             made = reduce(x.data).result
         elif x.kind == "const":
             made = builder.const(x.data[0], x.dtype)

@@ -9,9 +9,11 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel.engines.native.control_steps import call_step, cond_step, while_step
 from mycel.engines.native.ordering import search_step, sort_step, top_step
+from mycel.engines.native.scans import SCANS, scan_step
 from mycel.engines.native.tape_steps import while_grad_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
-from mycel.ir.dims import Dim, DimLike, hint, is_one, same
+from mycel.engines.native.windows import can_scatter_phases, like_order, scatter_phases
+from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.kernel.nest import ZERO, Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
 
@@ -153,6 +155,9 @@ def _scatter_nd(lowering: Any, node: Node) -> None:
 
 def _window_scatter(lowering: Any, node: Node) -> None:
     """Each value to the place of its window that the index names; windows that do not overlap write each place once."""
+    if can_scatter_phases(node):
+        scatter_phases(lowering, node)
+        return
     ct, index = node.inputs
     p = node.params
     window, strides, padding = p["window"], p["strides"], p["padding"]
@@ -160,7 +165,7 @@ def _window_scatter(lowering: Any, node: Node) -> None:
     apart = all(s >= k for s, k in zip(strides, window))
     view, marks = lowering.view(ct), lowering.view(index)
     like = (*view.strides, *([1] * rank))
-    strides_out = _like(view, node.type.shape)
+    strides_out = like_order(view, node.type.shape)
     target = View(Buffer(node.type.dtype, node.type.size, "window_scatter"), tuple(node.type.shape), strides_out)
     covered = apart and all(
         s == k and low == 0 and same(n * s, d)
@@ -191,17 +196,6 @@ def _window_scatter(lowering: Any, node: Node) -> None:
     lowering.bind(node, [target])
 
 
-def _like(view: View, shape: Any) -> tuple[DimLike, ...]:
-    """Strides for a shape in the order of another view's axes."""
-    axes = sorted(range(len(shape)), key=lambda k: (-abs(hint(view.strides[k])), k))
-    strides: list[DimLike] = [0] * len(shape)
-    step: DimLike = 1
-    for axis in reversed(axes):
-        strides[axis] = step
-        step = step * shape[axis]
-    return tuple(strides)
-
-
 SPECIAL: dict[str, Callable[[Any, Node], None]] = {
     "concat": _concat,
     "pad": _pad,
@@ -212,6 +206,7 @@ SPECIAL: dict[str, Callable[[Any, Node], None]] = {
     "sort": sort_step,
     "top_k": top_step,
     "search_sorted": search_step,
+    **dict.fromkeys(SCANS, scan_step),
     "cond": cond_step,
     "while_loop": while_step,
     "while_grad": while_grad_step,

@@ -23,7 +23,7 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.base import constant, outputs_of
 from mycel.prims.linalg import matmul
-from mycel.prims.ordered import sort
+from mycel.prims.ordered import cumsum, sort
 
 N = symbol("rows", 2)
 M = symbol("columns", 2)
@@ -77,6 +77,11 @@ CASES: dict[str, tuple[Any, Any, tuple[tuple[DimLike, ...], ...]]] = {
     "size": (lambda x: E.mul(x, constant(N, float32)), lambda x: x * len(x), ((N, 3),)),
     "size by itself": (lambda x: constant(2 * N + 1, float32), lambda x: np.float32(2 * len(x) + 1), ((N, 3),)),
     "concat": (lambda x, y: S.concat([x, y, x], 0), lambda x, y: np.concatenate([x, y, x]), ((N, 3), (M, 3))),
+    "transposed": (lambda x: S.transpose(x, (1, 0)), lambda x: x.T, ((N, M),)),
+    "transposed sum": (lambda x, y: E.add(x, S.transpose(y, (1, 0))), lambda x, y: x + y.T, ((N, M), (M, N))),
+    "turned round": (lambda x: E.neg(S.reverse(x, axes=(1,))), lambda x: -x[:, ::-1], ((3, N),)),
+    "running sums of rows": (lambda x: cumsum(x, axis=1, reverse=False), lambda x: x.cumsum(1), ((3, N),)),
+    "running sums of columns": (lambda x: cumsum(x, axis=0, reverse=False), lambda x: x.cumsum(0), ((N, M),)),
     "inner slice": (lambda x: S.slice_axis(x, 0, 1, N - 1), lambda x: x[1:-1], ((N + 2, 3),)),
     "reverse": (lambda x: S.reverse(x, axes=(0,)), lambda x: x[::-1], ((N, 3),)),
     "flat": (lambda x: E.exp(S.reshape(S.transpose(x, (1, 0)), (3 * N,))), lambda x: np.exp(x.T.reshape(-1)), ((N, 3),)),
