@@ -288,7 +288,12 @@ class _Generator(ScanWriter):
             seen.add(id(x))
             for a in x.args:
                 visit(a)
-            if id(x) not in self.late and self.depths[id(x)] <= depth and self.stages[id(x)] <= limit and x.kind != "const":
+            if (
+                id(x) not in self.late
+                and self.depths[id(x)] <= depth
+                and self.stages[id(x)] <= limit
+                and x.kind != "const"
+            ):
                 self.value(x)
 
         for x in wanted:

@@ -152,18 +152,24 @@ def test_reductions_of_what_lies_otherwise() -> None:
     check(make, x, y, rtol=1e-5)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("name", ["float32", "float64", "bfloat16", "float16", "int8", "int32", "int64", "uint16"])
-@pytest.mark.parametrize(("shape", "axis"), [((3, 130), 1), ((17,), 0), ((37, 50), 0), ((2, 33, 5), 1), ((40, 3), 1), ((5, 1), 1), ((0, 4), 0)])
-def test_running_reductions_along_and_across_the_lanes(name: str, shape: tuple[int, ...], axis: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((3, 130), 1), ((17,), 0), ((37, 50), 0), ((2, 33, 5), 1), ((40, 3), 1), ((5, 1), 1), ((0, 4), 0)],
+)
+def test_running_reductions_along_and_across_the_lanes(
+    name: str, shape: tuple[int, ...], axis: int, reverse: bool
+) -> None:
     dtype = D.from_any(name)
     x = draw(shape, dtype) if dtype.kind in "iu" else (draw(shape, D.float64) / 100).astype(dtype.numpy)
-    for reverse in (False, True):
-        p = {"axis": axis, "reverse": reverse}
-        rtol = 2e-2 if dtype.itemsize == 2 else 1e-4
-        nests = check(lambda a: (O.cumsum(a, **p), O.cummax(a, **p), O.cummin(a, **p)), x, rtol=rtol)
-        assert len(nests) == (3 if x.size else 0)
-        check(lambda a: O.cumprod(E.add(a, 0.5) if dtype.kind == "f" else a, **p), x, rtol=rtol)
-        check(lambda a: O.cumsum(S.transpose(a, tuple(range(len(shape)))[::-1]), axis=len(shape) - 1 - axis, reverse=reverse), x, rtol=rtol)
+    p = {"axis": axis, "reverse": reverse}
+    rtol = 2e-2 if dtype.itemsize == 2 else 1e-4
+    nests = check(lambda a: (O.cumsum(a, **p), O.cummax(a, **p), O.cummin(a, **p)), x, rtol=rtol)
+    assert len(nests) == (3 if x.size else 0)
+    check(lambda a: O.cumprod(E.add(a, 0.5) if dtype.kind == "f" else a, **p), x, rtol=rtol)
+    turned = {"axis": len(shape) - 1 - axis, "reverse": reverse}
+    check(lambda a: O.cumsum(S.transpose(a, tuple(range(len(shape)))[::-1]), **turned), x, rtol=rtol)
 
 
 def test_running_extremes_pass_nan_on_and_running_sums_keep_the_sign_of_zero() -> None:
