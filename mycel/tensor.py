@@ -26,6 +26,7 @@ from mycel.ir.symbols import Symbol, declared_shape
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
+from mycel.prims.complex import complex_abs
 from mycel.tree import flatten
 
 __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
@@ -398,7 +399,11 @@ class Tensor:
         return self
 
     def __abs__(self) -> Tensor:
-        return self if self._type.dtype is D.bool_ else eager.apply(E.abs_, self)
+        return (
+            self
+            if self._type.dtype is D.bool_
+            else eager.apply(complex_abs if self._type.dtype.is_complex else E.abs_, self)
+        )
 
     def __round__(self, ndigits: Optional[int] = None) -> Tensor:
         if self._type.dtype.kind in "iub" and (ndigits is None or ndigits >= 0):

@@ -40,6 +40,9 @@ from mycel.ops.arrange import (
     rot90 as rot90, shape as shape, size as size, slice as slice, strided_slice as strided_slice,
     tensor_slice as tensor_slice, tile as tile, tril as tril, triu as triu, type_as as type_as,
 )
+from mycel.ops.complex_numbers import (
+    angle as angle, conj as conj, imag as imag, polar as polar, real as real, view_as_real as view_as_real,
+)
 from mycel.ops.convolution import (
     bias_add as bias_add, channel_shuffle as channel_shuffle, conv1d as conv1d, conv2d as conv2d, conv3d as conv3d,
     conv3d_transpose as conv3d_transpose, conv_transpose2d as conv_transpose2d, fold as fold,

@@ -15,6 +15,7 @@ from mycel.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ops import _operands
 from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of
+from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast
@@ -143,9 +144,7 @@ def adjoint(x: Any) -> Tensor:
     (2, 4, 3)
     """
     value = operand("adjoint", x)
-    if value.dtype.is_complex:
-        raise TypeError("adjoint: complex tensors are not supported; real ones are")
-    return swapaxes(value, -1, -2)
+    return swapaxes(conj(value), -1, -2) if value.dtype.is_complex else swapaxes(value, -1, -2)
 
 
 def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:

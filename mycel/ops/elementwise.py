@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.ops._operands import floating, operand, operands, run
+from mycel.ops.complex_numbers import absolute_value, direction
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
 from mycel.tensor import Tensor, cast
@@ -69,6 +70,9 @@ def _real(
     return function
 
 
+_COMPLEX = {E.abs_: absolute_value, E.sign: direction}
+
+
 def _number(
     name: str, primitive: Primitive, summary: str, at: str, value: str, dtype: str = "Float32"
 ) -> Callable[[Any], Tensor]:
@@ -78,6 +82,8 @@ def _number(
         x = operand(name, input)
         if x.dtype is D.bool_:
             raise TypeError(f"{name}: takes numbers, not booleans; cast the tensor first")
+        if x.dtype.is_complex and primitive in _COMPLEX:
+            return _COMPLEX[primitive](x)
         return run(primitive, x)
 
     _describe(function, name, summary, "The result has the type of the argument.", at, _show(value, dtype))
@@ -97,7 +103,9 @@ def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -
     return function
 
 
-abs = _number("abs", E.abs_, "The absolute value of each element.", "-2.0", "2")
+abs = _number(
+    "abs", E.abs_, "The absolute value of each element; of complex numbers in the type of their parts.", "-2.0", "2"
+)
 absolute = _number("absolute", E.abs_, "The absolute value of each element.", "-2.0", "2")
 neg = _number("neg", E.neg, "Each element with its sign reversed.", "2.0", "-2")
 negative = _number("negative", E.neg, "Each element with its sign reversed.", "2.0", "-2")

@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, run, select
+from mycel.ops.complex_numbers import direction, imag
 from mycel.prims import elementwise as E
 from mycel.prims.base import broadcast_shapes
 from mycel.tensor import Tensor, cast
@@ -252,13 +253,14 @@ def copysign(x: Any, other: Any) -> Tensor:
 
 
 def sgn(input: Any) -> Tensor:
-    """-1, 0 or 1 by the sign of each element.
+    """-1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers.
 
     >>> import mycel as ms
     >>> ms.ops.sgn(ms.Tensor([-3.0, 0.0])).tolist()
     [-1.0, 0.0]
     """
-    return run(E.sign, operand("sgn", input))
+    x = operand("sgn", input)
+    return direction(x) if x.dtype.is_complex else run(E.sign, x)
 
 
 def heaviside(input: Any, values: Any) -> Tensor:
@@ -361,7 +363,7 @@ def isneginf(input: Any) -> Tensor:
 
 
 def isreal(input: Any) -> Tensor:
-    """Whether each element is a real number: all are but complex ones, which are not supported.
+    """Whether the imaginary part of each element is 0; that of real numbers is.
 
     >>> import mycel as ms
     >>> ms.ops.isreal(ms.Tensor([1.0])).tolist()
@@ -369,7 +371,8 @@ def isreal(input: Any) -> Tensor:
     """
     x = operand("isreal", input)
     if x.dtype.is_complex:
-        raise TypeError("isreal: complex tensors are not supported; real ones are")
+        part = imag(x)
+        return run(E.eq, part, constant_like(0, part))
     from mycel.ops.creation import ones
 
     return ones(x.shape, D.bool_)

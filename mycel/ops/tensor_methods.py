@@ -20,6 +20,7 @@ from mycel.ops import (
     activation,
     arrange,
     array,
+    complex_numbers,
     creation,
     elementwise,
     indexed,
@@ -52,6 +53,7 @@ _SAME: dict[Any, str] = {
         not_equal positive pow reciprocal remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh true_divide trunc""",
     math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
         isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit sinc xdivy xlogy""",
+    complex_numbers: "angle conj imag real",
     pairwise: "cov",
     activation: "hardshrink relu soft_shrink",
     reduction: "amax amin aminmax nanmean",
@@ -459,8 +461,8 @@ def _attach() -> None:
         setattr(Tensor, name, _product(name, order))
     _property("T", _reversed_axes, "The axes in reverse order.")
     _property("mT", lambda self: array.swapaxes(self, -1, -2), "The last two axes exchanged.")
-    _property("H", _reversed_axes, "A matrix transposed (and conjugated, were it complex).")
-    _property("mH", lambda self: array.adjoint(self), "The last two axes exchanged (and conjugated, were it complex).")
+    _property("H", lambda self: _reversed_axes(complex_numbers.conj(self)), "A matrix transposed and conjugated.")
+    _property("mH", lambda self: array.adjoint(self), "The last two axes exchanged, and complex numbers conjugated.")
     _property("device", lambda self: "CPU", "Where the tensor lies: 'CPU'.")
     if not isinstance(getattr(Tensor, "data", None), property):
         _property("data", lambda self: self, "The tensor itself.")

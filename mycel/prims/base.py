@@ -11,6 +11,8 @@ result can be differentiated, batched and compiled again.
     expand(*inputs, **params)               -> node, or a tuple of nodes
     reference(*arrays, **params)            -> array, or a tuple of arrays
 
+`holomorphic` says that the rule for real operands, with conjugates of the cotangents and of its results, is the rule for complex ones.
+
 A record without `vjp` is differentiated, and one without `batch` batched, through `expand`.
 """
 
@@ -103,6 +105,7 @@ class Primitive:
     dtypes: tuple[str, ...] = ()
     elementwise: bool = False
     effect: bool = False
+    holomorphic: bool = False
     doc: str = ""
 
     def __repr__(self) -> str:

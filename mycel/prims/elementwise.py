@@ -76,8 +76,9 @@ def _define(
     }[arity]
     samples = tuple(Sample(s, domain=domain, integers=integers) for s in shapes)
     primitive = Primitive(
-        name, infer, _widened(reference), vjp, batch, expand, samples, allowed, elementwise=True, doc=doc
-    )
+        name, infer, _widened(reference), vjp, batch, expand, samples, allowed, elementwise=True,
+        holomorphic="c" in kinds, doc=doc,
+    )  # fmt: skip
     return register(primitive)
 
 
@@ -144,6 +145,8 @@ def _digamma(v: float) -> float:
 
 
 def _sigmoid(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return 1 / (1 + np.exp(-x))
     tail = np.exp(-np.abs(x))
     # NumPy 1 promotes a scalar and a Python number to float64.
     one = tail.dtype.type(1)
@@ -167,55 +170,100 @@ def _erfinv(v: float) -> float:
 neg: Primitive = unary("neg", np.negative, lambda ct, out, x: neg(ct), "ifuc", doc="-x; modular for unsigned types.")
 abs_: Primitive = unary("abs", np.abs, lambda ct, out, x: mul(ct, sign(x)), "ifu", doc="|x|; the derivative at 0 is 0.")
 sign: Primitive = unary("sign", np.sign, None, "ifu", doc="-1, 0 or 1; NaN stays NaN.")
-exp: Primitive = unary("exp", np.exp, lambda ct, out, x: mul(ct, out), doc="e**x.")
-exp2 = unary("exp2", np.exp2, lambda ct, out, x: mul(mul(ct, out), math.log(2)), doc="2**x.")
-expm1 = unary("expm1", np.expm1, lambda ct, out, x: mul(ct, add(out, 1.0)), doc="e**x - 1, exact near 0.")
+exp: Primitive = unary("exp", np.exp, lambda ct, out, x: mul(ct, out), kinds="fc", doc="e**x.")
+exp2 = unary("exp2", np.exp2, lambda ct, out, x: mul(mul(ct, out), math.log(2)), kinds="fc", doc="2**x.")
+expm1 = unary("expm1", np.expm1, lambda ct, out, x: mul(ct, add(out, 1.0)), kinds="fc", doc="e**x - 1, exact near 0.")
 log: Primitive = unary(
-    "log", np.log, lambda ct, out, x: div(ct, x), domain=(0.1, 3), doc="Natural logarithm; NaN below 0, -inf at 0."
+    "log",
+    np.log,
+    lambda ct, out, x: div(ct, x),
+    domain=(0.1, 3),
+    kinds="fc",
+    doc="Natural logarithm; NaN below 0, -inf at 0.",
 )
 log2 = unary(
-    "log2", np.log2, lambda ct, out, x: div(ct, mul(x, math.log(2))), domain=(0.1, 3), doc="Logarithm of base 2."
+    "log2",
+    np.log2,
+    lambda ct, out, x: div(ct, mul(x, math.log(2))),
+    domain=(0.1, 3),
+    kinds="fc",
+    doc="Logarithm of base 2.",
 )
 log10 = unary(
-    "log10", np.log10, lambda ct, out, x: div(ct, mul(x, math.log(10))), domain=(0.1, 3), doc="Logarithm of base 10."
+    "log10",
+    np.log10,
+    lambda ct, out, x: div(ct, mul(x, math.log(10))),
+    domain=(0.1, 3),
+    kinds="fc",
+    doc="Logarithm of base 10.",
 )
 log1p = unary(
-    "log1p", np.log1p, lambda ct, out, x: div(ct, add(x, 1.0)), domain=(-0.8, 3), doc="log(1 + x), exact near 0."
+    "log1p",
+    np.log1p,
+    lambda ct, out, x: div(ct, add(x, 1.0)),
+    domain=(-0.8, 3),
+    kinds="fc",
+    doc="log(1 + x), exact near 0.",
 )
 sqrt: Primitive = unary(
-    "sqrt", np.sqrt, lambda ct, out, x: div(ct, mul(out, 2.0)), domain=(0.1, 3), doc="Square root; NaN below 0."
+    "sqrt",
+    np.sqrt,
+    lambda ct, out, x: div(ct, mul(out, 2.0)),
+    domain=(0.1, 3),
+    kinds="fc",
+    doc="Square root; NaN below 0.",
 )
 rsqrt: Primitive = unary(
     "rsqrt", lambda x: np.reciprocal(np.sqrt(x)), lambda ct, out, x: mul(ct, mul(div(out, x), -0.5)), domain=(0.1, 3),
-    doc="1 / sqrt(x).",
+    kinds="fc", doc="1 / sqrt(x).",
 )  # fmt: skip
-sin: Primitive = unary("sin", np.sin, lambda ct, out, x: mul(ct, cos(x)), doc="Sine of radians.")
-cos: Primitive = unary("cos", np.cos, lambda ct, out, x: neg(mul(ct, sin(x))), doc="Cosine of radians.")
+sin: Primitive = unary("sin", np.sin, lambda ct, out, x: mul(ct, cos(x)), kinds="fc", doc="Sine of radians.")
+cos: Primitive = unary("cos", np.cos, lambda ct, out, x: neg(mul(ct, sin(x))), kinds="fc", doc="Cosine of radians.")
 tan: Primitive = unary(
-    "tan", np.tan, lambda ct, out, x: mul(ct, add(mul(out, out), 1.0)), domain=(-1.2, 1.2), doc="Tangent of radians."
+    "tan",
+    np.tan,
+    lambda ct, out, x: mul(ct, add(mul(out, out), 1.0)),
+    domain=(-1.2, 1.2),
+    kinds="fc",
+    doc="Tangent of radians.",
 )
 asin: Primitive = unary(
-    "asin", np.arcsin, lambda ct, out, x: mul(ct, rsqrt(sub(1.0, mul(x, x)))), domain=(-0.9, 0.9), doc="Arc sine."
+    "asin",
+    np.arcsin,
+    lambda ct, out, x: mul(ct, rsqrt(sub(1.0, mul(x, x)))),
+    domain=(-0.9, 0.9),
+    kinds="fc",
+    doc="Arc sine.",
 )
 acos: Primitive = unary(
     "acos",
     np.arccos,
     lambda ct, out, x: neg(mul(ct, rsqrt(sub(1.0, mul(x, x))))),
     domain=(-0.9, 0.9),
+    kinds="fc",
     doc="Arc cosine.",
 )
-atan: Primitive = unary("atan", np.arctan, lambda ct, out, x: div(ct, add(mul(x, x), 1.0)), doc="Arc tangent.")
-sinh: Primitive = unary("sinh", np.sinh, lambda ct, out, x: mul(ct, cosh(x)), doc="Hyperbolic sine.")
-cosh: Primitive = unary("cosh", np.cosh, lambda ct, out, x: mul(ct, sinh(x)), doc="Hyperbolic cosine.")
-tanh: Primitive = unary("tanh", np.tanh, lambda ct, out, x: mul(ct, sub(1.0, mul(out, out))), doc="Hyperbolic tangent.")
+atan: Primitive = unary(
+    "atan", np.arctan, lambda ct, out, x: div(ct, add(mul(x, x), 1.0)), kinds="fc", doc="Arc tangent."
+)
+sinh: Primitive = unary("sinh", np.sinh, lambda ct, out, x: mul(ct, cosh(x)), kinds="fc", doc="Hyperbolic sine.")
+cosh: Primitive = unary("cosh", np.cosh, lambda ct, out, x: mul(ct, sinh(x)), kinds="fc", doc="Hyperbolic cosine.")
+tanh: Primitive = unary(
+    "tanh", np.tanh, lambda ct, out, x: mul(ct, sub(1.0, mul(out, out))), kinds="fc", doc="Hyperbolic tangent."
+)
 asinh: Primitive = unary(
-    "asinh", np.arcsinh, lambda ct, out, x: mul(ct, rsqrt(add(mul(x, x), 1.0))), doc="Inverse hyperbolic sine."
+    "asinh",
+    np.arcsinh,
+    lambda ct, out, x: mul(ct, rsqrt(add(mul(x, x), 1.0))),
+    kinds="fc",
+    doc="Inverse hyperbolic sine.",
 )
 acosh: Primitive = unary(
     "acosh",
     np.arccosh,
-    lambda ct, out, x: mul(ct, rsqrt(sub(mul(x, x), 1.0))),
+    lambda ct, out, x: mul(ct, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),
     domain=(1.1, 3),
+    kinds="fc",
     doc="Inverse hyperbolic cosine.",
 )
 atanh: Primitive = unary(
@@ -223,6 +271,7 @@ atanh: Primitive = unary(
     np.arctanh,
     lambda ct, out, x: div(ct, sub(1.0, mul(x, x))),
     domain=(-0.8, 0.8),
+    kinds="fc",
     doc="Inverse hyperbolic tangent.",
 )
 erf: Primitive = unary(
@@ -253,15 +302,15 @@ digamma: Primitive = unary(
 )
 sigmoid: Primitive = unary(
     "sigmoid", _sigmoid, lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
-    doc="1 / (1 + e**-x), without overflow.",
+    kinds="fc", doc="1 / (1 + e**-x), without overflow.",
 )  # fmt: skip
 floor: Primitive = unary("floor", np.floor, None, doc="Largest integer not above x; derivative 0.")
 ceil: Primitive = unary("ceil", np.ceil, None, doc="Smallest integer not below x; derivative 0.")
 trunc: Primitive = unary("trunc", np.trunc, None, doc="x without its fraction; derivative 0.")
 rint: Primitive = unary("rint", np.rint, None, doc="The nearest integer, ties to even; derivative 0.")
-is_nan: Primitive = unary("is_nan", np.isnan, None, result=bool_, doc="Whether x is NaN.")
-is_inf: Primitive = unary("is_inf", np.isinf, None, result=bool_, doc="Whether x is infinite.")
-is_finite: Primitive = unary("is_finite", np.isfinite, None, result=bool_, doc="Whether x is neither infinite nor NaN.")
+is_nan: Primitive = unary("is_nan", np.isnan, None, "fc", bool_, doc="Whether x is NaN.")
+is_inf: Primitive = unary("is_inf", np.isinf, None, "fc", bool_, doc="Whether x is infinite.")
+is_finite: Primitive = unary("is_finite", np.isfinite, None, "fc", bool_, doc="Whether x is neither infinite nor NaN.")
 logical_not: Primitive = unary("logical_not", np.logical_not, None, "b", doc="Not x.")
 bitwise_not: Primitive = unary("bitwise_not", np.invert, None, "iu", doc="All bits inverted.")
 
@@ -287,6 +336,9 @@ def _pow_vjp(ct: Node, out: Node, x: Node, y: Node) -> tuple[Optional[Node], Opt
     if not x.dtype.is_differentiable:
         return None, None
     dx = mul(ct, mul(y, pow_(x, sub(y, 1.0))))
+    if x.dtype.is_complex:
+        zero = eq(x, 0.0)
+        return select(eq(y, 0.0), 0.0, dx), select(zero, 0.0, mul(ct, mul(out, log(select(zero, 1.0, x)))))
     if y.is_constant:
         return (select(eq(y, 0.0), 0.0, dx) if np.any(y.value == 0) else dx), None
     safe = select(gt(x, 0.0), x, 1.0)
@@ -338,7 +390,7 @@ fmod: Primitive = binary(
     doc="x - y * trunc(x / y): the remainder with the sign of x.",
 )  # fmt: skip
 pow_: Primitive = binary(
-    "pow", _integer_power, _pow_vjp, "ifu", domain=(0.2, 2), integers=(0, 4),
+    "pow", _integer_power, _pow_vjp, "ifuc", domain=(0.2, 2), integers=(0, 4),
     doc="x ** y; the derivative by y is 0 where x <= 0; a negative integer power truncates.",
 )  # fmt: skip
 atan2 = binary(

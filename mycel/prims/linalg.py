@@ -85,6 +85,7 @@ matmul: Primitive = register(
             Sample(((2, 0), (0, 3))),
         ),
         dtypes=(*FLOATS, "int32", "int64"),
+        holomorphic=True,
         doc="a @ b over the last two axes; the other axes broadcast; 16-bit floats accumulate in float32.",
     )
 )

@@ -154,7 +154,18 @@ def _running(name: str, function: Any, vjp: Any, kinds: str, doc: str) -> Primit
 
     shapes = (((2, 5), 1), ((4, 3), 0), ((2, 3, 2), 1), ((0,), 0), ((1, 1), 0))
     samples = [Sample((s,), {"axis": a, "reverse": r}) for s, a in shapes for r in (False, True)]
-    primitive = Primitive(name, infer, _along(function), vjp, batch, None, tuple(samples), E.NUMBERS, doc=doc)
+    primitive = Primitive(
+        name,
+        infer,
+        _along(function),
+        vjp,
+        batch,
+        None,
+        tuple(samples),
+        E.NUMBERS,
+        holomorphic=name == "cumprod",
+        doc=doc,
+    )
     return register(primitive)
 
 
@@ -225,7 +236,14 @@ top_k: Primitive = register(
         _top_expand,
         samples=tuple(
             Sample((s,), {"k": k, "axis": a, "largest": largest})
-            for s, k, a in (((7,), 3, 0), ((3, 5), 5, 1), ((4, 3), 1, 0), ((2, 3), 0, 1), ((2, 0), 0, 1), ((2, 90), 2, 1))
+            for s, k, a in (
+                ((7,), 3, 0),
+                ((3, 5), 5, 1),
+                ((4, 3), 1, 0),
+                ((2, 3), 0, 1),
+                ((2, 0), 0, 1),
+                ((2, 90), 2, 1),
+            )
             for largest in (False, True)
         ),
         dtypes=(*E.NUMBERS, "bool"),

@@ -78,8 +78,9 @@ def _define(name: str, function: Any, identity: Any, vjp: Any, kinds: str, doc: 
         )
     )  # fmt: skip
     primitive = Primitive(
-        name, infer, _reference(function, identity), vjp, _batch(lambda: primitive), None, samples, dtypes, doc=doc
-    )
+        name, infer, _reference(function, identity), vjp, _batch(lambda: primitive), None, samples, dtypes,
+        holomorphic=name == "reduce_prod", doc=doc,
+    )  # fmt: skip
     return register(primitive)
 
 
@@ -114,7 +115,7 @@ reduce_sum: Primitive = _define(
 reduce_max: Primitive = _define("reduce_max", np.max, _lowest, _extreme_vjp, "ifub", "The largest over axes.")
 reduce_min: Primitive = _define("reduce_min", np.min, _highest, _extreme_vjp, "ifub", "The smallest over axes.")
 reduce_prod: Primitive = _define(
-    "reduce_prod", np.prod, lambda k: k.type(1), _prod_vjp, "ifu", "The product over axes."
+    "reduce_prod", np.prod, lambda k: k.type(1), _prod_vjp, "ifuc", "The product over axes."
 )
 reduce_any: Primitive = _define("reduce_any", np.any, None, lambda ct, out, x, **_: (None,), "b", "Whether any holds.")
 reduce_all: Primitive = _define("reduce_all", np.all, None, lambda ct, out, x, **_: (None,), "b", "Whether all hold.")

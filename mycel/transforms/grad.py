@@ -15,6 +15,7 @@ from typing import Any, Optional
 from mycel.ir.graph import Graph, Node, at, toposort
 from mycel.prims import elementwise as E
 from mycel.prims.base import GET_ITEM, SERVICES, Primitive, constant, outputs_of
+from mycel.prims.complex import conjugate
 from mycel.prims.shape import broadcast_to, zeros_like
 
 __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]
@@ -82,15 +83,21 @@ def _apply_rule(node: Node, ct: Any) -> Sequence[Optional[Node]]:
     assert prim is not None
     if prim.vjp is not None:
         out = outputs_of(node)
-        result: Sequence[Optional[Node]] = prim.vjp(
-            tuple(ct) if isinstance(ct, list) else ct, out, *node.inputs, **node.params
-        )
-        return result
+        given = tuple(ct) if isinstance(ct, list) else ct
+        conjugates = prim.holomorphic and any(i.dtype.is_complex for i in node.inputs)
+        if conjugates:
+            given = tuple(map(_conjugate, given)) if isinstance(given, tuple) else _conjugate(given)
+        result: Sequence[Optional[Node]] = prim.vjp(given, out, *node.inputs, **node.params)
+        return list(map(_conjugate, result)) if conjugates else result
     if prim.expand is None:
         raise NotImplementedError(f"{prim.name} has no derivative")
     fresh = [E.identity(i) for i in node.inputs]
     outputs = expanded(prim, fresh, node.params)
     return vjp(outputs, ct if isinstance(ct, list) else [ct], fresh)
+
+
+def _conjugate(ct: Optional[Node]) -> Optional[Node]:
+    return None if ct is None else conjugate(ct)
 
 
 def gradient_graph(graph: Graph, wrt: Sequence[int], keep_value: bool = True) -> Graph:

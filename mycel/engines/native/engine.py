@@ -10,6 +10,7 @@ from mycel.engines.native.lower import lower
 from mycel.engines.native.program import Program, build
 from mycel.ir.dims import Decisions, deciding, symbols_in
 from mycel.ir.graph import Graph, Node
+from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
 from mycel.transforms.specialize import inner_sizes
 
@@ -31,5 +32,5 @@ def host_steps(graph: Graph) -> list[tuple[Node, str]]:
 
 
 def _prepared(graph: Graph) -> Graph:
-    opened = expand(graph)
+    opened = complex_pairs(expand(graph))
     return optimize(opened) if len(opened.nodes) > 1 else opened

@@ -1,0 +1,114 @@
+"""Complex numbers: parts, conjugates, absolute values and angles.
+
+The gradient of a real function by z = x + iy is df/dx + i df/dy, as in MindSpore and PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import dtype as D
+from mycel.ops._operands import constant_like, floating, operand, reshaped, run, select
+from mycel.prims import complex as C
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.tensor import Tensor, cast
+
+__all__ = ["angle", "conj", "imag", "polar", "real", "view_as_real"]
+
+
+def absolute_value(z: Tensor) -> Tensor:
+    """The distances of complex numbers from 0, in the type of their parts; the derivative at 0 is 0."""
+    return run(C.complex_abs, z)
+
+
+def direction(z: Tensor) -> Tensor:
+    """z / abs(z); 0 at 0."""
+    size = absolute_value(z)
+    safe = select(run(E.eq, size, constant_like(0, size)), 1, size)
+    return run(E.div, z, cast(safe, z.dtype))
+
+
+def complex_of(real: Tensor, imag: Tensor) -> Tensor:
+    """The complex numbers of two floating tensors, which broadcast."""
+    return run(C.complex_, real, imag)
+
+
+def real(input: Any) -> Tensor:
+    """The real part of each element: complex64 gives float32, complex128 float64; real tensors are given as they are.
+
+    >>> import mycel as ms
+    >>> ms.ops.real(ms.Tensor([1 + 2j])).tolist()
+    [1.0]
+    """
+    x = operand("real", input)
+    return run(C.real, x) if x.dtype.is_complex else run(E.identity, x)
+
+
+def imag(input: Any) -> Tensor:
+    """The imaginary part of each element: complex64 gives float32, complex128 float64; zeros for real tensors.
+
+    >>> import mycel as ms
+    >>> ms.ops.imag(ms.Tensor([1 + 2j])).tolist()
+    [2.0]
+    """
+    x = operand("imag", input)
+    return run(C.imag, x) if x.dtype.is_complex else run(E.mul, x, constant_like(0, x))
+
+
+def conj(input: Any) -> Tensor:
+    """The complex conjugate of each element; real tensors are given as they are.
+
+    >>> import mycel as ms
+    >>> ms.ops.conj(ms.Tensor([1 + 2j])).tolist()
+    [(1-2j)]
+    """
+    x = operand("conj", input)
+    if not x.dtype.is_complex:
+        return run(E.identity, x)
+    return run(C.complex_, run(C.real, x), run(E.neg, run(C.imag, x)))
+
+
+def angle(input: Any) -> Tensor:
+    """The angle of each element in radians: of a complex number in (-pi, pi]; 0 or pi for a real one, NaN for NaN.
+
+    >>> import mycel as ms
+    >>> ms.ops.angle(ms.Tensor([-1.0, 1.0])).tolist()
+    [3.1415927410125732, 0.0]
+    """
+    x = floating("angle", input)
+    if x.dtype.is_complex:
+        return run(C.complex_angle, x)
+    turned = select(run(E.lt, x, constant_like(0, x)), constant_like(3.141592653589793, x), constant_like(0, x))
+    return select(run(E.is_nan, x), x, turned)
+
+
+def polar(abs: Any, angle: Any) -> Tensor:
+    """Complex numbers by their distances from 0 and their angles in radians, both of one floating type.
+
+    TypeError unless both are float32 or both float64.
+
+    >>> import mycel as ms
+    >>> ms.ops.polar(ms.Tensor([2.0]), ms.Tensor([0.0])).tolist()
+    [(2+0j)]
+    """
+    size, turn = operand("polar", abs), operand("polar", angle)
+    if size.dtype is not turn.dtype or size.dtype not in (D.float32, D.float64):
+        raise TypeError(f"polar: takes two float32 or two float64 tensors, not {size.dtype.name} and {turn.dtype.name}")
+    return complex_of(run(E.mul, size, run(E.cos, turn)), run(E.mul, size, run(E.sin, turn)))
+
+
+def view_as_real(input: Any) -> Tensor:
+    """The real and imaginary parts of complex numbers along a new last axis of size 2.
+
+    TypeError for tensors that are not complex.
+
+    >>> import mycel as ms
+    >>> ms.ops.view_as_real(ms.Tensor([1 + 2j])).tolist()
+    [[1.0, 2.0]]
+    """
+    x = operand("view_as_real", input)
+    if not x.dtype.is_complex:
+        raise TypeError(f"view_as_real: takes a complex tensor, not {x.dtype.name}")
+    parts = [reshaped(run(p, x), (*x.shape, 1)) for p in (C.real, C.imag)]
+    return run(S.CONCAT, *parts, axis=x.ndim)

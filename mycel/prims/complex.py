@@ -1,0 +1,139 @@
+"""Complex numbers: making them of their parts, and taking them apart.
+
+All else about complex numbers is composed of these and of the element-wise primitives. The gradient of a real function by a complex number z = x + iy is
+df/dx + i df/dy. So the rule of a function that is complex-differentiable, made of the same formula as its real derivative, takes the conjugate of
+the cotangent and gives the conjugate of the result: `Primitive.holomorphic` says which, and differentiation does it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel.dtype import DType, complex64, complex128, float32, float64
+from mycel.ir.graph import Node
+from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import elementwise as E
+from mycel.prims.base import Primitive, Sample, batch_elementwise, broadcast_shapes, need_kind, register, same_dtype
+
+__all__ = [
+    "angle", "complex_", "complex_abs", "complex_angle", "complex_of", "conjugate", "imag", "modulus", "part_of", "real",
+]  # fmt: skip
+
+_PARTS = {complex64: float32, complex128: float64}
+_WHOLES = {float32: complex64, float64: complex128}
+
+
+def part_of(dtype: DType) -> DType:
+    """The element type of the parts of a complex type."""
+    return _PARTS[dtype]
+
+
+def complex_of(dtype: DType) -> DType:
+    """The complex type with parts of a floating type."""
+    return _WHOLES[dtype]
+
+
+def _complex_infer(re: TensorType, im: TensorType) -> TensorType:
+    dtype = same_dtype("complex", re, im)
+    if dtype not in _WHOLES:
+        raise TypeError(f"complex takes float32 or float64 parts, not {dtype.name}")
+    return tensor_type(broadcast_shapes(re.shape, im.shape, name="complex"), _WHOLES[dtype])
+
+
+def _complex_reference(re: Any, im: Any) -> Any:
+    # A product with 1j would make NaN of an infinite part.
+    result = np.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re.dtype, np.complex64))
+    result.real, result.imag = re, im
+    return result
+
+
+def _part_infer(x: TensorType) -> TensorType:
+    need_kind("real and imag", "c", x)
+    return x.with_dtype(_PARTS[x.dtype])
+
+
+def _zeros(x: Node) -> Node:
+    return E.zero_like(x)
+
+
+def _part(name: str, reference: Any, back: Any, doc: str) -> Primitive:
+    def batch(size: Any, values: Any, axes: Any) -> Any:
+        return primitive(values[0]), axes[0]
+
+    primitive = Primitive(
+        name,
+        _part_infer,
+        lambda x: np.array(reference(x)),
+        lambda ct, out, x: (back(ct),),
+        batch,
+        samples=(Sample((np.array([[1 + 2j, -0.5j]], np.complex64),), dtypes=("complex64",), differentiable=False),),
+        doc=doc,
+    )
+    return register(primitive)
+
+
+complex_: Primitive = register(
+    Primitive(
+        "complex",
+        _complex_infer,
+        _complex_reference,
+        lambda ct, out, re, im: (E.unbroadcast(real(ct), re), E.unbroadcast(imag(ct), im)),
+        lambda size, values, axes: batch_elementwise(complex_, size, values, axes, {}),
+        samples=(
+            Sample(((2, 3), (2, 3)), differentiable=False),
+            Sample(((2, 1), (3,)), differentiable=False),
+        ),
+        dtypes=("float32", "float64"),
+        doc="The complex numbers of real and imaginary parts.",
+    )
+)
+real: Primitive = _part("real", np.real, lambda ct: complex_(ct, _zeros(ct)), "The real part of a complex number.")
+imag: Primitive = _part("imag", np.imag, lambda ct: complex_(_zeros(ct), ct), "The imaginary part of a complex number.")
+
+
+def conjugate(x: Node) -> Node:
+    """The complex conjugate; a real node itself."""
+    return complex_(real(x), E.neg(imag(x))) if x.dtype.is_complex else x
+
+
+def modulus(re: Node, im: Node) -> Node:
+    """sqrt(re^2 + im^2) without overflow; the derivative at 0 is 0."""
+    largest = E.maximum(E.abs_(re), E.abs_(im))
+    plain = E.logical_and(E.gt(largest, 0), E.is_finite(largest))
+    scale = E.stop_gradient(E.select(plain, largest, 1))
+    a, b = E.div(re, scale), E.div(im, scale)
+    squares = E.add(E.mul(a, a), E.mul(b, b))
+    zero = E.eq(squares, 0)
+    return E.select(zero, 0, E.mul(scale, E.sqrt(E.select(zero, 1, squares))))
+
+
+def angle(re: Node, im: Node) -> Node:
+    """The angle of the point (re, im), in (-pi, pi]; the derivative at 0 is 0."""
+    zero = E.logical_and(E.eq(re, 0), E.eq(im, 0))
+    # At 0 the sign of the real part decides; 1 / re is infinite, with its sign.
+    side = E.sign(E.div(1, E.stop_gradient(re)))
+    safe = E.select(zero, side, re)
+    return E.atan2(im, safe)  # type: ignore[no-any-return]
+
+
+def _of_parts(name: str, reference: Any, function: Any, doc: str) -> Primitive:
+    def batch(size: Any, values: Any, axes: Any) -> Any:
+        return primitive(values[0]), axes[0]
+
+    primitive = Primitive(
+        name,
+        _part_infer,
+        reference,
+        None,
+        batch,
+        lambda z: function(real(z), imag(z)),
+        samples=(Sample((np.array([[1 + 2j, -0.5j]], np.complex64),), dtypes=("complex64",), differentiable=False),),
+        doc=doc,
+    )
+    return register(primitive)
+
+
+complex_abs: Primitive = _of_parts("complex_abs", np.abs, modulus, "The distance of a complex number from 0.")
+complex_angle: Primitive = _of_parts("complex_angle", np.angle, angle, "The angle of a complex number, in (-pi, pi].")
