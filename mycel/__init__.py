@@ -90,8 +90,12 @@ _TRAIN = (
     "get_metric_fn", "load_checkpoint", "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs",
     "safetensors_to_ckpt", "save_checkpoint",
 )  # fmt: skip
-_LAZY = {name: "mycel.train" for name in _TRAIN}
-_MODULES = ("amp", "common", "compat", "dataset", "numpy", "train")
+_RUNTIME = (
+    "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
+    "memory_summary", "reset_max_memory_allocated", "reset_max_memory_reserved", "reset_peak_memory_stats", "set_memory",
+)  # fmt: skip
+_LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel.runtime" for name in _RUNTIME}
+_MODULES = ("amp", "common", "compat", "dataset", "hal", "numpy", "runtime", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -32,6 +32,7 @@ _DEFAULTS: dict[str, Any] = {
     "enable_compile_cache": True,
     "check_nan": {"1": True, "nan": "nan"}.get(os.environ.get("MYCEL_CHECK_NAN", ""), False),
     "compile_cache_path": "",
+    "max_device_memory": None,
 }
 # Options of MindSpore that change nothing here: the value that `get_context` gives before one is set, and why.
 _NO_EFFECT: dict[str, tuple[Any, str]] = {
@@ -46,7 +47,6 @@ _NO_EFFECT: dict[str, tuple[Any, str]] = {
     "precompile_only": (False, "compile a cell without running it by its compile method"),
     "jit_config": ({}, "of its options only jit_syntax_level is used; the compiler needs no choice of the others"),
     "jit_enable_inplace_ops": (False, "x += y makes a new tensor in every mode"),
-    "max_device_memory": (None, "memory is taken from the system as needed"),
     "variable_memory_max_size": (None, "memory is taken from the system as needed"),
     "mempool_block_size": (None, "memory is taken from the system as needed"),
     "memory_optimize_level": (None, "buffers are always planned by liveness"),
@@ -102,8 +102,25 @@ def _check(name: str, value: Any) -> None:
         raise ValueError(f"set_context: enable_compile_cache must be True or False, not {value!r}")
     if name == "check_nan" and not (isinstance(value, bool) or value == "nan"):
         raise ValueError(f"set_context: check_nan must be False, True, or 'nan' to look for NaN only, not {value!r}")
+    if name == "max_device_memory" and value is not None:
+        try:
+            memory_size(value)
+        except ValueError as error:
+            raise ValueError(f"set_context: max_device_memory: {error}") from None
     if name == "compile_cache_path" and not isinstance(value, str):
         raise ValueError(f"set_context: compile_cache_path must be a string, not {value!r}")
+
+
+def memory_size(text: str) -> int:
+    """The bytes that a size such as "2GB" or "1.5GB" means.
+
+    >>> memory_size("1.5GB") == 3 << 29
+    True
+    """
+    number = text[:-2].strip() if isinstance(text, str) and text[-2:].upper() == "GB" else ""
+    if not number.replace(".", "", 1).isdigit() or float(number) <= 0:
+        raise ValueError(f'a size of memory is a number and GB, such as "2GB" or "1.5GB", not {text!r}')
+    return int(float(number) * (1 << 30))
 
 
 def set_context(**options: Any) -> None:
@@ -111,6 +128,8 @@ def set_context(**options: Any) -> None:
 
     ``check_nan=True`` makes every run raise `mycel.errors.NonFiniteError`, a FloatingPointError, that names the first operation that gives a NaN or an infinity,
     and its line, in eager and compiled code and in derivatives; ``check_nan="nan"`` looks for NaN only.
+
+    ``max_device_memory="2GB"`` limits what tensors and compiled functions may take from the system; more is a MemoryError. None takes what the system gives.
 
     Options that exist in MindSpore for other hardware are accepted and logged as having no effect here.
     Raises ValueError for a name or value that does not exist.

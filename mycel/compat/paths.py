@@ -94,7 +94,6 @@ _TABLE.update({
 
 ABSENT: dict[str, str] = {
     "boost": "write the training step with mycel.value_and_grad instead",
-    "hal": "there are no streams or events of an accelerator on a CPU",
     "lite": "models run on devices through mycel itself",
     "mindrecord": "read files with mycel.dataset.GeneratorDataset or MnistDataset",
     "profiler": "time steps with mycel.train.TimeMonitor, or the process with Python's cProfile",

@@ -18,7 +18,12 @@ __all__ = ["address", "copy", "empty", "from_array", "share", "to_array"]
 
 def empty(nbytes: int) -> Any:
     """A new buffer of at least `nbytes`, its contents undefined."""
-    return runtime().new_buffer(nbytes)
+    try:
+        return runtime().new_buffer(nbytes)
+    except MemoryError:
+        raise MemoryError(
+            f"there is no memory for a tensor of {nbytes} bytes; mycel.runtime.memory_summary() shows what is taken"
+        ) from None
 
 
 def address(buffer: Any) -> int:

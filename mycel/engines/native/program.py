@@ -52,6 +52,12 @@ def programs() -> list[Program]:
     return list(_programs)
 
 
+def release_arenas() -> None:
+    """Free the arenas that programs keep for their next run; those that run now keep theirs."""
+    for program in programs():
+        runtime().drop_arena(ctypes.addressof(program.table))
+
+
 HEAVY_BYTES = 1 << 18
 ARENA = PROGRAM.index("arena")
 Table = list[tuple[int, int, int, int]]

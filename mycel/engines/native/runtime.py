@@ -16,7 +16,7 @@ from typing import Any, Optional
 from mycel import config
 from mycel.engines.native import jit
 from mycel.engines.native.recursion_ir import RECURSION
-from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
+from mycel.engines.native.runtime_ir import MEMORY, RUNTIME, RUNTIME_SYMBOLS
 from mycel.engines.native.tape_ir import TAPE, TAPE_SYMBOLS
 from mycel.log import logger
 
@@ -96,7 +96,13 @@ class Runtime:
         self.wrap = self.builtin(b"wrap", self.address["mycel_wrap"], None)
         self.data_address = self.builtin(b"address", self.address["mycel_address"], None)
         self._invoke = self._method(b"run", self.address["mycel_invoke"])
-        self.release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_release"])
+        # The allocator relies on Python's lock, which these keep.
+        self.release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_release"])
+        self.empty_cache = ctypes.PYFUNCTYPE(None)(self.address["mycel_empty_cache"])
+        self.drop_arena = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_drop_arena"])
+        account = ctypes.PYFUNCTYPE(ctypes.c_void_p)(self.address["mycel_memory"])()
+        self.account: Any = (ctypes.c_int64 * len(MEMORY)).from_address(account)
+        self.set_limit(config._context["max_device_memory"])
         self.threads = 1
         self.set_threads(config._context["runtime_num_threads"])
         config.listeners.append(self._on_change)
@@ -142,6 +148,12 @@ class Runtime:
     def _on_change(self, options: dict[str, Any]) -> None:
         if "runtime_num_threads" in options:
             self.set_threads(options["runtime_num_threads"])
+        if "max_device_memory" in options:
+            self.set_limit(options["max_device_memory"])
+
+    def set_limit(self, limit: Optional[str]) -> None:
+        """Let buffers and arenas take no more than this from the system ("2GB"; None: whatever it gives)."""
+        self.account[MEMORY.index("limit")] = (1 << 63) - 1 if limit is None else config.memory_size(limit)
 
 
 def default_threads() -> int:
