@@ -20,6 +20,7 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.engines.native import dense, emit
+from mycel.engines.native.joining import join_maps
 from mycel.engines.native.recompute import choose
 from mycel.engines.native.rules import (
     FULL_RULES,
@@ -139,6 +140,7 @@ class _Lowering:
             self.place(node)
         for out in graph.outputs:
             self.need(out)
+        join_maps(self, LARGEST)
         for _ in range(2):
             choose(self)
             self.merge_siblings()
