@@ -431,7 +431,12 @@ qr: Primitive = register(
         _qr_vjp,
         _batch(lambda: qr),
         samples=tuple(
-            Sample((np.sin(np.arange(12.0) ** 2).reshape(s).astype(k),), {"full": f}, dtypes=(k,), differentiable=not f)
+            Sample(
+                (np.sin(np.arange(1.0, 13.0) ** 2).reshape(s).astype(k),),
+                {"full": f},
+                dtypes=(k,),
+                differentiable=not f,
+            )
             for k in KINDS
             for s in ((4, 3), (3, 4), (1, 4, 3))
             for f in (False, True)
@@ -506,7 +511,7 @@ svd: Primitive = register(
         _batch(lambda: svd),
         samples=tuple(
             Sample(
-                (np.sin(np.arange(12.0) ** 2).reshape(4, 3).astype(k),),
+                (np.sin(np.arange(1.0, 13.0) ** 2).reshape(4, 3).astype(k),),
                 {"full": f, "vectors": v},
                 dtypes=(k,),
                 differentiable=not v,
