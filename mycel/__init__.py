@@ -59,6 +59,8 @@ from mycel.dtype import uint8 as uint8
 from mycel.dtype import uint16 as uint16
 from mycel.dtype import uint32 as uint32
 from mycel.dtype import uint64 as uint64
+from mycel.estimate import Estimate as Estimate
+from mycel.estimate import estimate as estimate
 from mycel.explain import explain as explain
 from mycel.frontend.mutables import mutable as mutable
 from mycel.ir.symbols import Symbol as Symbol

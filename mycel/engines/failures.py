@@ -9,7 +9,7 @@ from mycel.ir.graph import Graph, Node
 from mycel.ir.places import annotate, excerpt
 from mycel.ir.types import TensorType
 
-__all__ = ["note_host_step", "out_of_memory"]
+__all__ = ["note_host_step", "out_of_memory", "readable"]
 
 
 def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
@@ -33,7 +33,7 @@ def out_of_memory(graph: Graph) -> MemoryError:
     lines = [f"{graph.name} needs more memory than the system gives"]
     if largest is not None and largest.prim is not None:
         kinds = largest.type if isinstance(largest.type, tuple) else (largest.type,)
-        lines[0] += f": {largest.prim.name} alone gives {', '.join(map(str, kinds))}, {_readable(size)}"
+        lines[0] += f": {largest.prim.name} alone gives {', '.join(map(str, kinds))}, {readable(size)}"
         if largest.where is not None:
             lines.append(excerpt(largest.where))
     lines.append(
@@ -46,7 +46,7 @@ def _nbytes(kind: Any) -> int:
     return int(kind.nbytes) if isinstance(kind, TensorType) and kind.is_static else 0
 
 
-def _readable(size: float) -> str:
+def readable(size: float) -> str:
     """A number of bytes for people."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:

@@ -14,23 +14,24 @@ from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
 from mycel.transforms.specialize import inner_sizes
 
-__all__ = ["compile_native", "host_steps"]
+__all__ = ["compile_native", "host_steps", "prepared"]
 
 USUAL = 8
 
 
 def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
     """The program of a graph; outputs in `aliases` are written into those inputs' memory."""
-    return build(_prepared(graph), aliases)
+    return build(prepared(graph), aliases)
 
 
 def host_steps(graph: Graph) -> list[tuple[Node, str]]:
     """The nodes that a graph's program runs in the reference engine, with the reasons; sizes that are not known are taken to be `USUAL`."""
     sizes = {name: max(USUAL, int(atom.low)) for name, atom in symbols_in(*inner_sizes(graph)).items()}
     with deciding(Decisions(sizes)):
-        return lower(_prepared(graph)).fallbacks
+        return lower(prepared(graph)).fallbacks
 
 
-def _prepared(graph: Graph) -> Graph:
+def prepared(graph: Graph) -> Graph:
+    """The graph as it is lowered: opened to what the engine has code for, and optimized."""
     opened = complex_pairs(expand(graph))
     return optimize(opened) if len(opened.nodes) > 1 else opened

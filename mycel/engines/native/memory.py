@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Sequence
 
-__all__ = ["bound", "joined", "plan"]
+__all__ = ["bound", "fullest", "joined", "plan"]
 
 ALIGNMENT = 64
 # A buffer's key, its bytes, and its first and last step.
@@ -62,16 +62,26 @@ def joined(lives: Sequence[Life], takes: Sequence[tuple[int, int]]) -> tuple[lis
 
 def bound(lives: Sequence[Life]) -> int:
     """The bytes alive at the fullest moment, each buffer rounded up to whole lines of the cache."""
+    return _fullest(lives)[0]
+
+
+def fullest(lives: Sequence[Life]) -> int:
+    """The first time at which most bytes are alive."""
+    return _fullest(lives)[1]
+
+
+def _fullest(lives: Sequence[Life]) -> tuple[int, int]:
     changes: dict[int, int] = {}
     for _, nbytes, first, last in lives:
         size = _rounded(nbytes)
         changes[first] = changes.get(first, 0) + size
         changes[last + 1] = changes.get(last + 1, 0) - size
-    now = most = 0
+    now = most = at = 0
     for time in sorted(changes):
         now += changes[time]
-        most = max(most, now)
-    return most
+        if now > most:
+            most, at = now, time
+    return most, at
 
 
 def _rounded(nbytes: int) -> int:

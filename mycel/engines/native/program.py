@@ -12,15 +12,18 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
 from mycel.engines.failures import note_host_step
 from mycel.engines.native import dense, jit, memory
+from mycel.engines.native.batch import batches, encode_batch, without_shared
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
 from mycel.engines.native.control_steps import Call, Nested
 from mycel.engines.native.inplace import may_take, takes
+from mycel.engines.native.liveness import Liveness
 from mycel.engines.native.lower import Lowered, Step, lower
 from mycel.engines.native.recursion_ir import LEVELS, RECORD_BYTES
 from mycel.engines.native.runtime import runtime
@@ -119,12 +122,7 @@ class Template:
     @timed("lowering", lambda _, graph, *__: graph.name)
     def __init__(self, graph: Graph, aliases: dict[int, int]) -> None:
         Template.lowerings += 1
-        self.graph, self.aliases = graph, aliases
-        self.lowered: Lowered = lower(graph)
-        self.steps = self.ordered(aliases)
-        self.final_places(self.steps, aliases)
-        self.all_steps = list(_flat(self.steps))
-        self.takes = takes(self.all_steps)
+        self.arrange(graph, aliases)
         nests = [s for s in self.all_steps if s.kind == "kernel"]
         self.kernels = [s.data if isinstance(s.data, Kernel) else generate(s.data) for s in nests]
         self.code = dict(zip(map(id, nests), zip(self.kernels, kernel_addresses(self.kernels))))
@@ -133,6 +131,16 @@ class Template:
         }
         self._dims: dict[Dim, None] = {}
         self._values: Optional[Callable[..., tuple[int, ...]]] = None
+
+    def arrange(self, graph: Graph, aliases: dict[int, int], lowered: Optional[Lowered] = None) -> None:
+        """Lower the graph, and find the order of the steps and where values lie; no code is made."""
+        self.graph, self.aliases = graph, aliases
+        self.lowered: Lowered = lowered or lower(graph)
+        self.steps = self.ordered(aliases)
+        self.final_places(self.steps, aliases)
+        self.steps, found = batches(self.steps, aliases, hint)
+        self.all_steps = list(_flat(self.steps))
+        self.takes = without_shared(takes(self.all_steps), found)
 
     def numbers(self, sizes: Mapping[str, int]) -> dict[Any, int]:
         """The values of the dimensions that programs have needed so far."""
@@ -231,7 +239,7 @@ class Program:
         self.relocations: list[tuple[int, int, int]] = []
         self.tables: list[tuple[int, Table]] = []
         self.starts: dict[int, Step] = {}
-        table = [entry for step in template.steps for entry in self.encode(step)]
+        table = self.encode_all(template.steps)
         self.finish(table, template.aliases)
         template.note(self._new)
 
@@ -253,53 +261,9 @@ class Program:
     # Places.
 
     def place_arena(self, steps: list[Step]) -> None:
-        """Lay out the buffers that live only inside a run.
-
-        Steps are numbered through those inside control flow. What a loop's inside reads from outside lives until the loop ends. A buffer that a kernel makes takes
-        the place of one that lives no longer, where the kernel may write over it.
-        """
-        first: dict[int, int] = {}
-        last: dict[int, int] = {}
-        known: dict[int, Buffer] = {}
-        taking: list[tuple[int, int, int]] = []
-        clock = 0
-
-        def walk(sequence: list[Step]) -> None:
-            nonlocal clock
-            for step in sequence:
-                clock += 1
-                start = clock
-                if isinstance(step.data, Nested):
-                    for buffer in step.writes:
-                        note(buffer, start)
-                    note(step.data.predicate.buffer, start)
-                    walk(step.data.first)
-                    note(step.data.predicate.buffer, clock)
-                    walk(step.data.second)
-                    clock += 1
-                    for buffer in (*step.reads, *step.writes):
-                        if buffer.place is None and (step.data.loops and first.get(id(buffer), clock) <= start):
-                            last[id(buffer)] = clock
-                for buffer in (*step.reads, *step.writes) if not isinstance(step.data, Nested) else step.reads:
-                    note(buffer, clock)
-                for made, old in self.template.takes.get(id(step), ()):
-                    taking.append((clock, id(made), id(old)))
-                if step.kind == "dense":
-                    for view in self.calls[id(step)][1].values():
-                        note(view.buffer, clock)
-
-        def note(buffer: Buffer, time: int) -> None:
-            if buffer.place is None:
-                known[id(buffer)] = buffer
-                first.setdefault(id(buffer), time)
-                last[id(buffer)] = max(last.get(id(buffer), time), time)
-
-        walk(steps)
-        sized = {i: self.number(known[i].size) * known[i].dtype.itemsize for i in known}
-        lives = [(i, sized[i], first[i], last[i]) for i in known]
-        self.places, self.arena_bytes = memory.plan(
-            lives, [(a, b) for t, a, b in taking if first.get(a) == t == last.get(b)]
-        )
+        """Lay out the buffers that live only inside a run."""
+        live = Liveness(steps, self.calls, self.template.takes)
+        self.places, self.arena_bytes = memory.plan(live.lives(self.number), live.taking)
 
     # Words.
 
@@ -319,6 +283,15 @@ class Program:
     def view_pointer(self, view: View) -> None:
         """Append a word that will hold the address of a view's first element."""
         self.pointer(view.buffer, self.number(view.offset) * view.buffer.dtype.itemsize)
+
+    def encode_all(self, steps: Sequence[Step]) -> Table:
+        """Append the words of steps, batches as one."""
+        table: Table = []
+        for number, members in groupby(steps, lambda s: s.batch):
+            alone = list(members)
+            entries = [entry for step in alone for entry in self.encode(step)]
+            table += entries if number is None else [encode_batch(self, alone, entries)]
+        return table
 
     def encode(self, step: Step) -> Table:
         """Append a step's words; for each native step, where they start, its function, extent and grain."""
