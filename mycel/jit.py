@@ -20,7 +20,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import config, eager
+from mycel import config, eager, garbage
 from mycel.cell import compiler
 from mycel.engines.failures import out_of_memory
 from mycel.errors import CompileError, NeedsValue
@@ -535,7 +535,7 @@ class Jit:
         result: Any = None
         decisions = Decisions({}, shows_values=True) if plan is None else plan.decisions
         try:
-            with _deep_stack(), eager.use_context(stage), at(None), deciding(decisions):
+            with garbage.left_alone(), _deep_stack(), eager.use_context(stage), at(None), deciding(decisions):
                 use_stage(stage)
                 with watched(stage):
                     result = call(stage, self.__wrapped__, given, options)

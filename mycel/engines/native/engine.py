@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Optional
 
+from mycel import garbage
+from mycel.engines.native import stored
 from mycel.engines.native.expand import expand
 from mycel.engines.native.lower import lower
 from mycel.engines.native.program import Program, build
@@ -20,8 +22,18 @@ USUAL = 8
 
 
 def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
-    """The program of a graph; outputs in `aliases` are written into those inputs' memory."""
-    return build(prepared(graph), aliases)
+    """The program of a graph; outputs in `aliases` are written into those inputs' memory. One that was compiled before is taken from the cache."""
+    aliases = dict(aliases or {})
+    with garbage.left_alone():
+        key = stored.key_of(graph, aliases)
+        if key is not None:
+            template = stored.load(key, graph, aliases)
+            if template is not None:
+                return Program(template)
+        program = build(prepared(graph), aliases)
+        if key is not None:
+            stored.save(key, graph, program.template)
+        return program
 
 
 def host_steps(graph: Graph) -> list[tuple[Node, str]]:

@@ -1,7 +1,6 @@
 """From LLVM IR to callable addresses: the machine, the optimizer, the linker and the object cache.
 
-Objects are kept on disk in a folder for the CPU's name and features and LLVM's version, under the hash of the IR. A file is written whole or
-not at all, and ends with the hash of its name and content; one that cannot be read or does not agree with that hash is compiled anew.
+Objects are kept on disk (`mycel.cache`) in a folder for the CPU's name and features and LLVM's version, under the hash of the IR.
 Compilation releases Python's lock, so that several modules compile at once.
 
 Code is made for the processor at hand, or for the level of x86-64 that `MYCEL_CPU` names (x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the
@@ -13,16 +12,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import tempfile
 import threading
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import llvmlite.binding as llvm
 
-from mycel import config
-from mycel.log import logger
+from mycel import cache
 from mycel.spans import timed
 
 __all__ = ["Machine", "compile_objects", "machine", "processor", "python_symbols"]
@@ -33,7 +29,7 @@ _LEVELS = {
     "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
-_FORMAT = 2
+_FORMAT = 3
 
 
 def processor() -> tuple[str, str, frozenset[str]]:
@@ -153,53 +149,15 @@ def machine() -> Machine:
     return _machine[0]
 
 
-def _cache_path(digest: str) -> Path:
-    return config.cache_directory() / f"objects-{machine().identity}" / digest[:2] / f"{digest}.o"
-
-
-def _seal(digest: str, code: bytes) -> bytes:
-    return hashlib.sha256(digest.encode() + code).digest()
-
-
-def _read(path: Path, digest: str) -> Optional[bytes]:
-    """The object in a file; None where there is no whole one for this digest."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        logger.debug("no cached object: %s", error)
-        return None
-    code, seal = data[:-32], data[-32:]
-    if _seal(digest, code) == seal:
-        return code
-    logger.info("the cached object %s is damaged; it is compiled anew", path)
-    return None
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        logger.info("the compiled-object cache could not be written: %s", error)
-
-
 def _one_object(text: str) -> bytes:
     host = machine()
-    if not config._context["enable_compile_cache"]:
+    if not cache.is_on():
         return host.compile(text)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    path = _cache_path(digest)
-    code = _read(path, digest)
+    kind, digest = f"objects-{host.identity}", hashlib.sha256(text.encode()).hexdigest()
+    code = cache.read(kind, digest)
     if code is None:
         code = host.compile(text)
-        _write_whole(path, code + _seal(digest, code))
+        cache.write(kind, digest, code)
     return code
 
 
