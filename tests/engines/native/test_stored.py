@@ -418,7 +418,8 @@ print(value.asnumpy().tobytes().hex(), hash(grad.asnumpy().tobytes()), stored.co
 def process(folder: Path) -> subprocess.Popen[str]:
     program = folder.parent / "program.py"
     program.write_text(PROGRAM)
-    environment = {**os.environ, "MYCEL_CACHE": str(folder), "PYTHONHASHSEED": "0"}
+    root = str(Path(ms.__file__).parent.parent)
+    environment = {**os.environ, "MYCEL_CACHE": str(folder), "PYTHONHASHSEED": "0", "PYTHONPATH": root}
     return subprocess.Popen(
         [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
