@@ -35,6 +35,7 @@ from mycel.ir.hash import structural_hash
 from mycel.ir.types import TOKEN, TensorType, TokenType, tensor_type
 from mycel.log import logger
 from mycel.prims.base import REGISTRY, Literal, Primitive
+from mycel.spans import timed
 
 __all__ = ["LEAST", "counts", "key_of", "load", "save", "settings"]
 
@@ -269,6 +270,7 @@ def _check(module: str, name: str) -> None:
 # Reading.
 
 
+@timed("cache", lambda _, graph, *__: graph.name)
 def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Template]:
     """The template that was kept for a staged graph; None where there is none."""
     content = cache.read(_kind(), key)
