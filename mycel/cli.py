@@ -1,4 +1,4 @@
-"""The command line: `mycel train`, `mycel run` and `mycel info`.
+"""The command line: `mycel train`, `mycel run`, `mycel info` and `mycel cache`.
 
 Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files, a full disk included (one line says what
 is wrong), 130 after Ctrl-C.
@@ -19,6 +19,8 @@ __all__ = ["main"]
 PROGRAM = "mycel"
 _ENVIRONMENT = """environment variables:
   MYCEL_CACHE      folder of compiled code (default: mycel in the user's cache folder)
+  MYCEL_CACHE_SIZE how many MiB that folder may have before what was longest unused is deleted
+                   (default: 2048)
   MYCEL_CPU        make code for a level of x86-64 (x86-64, x86-64-v2, -v3, -v4) instead of
                    this processor, for instance to fill a cache that several machines share
   MYCEL_ONEDNN     the oneDNN library to use (default: the installed one)
@@ -81,6 +83,10 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="show versions, processor, engines and caches")
     info.add_argument("--json", action="store_true", help="as JSON")
     info.set_defaults(command=_info)
+
+    cache = commands.add_parser("cache", help="show the folder of compiled code, or empty it")
+    cache.add_argument("--clear", action="store_true", help="delete all that it holds")
+    cache.set_defaults(command=_cache)
     return parser
 
 
@@ -140,4 +146,32 @@ def _info(options: argparse.Namespace) -> int:
 
     facts = info.collect()
     print(json.dumps(facts, indent=2) if options.json else info.as_text(facts))
+    return 0
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from mycel import cache, config
+
+    try:
+        limit = cache.limit()
+    except ValueError as error:
+        print(f"{PROGRAM} cache: {error}", file=sys.stderr)
+        return 2
+    folder = config.cache_directory()
+    if options.clear:
+        try:
+            count, size = cache.clear()
+        except OSError as error:
+            print(f"{PROGRAM} cache: {folder} could not be emptied: {error}", file=sys.stderr)
+            return 2
+        print(f"deleted {count:,} files ({size / 1e6:,.1f} MB) in {folder}")
+        return 0
+    kinds: dict[str, list[int]] = {}
+    for entry in cache.entries():
+        kinds.setdefault(entry.path.parents[1].name.rpartition("-")[0], []).append(entry.bytes)
+    print(folder)
+    for kind, sizes in sorted(kinds.items()):
+        print(f"{kind:<10}{len(sizes):>7,} files {sum(sizes) / 1e6:>10,.1f} MB")
+    total = sum(map(sum, kinds.values()))
+    print(f"{total / 1e6:,.1f} MB of {limit / 1e6:,.0f} MB; `mycel cache --clear` deletes them")
     return 0

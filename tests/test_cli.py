@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
+from mycel import cache
 from mycel.cli import main
 from mycel.dataset.idx import write_idx
 from mycel.demo import command, data, lenet, plot
@@ -85,6 +86,32 @@ def test_info_counts_the_cache(
     shown = capsys.readouterr().out
     assert f"{tmp_path} (2 files, 2.0 MB)" in shown
     assert f"mycel     {ms.__version__}" in shown
+
+
+# cache
+
+
+def test_cache_is_shown_and_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MYCEL_CACHE", str(tmp_path))
+    monkeypatch.setenv("MYCEL_CACHE_SIZE", "100")
+    cache.write("objects-0123456789abcdef", "ab" * 32, b"x" * 2_000_000)
+    cache.write("programs-0123456789abcdef", "cd" * 32, b"y" * 500_000)
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        str(tmp_path),
+        "objects         1 files        2.0 MB",
+        "programs        1 files        0.5 MB",
+        "2.5 MB of 105 MB; `mycel cache --clear` deletes them",
+    ]
+    assert main(["cache", "--clear"]) == 0
+    assert capsys.readouterr().out == f"deleted 2 files (2.5 MB) in {tmp_path}\n"
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["mine.txt"]
+    monkeypatch.setenv("MYCEL_CACHE_SIZE", "much")
+    assert main(["cache"]) == 2
+    assert "MYCEL_CACHE_SIZE=much: give a whole number of MiB" in capsys.readouterr().err
 
 
 # run
