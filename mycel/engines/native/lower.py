@@ -51,7 +51,10 @@ NUMBERS = frozenset(("constant", "iota", "size"))
 
 @dataclass
 class Step:
-    """One thing to run: kind is kernel, dense, host, copy, fill, cond, while or call; `members` are the nodes that a kernel computes."""
+    """One thing to run: kind is kernel, dense, host, copy, fill, cond, while or call.
+
+    `members` are the nodes that a kernel computes. Neighbours of one `batch` run at one time.
+    """
 
     kind: str
     reads: list[Buffer]
@@ -59,6 +62,7 @@ class Step:
     data: Any
     node: Optional[Node] = None
     members: tuple[Node, ...] = ()
+    batch: Optional[int] = None
 
 
 @dataclass

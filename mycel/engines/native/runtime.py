@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 from mycel import config
 from mycel.engines.native import jit
+from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
 from mycel.engines.native.recursion_ir import RECURSION
 from mycel.engines.native.runtime_ir import MEMORY, RUNTIME, RUNTIME_SYMBOLS
 from mycel.engines.native.tape_ir import TAPE, TAPE_SYMBOLS
@@ -73,7 +74,7 @@ class Runtime:
         host = jit.machine()
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
-        text = RUNTIME + RECURSION + TAPE
+        text = RUNTIME + RECURSION + TAPE + BATCH
         if self.openmp is None:
             for line in (
                 "void @GOMP_parallel(ptr, ptr, i32, i32)",
@@ -86,7 +87,7 @@ class Runtime:
             for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
                 symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
         (code,) = jit.compile_objects([text])
-        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS)
+        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS)
         self.address = dict(zip(names, host.link(code, names, symbols)))
         self._new_function = ctypes.pythonapi.PyCFunction_NewEx
         self._new_function.restype = ctypes.py_object

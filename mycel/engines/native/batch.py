@@ -1,0 +1,193 @@
+"""Kernels that do not depend on each other, run as one parallel step.
+
+A step that has little to do is not worth waking threads for, and an optimizer takes one for each parameter. So neighbouring kernels are ordered by how many of them each has to
+wait for, and those that wait for equally many are a batch: one range, in which each has a share as long as its work, and which threads split as they do any other
+(`mycel_batch`). The members of a batch run at one time: what one reads must not be written by another, also where an output takes the place of an input, and what one of
+them needs lives as long as the batch (`Liveness`). Nothing that is computed changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mycel.ir.dims import DimLike, product
+from mycel.kernel.nest import Buffer, Nest
+
+if TYPE_CHECKING:
+    from mycel.engines.native.lower import Step
+
+__all__ = ["BATCH", "BATCH_SYMBOLS", "batches", "encode_batch", "without_shared"]
+
+# The elements of a kernel that needs no company, the bytes of the arena that a batch may keep alive for longer, and the work that is worth a second thread.
+LARGE = 1 << 22
+ROOM = 1 << 22
+LEAST = 1 << 17
+UNIT = 64
+
+
+def batches(
+    steps: Sequence[Step], aliases: Mapping[int, int], number: Callable[[DimLike], int]
+) -> tuple[list[Step], list[list[Step]]]:
+    """The steps in an order in which the members of each batch are neighbours, and the batches, whose members know their number; `aliases` are the inputs that outputs replace."""
+    order: list[Step] = []
+    found: list[list[Step]] = []
+    run: list[Step] = []
+    room = 0
+
+    def close() -> None:
+        for level in _levels(run, aliases):
+            order.extend(level)
+            if len(level) > 1 and sum(_work(s, number) for s in level) >= LEAST:
+                for s in level:
+                    s.batch = len(found)
+                found.append(level)
+        run.clear()
+
+    for step in steps:
+        if step.kind != "kernel" or _work(step, number) > LARGE:
+            close()
+            room = 0
+            order.append(step)
+            continue
+        room += sum(number(b.size) * b.dtype.itemsize for b in step.writes if b.place is None)
+        if room > ROOM:
+            close()
+            room = 0
+        run.append(step)
+    close()
+    return order, found
+
+
+def _work(step: Step, number: Callable[[DimLike], int]) -> int:
+    data = step.data
+    return number(product(loop.extent for loop in data.loops) if isinstance(data, Nest) else data.work)
+
+
+def _levels(run: Sequence[Step], aliases: Mapping[int, int]) -> list[list[Step]]:
+    """The steps by how many of the others each has to wait for."""
+    written: dict[Any, int] = {}
+    read: dict[Any, int] = {}
+    levels: list[list[Step]] = []
+    for step in run:
+        reads, writes = ([_memory(b, aliases) for b in side] for side in (step.reads, step.writes))
+        level = max(
+            [written.get(m, -1) for m in (*reads, *writes)] + [read.get(m, -1) for m in writes], default=-1
+        ) + 1  # fmt: skip
+        for m in reads:
+            read[m] = max(read.get(m, -1), level)
+        for m in writes:
+            written[m] = level
+        while len(levels) <= level:
+            levels.append([])
+        levels[level].append(step)
+    return levels
+
+
+def _memory(buffer: Buffer, aliases: Mapping[int, int]) -> Any:
+    """What stands for the memory that a buffer is in."""
+    if buffer.place is None or buffer.place[0] == "constant":
+        return id(buffer)
+    kind, k = buffer.place
+    return ("input", aliases[k]) if kind == "output" and k in aliases else (kind, k)
+
+
+def without_shared(
+    takes: Mapping[int, list[tuple[Buffer, Buffer]]], found: Sequence[Sequence[Step]]
+) -> dict[int, list[tuple[Buffer, Buffer]]]:
+    """Which results may be written over what ends in their step, less what another member of the batch reads."""
+    kept = dict(takes)
+    for members in found:
+        readers: dict[int, int] = {}
+        for step in members:
+            for buffer in step.reads:
+                readers[id(buffer)] = readers.get(id(buffer), 0) + 1
+        for step in members:
+            if id(step) in kept:
+                kept[id(step)] = [(a, b) for a, b in kept[id(step)] if readers[id(b)] == 1]
+    return kept
+
+
+def encode_batch(program: Any, members: Sequence[Step], entries: Sequence[Any]) -> Any:
+    """The words and the table entry of a batch, given those of its members."""
+    from mycel.engines.native.codegen import grain
+    from mycel.engines.native.lower import Step
+    from mycel.engines.native.runtime import runtime
+
+    table, place, work = [], 0, 0
+    for step, (start, function, extent, _) in zip(members, entries):
+        own = program.number(program.template.code[id(step)][0].work)
+        table.append((start, function, extent, place))
+        place += max(own // UNIT, 1)
+        work += own
+    start = len(program.words)
+    program.tables.append((start, table))
+    program.words += [0, len(table), place]
+    reads = list({id(b): b for s in members for b in s.reads}.values())
+    writes = list({id(b): b for s in members for b in s.writes}.values())
+    program.starts[start] = Step("batch", reads, writes, tuple(members), members[-1].node)
+    return (start, runtime().address["mycel_batch"], place, grain(place, work))
+
+
+BATCH_SYMBOLS = ("mycel_batch",)
+
+# Words: quadruples of the members (function, arguments, extent, where its share begins), how many, the length of the range. A boundary inside of a member is
+# moved to a multiple of 64 of its extent, which vectors like; both threads that share it move it alike.
+BATCH = r"""
+define void @mycel_batch(ptr %args, i64 %begin, i64 %end) {
+entry:
+  %table = load ptr, ptr %args
+  %p1 = getelementptr i64, ptr %args, i64 1
+  %count = load i64, ptr %p1
+  %p2 = getelementptr i64, ptr %args, i64 2
+  %total = load i64, ptr %p2
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %i1 = add i64 %i, 1
+  %at = shl i64 %i, 2
+  %member = getelementptr i64, ptr %table, i64 %at
+  %p3 = getelementptr i64, ptr %member, i64 3
+  %first = load i64, ptr %p3
+  %more = icmp ult i64 %i1, %count
+  br i1 %more, label %look, label %cut
+look:
+  %p7 = getelementptr i64, ptr %member, i64 7
+  %following = load i64, ptr %p7
+  br label %cut
+cut:
+  %last = phi i64 [ %total, %loop ], [ %following, %look ]
+  %later = icmp ugt i64 %begin, %first
+  %low = select i1 %later, i64 %begin, i64 %first
+  %sooner = icmp ult i64 %end, %last
+  %high = select i1 %sooner, i64 %end, i64 %last
+  %some = icmp ult i64 %low, %high
+  br i1 %some, label %run, label %next
+run:
+  %pe = getelementptr i64, ptr %member, i64 2
+  %extent = load i64, ptr %pe
+  %length = sub i64 %last, %first
+  %l0 = sub i64 %low, %first
+  %l1 = mul i64 %l0, %extent
+  %l2 = udiv i64 %l1, %length
+  %from = and i64 %l2, -64
+  %h0 = sub i64 %high, %first
+  %h1 = mul i64 %h0, %extent
+  %h2 = udiv i64 %h1, %length
+  %h3 = and i64 %h2, -64
+  %whole = icmp eq i64 %high, %last
+  %to = select i1 %whole, i64 %extent, i64 %h3
+  %any = icmp ult i64 %from, %to
+  br i1 %any, label %call, label %next
+call:
+  %f = load ptr, ptr %member
+  %pa = getelementptr i64, ptr %member, i64 1
+  %own = load ptr, ptr %pa
+  call void %f(ptr %own, i64 %from, i64 %to)
+  br label %next
+next:
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
