@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import config
+from mycel.engines.native.memory_ir import MEMORY
 from mycel.engines.native.program import release_arenas
 from mycel.engines.native.runtime import runtime
-from mycel.engines.native.runtime_ir import MEMORY
 from mycel.log import logger
 
 __all__ = [

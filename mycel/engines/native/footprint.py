@@ -136,8 +136,8 @@ def available_memory() -> Optional[int]:
     >>> available_memory() is None or available_memory() > 0
     True
     """
+    from mycel.engines.native.memory_ir import MEMORY
     from mycel.engines.native.runtime import runtime
-    from mycel.engines.native.runtime_ir import MEMORY
 
     account = dict(zip(MEMORY, runtime().account))
     left = [account["limit"] - account["allocated"]] if account["limit"] < (1 << 63) - 1 else []

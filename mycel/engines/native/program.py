@@ -62,6 +62,7 @@ def release_arenas() -> None:
 
 
 HEAVY_BYTES = 1 << 18
+OWN_ARENA_BYTES = 1 << 20  # a larger arena goes back after a run, for other programs to use
 ARENA = PROGRAM.index("arena")
 Table = list[tuple[int, int, int, int]]
 HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -434,7 +435,7 @@ class Program:
         self.table = (ctypes.c_int64 * len(PROGRAM))(
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),
-            ctypes.addressof(mutex), 0, int(not self.sizes),
+            ctypes.addressof(mutex), 0, int(not self.sizes and self.arena_bytes <= OWN_ARENA_BYTES),
         )  # fmt: skip
         self._alive += [words, steps, relocations, sizes, alias]
         self.mutex: Any = mutex

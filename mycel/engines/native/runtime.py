@@ -16,8 +16,9 @@ from typing import Any, Optional
 from mycel import config
 from mycel.engines.native import jit
 from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
+from mycel.engines.native.memory_ir import ALLOCATOR, MEMORY
 from mycel.engines.native.recursion_ir import RECURSION
-from mycel.engines.native.runtime_ir import MEMORY, RUNTIME, RUNTIME_SYMBOLS
+from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
 from mycel.engines.native.tape_ir import TAPE, TAPE_SYMBOLS
 from mycel.log import logger
 
@@ -74,7 +75,7 @@ class Runtime:
         host = jit.machine()
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
-        text = RUNTIME + RECURSION + TAPE + BATCH
+        text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH
         if self.openmp is None:
             for line in (
                 "void @GOMP_parallel(ptr, ptr, i32, i32)",

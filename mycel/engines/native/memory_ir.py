@@ -1,0 +1,307 @@
+"""Memory of the native runtime, as LLVM IR: a caching allocator, whose calls run under Python's lock.
+
+Freed blocks of a size class (four to a power of two) wait in a list for the next allocation. Memory that was touched before costs a thirtieth of new memory to
+write, so half as much again as was in use at some time may be reserved; that mark falls slowly while large blocks come and go. What is beyond is given back, the
+largest blocks first; where the limit of the program's own would be passed, or the system has no more, all that waits is. Blocks from 4 MiB on are huge pages where the
+system has them.
+
+`MEMORY` names the words in which account is kept. A block begins with its class, a link, its size, the bytes that were asked for and those taken from the system.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["ALLOCATOR", "MEMORY"]
+
+MEMORY = ("allocated", "most_allocated", "reserved", "most_reserved", "limit", "blocks")
+
+# Linux is asked for huge pages: the first touch of memory costs a fraction, and fewer addresses have to be looked up.
+_ADVICE = "call i32 @madvise(ptr %pages, i64 %bytes, i32 14)" if sys.platform == "linux" else ""
+
+ALLOCATOR = r"""
+@free_lists = internal global [256 x ptr] zeroinitializer
+@cached = internal global i64 0
+@peak = internal global i64 0
+@account = internal global [6 x i64] [i64 0, i64 0, i64 0, i64 0, i64 9223372036854775807, i64 0]
+
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare i32 @madvise(ptr, i64, i32)
+declare i64 @llvm.ctlz.i64(i64, i1)
+
+define internal ptr @allocate(i64 %bytes) {
+  %data = call ptr @obtain(i64 %bytes)
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
+  br i1 %logs, label %told, label %done
+told:
+  %t = call i64 @now()
+  call void @note(ptr %log, i64 3, ptr %data, i64 %t, i64 %bytes)
+  br label %done
+done:
+  ret ptr %data
+}
+
+define internal ptr @obtain(i64 %bytes) {
+  %small = icmp ult i64 %bytes, 64
+  %n = select i1 %small, i64 64, i64 %bytes
+  %m = sub i64 %n, 1
+  %z = call i64 @llvm.ctlz.i64(i64 %m, i1 false)
+  %l = sub i64 63, %z
+  %l2 = sub i64 %l, 2
+  %top = lshr i64 %m, %l2
+  %quarter = and i64 %top, 3
+  %l4 = shl i64 %l, 2
+  %class = add i64 %l4, %quarter
+  %q5 = add i64 %quarter, 5
+  %size = shl i64 %q5, %l2
+  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %class
+  %head = load ptr, ptr %slot
+  %none = icmp eq ptr %head, null
+  br i1 %none, label %fresh, label %reuse
+reuse:
+  %link = getelementptr i8, ptr %head, i64 8
+  %next = load ptr, ptr %link
+  store ptr %next, ptr %slot
+  %c0 = load i64, ptr @cached
+  %c1 = sub i64 %c0, %size
+  store i64 %c1, ptr @cached
+  br label %given
+fresh:
+  %pad = add i64 %size, 127
+  %whole = and i64 %pad, -64
+  %used = load i64, ptr @account
+  %using = add i64 %used, %n
+  %bound = call i64 @bound(i64 %using)
+  %room = sub i64 %bound, %whole
+  call void @trim(i64 %room)
+  %block = call ptr @reserve(i64 %whole)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %out, label %ok
+ok:
+  store i64 %class, ptr %block
+  %held = getelementptr i8, ptr %block, i64 16
+  store i64 %size, ptr %held
+  %pwhole = getelementptr i8, ptr %block, i64 32
+  store i64 %whole, ptr %pwhole
+  br label %given
+given:
+  %found = phi ptr [ %head, %reuse ], [ %block, %ok ]
+  %pasked = getelementptr i8, ptr %found, i64 24
+  store i64 %n, ptr %pasked
+  %a0 = load i64, ptr @account
+  %a1 = add i64 %a0, %n
+  store i64 %a1, ptr @account
+  %pmost = getelementptr i64, ptr @account, i64 1
+  %most = load i64, ptr %pmost
+  %above = icmp ugt i64 %a1, %most
+  %most1 = select i1 %above, i64 %a1, i64 %most
+  store i64 %most1, ptr %pmost
+  %peak = load i64, ptr @peak
+  %higher = icmp ugt i64 %a1, %peak
+  %peak1 = select i1 %higher, i64 %a1, i64 %peak
+  store i64 %peak1, ptr @peak
+  %data = getelementptr i8, ptr %found, i64 64
+  ret ptr %data
+out:
+  ret ptr null
+}
+
+; how much may be reserved when so much is in use: half as much again as was in use at some time
+define internal i64 @bound(i64 %using) {
+  %peak = load i64, ptr @peak
+  %more = icmp ugt i64 %using, %peak
+  %most = select i1 %more, i64 %using, i64 %peak
+  %half = lshr i64 %most, 1
+  %a = add i64 %most, %half
+  %b = add i64 %a, 268435456
+  ret i64 %b
+}
+
+; give back waiting blocks, the largest first, until no more than so much is reserved
+define internal void @trim(i64 %most) {
+entry:
+  %preserved = getelementptr i64, ptr @account, i64 2
+  br label %check
+check:
+  %k = phi i64 [ 255, %entry ], [ %k, %one ], [ %k1, %next ]
+  %reserved = load i64, ptr %preserved
+  %over = icmp sgt i64 %reserved, %most
+  br i1 %over, label %list, label %end
+list:
+  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %k
+  %block = load ptr, ptr %slot
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %last, label %one
+one:
+  %link = getelementptr i8, ptr %block, i64 8
+  %rest = load ptr, ptr %link
+  store ptr %rest, ptr %slot
+  %held = getelementptr i8, ptr %block, i64 16
+  %size = load i64, ptr %held
+  %c0 = load i64, ptr @cached
+  %c1 = sub i64 %c0, %size
+  store i64 %c1, ptr @cached
+  call void @give_back(ptr %block)
+  br label %check
+last:
+  %done = icmp eq i64 %k, 0
+  br i1 %done, label %end, label %next
+next:
+  %k1 = sub i64 %k, 1
+  br label %check
+end:
+  ret void
+}
+
+define internal ptr @take(i64 %bytes) {
+  %large = icmp uge i64 %bytes, 4194304
+  br i1 %large, label %huge, label %usual
+usual:
+  %block = call ptr @aligned_alloc(i64 64, i64 %bytes)
+  ret ptr %block
+huge:
+  %pages = call ptr @aligned_alloc(i64 2097152, i64 %bytes)
+  ; ADVICE
+  ret ptr %pages
+}
+
+; a block from the system, within the limit; what waits in the lists is given back where that is needed for it
+define internal ptr @reserve(i64 %bytes) {
+entry:
+  %preserved = getelementptr i64, ptr @account, i64 2
+  %r0 = load i64, ptr %preserved
+  %plimit = getelementptr i64, ptr @account, i64 4
+  %limit = load i64, ptr %plimit
+  %r1 = add i64 %r0, %bytes
+  %beyond = icmp ugt i64 %r1, %limit
+  br i1 %beyond, label %empty, label %ask
+ask:
+  %first = call ptr @take(i64 %bytes)
+  %refused = icmp eq ptr %first, null
+  br i1 %refused, label %empty, label %note
+empty:
+  call void @mycel_empty_cache()
+  %r2 = load i64, ptr %preserved
+  %r3 = add i64 %r2, %bytes
+  %still = icmp ugt i64 %r3, %limit
+  br i1 %still, label %none, label %again
+again:
+  %second = call ptr @take(i64 %bytes)
+  %gone = icmp eq ptr %second, null
+  br i1 %gone, label %none, label %note
+note:
+  %block = phi ptr [ %first, %ask ], [ %second, %again ]
+  %r4 = load i64, ptr %preserved
+  %r5 = add i64 %r4, %bytes
+  store i64 %r5, ptr %preserved
+  %pmost = getelementptr i64, ptr @account, i64 3
+  %most = load i64, ptr %pmost
+  %above = icmp ugt i64 %r5, %most
+  %most1 = select i1 %above, i64 %r5, i64 %most
+  store i64 %most1, ptr %pmost
+  %pblocks = getelementptr i64, ptr @account, i64 5
+  %b0 = load i64, ptr %pblocks
+  %b1 = add i64 %b0, 1
+  store i64 %b1, ptr %pblocks
+  ret ptr %block
+none:
+  ret ptr null
+}
+
+define internal void @give_back(ptr %block) {
+  %pwhole = getelementptr i8, ptr %block, i64 32
+  %whole = load i64, ptr %pwhole
+  %preserved = getelementptr i64, ptr @account, i64 2
+  %r0 = load i64, ptr %preserved
+  %r1 = sub i64 %r0, %whole
+  store i64 %r1, ptr %preserved
+  %pblocks = getelementptr i64, ptr @account, i64 5
+  %b0 = load i64, ptr %pblocks
+  %b1 = sub i64 %b0, 1
+  store i64 %b1, ptr %pblocks
+  call void @free(ptr %block)
+  ret void
+}
+
+define void @mycel_empty_cache() {
+entry:
+  br label %lists
+lists:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %i
+  br label %blocks
+blocks:
+  %block = load ptr, ptr %slot
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %next, label %drop
+drop:
+  %link = getelementptr i8, ptr %block, i64 8
+  %rest = load ptr, ptr %link
+  store ptr %rest, ptr %slot
+  call void @give_back(ptr %block)
+  br label %blocks
+next:
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, 256
+  br i1 %more, label %lists, label %done
+done:
+  store i64 0, ptr @cached
+  ret void
+}
+
+define ptr @mycel_memory() {
+  ret ptr @account
+}
+
+define void @mycel_release(ptr %data) {
+  call void @release(ptr %data)
+  ret void
+}
+
+define internal void @release(ptr %data) {
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
+  br i1 %logs, label %told, label %on
+told:
+  %t = call i64 @now()
+  call void @note(ptr %log, i64 4, ptr %data, i64 %t, i64 0)
+  br label %on
+on:
+  %block = getelementptr i8, ptr %data, i64 -64
+  %class = load i64, ptr %block
+  %held = getelementptr i8, ptr %block, i64 16
+  %size = load i64, ptr %held
+  %pasked = getelementptr i8, ptr %block, i64 24
+  %asked = load i64, ptr %pasked
+  %a0 = load i64, ptr @account
+  %a1 = sub i64 %a0, %asked
+  store i64 %a1, ptr @account
+  %small = icmp ult i64 %size, 1048576
+  br i1 %small, label %keep, label %large
+large:
+  %peak = load i64, ptr @peak
+  %decay = lshr i64 %peak, 16
+  %peak1 = sub i64 %peak, %decay
+  store i64 %peak1, ptr @peak
+  %bound = call i64 @bound(i64 %a1)
+  %preserved = getelementptr i64, ptr @account, i64 2
+  %reserved = load i64, ptr %preserved
+  %full = icmp ugt i64 %reserved, %bound
+  br i1 %full, label %drop, label %keep
+keep:
+  %c0 = load i64, ptr @cached
+  %c1 = add i64 %c0, %size
+  store i64 %c1, ptr @cached
+  %slot = getelementptr [256 x ptr], ptr @free_lists, i64 0, i64 %class
+  %head = load ptr, ptr %slot
+  %link = getelementptr i8, ptr %block, i64 8
+  store ptr %head, ptr %link
+  store ptr %block, ptr %slot
+  ret void
+drop:
+  call void @give_back(ptr %block)
+  ret void
+}
+""".replace("; ADVICE", _ADVICE)
