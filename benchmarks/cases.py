@@ -113,13 +113,32 @@ def _networks() -> list[Case]:
         Case("resnet50", "network", "ResNet-50, batch 8", images, layouts=True, tolerance=1e-3),
         Case("bert_small_bf16", "network", "the same in bfloat16", tokens, tolerance=3e-2),
         Case("resnet50_bf16", "network", "the same in bfloat16", images, layouts=True, tolerance=1e-1),
-        Case("eager_add", "eager", "x + y of 32 x 32, one call", (A((32, 32)), A((32, 32)))),
-        Case("eager_add_recorded", "eager", "x + y of 32 x 32 while a gradient is recorded", (A((32, 32)), A((32, 32)))),
-        Case("eager_matmul", "eager", "x @ y of 32 x 32, one call", (A((32, 32)), A((32, 32)))),
     ]  # fmt: skip
 
 
-CASES = {case.name: case for case in _operators() + _networks()}
+EAGER = {
+    "add": "x + y", "add_recorded": "x + y while a gradient is recorded", "sub": "x - y", "mul": "x * y", "div": "x / y", "add_number": "x + 1.0",
+    "mul_number": "2.0 * x", "neg": "-x", "square": "x ** 2", "greater": "x > y", "equal_number": "x == 0", "exp": "exp", "log": "log of |x|",
+    "sqrt": "sqrt of |x|", "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "gelu": "GELU", "maximum": "maximum", "clamp": "clamp", "where": "where",
+    "sum": "sum", "sum_axis": "sums along an axis", "mean": "mean", "max_axis": "maxima along an axis", "argmax": "argmax", "var": "variance",
+    "softmax": "softmax", "layer_norm": "layer normalisation", "cross_entropy": "cross-entropy", "matmul": "x @ y", "dense": "dense layer",
+    "reshape": "reshape", "transposed": "x.T", "permute": "another order of axes", "expand": "a new axis", "row": "x[3]", "slice": "x[:, 2:30]",
+    "take": "x[indices]", "set_row": "x[3] = y", "concat": "concat", "stack": "stack", "split": "split", "cast": "cast to float16", "clone": "copy",
+    "zeros": "zeros", "item": "item of a sum", "from_list": "a tensor of a list", "cell": "call of a Cell of a dense layer and relu",
+    "gradient": "gradient of sum(tanh(x w))", "momentum": "a step of momentum for two parameters",
+}  # fmt: skip
+
+
+def _eager() -> list[Case]:
+    small, line = Array((32, 32)), Array((32,))
+    taking = {
+        "layer_norm": (small, line, line), "cross_entropy": (small, Array((32,), 32)), "dense": (small, small, line), "take": (small, Array((8,), 32)),
+        "set_row": (small, line), "cell": (small, small, line), "momentum": (small, line),
+    }  # fmt: skip
+    return [Case(f"eager_{n}", "eager", f"{title}, 32 x 32", taking.get(n, (small, small))) for n, title in EAGER.items()]
+
+
+CASES = {case.name: case for case in _operators() + _networks() + _eager()}
 
 
 def inputs_of(case: Case) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,11 @@ class MindSporeSide:
         return Prepared(lambda: losses.append(step()), check, size)
 
     def _eager(self, case: Case) -> Prepared:
-        x, y = self._tensors(case)
-        ops = self.ms.ops
+        from mindspore_eager import EAGER, MADE
+
         self.ms.set_context(mode=self.ms.PYNATIVE_MODE)
-        run = (lambda: ops.matmul(x, y)) if case.name == "eager_matmul" else (lambda: x + y)
+        inputs, name = self._tensors(case), case.name.removeprefix("eager_")
+        run = MADE[name](*inputs) if name in MADE else partial(EAGER[name], *inputs)
 
         def timed(count: int) -> float:
             started = time.perf_counter()
@@ -134,16 +136,16 @@ class MindSporeSide:
                 nonlocal spent
                 started = time.perf_counter()
                 for _ in range(count):
-                    out = v + y
+                    out = v + inputs[1]
                 spent = time.perf_counter() - started
                 return out
 
-            self.ms.grad(work)(x)
+            self.ms.grad(work)(inputs[0])
             return spent
 
         return Prepared(
             lambda: _arrays(run()),
-            lambda: [digest(run().asnumpy())],
+            lambda: [digest(a) for a in _arrays(run())],
             timed=recorded if case.name == "eager_add_recorded" else timed,
         )
 
@@ -152,7 +154,7 @@ def _arrays(value: Any) -> list[Any]:
     """The results as arrays, which waits for them."""
     if isinstance(value, (tuple, list)):
         return [a for v in value for a in _arrays(v)]
-    return [value.asnumpy()]
+    return [value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)]
 
 
 def _with_gradients(ms: Any, function: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[..., Any]:

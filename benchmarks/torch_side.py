@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -173,10 +174,12 @@ class TorchSide:
         return Prepared(lambda: losses.append(step()), lambda: _first(losses, step), size)
 
     def _eager(self, case: Case) -> Prepared:
-        x, y = self._tensors(case)
-        if case.name == "eager_add_recorded":
-            x.requires_grad_()
-        run = (lambda: x @ y) if case.name == "eager_matmul" else (lambda: x + y)
+        from torch_eager import EAGER, MADE
+
+        inputs, name = self._tensors(case), case.name.removeprefix("eager_")
+        if name == "add_recorded":
+            inputs[0].requires_grad_()
+        run = MADE[name](*inputs) if name in MADE else partial(EAGER[name], *inputs)
 
         def timed(count: int) -> float:
             started = time.perf_counter()
@@ -184,7 +187,7 @@ class TorchSide:
                 run()
             return time.perf_counter() - started
 
-        return Prepared(run, lambda: [digest(run().detach().numpy())], timed=timed)
+        return Prepared(run, lambda: [digest(torch.as_tensor(run()).detach().numpy())], timed=timed)
 
 
 def _first(losses: list[float], step: Callable[[], float]) -> list[Any]:
