@@ -126,6 +126,18 @@ class Recorder(eager.Context):
         for r, item in zip(results, whole.items()):
             r._node = item
 
+    def enter_call(
+        self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
+    ) -> list[Tensor]:
+        """The results of a `kept_call` that has run."""
+        whole = Recorded(kept_call, self._nodes(inputs), params, types, values, self)
+        made = []
+        for i in range(params["count"]):
+            result = make(types[i], values[i])
+            result._node = Recorded(GET_ITEM, (whole,), {"index": i}, types[i], values[i], self)
+            made.append(result)
+        return made
+
     def _call(self, inputs: Sequence[Tensor], graph: Graph) -> Any:
         """Call a graph so that what its derivative needs is kept."""
         active = [i for i, t in enumerate(inputs) if self.node_of(t) is not None and t.dtype.is_differentiable]

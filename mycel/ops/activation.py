@@ -12,6 +12,7 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
+from mycel.ops._fused import fused
 from mycel.ops._operands import (
     axis_of,
     constant_like,
@@ -40,6 +41,7 @@ def _at_most(x: Tensor, bound: float) -> Tensor:
     return run(E.le, x, constant_like(bound, x))
 
 
+@fused
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """max(x, 0) of each element x; the derivative at 0 is 0. With `inplace` the argument itself takes the values.
 
@@ -52,6 +54,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
     return x._replace(result) if inplace else result
 
 
+@fused
 def relu6(x: Any) -> Tensor:
     """min(max(x, 0), 6) of each element x.
 
@@ -62,6 +65,7 @@ def relu6(x: Any) -> Tensor:
     return hardtanh(x, 0.0, 6.0)
 
 
+@fused
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
     """Each element limited to [min_val, max_val]; the derivative at the bounds is 0.
 
@@ -74,6 +78,7 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
     return select(run(E.le, x, low), low, select(run(E.ge, x, high), high, x))
 
 
+@fused
 def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
     """x where it is positive, else alpha * x.
 
@@ -85,6 +90,7 @@ def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
     return select(_at_most(x, 0.0), x * alpha, x)
 
 
+@fused
 def prelu(input: Any, weight: Any) -> Tensor:
     """x where it is positive, else weight * x, with one weight, or one for each channel (axis 1).
 
@@ -107,6 +113,7 @@ def _negative_part(x: Tensor) -> Tensor:
     return select(_at_most(x, 0.0), x, 0.0)
 
 
+@fused
 def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x) - 1). Clevert et al., 2016.
 
@@ -118,6 +125,7 @@ def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
     return select(_at_most(x, 0.0), run(E.expm1, _negative_part(x)) * alpha, x)
 
 
+@fused
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x / alpha) - 1); ValueError for alpha 0. Barron, 2017.
 
@@ -135,6 +143,7 @@ _SELU_SCALE = 1.0507009873554805
 _SELU_ALPHA = 1.6732632423543772
 
 
+@fused
 def selu(input_x: Any) -> Tensor:
     """scale * elu(x, alpha) with the constants of self-normalising networks. Klambauer et al., 2017.
 
@@ -145,6 +154,7 @@ def selu(input_x: Any) -> Tensor:
     return elu(input_x, _SELU_ALPHA) * _SELU_SCALE  # type: ignore[no-any-return]
 
 
+@fused
 def gelu(input: Any, approximate: str = "none") -> Tensor:
     """x * P(X <= x) for a standard normal X: by erf, or with `approximate` "tanh" by a tanh. Hendrycks and Gimpel, 2016.
 
@@ -160,6 +170,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     return x * 0.5 * (run(E.tanh, cubic * math.sqrt(2 / math.pi)) + 1.0)  # type: ignore[no-any-return]
 
 
+@fused
 def fast_gelu(x: Any) -> Tensor:
     """``x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|))``, an approximation of `gelu`.
 
@@ -172,6 +183,7 @@ def fast_gelu(x: Any) -> Tensor:
     return value * run(E.sigmoid, size * 1.702) * run(E.exp, (value - size) * 0.851)  # type: ignore[no-any-return]
 
 
+@fused
 def silu(input: Any) -> Tensor:
     """x * sigmoid(x) of each element x.
 
@@ -183,6 +195,7 @@ def silu(input: Any) -> Tensor:
     return run(E.mul, x, run(E.sigmoid, x))
 
 
+@fused
 def swiglu(input: Any, dim: int = -1) -> Tensor:
     """silu(a) * b of the two halves a and b along `dim`; ValueError for an odd size.
 
@@ -202,6 +215,7 @@ def _halves(name: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     return take_slice(x, where, 0, size // 2), take_slice(x, where, size // 2, size)
 
 
+@fused
 def glu(x: Any, axis: int = -1) -> Tensor:
     """a * sigmoid(b) of the two halves a and b along an axis; ValueError for an odd size. Dauphin et al., 2017.
 
@@ -218,6 +232,7 @@ def _softplus(x: Tensor) -> Tensor:
     return run(E.maximum, x, constant_like(0.0, x)) + run(E.log1p, run(E.exp, -run(E.abs_, x)))  # type: ignore[no-any-return]
 
 
+@fused
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`.
 
@@ -232,6 +247,7 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     return select(run(E.gt, scaled, constant_like(threshold, x)), x, soft)
 
 
+@fused
 def logsigmoid(x: Any) -> Tensor:
     """log(sigmoid(x)) of each element x, without overflow.
 
@@ -242,6 +258,7 @@ def logsigmoid(x: Any) -> Tensor:
     return -_softplus(-floating("logsigmoid", x))
 
 
+@fused
 def mish(x: Any) -> Tensor:
     """x * tanh(softplus(x)) of each element x. Misra, 2019.
 
@@ -253,6 +270,7 @@ def mish(x: Any) -> Tensor:
     return run(E.mul, value, run(E.tanh, _softplus(value)))
 
 
+@fused
 def softsign(x: Any) -> Tensor:
     """x / (1 + |x|) of each element x.
 
@@ -264,6 +282,7 @@ def softsign(x: Any) -> Tensor:
     return value / (run(E.abs_, value) + 1.0)  # type: ignore[no-any-return]
 
 
+@fused
 def hardsigmoid(input: Any) -> Tensor:
     """(x + 3) / 6 limited to [0, 1].
 
@@ -274,6 +293,7 @@ def hardsigmoid(input: Any) -> Tensor:
     return hardtanh(floating("hardsigmoid", input) / 6.0 + 0.5, 0.0, 1.0)
 
 
+@fused
 def hardswish(input: Any) -> Tensor:
     """x * hardsigmoid(x) of each element x. Howard et al., 2019.
 
@@ -285,6 +305,7 @@ def hardswish(input: Any) -> Tensor:
     return run(E.mul, x, hardsigmoid(x))
 
 
+@fused
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0.
 
@@ -296,6 +317,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
     return select(_at_most(run(E.abs_, x), lambd), 0.0, x)
 
 
+@fused
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by `lambd`; 0 where |x| <= lambd.
 
@@ -308,6 +330,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     return select(_at_most(run(E.abs_, x), lambd), 0.0, moved)
 
 
+@fused
 def soft_shrink(input: Any, lambd: float = 0.5) -> Tensor:
     """The same as `softshrink`.
 
@@ -318,6 +341,7 @@ def soft_shrink(input: Any, lambd: float = 0.5) -> Tensor:
     return softshrink(input, lambd)
 
 
+@fused
 def tanhshrink(input: Any) -> Tensor:
     """x - tanh(x) of each element x.
 
@@ -329,6 +353,7 @@ def tanhshrink(input: Any) -> Tensor:
     return run(E.sub, x, run(E.tanh, x))
 
 
+@fused
 def threshold(input: Any, thr: Any, value: Any) -> Tensor:
     """x where x > thr, else `value`.
 
@@ -348,6 +373,7 @@ def _along(primitive: Primitive, name: str, input: Any, axis: int) -> Tensor:
     return cast(result if x.ndim else reshaped(result, ()), x.dtype)
 
 
+@fused
 def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis. `dtype` is what the argument is converted to first.
 
@@ -359,6 +385,7 @@ def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
     return _along(N.softmax, "softmax", input, axis)
 
 
+@fused
 def log_softmax(logits: Any, axis: int = -1) -> Tensor:
     """log(softmax(x)) along an axis, as x - max - log(sum(exp(x - max))).
 
@@ -369,6 +396,7 @@ def log_softmax(logits: Any, axis: int = -1) -> Tensor:
     return _along(N.log_softmax, "log_softmax", logits, axis)
 
 
+@fused
 def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
     """softmax(-x) along an axis.
 

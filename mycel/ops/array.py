@@ -14,6 +14,7 @@ from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ops import _operands
+from mycel.ops._fused import fused
 from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of
 from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
@@ -291,6 +292,7 @@ def _joined(values: Sequence[Tensor], axis: int) -> Tensor:
     return run(E.identity, values[0]) if len(values) == 1 else run(S.CONCAT, *values, axis=axis)
 
 
+@fused
 def concat(tensors: Any, axis: int = 0) -> Tensor:
     """Tensors joined along an existing axis, in their common type. ValueError where other sizes differ.
 
@@ -312,6 +314,7 @@ def cat(tensors: Any, axis: int = 0) -> Tensor:
     return concat(tensors, axis)
 
 
+@fused
 def stack(tensors: Any, axis: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new axis, in their common type.
 
@@ -335,6 +338,7 @@ def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
     return concat(values, axis if values and values[0].ndim > axis else 0)
 
 
+@fused
 def hstack(tensors: Any) -> Tensor:
     """Tensors joined along axis 1; vectors along axis 0.
 
@@ -345,6 +349,7 @@ def hstack(tensors: Any) -> Tensor:
     return _stacker("hstack", tensors, atleast_1d, 1)
 
 
+@fused
 def vstack(inputs: Any) -> Tensor:
     """Tensors joined along axis 0; vectors count as rows.
 
@@ -365,6 +370,7 @@ def row_stack(tensors: Any) -> Tensor:
     return vstack(tensors)
 
 
+@fused
 def dstack(tensors: Any) -> Tensor:
     """Tensors joined along axis 2; vectors and matrices gain axes first.
 
@@ -375,6 +381,7 @@ def dstack(tensors: Any) -> Tensor:
     return _stacker("dstack", tensors, atleast_3d, 2)
 
 
+@fused
 def column_stack(tensors: Any) -> Tensor:
     """Vectors as the columns of a matrix; matrices joined along axis 1.
 

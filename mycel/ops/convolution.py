@@ -10,6 +10,7 @@ from typing import Any, Optional
 
 from mycel.errors import ShapeError
 from mycel.ir.dims import DimLike, maximum, product
+from mycel.ops._fused import fused
 from mycel.ops._operands import one_of, operand, operands, permuted, reshaped, run
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -97,6 +98,7 @@ def convolution(
     return reshaped(out, out.shape[1:]) if single else out
 
 
+@fused
 def conv1d(
     input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
     groups: int = 1,
@@ -110,6 +112,7 @@ def conv1d(
     return convolution("conv1d", 1, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
+@fused
 def conv2d(
     input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
     groups: int = 1,
@@ -123,6 +126,7 @@ def conv2d(
     return convolution("conv2d", 2, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
+@fused
 def conv3d(
     input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1,
     groups: int = 1,
@@ -160,6 +164,7 @@ def transposed(
     return out if bias is None else bias_add(out, bias)
 
 
+@fused
 def conv_transpose2d(
     input: Any, weight: Any, bias: Optional[Any] = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
     dilation: Any = 1,
@@ -178,6 +183,7 @@ def conv_transpose2d(
     )
 
 
+@fused
 def conv3d_transpose(
     inputs: Any, weight: Any, pad_mode: str = "valid", padding: Any = 0, stride: Any = 1, dilation: Any = 1, group: int = 1,
     output_padding: Any = 0,
@@ -201,6 +207,7 @@ def conv3d_transpose(
     )
 
 
+@fused
 def bias_add(input_x: Any, bias: Any) -> Tensor:
     """A vector added along axis 1, the channels. ValueError where the sizes differ.
 

@@ -9,6 +9,7 @@ from mycel import dtype as D
 from mycel import precision
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
+from mycel.ops._fused import fused
 from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
@@ -25,6 +26,7 @@ def _swap(x: Tensor) -> Tensor:
     return permuted(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
+@fused
 def matmul(input: Any, other: Any) -> Tensor:
     """The matrix product over the last two axes; the axes before broadcast.
 
@@ -64,6 +66,7 @@ def _ranked(name: str, rank: int, *tensors: Tensor) -> None:
             raise ShapeError(f"{name}: operands need {rank} dimensions, not {t.ndim} ({t._type})")
 
 
+@fused
 def mm(input: Any, mat2: Any) -> Tensor:
     """The product of two matrices; ValueError for other ranks.
 
@@ -76,6 +79,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
     return _product(a, b)
 
 
+@fused
 def bmm(input_x: Any, mat2: Any) -> Tensor:
     """The products of two equally long stacks of matrices, over the last two axes; ValueError where the stacks differ.
 
@@ -102,6 +106,7 @@ def mv(mat: Any, vec: Any) -> Tensor:
     return matmul(a, b)
 
 
+@fused
 def dot(input: Any, other: Any) -> Tensor:
     """The sum of products over the last axis of `input` and the second last (or only) of `other`.
 
@@ -115,6 +120,7 @@ def dot(input: Any, other: Any) -> Tensor:
     return tensor_dot(a, b, ((a.ndim - 1,), (max(b.ndim - 2, 0),)))
 
 
+@fused
 def inner(input: Any, other: Any) -> Tensor:
     """The sum of products over the last axes of both.
 
@@ -128,6 +134,7 @@ def inner(input: Any, other: Any) -> Tensor:
     return tensor_dot(a, b, ((a.ndim - 1,), (b.ndim - 1,)))
 
 
+@fused
 def outer(input: Any, vec2: Any) -> Tensor:
     """The products of every element of one vector with every element of another; ValueError for other ranks.
 
@@ -140,6 +147,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
     return run(E.mul, reshaped(a, (*a.shape, 1)), b)
 
 
+@fused
 def ger(input: Any, vec2: Any) -> Tensor:
     """The same as `outer`.
 
@@ -228,6 +236,7 @@ def _scaled(input: Any, beta: Any, out: Tensor, alpha: Any) -> Tensor:
     return input * beta + out * alpha  # type: ignore[no-any-return]
 
 
+@fused
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``.
 
@@ -238,6 +247,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return _scaled(operand("addmm", input), beta, mm(mat1, mat2), alpha)
 
 
+@fused
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * (mat @ vec)``.
 
@@ -248,6 +258,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
     return _scaled(operand("addmv", input), beta, mv(mat, vec), alpha)
 
 
+@fused
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * x + alpha * outer(vec1, vec2)``.
 
@@ -258,6 +269,7 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
     return _scaled(operand("addr", x), beta, outer(vec1, vec2), alpha)
 
 
+@fused
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``.
 
@@ -269,6 +281,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return _scaled(operand("addbmm", input), beta, total, alpha)
 
 
+@fused
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * bmm(batch1, batch2)``.
 
@@ -279,6 +292,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1)
     return _scaled(operand("baddbmm", input), beta, bmm(batch1, batch2), alpha)
 
 
+@fused
 def dense(input: Any, weight: Any, bias: Optional[Any] = None) -> Tensor:
     """``input @ weight.T + bias``: a fully connected layer. `weight` is (out, in), or (in,) for one output without an axis.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
+from mycel.ops._fused import fused
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -81,6 +82,7 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
     return cast(reshaped(w, (w.shape[0], *(1,) * (x.ndim - 1 - axis))), x.dtype)
 
 
+@fused
 def cross_entropy(
     input: Any,
     target: Any,
@@ -125,6 +127,7 @@ def _probability_entropy(x: Tensor, y: Tensor, weight: Any, axis: int, reduction
     return reduced("cross_entropy", loss, reduction)
 
 
+@fused
 def nll_loss(
     inputs: Any,
     target: Any,
@@ -188,6 +191,7 @@ def _elementwise(name: str, input: Any, target: Any, reduction: str, compute: An
     return reduced(name, compute(run(E.sub, x, y)), reduction)
 
 
+@fused
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The squared difference of each pair of elements.
 
@@ -198,6 +202,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _elementwise("mse_loss", input, target, reduction, lambda d: run(E.mul, d, d))
 
 
+@fused
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The absolute difference of each pair of elements.
 
@@ -208,6 +213,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _elementwise("l1_loss", input, target, reduction, lambda d: run(E.abs_, d))
 
 
+@fused
 def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """With the absolute difference d: d**2 / (2 beta) where d < beta, else d - beta / 2. Girshick, 2015.
 
@@ -227,6 +233,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
     return _elementwise("smooth_l1_loss", input, target, reduction, compute)
 
 
+@fused
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """With the absolute difference d: d**2 / 2 where d <= delta, else delta * (d - delta / 2). Huber, 1964.
 
@@ -244,6 +251,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return _elementwise("huber_loss", input, target, reduction, compute)
 
 
+@fused
 def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
     """``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with 1e-12 added inside the logarithms.
 
@@ -267,6 +275,7 @@ def _log_from(p: Tensor) -> Tensor:
     return cast(run(E.log, wide(p) + 1e-12), p.dtype)
 
 
+@fused
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -291,6 +300,7 @@ def binary_cross_entropy_with_logits(
     return reduced("binary_cross_entropy_with_logits", loss, reduction)
 
 
+@fused
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     """``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y; 0 where y is 0.
 
@@ -310,6 +320,7 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     return reduced("kl_div", loss, reduction)
 
 
+@fused
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
     """``max(0, -y (a - b) + margin)`` for y in {1, -1}: 1 where a should rank higher.
 
@@ -326,6 +337,7 @@ def _hinge(x: Tensor) -> Tensor:
     return select(run(E.le, x, constant_like(0.0, x)), 0.0, x)
 
 
+@fused
 def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is 1, ``max(0, margin - x)`` where it is -1.
 
@@ -338,6 +350,7 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
     return reduced("hinge_embedding_loss", select(y == 1.0, x, _hinge(margin - x)), reduction)
 
 
+@fused
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-y x)) for y in {1, -1}.
 
@@ -349,6 +362,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     return reduced("soft_margin_loss", _softplus(run(E.neg, run(E.mul, x, y))), reduction)
 
 
+@fused
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -368,6 +382,7 @@ def gaussian_nll_loss(
     return reduced("gaussian_nll_loss", loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
+@fused
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis; the product of their norms counts as at least `eps`.
 
@@ -384,6 +399,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     return _sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares))  # type: ignore[no-any-return]
 
 
+@fused
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -398,6 +414,7 @@ def cosine_embedding_loss(
     return reduced("cosine_embedding_loss", select(y == 1.0, 1.0 - cosine, _hinge(cosine - margin)), reduction)
 
 
+@fused
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
     reduction: str = "mean",
@@ -420,6 +437,7 @@ def triplet_margin_loss(
     return reduced("triplet_margin_loss", _hinge(near - far + margin), reduction)
 
 
+@fused
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -452,6 +470,7 @@ def multi_margin_loss(
     )
 
 
+@fused
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``, over the number of classes.
 
@@ -483,6 +502,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     return reduced("multilabel_margin_loss", reshaped(loss, ()) if single else loss, reduction)
 
 
+@fused
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
     """The mean over classes (the last axis) of `binary_cross_entropy_with_logits`, scaled by class with `weight`.
 

@@ -11,6 +11,7 @@ import math
 from typing import Any, Optional
 
 from mycel import dtype as D
+from mycel.ops._fused import fused
 from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, run, select
 from mycel.ops.complex_numbers import direction, imag
 from mycel.prims import elementwise as E
@@ -24,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@fused
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """Each element limited from below and above by numbers or tensors, which broadcast; `max` wins where they cross.
 
@@ -46,6 +48,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     return x
 
 
+@fused
 def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """The same as `clamp`.
 
@@ -56,6 +59,7 @@ def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
     return clamp(input, min, max)
 
 
+@fused
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Tensor:
     """The same as `clamp`.
 
@@ -66,6 +70,7 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     return clamp(x, clip_value_min, clip_value_max)
 
 
+@fused
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``.
 
@@ -77,6 +82,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     return operand("addcmul", input) + a * b * value  # type: ignore[no-any-return]
 
 
+@fused
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``.
 
@@ -88,6 +94,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     return operand("addcdiv", input) + a / b * value  # type: ignore[no-any-return]
 
 
+@fused
 def addn(x: Any) -> Tensor:
     """The sum of several tensors.
 
@@ -104,6 +111,7 @@ def addn(x: Any) -> Tensor:
     return total
 
 
+@fused
 def accumulate_n(x: Any) -> Tensor:
     """The same as `addn`.
 
@@ -114,6 +122,7 @@ def accumulate_n(x: Any) -> Tensor:
     return addn(x)
 
 
+@fused
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     """``input + weight * (end - input)``.
 
@@ -125,6 +134,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     return a + (b - a) * weight  # type: ignore[no-any-return]
 
 
+@fused
 def logaddexp(input: Any, other: Any) -> Tensor:
     """log(exp(x) + exp(y)) without overflow.
 
@@ -142,6 +152,7 @@ def logaddexp(input: Any, other: Any) -> Tensor:
     return select(same, a * 0.5 + b * 0.5 + math.log(2.0), b + _softplus(gap))
 
 
+@fused
 def logaddexp2(input: Any, other: Any) -> Tensor:
     """log2(2**x + 2**y) without overflow.
 
@@ -154,6 +165,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
     return logaddexp(floating("logaddexp2", a) * scale, floating("logaddexp2", b) * scale) / scale  # type: ignore[no-any-return]
 
 
+@fused
 def xlogy(input: Any, other: Any) -> Tensor:
     """x * log(y), and 0 where x is 0 unless y is NaN.
 
@@ -164,6 +176,7 @@ def xlogy(input: Any, other: Any) -> Tensor:
     return _times("xlogy", input, other, lambda y: run(E.log, y))
 
 
+@fused
 def xdivy(x: Any, y: Any) -> Tensor:
     """x / y, and 0 where x is 0 unless y is NaN.
 
@@ -181,6 +194,7 @@ def _times(name: str, input: Any, other: Any, function: Any) -> Tensor:
     return select(zero, 0.0, run(E.mul, x, function(select(zero, 1.0, y))))
 
 
+@fused
 def hypot(input: Any, other: Any) -> Tensor:
     """sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0.
 
@@ -205,6 +219,7 @@ def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
     return select(run(E.is_nan, a), b, select(run(E.is_nan, b), a, run(primitive, a, b)))
 
 
+@fused
 def fmax(input: Any, other: Any) -> Tensor:
     """The larger of two elements; a number rather than NaN.
 
@@ -215,6 +230,7 @@ def fmax(input: Any, other: Any) -> Tensor:
     return _with_nan("fmax", input, other, E.maximum)
 
 
+@fused
 def fmin(input: Any, other: Any) -> Tensor:
     """The smaller of two elements; a number rather than NaN.
 
@@ -225,6 +241,7 @@ def fmin(input: Any, other: Any) -> Tensor:
     return _with_nan("fmin", input, other, E.minimum)
 
 
+@fused
 def signbit(input: Any) -> Tensor:
     """Whether the sign is negative; also that of -0.
 
@@ -240,6 +257,7 @@ def signbit(input: Any) -> Tensor:
     return run(E.lt, angle, constant_like(0.0, x))
 
 
+@fused
 def copysign(x: Any, other: Any) -> Tensor:
     """The size of x with the sign of the other operand.
 
@@ -252,6 +270,7 @@ def copysign(x: Any, other: Any) -> Tensor:
     return select(signbit(b), run(E.neg, a), a)
 
 
+@fused
 def sgn(input: Any) -> Tensor:
     """-1, 0 or 1 by the sign of each element; z / abs(z), or 0, for complex numbers.
 
@@ -263,6 +282,7 @@ def sgn(input: Any) -> Tensor:
     return direction(x) if x.dtype.is_complex else run(E.sign, x)
 
 
+@fused
 def heaviside(input: Any, values: Any) -> Tensor:
     """0 for negative elements, 1 for positive ones, `values` at 0.
 
@@ -276,6 +296,7 @@ def heaviside(input: Any, values: Any) -> Tensor:
     return select(run(E.eq, x, zero), at_zero, side)
 
 
+@fused
 def frac(x: Any) -> Tensor:
     """Each element less its whole part.
 
@@ -287,6 +308,7 @@ def frac(x: Any) -> Tensor:
     return run(E.sub, value, run(E.trunc, value))
 
 
+@fused
 def float_power(input: Any, exponent: Any) -> Tensor:
     """The first operand raised to the second in float64.
 
@@ -298,6 +320,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     return run(E.pow_, cast(x, D.float64), cast(y, D.float64))
 
 
+@fused
 def deg2rad(x: Any) -> Tensor:
     """Degrees as radians.
 
@@ -308,6 +331,7 @@ def deg2rad(x: Any) -> Tensor:
     return floating("deg2rad", x) * (math.pi / 180)  # type: ignore[no-any-return]
 
 
+@fused
 def rad2deg(x: Any) -> Tensor:
     """Radians as degrees.
 
@@ -318,6 +342,7 @@ def rad2deg(x: Any) -> Tensor:
     return floating("rad2deg", x) * (180 / math.pi)  # type: ignore[no-any-return]
 
 
+@fused
 def nan_to_num(
     input: Any, nan: Optional[float] = None, posinf: Optional[float] = None, neginf: Optional[float] = None
 ) -> Tensor:
@@ -340,6 +365,7 @@ def nan_to_num(
     return select(run(E.is_nan, x), constant_like(0.0 if nan is None else nan, x), result)
 
 
+@fused
 def isposinf(input: Any) -> Tensor:
     """Whether each element is +inf.
 
@@ -351,6 +377,7 @@ def isposinf(input: Any) -> Tensor:
     return run(E.eq, x, constant_like(math.inf, x))
 
 
+@fused
 def isneginf(input: Any) -> Tensor:
     """Whether each element is -inf.
 
@@ -362,6 +389,7 @@ def isneginf(input: Any) -> Tensor:
     return run(E.eq, x, constant_like(-math.inf, x))
 
 
+@fused
 def isreal(input: Any) -> Tensor:
     """Whether the imaginary part of each element is 0; that of real numbers is.
 
@@ -378,6 +406,7 @@ def isreal(input: Any) -> Tensor:
     return ones(x.shape, D.bool_)
 
 
+@fused
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether ``|x - y| <= atol + rtol * |y|``; with `equal_nan` NaN is close to NaN.
 
@@ -394,6 +423,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
     return run(E.logical_or, close, run(E.logical_and, run(E.is_nan, x), run(E.is_nan, y))) if equal_nan else close
 
 
+@fused
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
     """Whether ``|x - y| < tolerance``.
 
@@ -406,6 +436,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
     return gap < tolerance  # type: ignore[no-any-return]
 
 
+@fused
 def logit(input: Any, eps: Optional[float] = None) -> Tensor:
     """log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given.
 
@@ -418,6 +449,7 @@ def logit(input: Any, eps: Optional[float] = None) -> Tensor:
     return run(E.log, x / (1.0 - x))
 
 
+@fused
 def sinc(input: Any) -> Tensor:
     """sin(pi x) / (pi x), and 1 at 0.
 
@@ -431,6 +463,7 @@ def sinc(input: Any) -> Tensor:
     return select(zero, 1.0, run(E.sin, angle) / angle)
 
 
+@fused
 def ldexp(x: Any, other: Any) -> Tensor:
     """x * 2**y.
 
@@ -442,6 +475,7 @@ def ldexp(x: Any, other: Any) -> Tensor:
     return value * run(E.exp2, power)  # type: ignore[no-any-return]
 
 
+@fused
 def gcd(input: Any, other: Any) -> Tensor:
     """The greatest common divisor of integers, by Euclid's algorithm with as many steps as the type can need.
 
@@ -462,6 +496,7 @@ def gcd(input: Any, other: Any) -> Tensor:
     return a
 
 
+@fused
 def lcm(input: Any, other: Any) -> Tensor:
     """The least common multiple of integers.
 

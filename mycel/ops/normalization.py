@@ -13,6 +13,7 @@ from typing import Any, Optional
 from mycel.eager import apply
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
+from mycel.ops._fused import fused
 from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, whole, wide
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -98,6 +99,7 @@ def _move(running: Tensor, batch: Tensor, momentum: float) -> None:
     running._replace(cast(wide(running) * (1 - momentum) + batch * momentum, running.dtype))
 
 
+@fused
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """The last axes, of shape `normalized_shape`, normalised, scaled by `weight` and shifted by `bias` of that shape. Ba et al., 2016.
 
@@ -123,6 +125,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return cast(result, x.dtype)
 
 
+@fused
 def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """The last axes, of the shape of `gamma`, divided by their root mean square and scaled by it. Zhang and Sennrich, 2019.
 
@@ -142,6 +145,7 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
     return cast(run(E.mul, run(E.mul, full, inverse), cast(scale, full.dtype)), value.dtype), inverse
 
 
+@fused
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """The channels of (N, C, ...) normalised in `num_groups` groups for each example, scaled and shifted by channel. Wu and He, 2018.
 
@@ -160,6 +164,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     return cast(_affine("group_norm", result, weight, bias), x.dtype)
 
 
+@fused
 def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Each channel of each example of (N, C, ...) normalised on its own, scaled and shifted by channel. Ulyanov et al., 2016.
 
@@ -175,6 +180,7 @@ def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float =
     return cast(_affine("instance_norm", result, weight, bias), x.dtype)
 
 
+@fused
 def lrn(
     x: Any,
     depth_radius: int = 5,
@@ -208,6 +214,7 @@ def lrn(
     return value / (reshaped(total, value.shape) * alpha + bias) ** beta  # type: ignore[no-any-return]
 
 
+@fused
 def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
     """The elements over the square root of the sum of squares along `axis`, which counts as at least `epsilon`.
 

@@ -13,6 +13,7 @@ from typing import Any, Optional, Union
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ir.dims import DimLike
+from mycel.ops._fused import fused
 from mycel.ops._operands import constant_like, floating, iota, operand, reshaped, run, take_slice
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E
@@ -129,6 +130,7 @@ def _max_pool(
     return (best, unbatched(max_positions(value, window, strides, pairs), single)) if positions else best
 
 
+@fused
 def max_pool2d(
     x: Any,
     kernel_size: Any,
@@ -149,6 +151,7 @@ def max_pool2d(
     return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@fused
 def max_pool3d(
     x: Any,
     kernel_size: Any,
@@ -208,6 +211,7 @@ def _avg_pool(
     )
 
 
+@fused
 def avg_pool1d(
     input_x: Any,
     kernel_size: Any = 1,
@@ -225,6 +229,7 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
+@fused
 def avg_pool2d(
     input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int = 0,
@@ -242,6 +247,7 @@ def avg_pool2d(
     )
 
 
+@fused
 def avg_pool3d(
     input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int = 0,
@@ -266,6 +272,7 @@ def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, s
     return unbatched(total ** (1.0 / norm_type), single)  # type: ignore[operator]
 
 
+@fused
 def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """``sum(x ** p) ** (1 / p)`` over each window of (N, C, L), where p is `norm_type`.
 
@@ -276,6 +283,7 @@ def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil
     return _lp_pool("lp_pool1d", 1, x, float(norm_type), kernel_size, stride, ceil_mode)
 
 
+@fused
 def lp_pool2d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`.
 
@@ -329,6 +337,7 @@ def _stretch_mean(x: Tensor, axis: int, i: int, n: int) -> Tensor:
     return run(E.div, total, constant_like(part.shape[axis], total))
 
 
+@fused
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     """(N, C, L) pooled by means to length `output_size`.
 
@@ -339,6 +348,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     return _adaptive_mean("adaptive_avg_pool1d", 1, input, output_size)
 
 
+@fused
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     """(N, C, H, W) pooled by means to `output_size`, where None keeps an axis.
 
@@ -349,6 +359,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     return _adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
 
 
+@fused
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     """(N, C, D, H, W) pooled by means to `output_size`, where None keeps an axis.
 
@@ -378,6 +389,7 @@ def _adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions:
     return unbatched(x, single)
 
 
+@fused
 def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
     """(N, C, L) pooled by maxima to length `output_size`.
 
@@ -388,6 +400,7 @@ def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
     return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, False)  # type: ignore[return-value]
 
 
+@fused
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
     """(N, C, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also positions in H * W.
 
@@ -398,6 +411,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
+@fused
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
     """(N, C, D, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also positions in D * H * W.
 

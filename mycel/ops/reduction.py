@@ -14,6 +14,7 @@ from typing import Any, Optional, Union
 from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.errors import ShapeError
+from mycel.ops._fused import fused
 from mycel.ops._operands import (
     all_axes,
     axis_of,
@@ -59,6 +60,7 @@ def _total(x: Tensor, axes: tuple[int, ...], keep: bool, dtype: Optional[DType])
     return _reduce(R.reduce_sum, x, axes, keep)
 
 
+@fused
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over the axes `dim` (None: all). Integers and booleans add up in int64 unless `dtype` is given.
 
@@ -86,6 +88,7 @@ def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     return cast(run(E.div, total, constant_like(count, total)), kind)
 
 
+@fused
 def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """The mean over `axis` (None: all axes), in the type of the tensor; for integers rounded towards 0.
 
@@ -99,6 +102,7 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     return _mean(value, all_axes("mean", axis, value.ndim), keep_dims)
 
 
+@fused
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis` (None: all axes); integers and booleans multiply in int64 unless `dtype` is given.
 
@@ -128,6 +132,7 @@ def _extreme(name: str, input: Any, axis: Any, keep: bool, initial: Any, where: 
     return run(E.maximum if largest else E.minimum, result, operand(name, initial, x.dtype))
 
 
+@fused
 def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
     """The largest element over `axis` (None: all axes), and of `initial`; only of those where `where` holds. NaN wins.
 
@@ -140,6 +145,7 @@ def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
     return _extreme("amax", input, axis, keepdims, initial, where, True)
 
 
+@fused
 def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Tensor:
     """The smallest element over `axis` (None: all axes), and of `initial`; only of those where `where` holds. NaN wins.
 
@@ -152,6 +158,7 @@ def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
     return _extreme("amin", input, axis, keepdims, initial, where, False)
 
 
+@fused
 def aminmax(input: Any, *, axis: Optional[int] = 0, keepdims: bool = False) -> Pair:
     """The smallest and the largest element over `axis` (None: all axes).
 
@@ -175,6 +182,7 @@ def _arg(name: str, primitive: Any, input: Any, axis: Any, keep: bool, dtype: DT
     return cast(result, dtype)
 
 
+@fused
 def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
     """The int64 position of the first largest element along `dim`, or among all elements in order; the first NaN wins.
 
@@ -185,6 +193,7 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
     return _arg("argmax", R.argmax, input, dim, keepdim, D.int64)
 
 
+@fused
 def argmin(input: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
     """The int32 position of the first smallest element along `axis`, or among all elements in order; the first NaN wins.
 
@@ -209,6 +218,7 @@ def _with_position(
     return value, _arg(name, primitive, x, axis, keep, D.int64)
 
 
+@fused
 def max(
     input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Pair:
@@ -224,6 +234,7 @@ def max(
     return _with_position("max", R.argmax, input, axis, keepdims, initial, where, True)
 
 
+@fused
 def min(
     input: Any, axis: Optional[int] = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Pair:
@@ -239,6 +250,7 @@ def min(
     return _with_position("min", R.argmin, input, axis, keepdims, initial, where, False)
 
 
+@fused
 def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether any element over `axis` (None: all axes) is true, or for numbers not 0.
 
@@ -250,6 +262,7 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     return _reduce(R.reduce_any, x, all_axes("any", axis, x.ndim), keep_dims)
 
 
+@fused
 def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether all elements over `axis` (None: all axes) are true, or for numbers not 0.
 
@@ -261,6 +274,7 @@ def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     return _reduce(R.reduce_all, x, all_axes("all", axis, x.ndim), keep_dims)
 
 
+@fused
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = D.int32) -> Tensor:
     """How many elements over `axis` (all axes by default) are not 0.
 
@@ -287,6 +301,7 @@ def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
     return cast(spread, x.dtype), cast(centre if keep else reshaped(centre, total.shape), x.dtype)
 
 
+@fused
 def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
     """The variance over `axis` (None: all axes): squared deviations from the mean, summed and divided by the count less `ddof`.
 
@@ -297,6 +312,7 @@ def var(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
     return _moments("var", input, axis, ddof, keepdims)[0]
 
 
+@fused
 def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Tensor:
     """The square root of `var`.
 
@@ -307,6 +323,7 @@ def std(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool
     return run(E.sqrt, _moments("std", input, axis, ddof, keepdims)[0])
 
 
+@fused
 def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
     """`var` and `mean` together.
 
@@ -317,6 +334,7 @@ def var_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
     return _moments("var_mean", input, axis, ddof, keepdims)
 
 
+@fused
 def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims: bool = False) -> Pair:
     """`std` and `mean` together.
 
@@ -328,6 +346,7 @@ def std_mean(input: Any, axis: Any = None, ddof: Union[int, bool] = 0, keepdims:
     return run(E.sqrt, spread), centre
 
 
+@fused
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `dim`, without overflow: the maximum is taken out first.
 
@@ -344,6 +363,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
     return cast(result if keepdim else reshaped(result, R.reduced_shape(x._type, axes, False)), x.dtype)
 
 
+@fused
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """`sum` with NaN counted as 0.
 
@@ -357,6 +377,7 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
     return sum(x, axis, keepdims, dtype=dtype)
 
 
+@fused
 def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """`mean` of the elements that are not NaN; NaN where there are none.
 
@@ -373,6 +394,7 @@ def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any 
     return cast(run(E.div, total, count), x.dtype if dtype is None else D.from_any(dtype))
 
 
+@fused
 def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """The norm ``sum(|x| ** ord) ** (1 / ord)`` over `axis` (None: all axes).
 
@@ -405,6 +427,7 @@ def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, 
     return cast(result, value.dtype)
 
 
+@fused
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The norm of vectors (one axis, or all elements where `dim` is None) or of matrices (two axes).
 
@@ -438,6 +461,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     return cast(result if keepdim else reshaped(result, R.reduced_shape(x._type, gone, False)), x.dtype)
 
 
+@fused
 def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
     """The sum over `axis` (all axes by default), in the type of the tensor.
 
@@ -449,6 +473,7 @@ def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
     return _total(value, all_axes("reduce_sum", axis, value.ndim), False, value.dtype)
 
 
+@fused
 def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
     """The mean over `axis` (all axes by default).
 
@@ -459,6 +484,7 @@ def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
     return mean(x, axis)
 
 
+@fused
 def reduce_max(x: Any, axis: Any = ()) -> Tensor:
     """The largest element over `axis` (all axes by default).
 
@@ -469,6 +495,7 @@ def reduce_max(x: Any, axis: Any = ()) -> Tensor:
     return amax(x, axis)
 
 
+@fused
 def reduce_min(x: Any, axis: Any = ()) -> Tensor:
     """The smallest element over `axis` (all axes by default).
 
