@@ -135,7 +135,9 @@ def _eager() -> list[Case]:
         "layer_norm": (small, line, line), "cross_entropy": (small, Array((32,), 32)), "dense": (small, small, line), "take": (small, Array((8,), 32)),
         "set_row": (small, line), "cell": (small, small, line), "momentum": (small, line),
     }  # fmt: skip
-    return [Case(f"eager_{n}", "eager", f"{title}, 32 x 32", taking.get(n, (small, small))) for n, title in EAGER.items()]
+    return [
+        Case(f"eager_{n}", "eager", f"{title}, 32 x 32", taking.get(n, (small, small))) for n, title in EAGER.items()
+    ]
 
 
 CASES = {case.name: case for case in _operators() + _networks() + _eager()}
