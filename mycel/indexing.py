@@ -20,8 +20,9 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
-from mycel import eager, views
+from mycel import eager, routes, views
 from mycel.errors import NeedsValue, ShapeError
+from mycel.fused import fused
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension
 from mycel.prims import block as B
 from mycel.prims import elementwise as E
@@ -204,8 +205,15 @@ def get(tensor: Tensor, index: Any) -> Tensor:
         found = _scalar_entries(tensor, index)
         if found is not None:
             return found
+    if isinstance(index, Tensor) and index.ndim and index.dtype.is_integer:
+        return _taken(tensor, index)
     axes = _Axes(tensor.shape, index)
     return _advanced(tensor, axes) if axes.advanced() else _basic(tensor, axes.steps)
+
+
+@fused
+def _taken(tensor: Tensor, index: Tensor) -> Tensor:
+    return _advanced(tensor, _Axes(tensor.shape, index))
 
 
 def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
@@ -387,9 +395,38 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
     >>> x.tolist()
     [1, 0, 0]
     """
-    new = as_tensor(value)
-    new = cast(new, tensor.dtype)
-    tensor._replace(_written(tensor, index, new))
+    block = None
+    if not eager.active or (context := eager.local.context) is None or not context.is_staging:
+        if type(value) is int or type(value) is float:
+            value = scalar(value, D.int64 if type(value) is int else D.float32)
+        key = routes.basic_key(index)
+        if key is not None:
+            known = tensor._type, key
+            block = _blocks.get(known)
+            if block is None:
+                if len(_blocks) >= eager.MOST_ENTRIES:
+                    _blocks.clear()
+                block = _blocks[known] = _block(tensor, index)
+    new = cast(as_tensor(value), tensor.dtype)
+    tensor._replace(_written(tensor, index, new) if not block else _with_block(tensor, new, *block[0], sizes=block[1]))
+
+
+_blocks: dict[Any, Any] = {}
+
+
+def _block(x: Tensor, index: Any) -> Any:
+    """Where the block starts that basic entries select, with the sizes of its axes and of the value for it; False where it is not one with steps of 1."""
+    shape, whole, backwards, firsts, strides = _selected(_Axes(x.shape, index).steps)
+    if backwards or set(strides) - {1} or 0 in whole or tuple(whole) == x.shape:
+        return False
+    return [scalar(a, D.int64) for a in firsts], (tuple(shape), tuple(whole))
+
+
+@fused
+def _with_block(x: Tensor, value: Tensor, *starts: Tensor, sizes: Any) -> Tensor:
+    """`x` with a block from `starts` on replaced by a value that is broadcast to the first of `sizes`, and has the second in `x`."""
+    value = _reshaped(_fitted(value, sizes[0]), sizes[1])
+    return apply(B.dynamic_update_slice, x, value, *starts)  # type: ignore[no-any-return]
 
 
 def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
@@ -430,8 +467,8 @@ def _fitted(value: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
         raise ValueError(f"a value of shape {value.shape} does not fit the selected places, of shape {shape}") from None
 
 
-def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -> Tensor:
-    """Basic indices: one block, or with steps other than 1 positions along each axis."""
+def _selected(steps: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """What basic entries select: the shape of a value for it, its sizes along all axes, the axes that run backwards, where each starts, and strides."""
     shape: list[DimLike] = []
     whole: list[DimLike] = []
     backwards: list[int] = []
@@ -449,11 +486,16 @@ def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -
         size = 1 if step[0] == "new" else next(sizes)
         if step[0] != "at":
             shape.append(size)
+    firsts: list[DimLike] = [s[1] for s in own]
+    return shape, whole, backwards, firsts, [abs(s[3]) if s[0] == "slice" else 1 for s in own]
+
+
+def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -> Tensor:
+    """Basic indices: one block, or with steps other than 1 positions along each axis."""
+    shape, whole, backwards, firsts, strides = _selected(steps)
     value = _reshaped(_fitted(value, tuple(shape)), tuple(whole))
     if backwards:
         value = apply(S.reverse, value, axes=tuple(backwards))
-    firsts: list[DimLike] = [s[1] for s in own]
-    strides = [abs(s[3]) if s[0] == "slice" else 1 for s in own]
     return views.put_block(x, firsts, strides, value)
 
 

@@ -346,6 +346,9 @@ class Tensor:
 
     if TYPE_CHECKING:
 
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
 
@@ -415,16 +418,6 @@ class Tensor:
 
     def __invert__(self) -> Tensor:
         return eager.apply(E.logical_not if self._type.dtype is D.bool_ else E.bitwise_not, self)  # type: ignore[no-any-return]
-
-    def __getitem__(self, index: Any) -> Tensor:
-        from mycel import indexing
-
-        return indexing.get(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        from mycel import indexing
-
-        indexing.put(self, index, value)
 
     def _replace(self, new: Tensor) -> Tensor:
         """Take over the value of `new`, of the same type: what every write in place comes down to."""

@@ -28,11 +28,14 @@ from mycel.tensor import Tensor, as_tensor, make, scalar
 
 __all__ = [
     "DIAGONAL",
+    "SHARING",
+    "Family",
     "Step",
     "View",
     "attach",
     "derived",
     "diagonal_steps",
+    "family_of",
     "outdate",
     "put_block",
     "release",
@@ -49,16 +52,19 @@ _lock = threading.Lock()
 
 
 class View:
-    """How a tensor is made from its root."""
+    """How a tensor is made from its root; `key`, where there is one, stands for the steps (`mycel.routes`)."""
 
-    __slots__ = ("root", "steps")
+    __slots__ = ("root", "steps", "key")
 
-    def __init__(self, root: Tensor, steps: tuple[Step, ...]) -> None:
-        self.root, self.steps = root, steps
+    def __init__(self, root: Tensor, steps: tuple[Step, ...], key: Any = None) -> None:
+        self.root, self.steps, self.key = root, steps, key
 
 
-class _Family(list):  # type: ignore[type-arg]
-    """Weak references to the views of a root; dead ones are removed when it has doubled."""
+class Family(list):  # type: ignore[type-arg]
+    """Weak references to the views of a root; dead ones are removed when it has doubled.
+
+    Members are added without the lock: each change is one operation on the list, and trimming replaces only what was there when it began.
+    """
 
     __slots__ = ("limit",)
 
@@ -66,15 +72,19 @@ class _Family(list):  # type: ignore[type-arg]
         self.limit = 32
 
     def add(self, t: Tensor) -> None:
+        self.append(ref(t))
+        if len(self) > self.limit:
+            self.trim()
+
+    def trim(self) -> None:
         with _lock:
-            self.append(ref(t))
-            if len(self) > self.limit:
-                self[:] = [r for r in self if r() is not None]
-                self.limit = max(32, 2 * len(self))
+            count = len(self)
+            kept = [r for r in self[:count] if r() is not None]
+            self[:count] = kept
+            self.limit = max(32, 2 * len(kept))
 
     def alive(self) -> list[Tensor]:
-        with _lock:
-            return [t for t in [r() for r in self] if t is not None]
+        return [t for t in [r() for r in self[:]] if t is not None]
 
 
 def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...]) -> Tensor:
@@ -85,18 +95,23 @@ def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...]) -> Tensor:
     else:
         root, view = base, View(base, steps)
     made._view = view
-    family = root._views
-    if family is None:
-        with _lock:
-            family = root._views
-            if family is None:
-                family = root._views = _Family()
-    family.add(made)
+    family_of(root).add(made)
     if eager.active:
         context = eager.local.context
         if context is not None and context.is_staging:
             context.viewed(made)
     return made
+
+
+def family_of(root: Tensor) -> Family:
+    """The views of a root."""
+    family: Optional[Family] = root._views
+    if family is None:
+        with _lock:
+            family = root._views
+            if family is None:
+                family = root._views = Family()
+    return family
 
 
 def through(base: Tensor, *steps: Step) -> Tensor:
@@ -122,7 +137,7 @@ _shapes: dict[Any, TensorType] = {}
 
 
 def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], base: Tensor) -> Tensor:
-    if kind in _SHARING and (not eager.active or eager.local.context is None):
+    if kind in SHARING and (not eager.active or eager.local.context is None):
         if base._buf is None:
             base._need_value("reshape")
         if kind is E.identity:
@@ -162,7 +177,7 @@ def write(target: Tensor, new: Tensor) -> None:
     view = target._view
     if view is not None:
         write(view.root, put(view.root, view.steps, new))
-        if all(s[0] in _SHARING for s in view.steps):
+        if all(s[0] in SHARING for s in view.steps):
             return  # the view takes the root's memory when it is next read
     if context is not None:
         context.write(target, new)  # type: ignore[attr-defined]
@@ -277,7 +292,7 @@ _PUT: dict[Any, Put] = {
     B.dynamic_slice: _put_dynamic,
     DIAGONAL: _put_diagonal,
 }
-_SHARING = frozenset((S.RESHAPE, E.identity))  # steps whose result is the very memory that they take
+SHARING = frozenset((S.RESHAPE, E.identity))  # steps whose result is the very memory that they take
 _READING = frozenset((S.SLICE, B.dynamic_slice, DIAGONAL))  # steps that leave elements out
 
 
@@ -343,7 +358,7 @@ def take_slice(x: Tensor, axis: int, start: DimLike, stop: DimLike) -> Tensor:
 
 def _keeps_places(view: View, shape: tuple[DimLike, ...]) -> bool:
     """Whether a strided array laid out as a view could be given another shape without moving elements; no where sizes leave it open."""
-    if all(s[0] in _SHARING for s in view.steps):
+    if all(s[0] in SHARING for s in view.steps):
         return True
     try:
         sizes: tuple[DimLike, ...] = view.root.shape

@@ -12,7 +12,7 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops._fused import fused
+from mycel.fused import fused
 from mycel.ops._operands import (
     axis_of,
     constant_like,

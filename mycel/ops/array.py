@@ -12,13 +12,14 @@ from typing import Any, Union
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
+from mycel.fused import fused
 from mycel.ir.dims import product
 from mycel.ops import _operands
-from mycel.ops._fused import fused
 from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of
 from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
+from mycel.routes import viewing
 from mycel.tensor import Tensor, cast
 from mycel.views import broadcast, permuted, reshaped, slice_step, take_slice, through
 
@@ -30,6 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@viewing
 def reshape(input: Any, shape: Any) -> Tensor:
     """The same elements in row-major order under another shape; one size may be -1 and is then worked out.
 
@@ -65,6 +67,7 @@ def view_as(input: Any, other: Tensor) -> Tensor:
     return reshape(input, other.shape)
 
 
+@viewing
 def ravel(input: Any) -> Tensor:
     """All elements along one axis, in row-major order.
 
@@ -76,6 +79,7 @@ def ravel(input: Any) -> Tensor:
     return reshaped(x, (product(x.shape),))
 
 
+@viewing
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """The axes from `start_dim` to `end_dim` joined into one; `order` "F" reverses the axes first.
 
@@ -108,6 +112,7 @@ def transpose(input: Any, dims: Any) -> Tensor:
     return permute(input, dims)
 
 
+@viewing
 def permute(input: Any, axis: Any) -> Tensor:
     """The axes in another order: axis i of the result is axis axis[i] of `input`. ValueError unless `axis` is a permutation.
 
@@ -124,6 +129,7 @@ def permute(input: Any, axis: Any) -> Tensor:
     return permuted(x, tuple(d % x.ndim for d in order))
 
 
+@viewing
 def t(input: Any) -> Tensor:
     """A matrix transposed; vectors and scalars as they are. ValueError for more than two dimensions.
 
@@ -148,6 +154,7 @@ def adjoint(x: Any) -> Tensor:
     return swapaxes(conj(value), -1, -2) if value.dtype.is_complex else swapaxes(value, -1, -2)
 
 
+@viewing
 def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
     """Two axes exchanged.
 
@@ -176,6 +183,7 @@ def _numbers(value: Any) -> list[int]:
     return [operator.index(v) for v in value] if isinstance(value, (tuple, list)) else [operator.index(value)]
 
 
+@viewing
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     """Axes moved to new places; the others keep their order. ValueError where the two lists differ in length or repeat an axis.
 
@@ -204,6 +212,7 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
     return moveaxis(x, source, destination)
 
 
+@viewing
 def expand_dims(input_x: Any, axis: int) -> Tensor:
     """A new axis of size 1 at `axis`.
 
@@ -216,6 +225,7 @@ def expand_dims(input_x: Any, axis: int) -> Tensor:
     return reshaped(x, (*x.shape[:place], 1, *x.shape[place:]))
 
 
+@viewing
 def unsqueeze(input: Any, dim: int) -> Tensor:
     """A new axis of size 1 at `dim`.
 
@@ -226,6 +236,7 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
     return expand_dims(input, dim)
 
 
+@viewing
 def squeeze(input: Any, axis: Any = None) -> Tensor:
     """Without the axes of size 1; with `axis` only those that it names. Axes of other sizes stay.
 
@@ -238,6 +249,7 @@ def squeeze(input: Any, axis: Any = None) -> Tensor:
     return reshaped(x, tuple(d for i, d in enumerate(x.shape) if i not in axes or not isinstance(d, int) or d != 1))
 
 
+@viewing
 def broadcast_to(input: Any, shape: Any) -> Tensor:
     """Axes of size 1 repeated, and axes added in front, to `shape`, where -1 keeps a size. ValueError where it does not fit.
 
@@ -429,6 +441,7 @@ def atleast_3d(inputs: Any) -> Any:
     return _at_least("atleast_3d", inputs, lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s))
 
 
+@viewing
 def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """The parts of a tensor along an axis, each without it.
 
@@ -454,6 +467,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
     return unstack(input, dim)
 
 
+@viewing
 def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
     """Parts of one size along an axis (the last may be smaller), or of the sizes listed, which must add up.
 
@@ -484,6 +498,7 @@ def _cut(x: Tensor, axis: int, sizes: Sequence[Any]) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
+@viewing
 def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axis: int = 0) -> tuple[Tensor, ...]:
     """So many parts along an axis, the first of them one longer where it does not divide; or cuts at the positions listed.
 
@@ -533,6 +548,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return tensor_split(input, indices_or_sections, 2)
 
 
+@viewing
 def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts along an axis, all of one size but the last.
 

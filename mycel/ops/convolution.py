@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel.errors import ShapeError
+from mycel.fused import fused
 from mycel.ir.dims import DimLike, maximum, product
-from mycel.ops._fused import fused
 from mycel.ops._operands import one_of, operand, operands, permuted, reshaped, run
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S

@@ -8,8 +8,8 @@ from typing import Any, Optional, Union
 from mycel import dtype as D
 from mycel import precision
 from mycel.errors import ShapeError
+from mycel.fused import fused
 from mycel.ir.dims import product
-from mycel.ops._fused import fused
 from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L

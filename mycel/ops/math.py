@@ -11,7 +11,7 @@ import math
 from typing import Any, Optional
 
 from mycel import dtype as D
-from mycel.ops._fused import fused
+from mycel.fused import fused
 from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, run, select
 from mycel.ops.complex_numbers import direction, imag
 from mycel.prims import elementwise as E

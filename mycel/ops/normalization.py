@@ -12,8 +12,8 @@ from typing import Any, Optional
 
 from mycel.eager import apply
 from mycel.errors import ShapeError
+from mycel.fused import fused
 from mycel.ir.dims import product
-from mycel.ops._fused import fused
 from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, whole, wide
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R

@@ -12,8 +12,8 @@ from typing import Any, Optional, Union
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
+from mycel.fused import fused
 from mycel.ir.dims import DimLike
-from mycel.ops._fused import fused
 from mycel.ops._operands import constant_like, floating, iota, operand, reshaped, run, take_slice
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E

@@ -14,7 +14,7 @@ from typing import Any, Optional, Union
 from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.errors import ShapeError
-from mycel.ops._fused import fused
+from mycel.fused import fused
 from mycel.ops._operands import (
     all_axes,
     axis_of,

@@ -14,7 +14,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
-from mycel import views
+from mycel import indexing, views
 from mycel.errors import ShapeError
 from mycel.ops import (
     activation,
@@ -38,6 +38,8 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
+from mycel.routes import indexing as by_routes
+from mycel.routes import viewing
 from mycel.selection import is_open
 from mycel.tensor import Tensor, cast
 
@@ -86,11 +88,13 @@ def _sizes(given: tuple[Any, ...]) -> Any:
     return given[0] if len(given) == 1 and not isinstance(given[0], builtins.int) else given
 
 
+@viewing
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements under another shape, given as one sequence or as sizes. See `mycel.ops.reshape`."""
     return array.reshape(self, _sizes(shape))
 
 
+@viewing
 def _view(self: Tensor, *shape: Any) -> Tensor:
     """The same elements under another shape; given a data type, the same bytes in that type."""
     if len(shape) == 1 and isinstance(shape[0], D.DType):
@@ -113,6 +117,7 @@ def _resize(self: Tensor, *new_shape: Any) -> Tensor:
     return reshaped(arrange.pad(line, (0, count - self.size)), shape)
 
 
+@viewing
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """The axes in another order.
 
@@ -126,11 +131,13 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     return array.swapaxes(self, *axes) if len(axes) == 2 else array.transpose(self, axes)
 
 
+@viewing
 def _permute(self: Tensor, *axis: Any) -> Tensor:
     """The axes in another order, given as one sequence or as numbers. See `mycel.ops.permute`."""
     return array.permute(self, _sizes(axis))
 
 
+@viewing
 def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The axes from `start_dim` (0) to `end_dim` joined into one. Both may be given positionally instead of `order`."""
     if isinstance(order, builtins.int):
@@ -140,6 +147,7 @@ def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
+@viewing
 def _squeeze(self: Tensor, axis: Any = tensor_reductions.UNSET, *, dim: Any = tensor_reductions.UNSET) -> Tensor:
     """Without axes of size 1. See `mycel.ops.squeeze`."""
     return array.squeeze(self, tensor_reductions.axes("squeeze", axis, dim))
@@ -424,11 +432,14 @@ def _property(name: str, compute: Callable[[Any], Any], text: str) -> None:
     setattr(Tensor, name, property(compute, doc=text))
 
 
+@viewing
 def _reversed_axes(self: Tensor) -> Tensor:
     return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
 
 
 def _attach() -> None:
+    Tensor.__getitem__ = by_routes(indexing.get)  # type: ignore[method-assign]
+    Tensor.__setitem__ = indexing.put  # type: ignore[method-assign]
     for module, names in _SAME.items():
         for name in names.split():
             setattr(Tensor, name, getattr(module, name))

@@ -16,6 +16,7 @@ from typing import Any, Optional, TypeVar
 
 from mycel import config, eager, precision
 from mycel.dtype import DType
+from mycel.engines import buffers
 from mycel.engines.select import compile_graph
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.log import logger
@@ -25,12 +26,13 @@ from mycel.record import Recorder
 from mycel.tensor import Tensor, make, make_staged
 from mycel.transforms.residuals import link
 
-__all__ = ["fused"]
+__all__ = ["entry_of", "fused"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST = 1024  # calls remembered of one function
+VARIETY = 16  # calls that differ in numbers alone: what changes from call to call is not compiled again and again
 _NUMBERS = frozenset((bool, int, float))
-_AS_THEY_ARE = frozenset((type(None), str, DType, type))
+_AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
 _tables: list[dict[Any, Any]] = []
 
 
@@ -65,6 +67,10 @@ class _Tracing(eager.Context):
 
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
         return make_staged(constant(value, dtype))
+
+    def created(self, t: Tensor) -> Tensor:
+        t._node, t._buf = constant(buffers.to_array(t._buf, t._type)), None
+        return t
 
     def is_number(self, value: Any) -> bool:
         return False
@@ -144,7 +150,7 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
         return None
 
 
-def _entry(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
+def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
     """Add an argument to the key of a call, and its tensors; whether that can be done."""
     kind = type(value)
     if kind is Tensor or kind is Parameter:
@@ -159,7 +165,7 @@ def _entry(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
         key.append(kind)
         key.append(len(value))
         for v in value:
-            if not _entry(key, tensors, v):
+            if not entry_of(key, tensors, v):
                 return False
     else:
         return False
@@ -169,7 +175,19 @@ def _entry(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
 def fused(function: F) -> F:
     """`function`, run as one program where it is called eagerly."""
     table: dict[Any, Any] = {}
-    _tables.append(table)
+    varieties: dict[Any, int] = {}
+    _tables.extend((table, varieties))
+
+    def known_or_new(key: tuple[Any, ...]) -> Optional[bool]:
+        """False where a call is not to be traced: values are checked, or it is one of many that differ in numbers."""
+        if config._context["check_nan"] is not False:
+            return False
+        if len(table) >= MOST:
+            table.clear()
+            varieties.clear()
+        kinds = tuple([None if type(k) in _NUMBERS else k for k in key])
+        varieties[kinds] = count = varieties.get(kinds, 0) + 1
+        return None if count <= VARIETY else False
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -185,20 +203,19 @@ def fused(function: F) -> F:
             if kind is Tensor:
                 key.append(value._type)
                 tensors.append(value)
-            elif not _entry(key, tensors, value):
+            elif not entry_of(key, tensors, value):
                 return function(*args, **kwargs)
         if kwargs:
             for name, value in kwargs.items():
                 key.append(name)
-                if not _entry(key, tensors, value):
+                if not entry_of(key, tensors, value):
                     return function(*args, **kwargs)
         known = tuple(key)
         found = table.get(known)
         if found is None:
-            if len(table) >= MOST:
-                table.clear()
-            checked = config._context["check_nan"] is not False
-            found = table[known] = (not checked and tensors and _traced(function, args, kwargs)) or False
+            found = known_or_new(known)
+            if found is None:
+                found = table[known] = (tensors and _traced(function, args, kwargs)) or False
         if found is False:
             return function(*args, **kwargs)
         try:
