@@ -48,6 +48,11 @@ from mycel.ops.convolution import (
     conv3d_transpose as conv3d_transpose, conv_transpose2d as conv_transpose2d, fold as fold,
     pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle, unfold as unfold,
 )
+from mycel.ops.fourier import (
+    fft as fft, fft2 as fft2, fftfreq as fftfreq, fftn as fftn, fftshift as fftshift, hfft as hfft, hfft2 as hfft2, hfftn as hfftn, ifft as ifft,
+    ifft2 as ifft2, ifftn as ifftn, ifftshift as ifftshift, ihfft as ihfft, ihfft2 as ihfft2, ihfftn as ihfftn, irfft as irfft,
+    irfft2 as irfft2, irfftn as irfftn, rfft as rfft, rfft2 as rfft2, rfftfreq as rfftfreq, rfftn as rfftn,
+)
 from mycel.ops.creation import (
     arange as arange, empty as empty, empty_like as empty_like, eye as eye, fill as fill, fills as fills,
     full as full, full_like as full_like, linspace as linspace, logspace as logspace, one_hot as one_hot,

@@ -114,9 +114,7 @@ class _Walk:
         if nested:
             return self.nested(node, values)
         if prim.name in LINEAR and node.params.get("mode", "add") in ("add", "set"):
-            return Pair(
-                *[prim(*[v[k] if isinstance(v, Pair) else v for v in values], **_part_of(node, k)) for k in (0, 1)]
-            )
+            return Pair(*[prim(*[v[k] if isinstance(v, Pair) else v for v in values], **node.params) for k in (0, 1)])
         formula = FORMULAS.get(prim.name)
         if formula is None:
             types = tuple(isinstance(v, Pair) for v in values), _paired(node.type)
@@ -148,14 +146,6 @@ class _Walk:
         if isinstance(value, Graph):
             return self.graph(value)
         return tuple(map(self.parameter, value)) if type(value) is tuple else value
-
-
-def _part_of(node: Node, part: int) -> Mapping[str, Any]:
-    """The parameters for one of the parts: what is put around it is the part of a number."""
-    if "value" not in node.params:
-        return node.params
-    value = complex(node.params["value"])
-    return {**node.params, "value": (value.real, value.imag)[part]}
 
 
 def _touches(node: Node) -> bool:

@@ -1,0 +1,255 @@
+"""Discrete Fourier transforms, all of one primitive: sizes by padding or cutting, real transforms by symmetry.
+
+float32 and integers are transformed in complex64, float64 in complex128. `norm` is "backward" (the inverse is divided by the number of elements; the default),
+"forward" (the forward transform is) or "ortho" (both are, by its root). Half-size transforms of real data use X[n - k] = conj X[k].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, Union
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops._operands import axis_of, constant_like, floating, iota, operand, run, take_slice
+from mycel.ops.arrange import roll
+from mycel.ops.complex_numbers import conj
+from mycel.ops.complex_numbers import real as real_part
+from mycel.prims import elementwise as E
+from mycel.prims import fourier as F
+from mycel.prims import shape as S
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn",
+    "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+Sizes = Union[None, int, Sequence[int]]
+NORMS = ("backward", "forward", "ortho")
+_OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _complex(name: str, value: Any) -> Tensor:
+    x = floating(name, value)
+    return x if x.dtype.is_complex else cast(x, D.complex128 if x.dtype is D.float64 else D.complex64)
+
+
+def _real(name: str, value: Any) -> Tensor:
+    x = floating(name, value)
+    if x.dtype.is_complex:
+        raise TypeError(
+            f"{name}: takes real numbers, not {x.dtype.name}; use {name.replace('r', '', 1).replace('h', '', 1)}"
+        )
+    return x
+
+
+def _norm(name: str, norm: Optional[str]) -> str:
+    if norm is None:
+        return "backward"
+    if norm not in NORMS:
+        raise ValueError(f"{name}: norm must be one of {', '.join(NORMS)} or None, not {norm!r}")
+    return norm
+
+
+def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[int]], list[int]]:
+    """The sizes asked for (None: as they are) and the axes."""
+    sizes: Optional[list[Optional[int]]] = None if s is None else [s] if isinstance(s, int) else list(s)
+    if dim is None:
+        axes = list(range(x.ndim)) if sizes is None else list(range(x.ndim - len(sizes), x.ndim))
+    else:
+        axes = [axis_of(name, a, x.ndim) for a in ([dim] if isinstance(dim, int) else dim)]
+    if sizes is not None and len(sizes) != len(axes):
+        raise ShapeError(
+            f"{name}: {len(sizes)} sizes {tuple(sizes)} for {len(axes)} axes {tuple(axes)}; give one for each"
+        )
+    if not axes or min(axes) < 0 or len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: a tensor of {x.ndim} dimensions has no distinct axes {tuple(axes)}")
+    return [None] * len(axes) if sizes is None else sizes, axes
+
+
+def _sized(name: str, x: Tensor, size: Optional[int], axis: int) -> Tensor:
+    """Cut, or padded with zeros, to a size along an axis."""
+    if size is None or size == x.shape[axis]:
+        return x
+    if size < 1:
+        raise ValueError(f"{name}: a transform needs at least 1 element, not {size}")
+    if size < x.shape[axis]:
+        return take_slice(x, axis, 0, size)
+    low = (0,) * x.ndim
+    high = tuple(size - n if a == axis else 0 for a, n in enumerate(x.shape))
+    return run(S.PAD, x, constant_like(0, x), low=low, high=high, interior=(0,) * x.ndim)
+
+
+def _transform(x: Tensor, axes: Sequence[int], inverse: bool, norm: str) -> Tensor:
+    found = run(F.fourier, x, axes=tuple(axes), inverse=inverse)
+    count = math.prod(x.shape[a] for a in axes)
+    if norm == "ortho":
+        return found * (1 / math.sqrt(count))
+    return found * (1 / count) if (norm == "backward") == inverse else found
+
+
+def _full(name: str, input: Any, s: Sizes, dim: Sizes, norm: Optional[str], inverse: bool) -> Tensor:
+    x, chosen = _complex(name, input), _norm(name, norm)
+    sizes, axes = _places(name, x, s, dim)
+    for size, axis in zip(sizes, axes):
+        x = _sized(name, x, size, axis)
+    return _transform(x, axes, inverse, chosen)
+
+
+def _half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
+    """The transform of real data, of whose last axis the second half is left out."""
+    x = _real(name, input)
+    sizes, axes = _places(name, x, s, dim)
+    for size, axis in zip(sizes, axes):
+        x = _sized(name, x, size, axis)
+    found = _transform(_complex(name, x), axes, False, norm)
+    return take_slice(found, axes[-1], 0, x.shape[axes[-1]] // 2 + 1)
+
+
+def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
+    """The real data whose transform's first half is given."""
+    x = _complex(name, input)
+    sizes, axes = _places(name, x, s, dim)
+    last = axes[-1]
+    count = 2 * (x.shape[last] - 1) if sizes[-1] is None else sizes[-1]
+    if count < 1:
+        raise ValueError(f"{name}: a transform needs at least 1 element, not {count}")
+    for size, axis in zip(sizes[:-1], axes[:-1]):
+        x = _sized(name, x, size, axis)
+    if axes[:-1]:
+        x = _transform(x, axes[:-1], True, norm)
+    x = _sized(name, x, count // 2 + 1, last)
+    if count > 2:
+        rest = run(S.reverse, conj(take_slice(x, last, 1, (count + 1) // 2)), axes=(last,))
+        x = run(S.CONCAT, x, rest, axis=last)
+    else:
+        x = take_slice(x, last, 0, count)
+    return real_part(_transform(x, [last], True, norm))
+
+
+_HEADS: dict[str, str] = {
+    "fft": "The discrete Fourier transform along one axis.",
+    "fft2": "The discrete Fourier transform along two axes.",
+    "fftn": "The discrete Fourier transform along several axes, all by default.",
+    "ifft": "The inverse discrete Fourier transform along one axis.",
+    "ifft2": "The inverse discrete Fourier transform along two axes.",
+    "ifftn": "The inverse discrete Fourier transform along several axes, all by default.",
+    "rfft": "The first n // 2 + 1 terms of the Fourier transform of real numbers along one axis.",
+    "rfft2": "The Fourier transform of real numbers along two axes, the first half of the last.",
+    "rfftn": "The Fourier transform of real numbers along several axes, the first half of the last.",
+    "irfft": "The real numbers whose Fourier transform's first half is given, along one axis; 2 (m - 1) of them unless `n` says otherwise.",
+    "irfft2": "The real numbers whose Fourier transform's first half is given, along two axes.",
+    "irfftn": "The real numbers whose Fourier transform's first half is given, along several axes.",
+    "hfft": "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along one axis.",
+    "hfft2": "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along two axes.",
+    "hfftn": "The real Fourier transform of numbers with Hermitian symmetry of which the first half is given, along several axes.",
+    "ihfft": "The first half of the inverse Fourier transform of real numbers along one axis.",
+    "ihfft2": "The first half of the inverse Fourier transform of real numbers along two axes.",
+    "ihfftn": "The first half of the inverse Fourier transform of real numbers along several axes.",
+}
+_COMPUTE: dict[str, Callable[..., Tensor]] = {
+    "fft": lambda n, x, s, d, m: _full(n, x, s, d, m, False),
+    "ifft": lambda n, x, s, d, m: _full(n, x, s, d, m, True),
+    "rfft": lambda n, x, s, d, m: _half(n, x, s, d, _norm(n, m)),
+    "irfft": lambda n, x, s, d, m: _from_half(n, x, s, d, _norm(n, m)),
+    "hfft": lambda n, x, s, d, m: _from_half(n, conj(_complex(n, x)), s, d, _OPPOSITE[_norm(n, m)]),
+    "ihfft": lambda n, x, s, d, m: conj(_half(n, x, s, d, _OPPOSITE[_norm(n, m)])),
+}
+
+
+def _define(kind: str) -> tuple[Callable[..., Tensor], ...]:
+    compute = _COMPUTE[kind]
+
+    def one(input: Any, n: Optional[int] = None, dim: int = -1, norm: Optional[str] = None) -> Tensor:
+        return compute(kind, input, n, dim, norm)
+
+    def two(input: Any, s: Sizes = None, dim: Sizes = (-2, -1), norm: Optional[str] = None) -> Tensor:
+        return compute(kind + "2", input, s, dim, norm)
+
+    def several(input: Any, s: Sizes = None, dim: Sizes = None, norm: Optional[str] = None) -> Tensor:
+        return compute(kind + "n", input, s, dim, norm)
+
+    for function, name in ((one, kind), (two, kind + "2"), (several, kind + "n")):
+        function.__name__ = function.__qualname__ = name
+        shape = "(4,)" if function is one else "(2, 4)"
+        sizes = (
+            "`n` cuts or pads the axis first."
+            if function is one
+            else "`s` cuts or pads the axes first; without `dim` it is for the last ones."
+        )
+        function.__doc__ = (
+            f"{_HEADS[name]}\n\n    {sizes} `norm` is 'backward' (default), 'forward' or 'ortho'. ShapeError for axes out of range;\n"
+            f"    ValueError for an unknown `norm`.\n\n    >>> import mycel as ms\n"
+            f"    >>> ms.ops.{name}(ms.ops.ones({shape})).ndim\n    {1 if function is one else 2}\n    "
+        )
+    return one, two, several
+
+
+fft, fft2, fftn = _define("fft")
+ifft, ifft2, ifftn = _define("ifft")
+rfft, rfft2, rfftn = _define("rfft")
+irfft, irfft2, irfftn = _define("irfft")
+hfft, hfft2, hfftn = _define("hfft")
+ihfft, ihfft2, ihfftn = _define("ihfft")
+
+
+def _frequencies(name: str, n: int, d: float, dtype: Any, half: bool) -> Tensor:
+    if not isinstance(n, int) or n < 1:
+        raise ValueError(f"{name}: n must be a positive int, not {n!r}")
+    kind = D.float32 if dtype is None else D.from_any(dtype)
+    k = iota((n // 2 + 1 if half else n,), 0, kind)
+    if not half:
+        late = run(E.ge, k, constant_like((n + 1) // 2, k))
+        k = k - cast(late, kind) * n
+    return k / (n * d)
+
+
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
+    """The frequencies of the terms of `fft` for `n` samples `d` apart: 0, 1, ..., -2, -1 over n d; float32 unless `dtype` says otherwise.
+
+    >>> import mycel as ms
+    >>> ms.ops.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
+    return _frequencies("fftfreq", n, d, dtype, False)
+
+
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
+    """The frequencies of the terms of `rfft` for `n` samples `d` apart: 0 to n // 2 over n d; float32 unless `dtype` says otherwise.
+
+    >>> import mycel as ms
+    >>> ms.ops.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
+    return _frequencies("rfftfreq", n, d, dtype, True)
+
+
+def _shifted(name: str, input: Any, dim: Sizes, forward: bool) -> Tensor:
+    x = operand(name, input)
+    axes = [
+        axis_of(name, a, x.ndim) for a in (range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim)
+    ]
+    by = [x.shape[a] // 2 if forward else -(x.shape[a] // 2) for a in axes]
+    return roll(x, tuple(by), tuple(axes)) if axes else x
+
+
+def fftshift(input: Any, dim: Sizes = None) -> Tensor:
+    """The term of frequency 0 moved to the middle of each axis (of `dim`; all by default).
+
+    >>> import mycel as ms
+    >>> ms.ops.fftshift(ms.ops.fftfreq(4)).tolist()
+    [-0.5, -0.25, 0.0, 0.25]
+    """
+    return _shifted("fftshift", input, dim, True)
+
+
+def ifftshift(input: Any, dim: Sizes = None) -> Tensor:
+    """What `fftshift` does undone.
+
+    >>> import mycel as ms
+    >>> ms.ops.ifftshift(ms.Tensor([-0.5, -0.25, 0.0, 0.25])).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
+    return _shifted("ifftshift", input, dim, False)
