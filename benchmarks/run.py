@@ -6,8 +6,8 @@ Every peer runs in an environment of its own, told by the path of its interprete
 those not told are left out. All processes are bound to the same processors. Before anything is timed, all must compute the same numbers from the
 same inputs and weights. The table shows medians over rounds that take turns; a ratio is the best peer's time over Mycel's, so above 1 Mycel is faster.
 
-`--compare` shows what became slower than the ratios in benchmarks/ratios.json, and fails for it; `--store` writes them there. `--first`, `--memory` and `--scaling` measure
-first steps, memory and threads of the networks in fresh processes. Results go to benchmarks/results/latest.json and latest.md, and to the screen.
+`--compare` shows what became slower than the ratios in benchmarks/ratios.json, and fails for it; `--store` writes them there. `--first` and `--scaling` measure
+first steps with memory, and threads, of the networks in fresh processes; `--curves STEPS` compares their losses with PyTorch's in float32 and in float64, and those of two processes. Results go to benchmarks/results/latest.json and latest.md, and to the screen.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 
 from cases import CASES, Case
 from compare import OURS, Plan, Worker, compare, modes_of, start
+from curves import curves
 from extras import first_steps, scaling
 from report import geometric_mean, load, markdown, processor, ratios, regressions, shown, store
 
@@ -55,6 +56,9 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--best", action="store_true", help="ratios of least times, for a busy machine")
     parser.add_argument("--first", action="store_true", help="first steps and memory of the networks, and nothing else")
     parser.add_argument("--scaling", action="store_true", help="one thread against --threads, and nothing else")
+    parser.add_argument(
+        "--curves", type=int, default=0, metavar="STEPS", help="loss curves over so many steps, and nothing else"
+    )
     parser.add_argument("--compare", action="store_true", help="fail for ratios below the stored ones")
     parser.add_argument("--store", action="store_true", help="store the ratios")
     parser.add_argument("--tolerance", type=float, default=0.15, help="how far below a stored ratio is a regression")
@@ -148,6 +152,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif options.scaling:
         result["scaling"], text = scaling(plan, chosen)
         rows = result["scaling"]
+    elif options.curves:
+        result["curves"], text = curves(plan, chosen, options.curves)
+        rows = result["curves"]
     else:
         rows = measure(plan, options.chosen, options.passes.split(","), result["versions"], options.best)
         found = ratios(rows, options.best)
@@ -161,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = ", ".join(f"{framework} {version}" for framework, version in result["versions"].items())
     statistic = f"{'least times' if options.best else 'medians'} of {options.rounds} rounds"
     parts = [f"{processor()}, {options.threads} threads, Python {platform.python_version()}", told]
-    heading = "; ".join(filter(None, [*parts, "" if options.first else statistic]))
+    heading = "; ".join(filter(None, [*parts, "" if options.first or options.curves else statistic]))
     text = f"{heading}\n\n{text}\n"
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "latest.json").write_text(json.dumps(result, indent=2) + "\n")

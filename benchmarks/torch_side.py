@@ -1,4 +1,4 @@
-"""PyTorch's side: modes eager and compile, each also with channels-last images ("-cl")."""
+"""PyTorch's side: modes eager and compile, each also with channels-last images ("-cl"), or in float64 ("-f64")."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ class TorchSide:
         torch.set_num_threads(threads)
         self.compiled = mode.startswith("compile")
         self.channels_last = mode.endswith("-cl")
+        self.double = mode.endswith("-f64")
 
     def facts(self) -> Mapping[str, Any]:
         return {"version": torch.__version__}
@@ -101,6 +102,8 @@ class TorchSide:
         found = [torch.from_numpy(a) for a in inputs_of(case)]
         if self.channels_last:
             found = [t.contiguous(memory_format=torch.channels_last) if t.ndim == 4 else t for t in found]
+        if self.double:
+            found = [t.double() if t.dtype == torch.float32 else t for t in found]
         return found
 
     def _operator(self, case: Case, backward: bool) -> Prepared:
@@ -154,6 +157,8 @@ class TorchSide:
         net = networks[case.name.removesuffix("_bf16")]()
         data, label = self._tensors(case)
         label = label.long()
+        if self.double:
+            net = net.double()
         if self.channels_last:
             net = net.to(memory_format=torch.channels_last)
         optimizer = torch.optim.SGD(net.parameters(), 1e-3, 0.9)
@@ -163,7 +168,8 @@ class TorchSide:
 
         def step() -> float:
             with bfloat16(narrow):
-                loss = F.cross_entropy(forward(data).float(), label)
+                out = forward(data)
+                loss = F.cross_entropy(out if self.double else out.float(), label)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

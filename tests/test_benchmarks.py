@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
-NAMES = ("cases", "compare", "report", "protocol")
+NAMES = ("cases", "compare", "report", "protocol", "curves")
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +137,33 @@ def test_workers_compute_the_same_numbers_in_both_modes(bench, tmp_path):
     finally:
         for worker in workers:
             worker.end()
+
+
+def test_the_farthest_step_of_two_curves_is_found(bench):
+    farthest = bench["curves"].farthest
+    assert farthest([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == (0.0, 1)
+    assert farthest([1.0, 2.2, 3.0], [1.0, 2.0, 3.1]) == (pytest.approx(0.1), 2)
+    distance, step = farthest([1.0, float("nan"), 9.0], [1.0, 1.0, 1.0])
+    assert distance != distance and step == 2
+
+
+def test_curves_say_what_differs_and_what_failed(bench, tmp_path, monkeypatch):
+    curves = bench["curves"]
+    told = {
+        ("mycel", "graph"): [[2.0, 1.0], [2.0, 1.0]],
+        ("torch", "eager"): [[2.0, 1.001]],
+        ("torch", "eager-f64"): [[2.0, 1.0001]],
+    }
+
+    def losses(_, name, framework, mode):
+        return told[framework, mode].pop(0), None
+
+    monkeypatch.setattr(curves, "_losses", losses)
+    rows, text = curves.curves(plan(bench, tmp_path, torch="python"), ["lenet5"], 2)
+    ours, single, double = rows
+    assert ours["same"] and ours["torch"] == (pytest.approx(0.001 / 1.001), 2)
+    assert ours["float64"][0] == pytest.approx(1e-4, rel=1e-2) and single["float64"][0] == pytest.approx(9e-4, rel=1e-2)
+    assert "float64" not in double and "same bits" in text
+    monkeypatch.setattr(curves, "_losses", lambda *_: ([], "it broke"))
+    rows, text = curves.curves(plan(bench, tmp_path), ["lenet5"], 2)
+    assert all(row["error"] == "it broke" for row in rows) and "it broke" in text

@@ -1,0 +1,190 @@
+"""Training gives the same bits each time: in one process twice, and in another process, eagerly and compiled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel import nn, ops
+from mycel.dataset.digits import load_digits
+
+STEPS = 4
+
+
+class LeNet(nn.Cell):
+    """LeNet-5 for the digits that are bundled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, pad_mode="valid"), nn.Conv2d(6, 16, 5, pad_mode="valid")
+        self.pool, self.flatten = nn.MaxPool2d(2, 2), nn.Flatten()
+        self.fc1, self.fc2 = nn.Dense(400, 84), nn.Dense(84, 10)
+
+    def construct(self, x: ms.Tensor) -> ms.Tensor:
+        x = self.pool(ops.relu(self.conv1(x)))
+        x = self.pool(ops.relu(self.conv2(x)))
+        return self.fc2(ops.relu(self.fc1(self.flatten(x))))
+
+
+class Block(nn.Cell):
+    """A transformer layer with dropout, over embedded tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.drop = nn.Embedding(50, 32), nn.Dropout(p=0.2)
+        self.qkv, self.out = nn.Dense(32, 96), nn.Dense(32, 32)
+        self.norm, self.head = nn.LayerNorm((32,)), nn.Dense(32, 5)
+
+    def construct(self, tokens: ms.Tensor) -> ms.Tensor:
+        x = self.drop(self.embed(tokens))
+        b, t, d = x.shape
+        q, k, v = ops.split(self.qkv(x).reshape(b, t, 3, 4, 8).transpose(2, 0, 3, 1, 4), 1, 0)
+        scores = ops.softmax(ops.matmul(q[0], k[0].transpose(0, 1, 3, 2)) / 8**0.5, -1)
+        mixed = ops.matmul(self.drop(scores), v[0]).transpose(0, 2, 1, 3).reshape(b, t, d)
+        return self.head(self.norm(x + self.out(mixed)).mean(1))
+
+
+class Normed(nn.Cell):
+    """Batch normalisation between convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3)
+        self.bn1, self.bn2 = nn.BatchNorm2d(8), nn.BatchNorm2d(8)
+        self.head = nn.Dense(8, 4)
+
+    def construct(self, x: ms.Tensor) -> ms.Tensor:
+        y = ops.relu(self.bn1(self.conv1(x)))
+        return self.head(ops.relu(self.bn2(self.conv2(y)) + y).mean((2, 3)))
+
+
+def digits() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    images, labels = load_digits(size=32)
+    return images[:48].transpose(0, 3, 1, 2).astype(np.float32) / 255, labels[:48]
+
+
+def tokens() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(1)
+    return rng.integers(0, 50, (16, 24)).astype(np.int32), rng.integers(0, 5, 16).astype(np.int32)
+
+
+def pictures() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(2)
+    return rng.normal(size=(8, 3, 18, 18)).astype(np.float32), rng.integers(0, 4, 8).astype(np.int32)
+
+
+TASKS: dict[str, tuple[Callable[[], nn.Cell], Callable[[], Any], str]] = {
+    "lenet": (LeNet, digits, "momentum"),
+    "transformer": (Block, tokens, "adam"),
+    "batch_norm": (Normed, pictures, "momentum"),
+}
+
+
+def train(task: str, mode: int) -> list[str]:
+    """The losses of some steps, exactly, and a digest of all parameters after them."""
+    make, load, kind = TASKS[task]
+    ms.set_context(mode=mode)
+    ms.set_seed(7)
+    net = make()
+    x, y = (ms.Tensor(a) for a in load())
+    parameters = net.trainable_params()
+    optimizer = nn.Adam(parameters, 0.01) if kind == "adam" else nn.Momentum(parameters, 0.05, 0.9)
+    criterion = nn.CrossEntropyLoss()
+    net.set_train()
+    gradients = ms.value_and_grad(lambda x, y: criterion(net(x), y), None, optimizer.parameters)
+
+    def step(x: ms.Tensor, y: ms.Tensor) -> ms.Tensor:
+        loss, grads = gradients(x, y)
+        optimizer(grads)
+        return loss
+
+    run = ms.jit(step) if mode == ms.GRAPH_MODE else step
+    losses = [float(run(x, y).asnumpy()).hex() for _ in range(STEPS)]
+    state = hashlib.sha256(b"".join(p.asnumpy().tobytes() for p in net.get_parameters())).hexdigest()
+    return [*losses, state]
+
+
+@pytest.fixture(autouse=True)
+def settings() -> Any:
+    before = ms.get_context("mode")
+    yield
+    ms.set_context(mode=before)
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> dict[str, list[str]]:
+    """What another process finds."""
+    code = (
+        "import json, runpy\n"
+        f"t = runpy.run_path({__file__!r})\n"
+        "print('found', json.dumps({f'{task} {mode}': t['train'](task, mode) for task in t['TASKS'] for mode in (0, 1)}))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("found ")]
+    result: dict[str, list[str]] = json.loads(line[6:])
+    return result
+
+
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
+@pytest.mark.parametrize("task", list(TASKS))
+def test_training_gives_the_same_bits(task: str, mode: int, elsewhere: dict[str, list[str]]) -> None:
+    first = train(task, mode)
+    assert train(task, mode) == first
+    assert elsewhere[f"{task} {mode}"] == first
+    losses = [float.fromhex(text) for text in first[:-1]]
+    assert all(np.isfinite(losses)) and losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("task", ["lenet", "batch_norm"])
+def test_modes_agree_but_for_rounding(task: str) -> None:
+    graph, eager = (train(task, mode)[:-1] for mode in (ms.GRAPH_MODE, ms.PYNATIVE_MODE))
+    for a, b in zip(graph, eager):
+        assert float.fromhex(a) == pytest.approx(float.fromhex(b), rel=1e-5)
+
+
+def test_dropout_draws_anew_in_each_step_and_the_same_in_each_run() -> None:
+    def masks(seed: int) -> list[bytes]:
+        ms.set_seed(seed)
+        drop = nn.Dropout(p=0.5)
+        drop.set_train()
+        x = ms.Tensor(np.ones((64, 64), np.float32))
+        return [drop(x).asnumpy().tobytes() for _ in range(3)]
+
+    first = masks(3)
+    assert masks(3) == first and len(set(first)) == 3
+    assert masks(4) != first
+
+
+def test_scattered_sums_do_not_depend_on_how_work_is_shared_out() -> None:
+    rng = np.random.default_rng(0)
+    index = ms.Tensor(rng.integers(0, 7, 4000).astype(np.int32))
+    rows = ms.Tensor(rng.normal(size=(4000, 33)).astype(np.float32))
+
+    def gradient(table: ms.Tensor) -> ms.Tensor:
+        return ms.grad(lambda t: (ops.gather(t, index, 0) * rows).sum())(table)
+
+    table = ms.Tensor(np.zeros((7, 33), np.float32))
+    wanted = np.zeros((7, 33))
+    np.add.at(wanted, index.asnumpy(), rows.asnumpy().astype(np.float64))
+    before = ms.get_context("runtime_num_threads")
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            ms.set_context(runtime_num_threads=threads)
+            found.append(ms.jit(gradient)(table).asnumpy().copy())
+            np.testing.assert_array_equal(gradient(table).asnumpy(), gradient(table).asnumpy())
+    finally:
+        ms.set_context(runtime_num_threads=before)
+    for a in found:
+        np.testing.assert_array_equal(a, found[0])
+        np.testing.assert_allclose(a, wanted, rtol=1e-4, atol=1e-3)
