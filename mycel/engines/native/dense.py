@@ -23,13 +23,14 @@ from mycel.engines.native.dense_library import (
     why_unavailable,
 )
 from mycel.engines.native.dense_matmul import matmul
-from mycel.engines.native.dense_plan import Call, Operand, Plan, PostOperation, Unsupported
+from mycel.engines.native.dense_plan import Call, Operand, Plan, PostOperation, Product, Unsupported
 
 __all__ = [
     "Call",
     "Operand",
     "Plan",
     "PostOperation",
+    "Product",
     "Unavailable",
     "Unsupported",
     "adopt_threads",

@@ -89,7 +89,7 @@ class ExecutionArgument(ctypes.Structure):
 
 Dims = ctypes.c_int64 * 12
 
-_P, _I, _F = ctypes.c_void_p, ctypes.c_int, ctypes.c_float
+_P, _I, _F, _L = ctypes.c_void_p, ctypes.c_int, ctypes.c_float, ctypes.c_int64
 _OUT = ctypes.POINTER(ctypes.c_void_p)
 _DIMS = ctypes.POINTER(Dims)
 
@@ -126,6 +126,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dnnl_primitive_create": (_I, (_OUT, _P)),
     "dnnl_primitive_execute": (_I, (_P, _P, _I, _P)),
     "dnnl_primitive_destroy": (_I, (_P,)),
+    "dnnl_sgemm": (_I, (*[ctypes.c_char] * 2, *[_L] * 3, _F, _P, _L, _P, _L, _F, _P, _L)),
     "dnnl_get_effective_cpu_isa": (_I, ()),
 }
 
@@ -288,7 +289,7 @@ def symbols() -> dict[str, int]:
 
     `omp_set_num_threads` is among them where oneDNN runs on OpenMP.
     """
-    names = ["dnnl_primitive_execute", "dnnl_memory_set_data_handle", "dnnl_stream_wait"]
+    names = ["dnnl_primitive_execute", "dnnl_memory_set_data_handle", "dnnl_stream_wait", "dnnl_sgemm"]
     if library().has_openmp:
         names.append("omp_set_num_threads")
     return {name: library().address(name) for name in names}

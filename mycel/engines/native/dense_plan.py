@@ -6,6 +6,8 @@ layout or element type than a buffer has, `supply` and `collect` put a reorder b
 
 A memory handle carries the address that it was last given. One plan therefore serves one execution at a time; `Plan.copy`
 shares the primitives, which are immutable, and has memory handles of its own.
+
+A `Product` is no primitive but a call of the library's matrix product by its BLAS interface, which takes either factor transposed as it lies.
 """
 
 from __future__ import annotations
@@ -82,6 +84,42 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Product:
+    """`count` row-major products of float32 matrices: buffer `out` (m, n) = `a` (m, k) @ `b` (k, n), either of which may lie transposed.
+
+    `rows` are the elements from one row to the next as `a`, `b` and `out` lie in memory, `steps` those from one matrix to the next; where the
+    latter is 0 for `out`, the products are added.
+    """
+
+    buffers: tuple[str, str, str]
+    transposed: tuple[bool, bool]
+    sizes: tuple[int, int, int]
+    rows: tuple[int, int, int]
+    count: int = 1
+    steps: tuple[int, int, int] = (0, 0, 0)
+    description: str = "product"
+
+    def words(self) -> list[int]:
+        """What the runtime is told, before the addresses."""
+        flags = [ord("T" if flag else "N") for flag in self.transposed]
+        return [*flags, *self.sizes, *self.rows, self.count, *(4 * step for step in self.steps)]
+
+    def run(self, addresses: Sequence[int]) -> int:
+        """Compute; gives the library's status."""
+        a, b, out = addresses
+        flags = [b"T" if flag else b"N" for flag in self.transposed]
+        for index in range(self.count):
+            at = [base + 4 * index * step for base, step in zip((a, b, out), self.steps)]
+            kept = 1.0 if index and not self.steps[2] else 0.0
+            status: int = dnnl.library().c.dnnl_sgemm(
+                *flags, *self.sizes, 1.0, at[0], self.rows[0], at[1], self.rows[1], kept, at[2], self.rows[2]
+            )
+            if status:
+                return status
+        return 0
+
+
+@dataclass(frozen=True)
 class Step:
     """A primitive before it is bound to memory handles: its arguments are (argument, descriptor, buffer name)."""
 
@@ -139,12 +177,12 @@ class Plan:
     aligned to 64. A plan serves one execution at a time: see `copy`.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[Call | Product, ...]
     temporaries: dict[str, int]
     flops: int
     operands: dict[str, Operand]
     threads: int
-    _steps: tuple[Step, ...] = field(repr=False)
+    _steps: tuple[Step | Product, ...] = field(repr=False)
     _keep: tuple[Any, ...] = field(repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -167,11 +205,14 @@ class Plan:
         dnnl.adopt_threads()
         with self._lock:
             for call in self.calls:
-                for handle, name in zip(call.memories, call.buffers):
-                    library.c.dnnl_memory_set_data_handle(handle, addresses[name])
-                status = library.c.dnnl_primitive_execute(
-                    call.primitive, library.stream, len(call.memories), call.exec_args
-                )
+                if isinstance(call, Product):
+                    status = call.run([addresses[name] for name in call.buffers])
+                else:
+                    for handle, name in zip(call.memories, call.buffers):
+                        library.c.dnnl_memory_set_data_handle(handle, addresses[name])
+                    status = library.c.dnnl_primitive_execute(
+                        call.primitive, library.stream, len(call.memories), call.exec_args
+                    )
                 if status:
                     raise RuntimeError(f"oneDNN: {call.description} failed: {dnnl.STATUS.get(status, status)}")
             library.c.dnnl_stream_wait(library.stream)
@@ -187,7 +228,7 @@ def _address(name: str, array: np.ndarray, operand: Operand) -> int:
 
 
 def bind(
-    steps: tuple[Step, ...],
+    steps: tuple[Step | Product, ...],
     temporaries: dict[str, int],
     flops: int,
     operands: dict[str, Operand],
@@ -195,8 +236,12 @@ def bind(
     shared: Handles,
 ) -> Plan:
     """Give the steps memory handles and argument arrays of their own."""
-    library, handles, calls, arrays = dnnl.library(), Handles(), [], []
+    library, handles, arrays = dnnl.library(), Handles(), []
+    calls: list[Call | Product] = []
     for step in steps:
+        if isinstance(step, Product):
+            calls.append(step)
+            continue
         array = (dnnl.ExecutionArgument * len(step.arguments))()
         memories = []
         for slot, (argument, descriptor, _) in zip(array, step.arguments):
@@ -217,7 +262,7 @@ class Assembly:
     def __init__(self, operands: dict[str, Operand]) -> None:
         self.operands = operands
         self.handles = Handles()
-        self._steps: list[Step] = []
+        self._steps: list[Step | Product] = []
         self._temporaries: dict[str, int] = {}
 
     def describe(self, operand: Operand) -> int:
@@ -327,6 +372,10 @@ class Assembly:
         for name in outputs:
             if used.get(name, name) != name:
                 self._reorder((wanted[name], used[name]), (given[name], name))
+
+    def add_product(self, product: Product) -> None:
+        """Append a product of matrices."""
+        self._steps.append(product)
 
     def finish(self, flops: int) -> Plan:
         """The plan of all that was added."""

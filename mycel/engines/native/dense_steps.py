@@ -1,7 +1,7 @@
 """Products and convolutions as calls to the dense library.
 
 Operands are given as they lie, whatever their strides; only values repeated by a stride of 0 are copied first. Convolutions write their
-images channels-last, and kernels follow that layout. What the library refuses becomes a host step. A step says what is to be computed (`DenseCall`); the
+images channels-last, and kernels follow that layout; what is a result of the graph they write in row-major order, which the library does faster than a copy would. What the library refuses becomes a host step. A step says what is to be computed (`DenseCall`); the
 library's plans are made for actual sizes, with each program.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from mycel.dtype import uint8
 from mycel.engines.native import dense
 from mycel.engines.native.values import View, contiguous_strides, row_major
-from mycel.ir.dims import DimLike, hint, is_one
+from mycel.ir.dims import DimLike, hint, is_one, is_zero
 from mycel.ir.graph import Node
 from mycel.kernel.nest import Buffer
 
@@ -54,6 +54,22 @@ def _readable(lowering: Any, node: Node) -> View:
     return view
 
 
+def _skips(node: Node) -> bool:
+    """Whether the window is a single position, and leaves some out."""
+    p = node.params
+    single = all(is_one(d) for d in node.type.shape[2:]) and all(is_zero(pad) for pair in p["padding"] for pad in pair)
+    return single and p["groups"] == 1 and any(not is_one(s) for s in p["strides"])
+
+
+def _gathered(lowering: Any, image: View, node: Node) -> View:
+    """The positions that the window meets, channels-last; they are much less work for a product than for the library's strided convolution."""
+    shape = (*image.shape[:2], *node.inputs[1].type.shape[2:])
+    strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
+    axes = (0, *range(2, len(shape)), 1)
+    met = View(image.buffer, tuple([shape[k] for k in axes]), tuple([strides[k] for k in axes]), image.offset)
+    return channels_last(lowering.copy(met).buffer, shape)
+
+
 def work(node: Node, number: Number = hint) -> int:
     """The floating-point operations of a product or a convolution."""
     a, b = (i.type for i in node.inputs)
@@ -73,6 +89,7 @@ class DenseCall:
     node: Node
     inputs: list[View]
     out: View
+    gathered: bool = False
 
     def plan(self, number: Number) -> tuple[dense.Plan, dict[str, View]]:
         """The library's plan for actual sizes, and its buffers by name; small work runs on one thread, which costs less than waking others.
@@ -90,7 +107,7 @@ class DenseCall:
                 p = self.node.params
                 plan = make(
                     *operands,
-                    strides=tuple([number(s) for s in p["strides"]]),
+                    strides=tuple([1 if self.gathered else number(s) for s in p["strides"]]),
                     padding_low=tuple([number(low) for low, _ in p["padding"]]),
                     padding_high=tuple([number(high) for _, high in p["padding"]]),
                     dilation=tuple([number(d) for d in p["dilation"]]),
@@ -106,9 +123,12 @@ def dense_step(lowering: Any, node: Node) -> None:
     inputs = [_readable(lowering, i) for i in node.inputs]
     name = node.prim.name  # type: ignore[union-attr]
     buffer = Buffer(node.type.dtype, node.type.size, name)
-    packed = name in ("matmul", "conv_grad_weight")
+    packed = name in ("matmul", "conv_grad_weight") or node in lowering.results
     out = row_major(buffer, node.type.shape) if packed else channels_last(buffer, tuple(node.type.shape))
-    call = DenseCall(node, inputs, out)
+    gathered = name == "conv_grad_weight" and _skips(node)
+    if gathered:
+        inputs[0] = _gathered(lowering, inputs[0], node)
+    call = DenseCall(node, inputs, out, gathered)
     try:
         call.plan(hint)
     except dense.Unsupported as refusal:

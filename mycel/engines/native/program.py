@@ -367,6 +367,12 @@ class Program:
         symbols = dense.symbols()
         encoded = []
         for call in plan.calls:
+            if isinstance(call, dense.Product):
+                encoded.append((len(self.words), runtime().address["mycel_product"], 1, 0))
+                self.words += [symbols["dnnl_sgemm"], symbols.get("omp_set_num_threads", 0), plan.threads, *call.words()]
+                for name in call.buffers:
+                    self.view_pointer(views[name])
+                continue
             encoded.append((len(self.words), runtime().address["mycel_dense"], 1, 0))
             self.words += [
                 symbols["dnnl_primitive_execute"], symbols["dnnl_memory_set_data_handle"], call.primitive, dense.stream(),

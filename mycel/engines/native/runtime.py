@@ -17,6 +17,7 @@ from mycel import config
 from mycel.engines.native import jit
 from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
 from mycel.engines.native.memory_ir import ALLOCATOR, MEMORY
+from mycel.engines.native.product_ir import PRODUCT, PRODUCT_SYMBOLS
 from mycel.engines.native.recursion_ir import RECURSION
 from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
 from mycel.engines.native.tape_ir import TAPE, TAPE_SYMBOLS
@@ -75,7 +76,7 @@ class Runtime:
         host = jit.machine()
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
-        text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH
+        text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT
         if self.openmp is None:
             for line in (
                 "void @GOMP_parallel(ptr, ptr, i32, i32)",
@@ -88,7 +89,7 @@ class Runtime:
             for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
                 symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
         (code,) = jit.compile_objects([text])
-        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS)
+        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS)
         self.address = dict(zip(names, host.link(code, names, symbols)))
         self._new_function = ctypes.pythonapi.PyCFunction_NewEx
         self._new_function.restype = ctypes.py_object
