@@ -97,7 +97,8 @@ _RUNTIME = (
     "memory_summary", "reset_max_memory_allocated", "reset_max_memory_reserved", "reset_peak_memory_stats", "set_memory",
 )  # fmt: skip
 _LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel.runtime" for name in _RUNTIME}
-_MODULES = ("amp", "common", "compat", "dataset", "hal", "numpy", "runtime", "train")
+_LAZY.update(profile="mycel.profiler.whole", Profiler="mycel.profiler.session", EnvProfiler="mycel.profiler.session")
+_MODULES = ("amp", "common", "compat", "dataset", "hal", "numpy", "profiler", "runtime", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: `mycel train`, `mycel run`, `mycel info` and `mycel cache`.
+"""The command line: `mycel train`, `mycel run`, `mycel profile`, `mycel info` and `mycel cache`.
 
 Exit status: 0 when done, 1 when a script fails, 2 for wrong arguments, environment or files, a full disk included (one line says what
 is wrong), 130 after Ctrl-C.
@@ -80,6 +80,17 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(command=_run)
 
+    profile = commands.add_parser("profile", help="run a script and show what took the time: mycel profile script.py")
+    profile.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
+    profile.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    profile.add_argument("--html", type=Path, metavar="FILE", help="write a page with pictures")
+    profile.add_argument("--chrome", type=Path, metavar="FILE", help="write a trace for Perfetto or chrome://tracing")
+    profile.add_argument("--rows", type=_positive, default=20, metavar="N", help="rows of each table (default: 20)")
+    profile.add_argument(
+        "--measure", action="store_true", help="measure the machine anew; by default its limits are those in the cache"
+    )
+    profile.set_defaults(command=_profile)
+
     info = commands.add_parser("info", help="show versions, processor, engines and caches")
     info.add_argument("--json", action="store_true", help="as JSON")
     info.set_defaults(command=_info)
@@ -132,12 +143,44 @@ def _run(options: argparse.Namespace) -> int:
     if not script.is_file():
         print(f"{PROGRAM} run: no such script: {script}", file=sys.stderr)
         return 2
+    _run_script(script, options.arguments)
+    return 0
+
+
+def _run_script(script: Path, arguments: Sequence[str]) -> None:
+    """Run a script as Python would, with `import mindspore` answered by Mycel."""
     from mycel import compat
 
     compat.install()
-    sys.argv = [str(script), *options.arguments]
+    sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.resolve().parent))
     runpy.run_path(str(script), run_name="__main__")
+
+
+def _profile(options: argparse.Namespace) -> int:
+    script: Path = options.script
+    if not script.is_file():
+        print(f"{PROGRAM} profile: no such script: {script}", file=sys.stderr)
+        return 2
+    for path in (options.html, options.chrome):
+        if path is not None and not path.absolute().parent.is_dir():
+            print(f"{PROGRAM} profile: there is no folder {path.absolute().parent}", file=sys.stderr)
+            return 2
+    from mycel.profiler import machine
+    from mycel.profiler.table import as_text
+    from mycel.profiler.whole import profile
+
+    taken = profile(machine=machine(again=options.measure))
+    try:
+        with taken:
+            _run_script(script, options.arguments)
+    finally:
+        # A script that ends with an exception, or with sys.exit, has a profile as well.
+        print(as_text(taken.report, options.rows, color=sys.stdout.isatty()), end="")
+        for path, write in ((options.html, taken.html), (options.chrome, taken.export_chrome)):
+            if path is not None:
+                write(path)
+                print(f"wrote {path}")
     return 0
 
 

@@ -70,8 +70,8 @@ _NO_EFFECT: dict[str, tuple[Any, str]] = {
     "matmul_allow_tf32": (False, "this engine computes in the types as written"),
     "exec_order": (None, "operations run in program order"),
     "support_binary": (False, "source is read from the functions themselves"),
-    "enable_profiling": (False, "there is no profiler; time calls from Python"),
-    "profiling_options": ("", "there is no profiler; time calls from Python"),
+    "enable_profiling": (False, "profile with mycel.profile, or the command mycel profile"),
+    "profiling_options": ("", "profile with mycel.profile, or the command mycel profile"),
     "print_file_path": ("", "what a program prints goes to standard output"),
     "reserve_class_name_in_scope": (True, "names of nodes come from the user's source"),
 }

@@ -1,0 +1,23 @@
+"""Seeing what runs: `mycel.profile`, the machine's limits, and MindSpore's profilers.
+
+`mycel.profile` is `mycel.profiler.whole.profile`; `profile` here is MindSpore's, which goes by steps.
+"""
+
+from __future__ import annotations
+
+from mycel.profiler.limits import Machine as Machine
+from mycel.profiler.limits import machine as machine
+from mycel.profiler.mark import mstx as mstx
+from mycel.profiler.monitor import DynamicProfilerMonitor as DynamicProfilerMonitor
+from mycel.profiler.options import AicoreMetrics as AicoreMetrics
+from mycel.profiler.options import ExportType as ExportType
+from mycel.profiler.options import HostSystem as HostSystem
+from mycel.profiler.options import ProfilerActivity as ProfilerActivity
+from mycel.profiler.options import ProfilerLevel as ProfilerLevel
+from mycel.profiler.options import _ExperimentalConfig as _ExperimentalConfig
+from mycel.profiler.schedules import ProfilerAction as ProfilerAction
+from mycel.profiler.schedules import schedule as schedule
+from mycel.profiler.session import EnvProfiler as EnvProfiler
+from mycel.profiler.session import Profiler as Profiler
+from mycel.profiler.session import profile as profile
+from mycel.profiler.session import tensorboard_trace_handler as tensorboard_trace_handler

@@ -1,0 +1,128 @@
+"""A profile as a trace in Chrome's JSON format, which Perfetto and chrome://tracing show.
+
+Process 1 is Python: for each thread what it asked for (eager operations, compiled functions, Cells) and the phases of compilation. Process 2 is the native engine: for each
+thread the runs of programs and their steps, and the parts of a step that other threads of the pool took. An arrow goes from what Python asked for to the run
+that came of it. Memory in use is a counter. Times are microseconds from the beginning of the profile.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+from pathlib import Path
+from typing import Any
+
+from mycel.engines.native.trace import PART
+from mycel.profiler.report import Report
+
+__all__ = ["events", "write"]
+
+PYTHON, NATIVE = 1, 2
+
+
+def write(report: Report, path: Path) -> None:
+    """Write the trace to a file."""
+    path.write_text(json.dumps({"traceEvents": events(report), "displayTimeUnit": "ns"}))
+
+
+def events(report: Report) -> list[dict[str, Any]]:
+    """The events of the trace."""
+    recording = report.recording
+    start = recording.begin
+    threads = _threads(report)
+    found: list[dict[str, Any]] = []
+
+    def span(process: int, thread: int, name: str, category: str, begin: int, end: int, **args: Any) -> None:
+        found.append({
+            "ph": "X", "pid": process, "tid": threads[thread][0], "name": name, "cat": category, "ts": (begin - start) / 1e3,
+            "dur": max(end - begin, 0) / 1e3, "args": args,
+        })  # fmt: skip
+
+    for s in recording.spans:
+        span(PYTHON, s.thread, f"{s.phase} {s.detail}".rstrip(), "phase", s.begin, s.end)
+    for a in recording.asked:
+        span(PYTHON, a.thread, a.name, a.kind, a.begin, a.end, line=a.line, cell=a.cell)
+    runs = recording.trace.runs
+    for r in runs:
+        span(NATIVE, r.thread, r.program.graph.name, "program", r.begin, r.end)
+    for piece in report.slices:
+        k = piece.kernel
+        begin = start + round(piece.begin * 1e9)
+        runs_ = max(k.count, 1)
+        span(
+            NATIVE, piece.thread, k.name, k.kind, begin, start + round(piece.end * 1e9), lines=list(k.lines), cell=k.cell,
+            bytes=k.bytes // runs_, flops=k.flops // runs_, bound=k.bound,
+        )  # fmt: skip
+    names: dict[int, str] = {}
+    for _, key, begin, end, thread in recording.trace.of(PART).tolist():
+        if key not in names:
+            place = recording.trace.step_at(key)
+            names[key] = "part" if place is None else _part_name(report, place)
+        span(NATIVE, thread, names[key], "part", begin, end)
+    found += _flows(report, threads)
+    for begin, end, name in recording.marks:
+        span(PYTHON, recording.thread, name, "mark", begin, end)
+    for seconds, nbytes in report.memory.timeline:
+        found.append(
+            {"ph": "C", "pid": NATIVE, "tid": 0, "name": "memory", "ts": seconds * 1e6, "args": {"bytes": nbytes}}
+        )
+    return _names(threads) + found
+
+
+def _part_name(report: Report, place: Any) -> str:
+    from mycel.profiler.names import name_of
+
+    return f"part of {name_of(place[1], place[2])}"
+
+
+def _threads(report: Report) -> dict[int, tuple[int, str]]:
+    """A small number and a name for each thread."""
+    recording = report.recording
+    known: dict[int, tuple[int, str]] = {recording.thread: (1, recording.thread_names.get(recording.thread, "main"))}
+    idents = [s.thread for s in recording.spans] + [a.thread for a in recording.asked]
+    idents += recording.trace.records[:, 4].tolist()
+    workers = 0
+    for ident in dict.fromkeys(idents):
+        if ident not in known:
+            name = recording.thread_names.get(ident)
+            if name is None:
+                workers += 1
+                name = f"worker {workers}"
+            known[ident] = (len(known) + 1, name)
+    return known
+
+
+def _names(threads: dict[int, tuple[int, str]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for process, name in ((PYTHON, "Python"), (NATIVE, "native engine")):
+        found.append({"ph": "M", "pid": process, "tid": 0, "name": "process_name", "args": {"name": name}})
+        for number, thread in threads.values():
+            found.append({"ph": "M", "pid": process, "tid": number, "name": "thread_name", "args": {"name": thread}})
+    return found
+
+
+def _flows(report: Report, threads: dict[int, tuple[int, str]]) -> list[dict[str, Any]]:
+    """An arrow from the innermost thing that Python asked for around a run to the run."""
+    recording = report.recording
+    by_thread: dict[int, list[Any]] = {}
+    for a in recording.asked:
+        if a.kind != "cell":
+            by_thread.setdefault(a.thread, []).append(a)
+    begins: dict[int, list[int]] = {}
+    for thread, rows in by_thread.items():
+        rows.sort(key=lambda a: a.begin)
+        begins[thread] = [a.begin for a in rows]
+    found: list[dict[str, Any]] = []
+    number = 0
+    for r in recording.trace.runs:
+        rows = by_thread.get(r.thread, [])
+        k = bisect.bisect_right(begins.get(r.thread, []), r.begin) - 1
+        while k >= 0 and rows[k].end < r.end and k > 0 and rows[k - 1].end > rows[k].end:
+            k -= 1
+        if k < 0 or rows[k].end < r.end:
+            continue
+        number += 1
+        common = {"cat": "call", "name": "run", "id": number, "tid": threads[r.thread][0]}
+        found.append({"ph": "s", "pid": PYTHON, "ts": (rows[k].begin - recording.begin) / 1e3, **common})
+        found.append({"ph": "f", "bp": "e", "pid": NATIVE, "ts": (r.begin - recording.begin) / 1e3, **common})
+    return found

@@ -1,0 +1,238 @@
+"""Taking a profile: what is noted while it runs.
+
+The native engine's trace has every step, every run of a program and all memory; `mycel.spans` the phases of compilation. What Python asked for is noted by wrappers
+that are put in place when a profile begins and taken away when it ends, so that there is nothing of it at other times: around calls of compiled functions and
+of Cells, and around the programs of eager operations, which are taken from their table for the time being. Gradients of eager code are compiled once more,
+with the lines of the operations that they are of (unless `gradient_lines` is False).
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Optional
+
+from mycel import eager
+from mycel.cell import Cell
+from mycel.engines import nonfinite
+from mycel.engines.native.program import ARENA, programs
+from mycel.engines.native.trace import Trace, tracing
+from mycel.frontend.cell_scope import path_in
+from mycel.ir.graph import Where, current_where
+from mycel.ir.places import caller, is_library
+from mycel.jit import Jit
+from mycel.prims.base import freeze
+from mycel.spans import Span, sinks
+from mycel.tensor import Tensor
+
+__all__ = ["Asked", "Collector", "Held", "Recording"]
+
+
+class Asked(NamedTuple):
+    """Something that Python asked for: an eager "operation", a call of a compiled "function" or of a "cell"; from which line, in which Cell."""
+
+    kind: str
+    name: str
+    begin: int
+    end: int
+    thread: int
+    line: str
+    cell: str
+
+
+class Held(NamedTuple):
+    """Memory that was in use before the profile began."""
+
+    name: str
+    nbytes: int
+    program: Any = None
+
+
+@dataclass
+class Recording:
+    """What was noted in one profile; times are nanoseconds of the monotonic clock, `thread` is the one that began it."""
+
+    begin: int = 0
+    end: int = 0
+    thread: int = 0
+    spans: list[Span] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    trace: Trace = field(default_factory=Trace)
+    thread_names: dict[int, str] = field(default_factory=dict)
+    before: list[Held] = field(default_factory=list)
+    plans: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    marks: list[tuple[int, int, str]] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+
+
+class _Local(threading.local):
+    cells: tuple[tuple[Any, str], ...] = ()
+
+
+_local = _Local()
+
+
+class Collector:
+    """One profile in the making; `start` and `stop` are called once each."""
+
+    def __init__(self, gradient_lines: bool = True) -> None:
+        self.recording = Recording()
+        self.gradient_lines = gradient_lines
+        self._undo: list[Callable[[], None]] = []
+        self._tracing = tracing()
+        self._codes: dict[Any, bool] = {}
+
+    def start(self) -> None:
+        recording = self.recording
+        recording.trace = self._tracing.__enter__()
+        recording.before = list(_in_use())
+        recording.thread = threading.get_ident()
+        self._replace(Jit, "__call__", self._function)
+        self._replace(Cell, "__call__", self._cell)
+        self._replace(importlib.import_module("mycel.jit"), "run_live", self._live)
+        if self.gradient_lines:
+            self._replace(nonfinite, "place_now", self._place)
+        self._take_operations()
+        sinks.append(recording.spans)
+        recording.begin = time.monotonic_ns()
+
+    def stop(self) -> Recording:
+        recording = self.recording
+        recording.end = time.monotonic_ns()
+        # By identity: two lists without spans are equal.
+        sinks[:] = [s for s in sinks if s is not recording.spans]
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
+        recording.thread_names = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}
+        self._tracing.__exit__(None, None, None)
+        return recording
+
+    def _replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        original = owner.__dict__[name]
+        setattr(owner, name, make(original))
+        self._undo.append(lambda: setattr(owner, name, original))
+
+    # What Python asks for.
+
+    def _line(self, depth: int) -> str:
+        """The innermost line outside of this package."""
+        frame = sys._getframe(depth)
+        codes = self._codes
+        while frame is not None:
+            code = frame.f_code
+            library = codes.get(code)
+            if library is None:
+                library = codes[code] = is_library(code.co_filename)
+            if not library:
+                return f"{code.co_filename}:{frame.f_lineno}"
+            frame = frame.f_back  # type: ignore[assignment]
+        return ""
+
+    def _note(self, kind: str, name: str, begin: int, line: str) -> None:
+        cells = _local.cells
+        path = cells[-1][1] if cells else ""
+        self.recording.asked.append(Asked(kind, name, begin, time.monotonic_ns(), threading.get_ident(), line, path))
+
+    def _function(self, original: Any) -> Any:
+        def __call__(compiled: Any, *args: Any, **kwargs: Any) -> Any:
+            if eager.active and (context := eager.local.context) is not None and context.is_staging:
+                return original(compiled, *args, **kwargs)
+            line, begin = self._line(2), time.monotonic_ns()
+            try:
+                return original(compiled, *args, **kwargs)
+            finally:
+                self._note("function", compiled.__qualname__, begin, line)
+
+        return __call__
+
+    def _cell(self, original: Any) -> Any:
+        def __call__(cell: Any, *args: Any, **kwargs: Any) -> Any:
+            if eager.active and (context := eager.local.context) is not None and context.is_staging:
+                return original(cell, *args, **kwargs)
+            before = _local.cells
+            outer, base = before[-1] if before else (None, "")
+            path = path_in(base, outer, cell) if "_params" in cell.__dict__ else type(cell).__name__
+            line, begin = self._line(2), time.monotonic_ns()
+            _local.cells = (*before, (cell, path))
+            try:
+                return original(cell, *args, **kwargs)
+            finally:
+                self._note("cell", path, begin, line)
+                _local.cells = before
+
+        return __call__
+
+    def _live(self, original: Any) -> Any:
+        def run_live(plan: Any, *args: Any, **kwargs: Any) -> Any:
+            plans = self.recording.plans
+            plans[id(plan)] = (plan, plans.get(id(plan), (plan, 0))[1] + 1)
+            return original(plan, *args, **kwargs)
+
+        return run_live
+
+    def _place(self, original: Any) -> Any:
+        def place_now() -> Optional[Where]:
+            where = current_where() or caller(2)
+            cells = _local.cells
+            return where._replace(cell=cells[-1][1]) if where is not None and cells and not where.cell else where
+
+        return place_now
+
+    def _take_operations(self) -> None:
+        """Put a wrapper around the program of each eager operation."""
+        known, pairs = dict(eager._entries), {p: dict(table) for p, table in eager._pairs.items()}
+        build = eager._build
+        fresh: dict[Any, Any] = {}
+
+        def noted(primitive: Any, types: tuple[Any, ...], params: dict[str, Any]) -> Any:
+            key = (primitive, types, freeze(params)) if params else (primitive, types)
+            entry = known.get(key)
+            if entry is None:
+                entry = known[key] = fresh[key] = build(primitive, types, params)
+            run, result = entry
+            graph = params.get("graph")
+            name = primitive.name if graph is None else graph.name
+
+            def call(*given: Any) -> Any:
+                begin = time.monotonic_ns()
+                try:
+                    return run(*given)
+                finally:
+                    self._note("operation", name, begin, self._line(2))
+
+            return call, result
+
+        def undo() -> None:
+            eager._build = build
+            eager.forget()
+            if len(known) < eager.MOST_ENTRIES:
+                eager._entries.update(known)
+                for primitive, table in pairs.items():
+                    eager.pair_table(primitive).update(table)
+                for key, entry in fresh.items():
+                    if len(key) == 2 and len(key[1]) == 2 and type(entry[1]) is not tuple:
+                        eager.pair_table(key[0])[key[1]] = entry
+
+        eager.forget()
+        eager._build = noted
+        self._undo.append(undo)
+
+
+def _in_use() -> Any:
+    """The memory of tensors and programs as it is now; each buffer once."""
+    seen: set[int] = set()
+    for found in gc.get_objects():
+        if not isinstance(found, Tensor) or found._buf is None or id(found._buf) in seen:
+            continue
+        seen.add(id(found._buf))
+        name = found.__dict__.get("name") if hasattr(found, "__dict__") else None
+        yield Held(str(name or "a tensor"), int(found._type.nbytes))
+    for program in programs():
+        if hasattr(program, "table") and program.table[ARENA]:
+            yield Held(f"the arena of {program.graph.name}", program.arena_bytes, program)

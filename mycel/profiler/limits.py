@@ -1,0 +1,231 @@
+"""What this machine can do: memory bandwidth by size and number of threads, arithmetic, and what starting a kernel costs. Measured once, and kept in the cache folder.
+
+* Bandwidth: ``c = a + s * b`` over float32 arrays that together have each size of `SIZES`, by the engine's own kernel: three streams, counted once each. Small sizes lie in caches,
+  the largest in memory.
+* Arithmetic: a float32 matrix product by the dense library, `DENSE` on a side; where there is none, a kernel's exponentials, by the operations they count.
+* Overhead: an addition of few elements on one thread, and the shortest step that is shared by all threads.
+
+Each is the best of some tries, some milliseconds long. Between the measured sizes and numbers of threads values are interpolated (in the logarithm of the size).
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import config
+from mycel.dtype import float32
+from mycel.engines import buffers
+from mycel.engines.native import dense_library, jit
+from mycel.engines.native.costs import total
+from mycel.engines.native.engine import compile_native
+from mycel.engines.native.runtime import default_threads, runtime
+from mycel.engines.native.trace import STEP, tracing
+from mycel.ir.graph import Graph, input_node
+from mycel.ir.types import tensor_type
+from mycel.log import logger
+from mycel.prims import elementwise as E
+from mycel.prims import linalg
+from mycel.prims.base import constant
+
+__all__ = ["Machine", "machine", "measure"]
+
+SIZES = (96 << 10, 768 << 10, 6 << 20, 96 << 20)
+DENSE = 512
+_TRIES = 7
+_LEAST = 0.002
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine's measured limits. By number of threads: bytes a second for each of `sizes`, and floating-point operations a second; `overhead` is nanoseconds of
+    a step on one thread, `shared_overhead` of one that is shared by all threads.
+    """
+
+    name: str
+    threads: int
+    sizes: tuple[int, ...]
+    bandwidth: dict[int, tuple[float, ...]]
+    peak: dict[int, float]
+    overhead: float = 0.0
+    shared_overhead: float = 0.0
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def bytes_per_second(self, size: int, threads: int) -> float:
+        """The bandwidth for a kernel that touches `size` bytes on some threads.
+
+        >>> m = Machine("example", 2, (1000, 100_000), {1: (40.0, 10.0), 2: (80.0, 20.0)}, {1: 1.0, 2: 2.0})
+        >>> m.bytes_per_second(10_000, 1), m.bytes_per_second(10**9, 2)
+        (25.0, 20.0)
+        """
+        row = self.bandwidth[self._known(threads, self.bandwidth)]
+        k = bisect.bisect_left(self.sizes, max(size, 1))
+        if k == 0 or k == len(self.sizes):
+            return row[min(k, len(self.sizes) - 1)]
+        low, high = math.log(self.sizes[k - 1]), math.log(self.sizes[k])
+        part = (math.log(size) - low) / (high - low)
+        return row[k - 1] + part * (row[k] - row[k - 1])
+
+    def flops_per_second(self, threads: int) -> float:
+        """The arithmetic of some threads."""
+        return self.peak[self._known(threads, self.peak)]
+
+    def least_seconds(self, size: int, flops: int, threads: int) -> float:
+        """The time below which no kernel gets that moves so many bytes and does so many operations."""
+        return max(size / self.bytes_per_second(size, threads), flops / self.flops_per_second(threads))
+
+    @staticmethod
+    def _known(threads: int, table: dict[int, Any]) -> int:
+        found = [t for t in table if t >= threads]
+        return min(found) if found else max(table)
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Machine:
+        """The machine that `as_json` wrote; ValueError, KeyError or TypeError for another text."""
+        data = json.loads(text)
+        data["sizes"] = tuple(data["sizes"])
+        data["bandwidth"] = {int(t): tuple(row) for t, row in data["bandwidth"].items()}
+        data["peak"] = {int(t): rate for t, rate in data["peak"].items()}
+        return cls(**data)
+
+
+def machine(again: bool = False) -> Machine:
+    """This machine's limits: as measured before and kept in the cache folder, or measured now (`again`), which takes a second or two."""
+    path = _path()
+    if not again:
+        try:
+            return Machine.from_json(path.read_text())
+        except FileNotFoundError:
+            logger.info("the machine's bandwidth and arithmetic are measured now; they are kept in %s", path)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            logger.info("%s cannot be used (%s); the machine is measured anew", path, error)
+    found = measure()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new")
+        with os.fdopen(handle, "w") as file:
+            file.write(found.as_json())
+        os.replace(temporary, path)
+    except OSError as error:
+        logger.info("the measurement could not be kept: %s", error)
+    return found
+
+
+def _path() -> Path:
+    identity = f"{_cpu()}|{jit.machine().identity}|{default_threads()}|{_FORMAT}"
+    return config.cache_directory() / f"machine-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+
+
+def _cpu() -> str:
+    table = Path("/proc/cpuinfo")
+    if table.is_file():
+        for line in table.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return str(jit.machine().cpu)
+
+
+def measure(sizes: tuple[int, ...] = SIZES, dense: int = DENSE) -> Machine:
+    """Measure this machine on 1, 2, 4, ... and all threads."""
+    most = default_threads() if runtime().openmp is not None else 1
+    counts = sorted({*(1 << k for k in range(most.bit_length()) if 1 << k <= most), most})
+    bandwidth: dict[int, tuple[float, ...]] = {}
+    peak: dict[int, float] = {}
+    with _threads() as use:
+        for count in counts:
+            use(count)
+            # More threads can do what fewer can.
+            before = bandwidth[max(bandwidth)] if bandwidth else (0.0,) * len(sizes)
+            bandwidth[count] = tuple([max(_bandwidth(size), old) for size, old in zip(sizes, before)])
+            peak[count] = max(_arithmetic(dense), *peak.values(), 0.0)
+        use(1)
+        overhead, alone = _overhead(16), _overhead(1 << 17)
+        use(most)
+        shared = _overhead(1 << 17) - alone / most if most > 1 else overhead
+    return Machine(_cpu(), most, tuple(sizes), bandwidth, peak, 1e9 * overhead, 1e9 * max(shared, overhead))
+
+
+@contextmanager
+def _threads() -> Iterator[Callable[[int], None]]:
+    before = runtime().threads
+    try:
+        yield runtime().set_threads
+    finally:
+        runtime().set_threads(before)
+
+
+def _best(run: Callable[[], Any]) -> float:
+    """The shortest time of a call."""
+    run()
+    best, repeat = math.inf, 1
+    tries = 0
+    while tries < _TRIES:
+        begin = time.perf_counter()
+        for _ in range(repeat):
+            run()
+        spent = time.perf_counter() - begin
+        if spent < _LEAST and repeat < 1 << 16:
+            repeat *= 2 if spent > _LEAST / 4 else 4
+            continue
+        best = min(best, spent / repeat)
+        tries += 1
+    return best
+
+
+def _program(graph: Graph, aliases: Optional[dict[int, int]] = None) -> tuple[Callable[[], Any], Any]:
+    program = compile_native(graph, aliases)
+    given = [buffers.from_array(np.full(t.shape, 0.5, np.float32)) for t in graph.input_types]  # type: ignore[union-attr]
+    entry = program.entry
+    return (lambda: entry(*given)), program
+
+
+def _bandwidth(size: int) -> float:
+    count = size // 12
+    kind = tensor_type((count,), float32)
+    a, b, c = (input_node(kind, name) for name in "abc")
+    # The third array is written over, so that no page is touched for the first time.
+    run, _ = _program(Graph([a, b, c], [a + b * 0.25], "triad"), {0: 2})
+    return 12 * count / _best(run)
+
+
+def _arithmetic(side: int) -> float:
+    kind = tensor_type((side, side), float32)
+    a, b = input_node(kind, "a"), input_node(kind, "b")
+    if dense_library.available():
+        run, _ = _program(Graph([a, b], [linalg.matmul(a, b)], "product"))
+        return 2 * side**3 / _best(run)
+    kind = tensor_type((1 << 14,), float32)
+    a, c = input_node(kind, "a"), input_node(kind, "c")
+    value = a
+    for _ in range(4):
+        value = E.exp(value * constant(-0.5, float32))
+    run, program = _program(Graph([a, c], [value], "exponentials"), {0: 1})
+    return total(program.all_steps).flops / _best(run)
+
+
+def _overhead(count: int) -> float:
+    """The shortest time of an addition's only step, as a trace notes it."""
+    kind = tensor_type((count,), float32)
+    a, c = input_node(kind, "a"), input_node(kind, "c")
+    run, _ = _program(Graph([a, c], [a + a], "short"), {0: 1})
+    with tracing(1 << 12) as trace:
+        for _ in range(400):
+            run()
+    rows = trace.of(STEP)
+    return float((rows[:, 3] - rows[:, 2]).min()) / 1e9

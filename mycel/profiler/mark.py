@@ -1,0 +1,65 @@
+"""Marks that a program sets itself: they appear in the profile that is being taken, if any."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import Any, Optional
+
+from mycel.log import logger
+from mycel.profiler import whole
+
+__all__ = ["add", "mstx"]
+
+_numbers = itertools.count(1)
+_open: dict[int, tuple[int, str]] = {}
+
+
+def add(begin: int, end: int, name: str) -> None:
+    """Add a mark from and to nanoseconds of the monotonic clock."""
+    current = whole._current
+    if current is not None and current._collector is not None:
+        current._collector.recording.marks.append((begin, end, name))
+
+
+class mstx:
+    """Marks and ranges of the program's own, as MindSpore's `mstx` sets them; noted while a profile is being taken.
+
+    >>> number = mstx.range_start("loading")
+    >>> mstx.range_end(number)
+    """
+
+    enable = False
+
+    @staticmethod
+    def mark(message: str, stream: Any = None, domain: str = "default") -> None:
+        """Mark this moment."""
+        now = time.monotonic_ns()
+        add(now, now, _named("mark", message, stream, domain))
+
+    @staticmethod
+    def range_start(message: str, stream: Any = None, domain: str = "default") -> int:
+        """Begin a range; its number, for `range_end`. 0 where no profile is being taken."""
+        name = _named("range_start", message, stream, domain)
+        if whole._current is None:
+            return 0
+        number = next(_numbers)
+        _open[number] = (time.monotonic_ns(), name)
+        return number
+
+    @staticmethod
+    def range_end(range_id: int, domain: str = "default") -> None:
+        """End a range."""
+        if not isinstance(range_id, int):
+            raise TypeError(f"mstx.range_end: range_id must be a number that range_start gave, not {range_id!r}")
+        found: Optional[tuple[int, str]] = _open.pop(range_id, None)
+        if found is not None:
+            add(found[0], time.monotonic_ns(), found[1])
+
+
+def _named(what: str, message: str, stream: Any, domain: str) -> str:
+    if not isinstance(message, str) or not message:
+        raise TypeError(f"mstx.{what}: message must be a text, not {message!r}")
+    if stream is not None:
+        logger.warning("mstx.%s: stream has no effect: there are no streams of an accelerator on a CPU", what)
+    return message if domain == "default" else f"{domain}: {message}"

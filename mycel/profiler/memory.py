@@ -1,0 +1,170 @@
+"""Memory over time: what the allocator gave and took back while a profile ran, above what was in use before.
+
+A block belongs to the result, or the arena, of the program run during which it was taken: results come first, in order. Where a block has no run it holds data from Python. The
+arena that is in use at the peak is opened: what its buffers held at the step when most of it was in use.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Optional
+
+from mycel.engines.native.control_steps import Nested
+from mycel.engines.native.program import Program
+from mycel.engines.native.trace import ALLOCATED, RELEASED, Run
+from mycel.ir.graph import Node
+from mycel.profiler.collect import Recording
+from mycel.profiler.names import label, lines_of, members_of, name_of
+
+__all__ = ["Block", "Memory", "arena_contents"]
+
+
+@dataclass
+class Block:
+    """A piece of memory: what for, from which line, its bytes, and when (seconds from the beginning) it was taken and given back; `end` is None while in use."""
+
+    name: str
+    line: str
+    nbytes: int
+    begin: float
+    end: Optional[float] = None
+
+
+class Content(NamedTuple):
+    """A buffer in an arena at its fullest step."""
+
+    name: str
+    line: str
+    nbytes: int
+
+
+class Memory:
+    """`blocks` taken during the profile; `baseline` bytes in use before it, which are `before` by name; `timeline` of (seconds, bytes in use); `peak` and what was `alive`
+    then; `arena` lists what was in the largest arena in use then.
+    """
+
+    def __init__(self, recording: Recording, operations: Any) -> None:
+        self.before = [(h.name, h.nbytes) for h in sorted(recording.before, key=lambda h: -h.nbytes)]
+        self.baseline = sum(h.nbytes for h in recording.before)
+        self.allocations = self.frees = self.allocated = 0
+        self.blocks: list[Block] = []
+        self.timeline: list[tuple[float, int]] = [(0.0, self.baseline)]
+        self.peak, self.peak_time = self.baseline, 0.0
+        self.alive: list[Block] = []
+        self.arena: list[Content] = []
+        self._owners: dict[int, Program] = {}
+        self._fill(recording, operations)
+
+    def _fill(self, recording: Recording, operations: Any) -> None:
+        trace = recording.trace
+        runs: dict[int, list[Run]] = {}
+        for run in trace.runs:
+            runs.setdefault(run.thread, []).append(run)
+        starts = {t: [r.begin for r in sorted(rows, key=lambda r: r.begin)] for t, rows in runs.items()}
+        for rows in runs.values():
+            rows.sort(key=lambda r: r.begin)
+        taken: dict[tuple[int, int], int] = {}
+        current: dict[int, Block] = {}
+        now = self.baseline
+        moves = [r for r in trace.records.tolist() if r[0] in (ALLOCATED, RELEASED)]
+        for what, key, time, nbytes, thread in sorted(moves, key=lambda r: r[2]):
+            seconds = (time - recording.begin) / 1e9
+            if what == ALLOCATED:
+                self.allocations += 1
+                self.allocated += nbytes
+                k = bisect.bisect_right(starts.get(thread, []), time) - 1
+                run = runs[thread][k] if k >= 0 and runs[thread][k].end >= time else None
+                number = 0
+                if run is not None:
+                    number = taken.get((thread, run.begin), 0)
+                    taken[thread, run.begin] = number + 1
+                block = self._block(run, number, nbytes, seconds, operations, thread, time)
+                self.blocks.append(block)
+                current[key] = block
+                now += nbytes
+            else:
+                self.frees += 1
+                freed = current.pop(key, None)
+                # What was there before the profile is not known by its address.
+                if freed is None:
+                    continue
+                freed.end = seconds
+                now -= freed.nbytes
+            self.timeline.append((seconds, now))
+            if now > self.peak:
+                self.peak, self.peak_time = now, seconds
+        self.timeline.append(((recording.end - recording.begin) / 1e9, now))
+        at = self.peak_time
+        self.alive = sorted((b for b in self.blocks if b.begin <= at and (b.end is None or b.end > at)), key=lambda b: -b.nbytes)  # fmt: skip
+        arenas = [(b.nbytes, self._owners[id(b)]) for b in self.alive if id(b) in self._owners]
+        arenas += [(h.nbytes, h.program) for h in recording.before if h.program is not None]
+        if arenas:
+            self.arena = arena_contents(max(arenas, key=lambda a: a[0])[1])
+
+    def _block(
+        self, run: Optional[Run], number: int, nbytes: int, seconds: float, operations: Any, thread: int, time: int
+    ) -> Block:
+        if run is None:
+            return Block("data from Python", "", nbytes, seconds)
+        asked = operations.at(thread, time)
+        line = asked.line if asked is not None else ""
+        program = run.program
+        fresh = [n for j, n in enumerate(program.graph.outputs) if j not in program.template.aliases]
+        if number < len(fresh):
+            found = _named(fresh[number])
+            return Block(found[0], found[1] or line, nbytes, seconds)
+        block = Block(f"the arena of {program.graph.name}", line, nbytes, seconds)
+        self._owners[id(block)] = program
+        return block
+
+
+def _named(node: Node) -> tuple[str, str]:
+    lines: Sequence[str] = lines_of([node])
+    text = label(node)
+    if node.where is not None and node.where.gradient:
+        text = f"grad {text}"
+    return text, lines[0] if lines else ""
+
+
+def arena_contents(program: Program) -> list[Content]:
+    """What lies in a program's arena at the step when most of it is in use, the largest first."""
+    steps: list[Any] = []
+
+    def walk(sequence: Sequence[Any]) -> None:
+        for step in sequence:
+            if isinstance(step.data, Nested):
+                walk(step.data.first)
+                walk(step.data.second)
+            steps.append(step)
+
+    walk(program.template.steps)
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    known: dict[int, Any] = {}
+    makers: dict[int, Any] = {}
+    for number, step in enumerate(steps):
+        touched = [*step.reads, *step.writes]
+        if id(step) in program.calls:
+            touched += [v.buffer for v in program.calls[id(step)][1].values()]
+        for buffer in touched:
+            if id(buffer) in program.places:
+                known[id(buffer)] = buffer
+                first.setdefault(id(buffer), number)
+                last[id(buffer)] = number
+        for buffer in step.writes:
+            makers.setdefault(id(buffer), step)
+    sizes = {i: int(program.number(b.size)) * b.dtype.itemsize for i, b in known.items()}
+    moments = [sum(sizes[i] for i in known if first[i] <= n <= last[i]) for n in range(len(steps))]
+    if not moments:
+        return []
+    full = moments.index(max(moments))
+    found = []
+    for i in known:
+        if first[i] <= full <= last[i]:
+            maker = makers.get(i)
+            lines = lines_of(members_of(maker)) if maker is not None else ()
+            name = name_of(maker) if maker is not None else f"scratch of {name_of(steps[full])}"
+            found.append(Content(name, lines[0] if lines else "", sizes[i]))
+    return sorted(found, key=lambda c: -c.nbytes)

@@ -1,0 +1,92 @@
+"""Profiling a training that runs already: steps are chosen in a file that the training looks at."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Optional
+
+from mycel.log import logger
+from mycel.profiler.output import write_all
+from mycel.profiler.whole import profile
+from mycel.train import Callback
+
+__all__ = ["DynamicProfilerMonitor"]
+
+_FILE = "profiler_config.json"
+_DEFAULTS = {"start_step": -1, "stop_step": -1}
+
+
+class DynamicProfilerMonitor(Callback):
+    """A callback that profiles the steps that the file ``profiler_config.json`` in `cfg_path` names: ``{"start_step": 10, "stop_step": 12}``.
+
+    The file is made if there is none, and looked at again at most every `poll_interval` seconds, so that it can be edited while the training runs. Profiles are written under
+    `output_path`. In a loop of one's own, call `step` at the end of each step.
+    """
+
+    def __init__(
+        self, cfg_path: Optional[str] = None, output_path: str = "./dyn_profile_data", poll_interval: float = 2, **kwargs: Any
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if not isinstance(cfg_path, str) or not cfg_path:
+            raise ValueError(f"DynamicProfilerMonitor: cfg_path must name the folder of {_FILE}, not {cfg_path!r}")
+        if not isinstance(poll_interval, (int, float)) or poll_interval <= 0:
+            raise ValueError(f"DynamicProfilerMonitor: poll_interval must be a positive number of seconds, not {poll_interval!r}")  # fmt: skip
+        if kwargs:
+            logger.warning("DynamicProfilerMonitor: %s has no effect", ", ".join(sorted(kwargs)))
+        self.path, self.output_path, self.poll_interval = Path(cfg_path) / _FILE, output_path, poll_interval
+        self._looked = float("-inf")
+        self._wanted = (-1, -1)
+        self._done: Optional[tuple[int, int]] = None
+        self._taking: Optional[profile] = None
+        self._number = 1
+        self.written: list[Path] = []
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps(_DEFAULTS, indent=1))
+
+    def _look(self) -> None:
+        if self._taking is not None or time.monotonic() - self._looked < self.poll_interval:
+            return
+        self._looked = time.monotonic()
+        try:
+            found = json.loads(self.path.read_text())
+            wanted = (int(found.get("start_step", -1)), int(found.get("stop_step", -1)))
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            logger.warning("DynamicProfilerMonitor: %s cannot be read (%s); it is looked at again later", self.path, error)  # fmt: skip
+            return
+        if wanted != self._done:
+            self._wanted = wanted
+
+    def _before(self, number: int) -> None:
+        self._look()
+        first, last = self._wanted
+        if self._taking is None and 0 <= first <= number <= last:
+            self._taking = profile().start()
+
+    def _after(self, number: int) -> None:
+        if self._taking is not None and number >= self._wanted[1]:
+            self._end()
+
+    def _end(self) -> None:
+        assert self._taking is not None
+        taken, self._taking = self._taking.stop(), None
+        self.written.append(write_all(taken.report, self.output_path, f"start{self._wanted[0]}_stop{self._wanted[1]}"))
+        self._done, self._wanted = self._wanted, (-1, -1)
+
+    def step_begin(self, run_context: Any) -> None:
+        self._before(run_context.original_args().cur_step_num)
+
+    def step_end(self, run_context: Any) -> None:
+        self._after(run_context.original_args().cur_step_num)
+
+    def end(self, run_context: Any) -> None:
+        if self._taking is not None:
+            self._end()
+
+    def step(self) -> None:
+        """End a step of a loop of one's own; steps are counted from 1."""
+        self._after(self._number)
+        self._number += 1
+        self._before(self._number)

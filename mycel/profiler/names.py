@@ -1,0 +1,142 @@
+"""What a kernel is called: a summary of what it computes, in the user's words.
+
+A node's label is the class of the library's Cell that made it, or else what the user's expression there calls or does (``ops.gelu(x)`` is "gelu", ``a + b`` "add"), or
+else the primitive's name. A kernel is named by the labels of its members, as a composition: "ReLU(BatchNorm2d)". What belongs to a derivative comes after "grad",
+in the order of the operations it is the derivative of. Long chains keep their ends.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Optional
+
+from mycel.engines.native.dense_steps import DenseCall
+from mycel.ir.graph import Node, Where
+
+if TYPE_CHECKING:
+    from mycel.engines.native.lower import Step
+
+__all__ = ["cells_of", "composed", "label", "lines_of", "members_of", "name_of"]
+
+_SHOWN = 4
+_OPERATORS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_div", ast.Mod: "mod", ast.Pow: "pow",
+    ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shift", ast.RShift: "shift",
+    ast.USub: "neg", ast.Not: "not", ast.Invert: "invert", ast.UAdd: "pos",
+}  # fmt: skip
+
+
+def members_of(step: Step) -> tuple[Node, ...]:
+    """The nodes that a step computes."""
+    if step.members:
+        return step.members
+    return () if step.node is None else (step.node,)
+
+
+def label(node: Node) -> str:
+    """What the user would call a node; without its being part of a derivative."""
+    where = node.where
+    if where is not None:
+        kind = where.cell.rpartition(":")[2]
+        if kind in _library_cells():
+            return kind
+        spoken = _spoken(where)
+        if spoken:
+            return spoken
+    return "input" if node.prim is None else node.prim.name
+
+
+@functools.cache
+def _library_cells() -> frozenset[str]:
+    from mycel import nn
+
+    return frozenset(name for name in dir(nn) if isinstance(getattr(nn, name), type))
+
+
+@functools.lru_cache(maxsize=4096)
+def _spoken(where: Where) -> str:
+    """What an expression of the user's calls or does; empty where it cannot be told."""
+    if not where.end_column:
+        return ""
+    lines = linecache.getlines(where.file)[where.line - 1 : (where.end_line or where.line)]
+    if not lines:
+        return ""
+    parts = [line.encode() for line in lines]
+    parts[-1] = parts[-1][: where.end_column]
+    parts[0] = parts[0][where.column :]
+    text = b"".join(parts).decode(errors="ignore")
+    for attempt in (f"({text}\n)", f"(_{text}\n)" if text.startswith(".") else f"({text.rstrip(',')}\n)"):
+        try:
+            return _said(ast.parse(attempt, mode="eval").body)
+        except (SyntaxError, ValueError):
+            continue
+    return ""
+
+
+def _said(tree: Any) -> str:
+    if isinstance(tree, ast.Call):
+        called = tree.func
+        if isinstance(called, ast.Attribute):
+            return called.attr
+        return called.id if isinstance(called, ast.Name) else ""
+    if isinstance(tree, (ast.BinOp, ast.UnaryOp)):
+        return _OPERATORS.get(type(tree.op), "")
+    if isinstance(tree, ast.Subscript):
+        return "index"
+    return "compare" if isinstance(tree, ast.Compare) else ""
+
+
+def composed(labels: Sequence[str]) -> str:
+    """Labels, innermost first, as a composition.
+
+    >>> composed(["conv", "norm", "relu"])
+    'relu(norm(conv))'
+    >>> composed(list("abcdef"))
+    'f(e(... 2 more ...(b(a))))'
+    """
+    labels = list(labels)
+    if len(labels) > _SHOWN:
+        labels[2:-2] = [f"... {len(labels) - 4} more ..."]
+    return "(".join(reversed(labels)) + ")" * (len(labels) - 1)
+
+
+def name_of(step: Step, call: int = 0, plan: Any = None) -> str:
+    """A step's name; of a dense step that takes several calls of the library, that of one of them."""
+    nodes = members_of(step)
+    plain = list(dict.fromkeys(label(n) for n in nodes if n.where is None or not n.where.gradient))
+    # Backwards the last operation's derivative comes first.
+    derived = list(dict.fromkeys(label(n) for n in nodes if n.where is not None and n.where.gradient))
+    whole = composed(plain) if plain else ""
+    if derived:
+        whole += (" + " if whole else "") + "grad " + composed(derived[::-1])
+    if isinstance(step.data, DenseCall):
+        assert step.data.node.prim is not None
+        primitive = step.data.node.prim.name
+        description = plan.calls[call].description if plan is not None and call < len(plan.calls) else ""
+        what = "reorder" if description.startswith("reorder") else primitive
+        return what if whole == what else f"{whole}: {what}"
+    if step.kind in ("kernel", "dense"):
+        return whole or getattr(step.data, "name", step.kind)
+    return f"{whole}: {step.kind}" if whole else step.kind
+
+
+def lines_of(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The places of nodes in the user's source, as "file:line", those of most nodes first."""
+    counts: dict[str, int] = {}
+    for node in nodes:
+        if node.where is not None:
+            counts[str(node.where)] = counts.get(str(node.where), 0) + 1
+    return tuple(sorted(counts, key=lambda k: -counts[k]))
+
+
+def cells_of(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The paths of the Cells that nodes belong to, those of most nodes first."""
+    counts: dict[str, int] = {}
+    for node in nodes:
+        path: Optional[str] = node.where.cell if node.where is not None else ""
+        if path:
+            counts[path] = counts.get(path, 0) + 1
+    return tuple(sorted(counts, key=lambda k: -counts[k]))

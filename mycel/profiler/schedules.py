@@ -1,0 +1,68 @@
+"""Which steps of a loop are profiled."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from mycel.log import logger
+
+__all__ = ["ProfilerAction", "schedule"]
+
+
+class ProfilerAction(Enum):
+    """What to do in a step: nothing, run the profiler without keeping what it notes, keep it, or keep it and give it to the handler when the step ends."""
+
+    NONE = 0
+    WARM_UP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+class schedule:
+    """Leave out `skip_first` steps, then repeat: `wait` steps nothing, `warmup` steps running the profiler for nothing, `active` steps of profile; `repeat` times, 0 for ever.
+
+    An instance gives the `ProfilerAction` of a step's number. Values that are no whole numbers in range become the defaults, with a warning, as in MindSpore.
+
+    >>> plan = schedule(wait=1, warmup=1, active=2, repeat=1)
+    >>> [plan(step).name for step in range(5)]
+    ['NONE', 'WARM_UP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+
+    def __init__(self, *, wait: int, active: int, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> None:
+        self.wait = _checked("wait", wait, 0, 0)
+        self.active = _checked("active", active, 1, 1)
+        self.warmup = _checked("warmup", warmup, 0, 0)
+        self.repeat = _checked("repeat", repeat, 0, 0)
+        self.skip_first = _checked("skip_first", skip_first, 0, 0)
+        if not self.warmup:
+            logger.info("schedule: without warm-up steps the first profiled step bears what begins with the profile")
+
+    def __call__(self, step: int) -> ProfilerAction:
+        if step < 0:
+            raise ValueError(f"schedule: the number of a step is at least 0, not {step}")
+        if step < self.skip_first:
+            return ProfilerAction.NONE
+        length = self.wait + self.warmup + self.active
+        round, place = divmod(step - self.skip_first, length)
+        if (self.repeat and round >= self.repeat) or place < self.wait:
+            return ProfilerAction.NONE
+        if place < self.wait + self.warmup:
+            return ProfilerAction.WARM_UP
+        return ProfilerAction.RECORD_AND_SAVE if place == length - 1 else ProfilerAction.RECORD
+
+    def __repr__(self) -> str:
+        return (
+            f"Schedule(wait={self.wait}, active={self.active}, warmup={self.warmup}, repeat={self.repeat}, skip_first={self.skip_first})"
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, int]:
+        """The numbers by name."""
+        return {name: getattr(self, name) for name in ("wait", "active", "warmup", "repeat", "skip_first")}
+
+
+def _checked(name: str, value: Any, least: int, default: int) -> int:
+    if type(value) is int and value >= least:
+        return value
+    logger.warning("schedule: %s must be a whole number of at least %d, not %r; %d is used", name, least, value, default)  # fmt: skip
+    return default

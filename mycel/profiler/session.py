@@ -1,0 +1,266 @@
+"""MindSpore's profilers over `mycel.profile`: `profile` and `Profiler`, with steps, schedules and handlers.
+
+A session goes from step to step; what its schedule says of a step is done while it lasts. A profile begins with the first step that is to be recorded (or warmed up for: then
+it is thrown away when recording begins), and ends with a step that is to be saved, when the handler is called with the session, whose `result` it then is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from mycel.log import logger
+from mycel.profiler import mark
+from mycel.profiler.options import ProfilerActivity, _ExperimentalConfig, told
+from mycel.profiler.output import OUTPUT, STEP, statistics, write_all
+from mycel.profiler.whole import profile as whole_profile
+from mycel.profiler.schedules import ProfilerAction
+
+__all__ = ["EnvProfiler", "Profiler", "profile", "tensorboard_trace_handler"]
+
+_FOLDER = "./data"
+
+
+class _Session:
+    """What both profilers share."""
+
+    def __init__(self, schedule: Any, on_trace_ready: Any, start_profile: bool, name: str) -> None:
+        for what, value in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
+            if value is not None and not callable(value):
+                raise TypeError(f"{name}: {what} must be a function, not {value!r}")
+        self._name = name
+        self._schedule, self._handler = schedule, on_trace_ready
+        self._step = 0
+        self._begun = 0
+        self._running = False
+        self._taking: Optional[whole_profile] = None
+        self._action = ProfilerAction.NONE
+        self.metadata: dict[str, Any] = {}
+        self.result: Optional[whole_profile] = None
+        if start_profile:
+            self.start()
+
+    def _wanted(self) -> ProfilerAction:
+        if self._schedule is None:
+            return ProfilerAction.RECORD
+        action: ProfilerAction = self._schedule(self._step)
+        return action
+
+    def start(self) -> None:
+        """Begin; the present step is the first."""
+        if self._running:
+            raise RuntimeError(f"{self._name}: it has begun already; stop it first")
+        self._running = True
+        self._enter(self._wanted())
+
+    def step(self) -> None:
+        """End a step and begin the next."""
+        if not self._running:
+            raise RuntimeError(f"{self._name}: step is called before start, or after stop")
+        self._leave()
+        self._step += 1
+        self._enter(self._wanted())
+
+    def stop(self) -> None:
+        """End; what was recorded is given to the handler."""
+        if not self._running:
+            raise RuntimeError(f"{self._name}: it has not begun; start it first")
+        recorded = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        self._leave(last=True)
+        self._running = False
+        if self._taking is not None:
+            taken, self._taking = self._taking.stop(), None
+            if recorded:
+                self._ready(taken)
+
+    def _enter(self, action: ProfilerAction) -> None:
+        fresh = self._action is ProfilerAction.WARM_UP and action is not ProfilerAction.WARM_UP
+        if self._taking is not None and (fresh or action is ProfilerAction.NONE):
+            self._taking.stop()
+            self._taking = None
+        if self._taking is None and action is not ProfilerAction.NONE:
+            self._taking = whole_profile().start()
+        self._action = action
+        self._begun = time.monotonic_ns()
+
+    def _leave(self, last: bool = False) -> None:
+        if self._taking is None:
+            return
+        if not last or self._schedule is not None or self._step:
+            mark.add(self._begun, time.monotonic_ns(), f"{STEP}{self._step}")
+        if self._action is ProfilerAction.RECORD_AND_SAVE:
+            taken, self._taking = self._taking.stop(), None
+            self._action = ProfilerAction.NONE
+            self._ready(taken)
+
+    def _ready(self, taken: whole_profile) -> None:
+        self.result = taken
+        if self._handler is not None:
+            self._handler(self)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Keep a text with the profile; TypeError for what is none."""
+        for what, given in (("key", key), ("value", value)):
+            if not isinstance(given, str):
+                raise TypeError(f"add_metadata: {what} must be a string, not {type(given).__name__}")
+        self.metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Keep what a JSON text says with the profile; ValueError for one that says nothing."""
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError("add_metadata_json: key and value must be strings")
+        self.metadata[key] = json.loads(value)
+
+    def __enter__(self) -> Any:
+        if not self._running:
+            self.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._running:
+            self.stop()
+
+
+class profile(_Session):
+    """MindSpore's profile of a block or a loop.
+
+    Without a `schedule` all is recorded from the start to the end; with one, `step` says when a step of the loop ends. When something has been recorded `on_trace_ready` is called
+    with this object, whose `result` has the kernels, lines, phases and memory (`mycel.profile`); `tensorboard_trace_handler` writes them into files. Options of other
+    hardware are accepted and logged as having no effect.
+
+    >>> import mycel as ms
+    >>> from mycel.profiler import profile, schedule
+    >>> counts = []
+    >>> with profile(schedule=schedule(wait=1, active=1, repeat=1), on_trace_ready=lambda p: counts.append(len(p.result.kernels))) as prof:
+    ...     for _ in range(3):
+    ...         y = ms.Tensor([1.0]) * 2
+    ...         prof.step()
+    >>> counts
+    [1]
+    """
+
+    def __init__(
+        self,
+        activities: Optional[Iterable[ProfilerActivity]] = None,
+        with_stack: bool = False,
+        profile_memory: bool = False,
+        data_process: bool = False,
+        parallel_strategy: bool = False,
+        start_profile: bool = True,
+        hbm_ddr: bool = False,
+        pcie: bool = False,
+        sync_enable: bool = True,
+        record_shapes: bool = False,
+        schedule: Optional[Callable[[int], ProfilerAction]] = None,
+        on_trace_ready: Optional[Callable[..., Any]] = None,
+        experimental_config: Optional[_ExperimentalConfig] = None,
+    ) -> None:
+        given = {
+            "activities": activities, "with_stack": with_stack, "profile_memory": profile_memory, "data_process": data_process,
+            "parallel_strategy": parallel_strategy, "hbm_ddr": hbm_ddr, "pcie": pcie, "sync_enable": sync_enable, "record_shapes": record_shapes,
+        }  # fmt: skip
+        told("profile", given, experimental_config)
+        super().__init__(schedule, on_trace_ready, start_profile, "profile")
+
+
+class Profiler(_Session):
+    """MindSpore's profiler: begins at once (unless ``start_profile=False``); `analyse` ends it and writes its files under `output_path`, by default "./data"."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        told("Profiler", kwargs, kwargs.get("experimental_config"))
+        self.output_path = str(kwargs.get("output_path", _FOLDER))
+        self.written: list[Path] = []
+        super().__init__(
+            kwargs.get("schedule"), kwargs.get("on_trace_ready"), bool(kwargs.get("start_profile", True)), "Profiler"
+        )
+
+    def analyse(
+        self, offline_path: Optional[str] = None, pretty: bool = False, step_list: Optional[Sequence[int]] = None, mode: str = "sync"
+    ) -> None:  # fmt: skip
+        """End if it has not ended, and write the files; with `offline_path` see `offline_analyse`. `mode` "async" is the same as "sync"."""
+        if mode not in ("sync", "async"):
+            raise ValueError(f"analyse: mode must be 'sync' or 'async', not {mode!r}")
+        if offline_path is not None:
+            Profiler.offline_analyse(offline_path, pretty, step_list)
+            return
+        if self._running:
+            self.stop()
+        if self.result is None:
+            raise RuntimeError("analyse: nothing has been recorded; start the profiler before what is to be profiled")
+        made = write_all(self.result.report, self.output_path, None, self.metadata, pretty, step_list)
+        self.written.append(made)
+        logger.info("the profile is in %s", made)
+
+    @classmethod
+    def offline_analyse(
+        cls, path: str, pretty: bool = False, step_list: Optional[Sequence[int]] = None, data_simplification: bool = True
+    ) -> None:  # fmt: skip
+        """Nothing is left to be done: profiles are analysed when they are written. FileNotFoundError where there is none."""
+        if not any(Path(path).glob(f"**/{OUTPUT}/trace_view.json")):
+            raise FileNotFoundError(f"offline_analyse: there is no profile under {path}")
+        logger.info("offline_analyse: the profile under %s was analysed when it was written", path)
+
+    def op_analyse(self, op_name: Union[str, Sequence[str]], device_id: Optional[int] = None) -> str:
+        """The kernels in which operations of these names take part, as JSON: a list of dictionaries for each name."""
+        if self.result is None:
+            raise RuntimeError("op_analyse: nothing has been recorded; call stop or analyse first")
+        names = [op_name] if isinstance(op_name, str) else list(op_name)
+        found = {
+            name: statistics(
+                k for k in self.result.kernels if name in k.primitives or name.lower() in k.name.lower().replace("(", " ").replace(")", " ").split()
+            )
+            for name in names
+        }  # fmt: skip
+        return json.dumps(found)
+
+
+class EnvProfiler:
+    """The profiler that the environment variable MS_PROFILER_OPTIONS asks for: a JSON object with "start": true and the options of `Profiler`."""
+
+    NOT_SUPPORTED_PARAMS = ["schedule", "on_trace_ready"]
+    profiler: Optional[Profiler] = None
+
+    @classmethod
+    def init_profiler(cls) -> None:
+        """Begin, if the environment says so."""
+        text = os.environ.get("MS_PROFILER_OPTIONS")
+        if not text or cls.profiler is not None:
+            return
+        options = json.loads(text)
+        refused = [name for name in cls.NOT_SUPPORTED_PARAMS if name in options]
+        if refused:
+            raise ValueError(f"MS_PROFILER_OPTIONS: {refused[0]} is a function and cannot be given in the environment")
+        if options.pop("start", False):
+            cls.profiler = Profiler(**options)
+
+    def analyse(self) -> None:
+        """End it and write its files."""
+        if EnvProfiler.profiler is not None:
+            EnvProfiler.profiler.analyse()
+            EnvProfiler.profiler = None
+
+
+def tensorboard_trace_handler(
+    dir_name: Optional[str] = None,
+    worker_name: Optional[str] = None,
+    analyse_flag: bool = True,
+    async_mode: bool = False,
+) -> Callable[[Any], None]:
+    """A handler for `on_trace_ready` that writes a profile's files under `dir_name` (by default "./data"), in a folder named after `worker_name`.
+
+    `analyse_flag` and `async_mode` change nothing: writing is quick.
+    """
+    if dir_name is not None and not isinstance(dir_name, (str, os.PathLike)):
+        raise TypeError(f"tensorboard_trace_handler: dir_name must be a path, not {dir_name!r}")
+
+    def handler(session: Any) -> None:
+        taken: Optional[whole_profile] = session.result
+        if taken is not None:
+            made = write_all(taken.report, dir_name or _FOLDER, worker_name, session.metadata)
+            logger.info("the profile is in %s", made)
+
+    return handler
