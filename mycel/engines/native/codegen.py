@@ -20,6 +20,7 @@ from mycel.engines.native import math as vector_math
 from mycel.engines.native.codegen_scan import ScanWriter
 from mycel.engines.native.codegen_values import Word
 from mycel.engines.native.jit import machine
+from mycel.engines.native.nest_schedule import copies, grain
 from mycel.ir.dims import DimLike, is_one, is_zero
 from mycel.kernel.nest import Expr, Nest, Reduce, Store
 from mycel.spans import timed
@@ -27,7 +28,6 @@ from mycel.spans import timed
 __all__ = ["Kernel", "generate", "grain"]
 
 NAME = "mycel_kernel"
-GRAIN_WORK = 65536
 
 
 @dataclass
@@ -38,11 +38,6 @@ class Kernel:
     words: list[Word]
     extent: DimLike
     work: DimLike
-
-
-def grain(extent: int, work: int) -> int:
-    """How much of a range one thread takes at least; 0 where it is not to be split."""
-    return 0 if extent == 1 else max(1, -(-GRAIN_WORK * extent // max(work, 1)))
 
 
 @timed("code generation", lambda nest: nest.name)
@@ -74,6 +69,7 @@ class _Generator(ScanWriter):
             if not is_zero(access.offset.const):
                 self.offsets[0][i] = self.word("int", access.offset.const)
             self.pointer(access.buffer)
+        self.most_copies = self.choose_copies()
         for r in nest.reduces:
             self.declare_accumulators(r)
         self.declare_tiles()
@@ -187,7 +183,7 @@ class _Generator(ScanWriter):
                 self.enter(self.depth_of[loop])
                 body()
             return
-        copies = self.choose_copies()
+        copies = self.most_copies
         group = self.lanes * copies
         room = e.put(f"sub i64 {end}, {start}")
         whole = e.put(f"mul i64 {e.put(f'sdiv i64 {room}, {group}')}, {group}")
@@ -207,15 +203,8 @@ class _Generator(ScanWriter):
             self.mask = None
 
     def choose_copies(self) -> int:
-        if self.tile is not None:
-            return 1
-        weight = len(self.depths)
-        if self.nest.reduces:
-            looped = any(not self.nest.loops[k].unroll for k in self.inner)
-            if self.across or looped:
-                return 4 if len(self.nest.reduces) <= 2 and weight < 16 else 2
-            return 1
-        return 2 if weight <= 8 and not self.inner else 1
+        looped = any(not self.nest.loops[k].unroll for k in self.inner)
+        return copies(self.nest, self.lanes, len(self.depths), self.across, looped)
 
     # Rows: everything inside the parallel loops.
 

@@ -21,7 +21,7 @@ class ReductionWriter(TileWriter):
         wide = self.wide
         kind = self.e.vector(compute_type(dtype)) if wide else compute_type(dtype)
         names = []
-        for _ in range(4 if wide else 1):
+        for _ in range(self.most_copies if wide else 1):
             name = f"%acc{self.fresh('')}"
             self.entry.append(f"  {name} = alloca {kind}")
             names.append(name)

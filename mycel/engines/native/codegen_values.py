@@ -66,7 +66,7 @@ class KernelWriter:
         self.offsets: list[dict[int, Optional[str]]] = [{}]
         self.position: dict[int, Any] = {}
         self.mask: Optional[str] = None
-        self.copies = 1
+        self.copies = self.most_copies = 1
         self.labels = 0
         self.strides: dict[tuple[int, int], str] = {}
         self.extents: dict[int, Any] = {}

@@ -14,6 +14,7 @@ from mycel.ir.dims import Decisions, deciding, symbols_in
 from mycel.ir.graph import Graph, Node
 from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
+from mycel.transforms.reductions import split_reductions
 from mycel.transforms.specialize import inner_sizes
 
 __all__ = ["compile_native", "host_steps", "prepared"]
@@ -46,4 +47,6 @@ def host_steps(graph: Graph) -> list[tuple[Node, str]]:
 def prepared(graph: Graph) -> Graph:
     """The graph as it is lowered: opened to what the engine has code for, and optimized."""
     opened = complex_pairs(expand(graph))
-    return optimize(opened) if len(opened.nodes) > 1 else opened
+    if len(opened.nodes) > 1:
+        return optimize(opened)
+    return split_reductions(opened)

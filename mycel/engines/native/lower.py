@@ -98,11 +98,19 @@ def is_dense(node: Node) -> bool:
     name = node.prim.name  # type: ignore[union-attr]
     if name not in ("matmul", "conv", "conv_grad_input", "conv_grad_weight") or not dense.available():
         return False
+    if name == "matmul" and is_vector_product(node):
+        return False
     return (
         node.type.dtype in (D.float32, D.bfloat16, D.float16)
         and all(i.type.size for i in node.inputs)
         and node.type.size
     )
+
+
+def is_vector_product(node: Node) -> bool:
+    """Whether a product is that of a matrix and a vector or of two vectors: each element is used once, and memory is all that counts."""
+    a, b = (i.type.shape for i in node.inputs)
+    return is_one(a[-2]) or is_one(a[-1]) or is_one(b[-1])
 
 
 class _Lowering:

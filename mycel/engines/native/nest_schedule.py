@@ -1,4 +1,14 @@
-"""How a nest's loops run: the one place where vectors, tiles, copies and shares of threads are chosen."""
+"""How a nest's loops run: the one place where tiles, copies of vectors and shares of threads are chosen.
+
+Choices follow the structure of a nest and, where any would be right, the sizes that are expected (hints). They are numbers in a kernel's text, of which there are
+few, so that kernels stay shared among shapes.
+
+* A *tile* turns loads that are contiguous along another loop than the lanes (`codegen_tile`). It costs about as much as the vectors that it yields, a gather several
+  times that, so it pays as soon as a tile is not mostly edge.
+* *Copies* are vectors computed side by side in one iteration. They hide latency, and where rows are walked down by columns each row's visit moves that many vectors of
+  one page of memory: the time of a visit is about `VISIT` vectors and one for each vector moved. What is left over at the end goes one vector at a time.
+* A *grain* is the share of a range below which another thread costs more than it gains: `GRAIN_WORK` operations, some 20 microseconds of one core.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +19,14 @@ from mycel.engines.native.strided import small_step
 from mycel.ir.dims import hint, is_one, is_zero
 from mycel.kernel.nest import Access, Nest
 
-__all__ = ["tile_of", "turns"]
+__all__ = ["copies", "grain", "tile_of", "turns"]
 
-# Tiles narrower than this are mostly edge.
 NARROW = 4
+GRAIN_WORK = 65536
+VISIT = 4
+COLUMN_COPIES = (16, 8, 4, 2, 1)
+# More expressions than these need the registers for themselves.
+LIGHT, HEAVY = 8, 16
 
 
 def turns(access: Access, tile: int, vector: int) -> bool:
@@ -41,3 +55,22 @@ def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
         if count > most and hint(nest.loops[k].extent) >= NARROW:
             best, most = k, count
     return best
+
+
+def copies(nest: Nest, lanes: int, weight: int, across: bool, looped: bool) -> int:
+    """How many vectors one iteration computes; `weight` counts expressions, `looped` says whether a loop runs inside of the lanes' (or is theirs, `across`)."""
+    if nest.tile is not None:
+        return 1
+    if nest.reduces:
+        if not across and not looped:
+            return 1
+        if not across and len(nest.reduces) == 1 and weight < LIGHT:
+            vectors = -(-hint(nest.loops[-1].extent) // lanes)
+            return min(COLUMN_COPIES, key=lambda c: vectors // c * (VISIT + c) + vectors % c * (VISIT + 1))
+        return 4 if len(nest.reduces) <= 2 and weight < HEAVY else 2
+    return 2 if weight <= LIGHT and all(loop.kind == "p" for loop in nest.loops) else 1
+
+
+def grain(extent: int, work: int) -> int:
+    """How much of a range one thread takes at least; 0 where it is not to be split."""
+    return 0 if extent == 1 else max(1, -(-GRAIN_WORK * extent // max(work, 1)))
