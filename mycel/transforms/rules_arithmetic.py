@@ -147,6 +147,9 @@ def _pow(node: Node, context: Context) -> Optional[Node]:
         return context.broadcast(x, node.shape)
     if _is(value, 2):
         return context.broadcast(context.make(E.mul, x, x), node.shape)
+    if value in (3, 4) and is_close_under_rounding(node):
+        square = context.make(E.mul, x, x)
+        return context.broadcast(context.make(E.mul, square, x if _is(value, 3) else square), node.shape)
     if not node.dtype.is_floating:
         return None
     if _is(value, -1):

@@ -325,6 +325,8 @@ FACTORED: dict[str, Case] = {
     ),
 }
 ROUNDED: dict[str, Case] = {
+    "x ** 3": (lambda x: E.pow_(x, 3.0), lambda x: (x * x) * x, [F]),
+    "x ** 4": (lambda x: E.pow_(x, 4.0), lambda x: E.mul(*[x * x] * 2), [D]),
     "x * 3 * 5": (lambda x: x * 3.0 * 0.7, lambda x: x * float(np.float32(3) * np.float32(0.7)), [F]),
     "3 * (x * 5)": (lambda x: 3.0 * (x * 5.0), lambda x: x * 15.0, [D]),
     "sum of a multiple": (lambda x: sum_(x * 3.0, 0), lambda x: sum_(x, 0) * 3.0, [F]),
@@ -372,7 +374,7 @@ KEPT: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "factors whose product overflows": (lambda x: x * 1e30 * 1e30, [F]),
     "factors whose product vanishes": (lambda x: x * 1e-30 * 1e-30, [F]),
     "a product with two users": (lambda x: (lambda y: (y * 5.0, y))(x * 3.0), [F]),
-    "x ** 3": (lambda x: E.pow_(x, 3.0), [F]),
+    "x ** 5": (lambda x: E.pow_(x, 5.0), [F]),
     "any x ** -0.5": (lambda x: E.pow_(x, -0.5), [F]),
     "max(x, 0) ** -0.5, which -0 may meet": (lambda x: E.pow_(E.maximum(x, 0.0), -0.5), [F]),
     "x ** y": (lambda x, y: E.pow_(x, y), [F, F]),

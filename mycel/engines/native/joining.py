@@ -2,8 +2,8 @@
 
 A node joins the group of one of its operands (`lower`). Where two operands are in groups of their own, over the same positions, the other group's values are written and read
 back. Here such a group takes in the one that reads it, if that reads just where the values are computed, and if no third group stands between them. So an optimizer's step,
-whose averages do not depend on each other, becomes one pass over each parameter. Groups of which one makes results of the graph and the other does not stay apart, since
-results decide the order of axes in memory.
+whose averages do not depend on each other, becomes one pass over each parameter. A group that makes results of the graph does not take in one that makes none, since
+results decide the order of axes in memory, which what follows may not want.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ def join_maps(lowering: Any, largest: int) -> None:
         if node in lowering.unit_of:
             for i in node.inputs:
                 users.setdefault(lowering.root(i), []).append(node)
-    for unit in list(lowering.units):
-        if not _is_map(unit):
+    pending = list(lowering.units)
+    gone: set[int] = set()
+    for unit in pending:
+        if unit.number in gone or not _is_map(unit):
             continue
         for other in _read_by(lowering, unit):
             if len(unit.members) + len(other.members) <= largest and _fits(lowering, other, unit):
                 lowering.merge(other, unit)
+                gone.add(unit.number)
+                # What it reads now may be in place as well.
+                pending.append(other)
                 other.before &= ~(1 << other.number)
                 for m in other.members:
                     if m in lowering.stored and m not in lowering.results:
@@ -62,7 +67,7 @@ def _fits(lowering: Any, first: Any, second: Any) -> bool:
     """Whether one group may be computed together with a group that it comes before."""
     from mycel.engines.native.lower import broadcast_position
 
-    if lowering.results.isdisjoint(first.members) != lowering.results.isdisjoint(second.members):
+    if lowering.results.isdisjoint(second.members) and not lowering.results.isdisjoint(first.members):
         return False
     for u in lowering.units:
         if u is not first and u is not second and u.before >> first.number & 1 and second.before >> u.number & 1:
