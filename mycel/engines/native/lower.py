@@ -22,6 +22,7 @@ from mycel import dtype as D
 from mycel.engines.native import dense, emit
 from mycel.engines.native.joining import join_maps
 from mycel.engines.native.recompute import choose
+from mycel.engines.native.relayout import along_lanes
 from mycel.engines.native.rules import (
     FULL_RULES,
     GROUP_RULES,
@@ -122,6 +123,7 @@ class _Lowering:
         self.stored: set[Node] = set()
         self.again: set[Node] = set()
         self.result = Lowered([], [], [])
+        self.relaid: dict[Any, tuple[View, View]] = {}
         self.siblings: dict[Any, Unit] = {}
         self.bound: Optional[list[View]] = None
         self.pairs: Optional[dict[Node, Node]] = None
@@ -404,8 +406,8 @@ class _Lowering:
             return view
         return self.copy(view)
 
-    def copy(self, view: View) -> View:
-        target = row_major(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape)
+    def copy(self, view: View, target: Optional[View] = None) -> View:
+        target = target or row_major(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape)
         b = Builder()
         position = tuple(affine(k) for k in range(len(view.shape)))
         value = b.load(view.access(position))
@@ -479,7 +481,7 @@ class _Lowering:
         assert domain is not None
         group = _Group(self, unit, domain)
         stores = []
-        strides_like = group.reference_strides()
+        strides_like = group.like = group.reference_strides()
         targets: dict[Node, View] = {}
         for node, position in unit.members.items():
             if node not in self.stored:
@@ -528,6 +530,7 @@ class _Group:
         self.values: dict[Node, Expr] = {}
         self.memo: dict[tuple[Node, tuple[Affine, ...]], Expr] = {}
         self.reduces: dict[Node, Reduce] = {}
+        self.like: tuple[int, ...] = ()
 
     def is_full(self, node: Node) -> bool:
         """Whether a member has a value at every position, the reducing axes included."""
@@ -614,7 +617,10 @@ class _Group:
                 args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
                 self.memo[key] = self.builder.op(name, node.dtype, *args)
             return self.memo[key]
-        return self.builder.load(self.lowering.view(node).access(position))
+        view = self.lowering.view(node)
+        if self.domain.axes:
+            view = along_lanes(self.lowering, view, position, self.like)
+        return self.builder.load(view.access(position))
 
     def compute(self, node: Node, position: tuple[Affine, ...]) -> Expr:
         name = node.prim.name  # type: ignore[union-attr]

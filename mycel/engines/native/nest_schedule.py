@@ -12,17 +12,20 @@ few, so that kernels stay shared among shapes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Optional
 
 from mycel.engines.native.strided import small_step
-from mycel.ir.dims import hint, is_one, is_zero
+from mycel.ir.dims import DimLike, hint, is_one, is_zero
 from mycel.kernel.nest import Access, Nest
 
-__all__ = ["copies", "grain", "tile_of", "turns"]
+__all__ = ["copies", "grain", "pays_to_copy", "tile_of", "turns"]
 
 NARROW = 4
 GRAIN_WORK = 65536
+# Elements above which an operand leaves the nearest cache before its lines have been used up.
+LARGE = 4096
 VISIT = 4
 COLUMN_COPIES = (16, 8, 4, 2, 1)
 # More expressions than these need the registers for themselves.
@@ -55,6 +58,14 @@ def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
         if count > most and hint(nest.loops[k].extent) >= NARROW:
             best, most = k, count
     return best
+
+
+def pays_to_copy(steps: Mapping[int, DimLike], sizes: Mapping[int, DimLike], inner: int) -> bool:
+    """Whether an operand of these strides and sizes by loop, read along the loop `inner`, is worth a copy in that order: it is contiguous along another, and large."""
+    step = steps[inner]
+    if is_one(step) or small_step(step) or not any(is_one(s) and hint(sizes[k]) >= NARROW for k, s in steps.items()):
+        return False
+    return hint(sizes[inner]) >= NARROW and prod(hint(d) for d in sizes.values()) >= LARGE
 
 
 def copies(nest: Nest, lanes: int, weight: int, across: bool, looped: bool) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import dtype as D
-from mycel.engines.native.values import View
-from mycel.engines.native.windows import like_order
+from mycel.engines.native.values import View, like_order
 from mycel.ir.dims import is_one
 from mycel.ir.graph import Node
 from mycel.kernel.nest import ZERO, Buffer, Builder, Loop, Nest, Store, affine
@@ -21,7 +20,7 @@ def scan_step(lowering: Any, node: Node) -> None:
     (x,) = node.inputs
     axis, shape = node.params["axis"], tuple(node.type.shape)
     view = lowering.view(x)
-    target = View(Buffer(node.type.dtype, node.type.size, node.prim.name), shape, like_order(view, shape))  # type: ignore[union-attr]
+    target = View(Buffer(node.type.dtype, node.type.size, node.prim.name), shape, like_order(view.strides, shape))  # type: ignore[union-attr]
     b = Builder()
     at = [ZERO if is_one(d) else affine(k) for k, d in enumerate(shape)]
     if node.params["reverse"] and not is_one(shape[axis]):

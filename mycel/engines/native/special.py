@@ -11,8 +11,8 @@ from mycel.engines.native.control_steps import call_step, cond_step, while_step
 from mycel.engines.native.ordering import search_step, sort_step, top_step
 from mycel.engines.native.scans import SCANS, scan_step
 from mycel.engines.native.tape_steps import while_grad_step
-from mycel.engines.native.values import View, contiguous_strides, row_major
-from mycel.engines.native.windows import can_scatter_phases, like_order, scatter_phases
+from mycel.engines.native.values import View, contiguous_strides, like_order, row_major
+from mycel.engines.native.windows import can_scatter_phases, scatter_phases
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.kernel.nest import ZERO, Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
@@ -100,7 +100,11 @@ def _scatter(
     place = Access(target.buffer, target.access(fixed).offset, (), tuple(indices))
     value = value if value is not None else b.load(lowering.view(updates).access(_positions(shape)))
     loops = [Loop(d, "s" if k in sequential else "p") for k, d in enumerate(shape)]
-    lowering.kernel(Nest(loops, [], [Store(place, value, True, mode)], node.prim.name), contiguous_strides(shape))  # type: ignore[union-attr]
+    # Lanes that would each write to another row are slower than one element after the other.
+    lanes = [k for k, d in enumerate(shape) if k not in sequential and not is_one(d)]
+    apart = not lanes or not is_one(place.offset.coefficient(lanes[-1]))
+    nest = Nest(loops, [], [Store(place, value, True, mode)], node.prim.name, apart)  # type: ignore[union-attr]
+    lowering.kernel(nest, contiguous_strides(shape))
     lowering.bind(node, [target])
 
 
@@ -165,7 +169,7 @@ def _window_scatter(lowering: Any, node: Node) -> None:
     apart = all(s >= k for s, k in zip(strides, window))
     view, marks = lowering.view(ct), lowering.view(index)
     like = (*view.strides, *([1] * rank))
-    strides_out = like_order(view, node.type.shape)
+    strides_out = like_order(view.strides, node.type.shape)
     target = View(Buffer(node.type.dtype, node.type.size, "window_scatter"), tuple(node.type.shape), strides_out)
     covered = apart and all(
         s == k and low == 0 and same(n * s, d)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mycel.ir.dims import Dim, DimLike, is_one, is_zero, product, same
+from mycel.ir.dims import Dim, DimLike, hint, is_one, is_zero, product, same
 from mycel.kernel.nest import Access, Affine, Buffer
 
-__all__ = ["View", "contiguous_strides", "room", "row_major"]
+__all__ = ["View", "contiguous_strides", "like_order", "room", "row_major"]
 
 
 def room(shape: Sequence[DimLike]) -> DimLike:
@@ -58,3 +58,14 @@ class View:
 def row_major(buffer: Buffer, shape: Sequence[DimLike]) -> View:
     """The whole buffer in row-major order."""
     return View(buffer, tuple(shape), contiguous_strides(shape))
+
+
+def like_order(strides: Sequence[DimLike], shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
+    """Strides for a shape whose axes lie in memory in the order that other strides have, without gaps."""
+    axes = sorted(range(len(shape)), key=lambda k: (-abs(hint(strides[k])), k))
+    result: list[DimLike] = [0] * len(shape)
+    step: DimLike = 1
+    for axis in reversed(axes):
+        result[axis] = step
+        step = step * shape[axis]
+    return tuple(result)

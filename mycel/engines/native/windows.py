@@ -12,26 +12,15 @@ import math
 from typing import Any
 
 from mycel import dtype as D
-from mycel.engines.native.values import View
-from mycel.ir.dims import DimLike, hint, is_zero, same
+from mycel.engines.native.values import View, like_order
+from mycel.ir.dims import DimLike, is_zero, same
 from mycel.ir.graph import Node
 from mycel.kernel.nest import Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
 
-__all__ = ["can_scatter_phases", "like_order", "scatter_phases"]
+__all__ = ["can_scatter_phases", "scatter_phases"]
 
 # Larger windows would make kernels that take long to compile.
 MOST_PLACES = 64
-
-
-def like_order(view: View, shape: Any) -> tuple[DimLike, ...]:
-    """Strides for a shape in the order of another view's axes."""
-    axes = sorted(range(len(shape)), key=lambda k: (-abs(hint(view.strides[k])), k))
-    strides: list[DimLike] = [0] * len(shape)
-    step: DimLike = 1
-    for axis in reversed(axes):
-        strides[axis] = step
-        step = step * shape[axis]
-    return tuple(strides)
 
 
 def can_scatter_phases(node: Node) -> bool:
@@ -47,7 +36,7 @@ def scatter_phases(lowering: Any, node: Node) -> None:
     window, strides, padding = p["window"], p["strides"], p["padding"]
     rank, shape = len(window), tuple(node.type.shape)
     view, marks = lowering.view(ct), lowering.view(index)
-    order = like_order(view, shape)
+    order = like_order(view.strides, shape)
     target = View(Buffer(node.type.dtype, node.type.size, "window_scatter"), shape, order)
     counts = [-(-(d + low) // s) for d, s, (low, _) in zip(shape[2:], strides, padding)]
     inside = [
