@@ -1,9 +1,9 @@
 """Taking a profile: what is noted while it runs.
 
-The native engine's trace has every step, every run of a program and all memory; `mycel.spans` the phases of compilation. What Python asked for is noted by wrappers
-that are put in place when a profile begins and taken away when it ends, so that there is nothing of it at other times: around calls of compiled functions and
-of Cells, and around the programs of eager operations, which are taken from their table for the time being. Gradients of eager code are compiled once more,
-with the lines of the operations that they are of (unless `gradient_lines` is False).
+The native engine's trace has every step, every run of a program and all memory; it calls `Collector._before_run` before each run, which notes the line of the program's source that
+Python is at. `mycel.spans` has the phases of compilation. Wrappers around calls of compiled functions and of Cells are put in place when a profile begins and taken away when
+it ends, so that there is nothing of it at other times. Gradients of eager code are compiled once more, with the lines of the operations that they are of (unless
+`gradient_lines` is False).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import importlib
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
@@ -21,12 +21,11 @@ from mycel import eager
 from mycel.cell import Cell
 from mycel.engines import nonfinite
 from mycel.engines.native.program import ARENA, programs
-from mycel.engines.native.trace import Trace, tracing
+from mycel.engines.native.trace import Run, Trace, tracing
 from mycel.frontend.cell_scope import path_in
 from mycel.ir.graph import Where, current_where
 from mycel.ir.places import caller, is_library
 from mycel.jit import Jit
-from mycel.prims.base import freeze
 from mycel.spans import Span, sinks
 from mycel.tensor import Tensor
 
@@ -34,7 +33,7 @@ __all__ = ["Asked", "Collector", "Held", "Recording"]
 
 
 class Asked(NamedTuple):
-    """Something that Python asked for: an eager "operation", a call of a compiled "function" or of a "cell"; from which line, in which Cell."""
+    """Something that Python asked for: an "operation" (the run of a program), a call of a compiled "function" or of a "cell"; from which line, in which Cell."""
 
     kind: str
     name: str
@@ -84,7 +83,8 @@ class Collector:
         self.recording = Recording()
         self.gradient_lines = gradient_lines
         self._undo: list[Callable[[], None]] = []
-        self._tracing = tracing()
+        self._tracing = tracing(before_run=self._before_run)
+        self._runs: dict[int, list[tuple[str, str]]] = {}
         self._codes: dict[Any, bool] = {}
 
     def start(self) -> None:
@@ -97,7 +97,6 @@ class Collector:
         self._replace(importlib.import_module("mycel.jit"), "run_live", self._live)
         if self.gradient_lines:
             self._replace(nonfinite, "place_now", self._place)
-        self._take_operations()
         sinks.append(recording.spans)
         recording.begin = time.monotonic_ns()
 
@@ -111,6 +110,7 @@ class Collector:
         self._undo.clear()
         recording.thread_names = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}
         self._tracing.__exit__(None, None, None)
+        recording.asked += self._operations()
         return recording
 
     def _replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -184,44 +184,19 @@ class Collector:
 
         return place_now
 
-    def _take_operations(self) -> None:
-        """Put a wrapper around the program of each eager operation."""
-        known, pairs = dict(eager._entries), {p: dict(table) for p, table in eager._pairs.items()}
-        build = eager._build
-        fresh: dict[Any, Any] = {}
+    def _before_run(self) -> None:
+        """Note the line that makes a program run, and the Cell."""
+        cells = _local.cells
+        self._runs.setdefault(threading.get_ident(), []).append((self._line(2), cells[-1][1] if cells else ""))
 
-        def noted(primitive: Any, types: tuple[Any, ...], params: dict[str, Any]) -> Any:
-            key = (primitive, types, freeze(params)) if params else (primitive, types)
-            entry = known.get(key)
-            if entry is None:
-                entry = known[key] = fresh[key] = build(primitive, types, params)
-            run, result = entry
-            graph = params.get("graph")
-            name = primitive.name if graph is None else graph.name
-
-            def call(*given: Any) -> Any:
-                begin = time.monotonic_ns()
-                try:
-                    return run(*given)
-                finally:
-                    self._note("operation", name, begin, self._line(2))
-
-            return call, result
-
-        def undo() -> None:
-            eager._build = build
-            eager.forget()
-            if len(known) < eager.MOST_ENTRIES:
-                eager._entries.update(known)
-                for primitive, table in pairs.items():
-                    eager.pair_table(primitive).update(table)
-                for key, entry in fresh.items():
-                    if len(key) == 2 and len(key[1]) == 2 and type(entry[1]) is not tuple:
-                        eager.pair_table(key[0])[key[1]] = entry
-
-        eager.forget()
-        eager._build = noted
-        self._undo.append(undo)
+    def _operations(self) -> Iterator[Asked]:
+        """The runs of programs with the lines that were noted before them, in order thread by thread."""
+        runs: dict[int, list[Run]] = {}
+        for run in sorted(self.recording.trace.runs, key=lambda r: r.begin):
+            runs.setdefault(run.thread, []).append(run)
+        for thread, noted in self._runs.items():
+            for run, (line, cell) in zip(runs.get(thread, ()), noted):
+                yield Asked("operation", run.program.graph.name, run.begin, run.end, thread, line, cell)
 
 
 def _in_use() -> Any:

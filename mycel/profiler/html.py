@@ -18,7 +18,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --text: #e4e8ec; --soft: #99a4ae; --back: #14181c; --panel: #1d2329; --rule: #343c44; --accent: #7db5ec;
  --kernel: #4e9fd6; --dense: #e28d4d; --host: #e06274; --copy: #a48ee0; --other: #98a3ad; --phase: #d1b450; --python: #64b782; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1120px; padding: 24px 20px 60px; background: var(--back); color: var(--text); font: 14px/1.5 system-ui, sans-serif; }
+body { margin: 0 auto; max-width: 1240px; padding: 24px 20px 60px; background: var(--back); color: var(--text); font: 14px/1.5 system-ui, sans-serif; }
 h1 { font-size: 22px; margin: 0 0 4px; } h2 { font-size: 16px; margin: 32px 0 8px; } p { margin: 4px 0; color: var(--soft); }
 .facts { display: flex; flex-wrap: wrap; gap: 10px; margin: 16px 0; } .fact { background: var(--panel); border-radius: 8px; padding: 8px 14px; }
 .fact b { display: block; font-size: 18px; font-variant-numeric: tabular-nums; } .fact span { color: var(--soft); font-size: 12px; }
@@ -27,7 +27,7 @@ svg { display: block; width: 100%; height: auto; min-width: 640px; } svg text { 
 .grid { stroke: var(--rule); stroke-width: 1; } .roof { stroke: var(--text); stroke-width: 1.5; } circle { fill-opacity: .65; stroke: var(--panel); }
 .area { fill: var(--accent); fill-opacity: .18; } .curve { fill: none; stroke: var(--accent); stroke-width: 1.5; } .peak { fill: var(--host); fill-opacity: 1; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; } th { text-align: left; color: var(--soft); font-weight: 500; font-size: 12px; }
-th, td { padding: 3px 10px 3px 0; border-bottom: 1px solid var(--rule); white-space: nowrap; } .n { text-align: right; }
+th, td { padding: 3px 8px 3px 0; font-size: 13px; border-bottom: 1px solid var(--rule); white-space: nowrap; } .n { text-align: right; }
 td.wide { white-space: normal; min-width: 200px; } .bar { display: inline-block; height: 8px; border-radius: 2px; background: var(--accent); margin-right: 6px; }
 .key { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 4px 0 12px; } pre { white-space: pre-wrap; }
 summary { cursor: pointer; color: var(--soft); }

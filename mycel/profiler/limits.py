@@ -68,7 +68,7 @@ class Machine:
         """The bandwidth for a kernel that touches `size` bytes on some threads.
 
         >>> m = Machine("example", 2, (1000, 100_000), {1: (40.0, 10.0), 2: (80.0, 20.0)}, {1: 1.0, 2: 2.0})
-        >>> m.bytes_per_second(10_000, 1), m.bytes_per_second(10**9, 2)
+        >>> round(m.bytes_per_second(10_000, 1), 6), m.bytes_per_second(10**9, 2)
         (25.0, 20.0)
         """
         row = self.bandwidth[self._known(threads, self.bandwidth)]

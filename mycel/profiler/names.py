@@ -31,6 +31,8 @@ _OPERATORS = {
 
 def members_of(step: Step) -> tuple[Node, ...]:
     """The nodes that a step computes."""
+    if step.kind == "batch":
+        return tuple(n for s in step.data for n in members_of(s))
     if step.members:
         return step.members
     return () if step.node is None else (step.node,)
@@ -118,7 +120,7 @@ def name_of(step: Step, call: int = 0, plan: Any = None) -> str:
         description = plan.calls[call].description if plan is not None and call < len(plan.calls) else ""
         what = "reorder" if description.startswith("reorder") else primitive
         return what if whole == what else f"{whole}: {what}"
-    if step.kind in ("kernel", "dense"):
+    if step.kind in ("kernel", "dense", "batch"):
         return whole or getattr(step.data, "name", step.kind)
     return f"{whole}: {step.kind}" if whole else step.kind
 

@@ -71,7 +71,7 @@ def roofline(report: Report) -> str:
         start = max(low_x, low_y / rate)
         if start < ridge:
             parts.append(_line(x_of(start), y_of(start * rate), x_of(ridge), y_of(ridge * rate), "roof"))
-            parts.append(_text(x_of(start) + 6, y_of(start * rate) - 8, f"{name}: {amount(rate, 'B/s')}", "start"))
+            parts.append(_text(x_of(start) + 8, y_of(start * rate) + 16, f"{name}: {amount(rate, 'B/s')}", "start"))
     ridge = min(peak / max(rate for _, rate in roofs), high_x)
     parts.append(_line(x_of(ridge), y_of(peak), WIDTH - _RIGHT, y_of(peak), "roof"))
     parts.append(_text(WIDTH - _RIGHT, y_of(peak) - 6, f"dense products: {amount(peak, 'F/s')}", "end"))

@@ -250,11 +250,11 @@ class Report:
         return [k for k in self.kernels if k.kind == "host"]
 
 
-_ASKED = {"operation": "eager operations", "function": "calls of compiled functions"}
+_ASKED = {"function": "calls of compiled functions"}
 
 
 class _Operations:
-    """The eager operations by thread and time."""
+    """The runs by thread and time."""
 
     def __init__(self, asked: Iterable[Asked]) -> None:
         self._by_thread: dict[int, tuple[list[int], list[Asked]]] = {}

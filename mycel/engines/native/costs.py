@@ -79,6 +79,8 @@ def cost(step: Step, number: Number = hint) -> Cost:
         return Cost(moved, moved) if data.operation in ("push", "pop") else ZERO_COST
     if isinstance(data, Call):
         return Cost(sum(_view_bytes(v, number) for v in data.reads), sum(_view_bytes(v, number) for v in data.writes))
+    if step.kind == "batch":
+        return total(data, number)
     if step.kind == "copy":
         target, source = data
         return Cost(_view_bytes(source, number), _view_bytes(target, number))

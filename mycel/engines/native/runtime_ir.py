@@ -24,13 +24,14 @@ PROGRAM = (
 
 RUNTIME_SYMBOLS = (
     "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
-    "mycel_dense", "mycel_cond", "mycel_while", "mycel_release", "mycel_log",
+    "mycel_dense", "mycel_cond", "mycel_while", "mycel_release", "mycel_log", "mycel_hook",
     "mycel_recursion", "mycel_memory", "mycel_empty_cache", "mycel_drop_arena",
 )  # fmt: skip
 
 RUNTIME = r"""
 @threads = internal global i32 1
 @log = internal global ptr null
+@hook = internal global ptr null
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare ptr @PyCapsule_New(ptr, ptr, ptr)
@@ -180,6 +181,12 @@ timed:
 
 define void @mycel_log(ptr %log) {
   store ptr %log, ptr @log
+  ret void
+}
+
+; what is called, with Python's lock, before a program runs while there is a log; or null
+define void @mycel_hook(ptr %function) {
+  store ptr %function, ptr @hook
   ret void
 }
 
@@ -412,10 +419,17 @@ wrong:
 watch:
   br i1 %logs, label %clock, label %prepare
 clock:
+  %hook = load ptr, ptr @hook
+  %hooked = icmp ne ptr %hook, null
+  br i1 %hooked, label %tell_hook, label %begin_run
+tell_hook:
+  call void %hook()
+  br label %begin_run
+begin_run:
   %t0 = call i64 @now()
   br label %prepare
 prepare:
-  %begun = phi i64 [ 0, %watch ], [ %t0, %clock ]
+  %begun = phi i64 [ 0, %watch ], [ %t0, %begin_run ]
   %io = add i64 %inputs, %outputs
   %total = add i64 %io, 1
   %bases = alloca ptr, i64 %total

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Optional
@@ -113,6 +113,8 @@ class Trace:
             self.records = np.concatenate(parts)
 
 
+_HOOK = ctypes.PYFUNCTYPE(None)
+_hooks: list[Any] = []
 _logs: list[Any] = []
 _active: list[Trace] = []
 
@@ -134,12 +136,16 @@ def _rows(log: Any) -> np.ndarray[Any, Any]:
 
 
 @contextmanager
-def tracing(room: Optional[int] = None) -> Iterator[Trace]:
-    """Take a trace while the block runs, in all threads; not two at once. `room` bounds the records (by default, some four million)."""
+def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None) -> Iterator[Trace]:
+    """Take a trace while the block runs, in all threads; not two at once. `room` bounds the records (by default, some four million).
+
+    `before_run` is called before each run of a program, by the thread that is about to run it.
+    """
     if _active:
         raise RuntimeError("a trace is already being taken; end it first")
     trace = Trace()
     set_log = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(runtime().address["mycel_log"])
+    set_hook = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(runtime().address["mycel_hook"])
     _active.append(trace)
     logs = trace.logs
     logs.append(_new_log(_ROOM if room is None else room))
@@ -154,6 +160,11 @@ def tracing(room: Optional[int] = None) -> Iterator[Trace]:
     watcher = threading.Thread(target=watch, name="mycel-trace", daemon=True)
     trace._held.update(programs())
     holders.append(trace._held)
+    if before_run is not None:
+        # Kept for ever: a thread may be about to call it when the trace ends.
+        hook = _HOOK(before_run)
+        _hooks.append(hook)
+        set_hook(ctypes.cast(hook, ctypes.c_void_p))
     set_log(ctypes.addressof(logs[0]))
     try:
         if room is None:
@@ -164,6 +175,7 @@ def tracing(room: Optional[int] = None) -> Iterator[Trace]:
         if room is None:
             watcher.join()
         set_log(None)
+        set_hook(None)
         holders.remove(trace._held)
         _active.clear()
         trace.missed = sum(max(log[1] - log[0], 0) for log in logs)
