@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from mycel.engines.native import emit
 from mycel.engines.native.lower import is_dense
 from mycel.engines.native.rules import FULL_RULES, GROUP_RULES, VIEWS
@@ -54,7 +56,9 @@ def expand(graph: Graph) -> Graph:
             continue
         if node.prim.name == "call":
             inner = expand(node.params["graph"])
-            opened = tuple(substitute(inner.outputs, dict(zip(inner.inputs, inputs))))
+            # Nodes of graphs that were made without positions, as those of eager operations, get the call's.
+            with nullcontext() if node.where is None else at(node.where):
+                opened = tuple(substitute(inner.outputs, dict(zip(inner.inputs, inputs))))
             if isinstance(node.type, tuple):
                 outs[node] = opened
                 image[node] = node
