@@ -8,6 +8,7 @@ from mycel.engines.native import emit
 from mycel.engines.native.lower import is_dense
 from mycel.engines.native.rules import FULL_RULES, GROUP_RULES, VIEWS
 from mycel.engines.native.special import SPECIAL
+from mycel.engines.native.widening import is_native, widened
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, at, substitute, toposort
 from mycel.prims.base import GET_ITEM
@@ -45,6 +46,9 @@ def expand(graph: Graph) -> Graph:
         inputs = tuple(image[i] if not isinstance(i.type, tuple) or i in image else i for i in node.inputs)
         if node.prim is GET_ITEM and node.inputs[0] in outs:
             image[node] = outs[node.inputs[0]][node.params["index"]]
+            continue
+        if is_dense(node) and not is_native(node.dtype):
+            image[node] = widened(node, inputs)
             continue
         if not is_claimed(node) and node.prim.expand is not None:
             opened = _open(node, inputs)
