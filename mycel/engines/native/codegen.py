@@ -20,7 +20,7 @@ from mycel.engines.native import math as vector_math
 from mycel.engines.native.codegen_scan import ScanWriter
 from mycel.engines.native.codegen_values import Word
 from mycel.engines.native.jit import machine
-from mycel.engines.native.nest_schedule import copies, grain
+from mycel.engines.native.nest_schedule import copies, described, grain
 from mycel.ir.dims import DimLike, is_one, is_zero
 from mycel.kernel.nest import Expr, Nest, Reduce, Store
 from mycel.spans import timed
@@ -32,12 +32,13 @@ NAME = "mycel_kernel"
 
 @dataclass
 class Kernel:
-    """A module's text, the argument words, the size of the range that threads split, and the work of all of it."""
+    """A module's text, the argument words, the size of the range that threads split, the work of all of it, and how its loops run, in words."""
 
     text: str
     words: list[Word]
     extent: DimLike
     work: DimLike
+    schedule: str = ""
 
 
 @timed("code generation", lambda nest: nest.name)
@@ -95,7 +96,7 @@ class _Generator(ScanWriter):
             extent = 1
         e.do("ret void")
         work = pymath.prod(loop.extent for loop in nest.loops) * max(1, len(self.depths) // 6)
-        return Kernel(self.text(), self.words, extent, work)
+        return Kernel(self.text(), self.words, extent, work, described(nest, self.lanes, self.most_copies, extent))
 
     def text(self) -> str:
         e = self.e

@@ -20,7 +20,7 @@ from mycel.engines.native.strided import small_step
 from mycel.ir.dims import DimLike, hint, is_one, is_zero
 from mycel.kernel.nest import Access, Nest
 
-__all__ = ["copies", "grain", "pays_to_copy", "tile_of", "turns"]
+__all__ = ["copies", "described", "grain", "pays_to_copy", "tile_of", "turns"]
 
 NARROW = 4
 GRAIN_WORK = 65536
@@ -80,6 +80,20 @@ def copies(nest: Nest, lanes: int, weight: int, across: bool, looped: bool) -> i
             return min(COLUMN_COPIES, key=lambda c: vectors // c * (VISIT + c) + vectors % c * (VISIT + 1))
         return 4 if len(nest.reduces) <= 2 and weight < HEAVY else 2
     return 2 if weight <= LIGHT and all(loop.kind == "p" for loop in nest.loops) else 1
+
+
+def described(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
+    """How a nest runs: its loops with their kinds, what the lanes are, and what threads share.
+
+    For example ``64p 32r 1024p: 16 lanes of 1024, 16 copies; threads share 64``.
+    """
+    loops = " ".join(f"{loop.extent}{loop.kind}{'!' if loop.unroll else ''}" for loop in nest.loops)
+    parts = [f"{lanes} lanes of {nest.loops[-1].extent}" if lanes > 1 else "one by one"]
+    if count > 1:
+        parts.append(f"{count} copies")
+    if nest.tile is not None:
+        parts.append(f"tiles of {nest.loops[nest.tile].extent} for {len(nest.turned)}")
+    return f"{loops}: {', '.join(parts)}; " + ("one thread" if is_one(extent) else f"threads share {extent}")
 
 
 def grain(extent: int, work: int) -> int:

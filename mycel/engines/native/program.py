@@ -369,7 +369,12 @@ class Program:
         for call in plan.calls:
             if isinstance(call, dense.Product):
                 encoded.append((len(self.words), runtime().address["mycel_product"], 1, 0))
-                self.words += [symbols["dnnl_sgemm"], symbols.get("omp_set_num_threads", 0), plan.threads, *call.words()]
+                self.words += [
+                    symbols["dnnl_sgemm"],
+                    symbols.get("omp_set_num_threads", 0),
+                    plan.threads,
+                    *call.words(),
+                ]
                 for name in call.buffers:
                     self.view_pointer(views[name])
                 continue

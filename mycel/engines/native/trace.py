@@ -41,6 +41,12 @@ class Event(NamedTuple):
     thread: int = 0
     call: int = 0
 
+    @property
+    def schedule(self) -> str:
+        """How the loops of a kernel run; empty for what is no kernel of loops."""
+        found = self.program.template.code.get(id(self.step))
+        return found[0].schedule if found is not None else ""
+
 
 class Run(NamedTuple):
     """One run of one program."""

@@ -33,6 +33,17 @@ def test_steps_are_noted_with_their_nodes_and_times() -> None:
     assert not any(e.inner for e in trace.events)
 
 
+def test_the_schedule_of_a_kernel_is_noted_in_words() -> None:
+    x = ms.Tensor(np.ones((300, 200), np.float32))
+    turned = ms.jit(lambda x: x.transpose(1, 0))
+    turned(x)
+    with tracing() as trace:
+        turned(x)
+    (event,) = (e for e in trace.events if e.step.kind == "kernel")
+    assert event.schedule.startswith("200p 300p: ")
+    assert "lanes of 300" in event.schedule and "tiles of 200 for 1; threads share " in event.schedule
+
+
 def test_nothing_is_noted_outside_of_a_trace() -> None:
     x = ms.Tensor([1.0, 2.0])
     with tracing() as trace:
