@@ -94,7 +94,9 @@ def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
     if surroundings is None:
         return None
     try:
-        text = f"{surroundings}\n{structural_hash(graph)}\n{sorted(aliases.items())}"
+        # What was kept of nodes without positions has none to give to nodes that have them.
+        placed = any(n.where is not None for n in graph.nodes)
+        text = f"{surroundings}\n{structural_hash(graph)}\n{sorted(aliases.items())}\n{placed}"
     except TypeError as error:
         logger.debug("%s is not kept: %s", graph.name, error)
         return None
