@@ -131,8 +131,8 @@ def encode_batch(program: Any, members: Sequence[Step], entries: Sequence[Any]) 
 
 BATCH_SYMBOLS = ("mycel_batch",)
 
-# Words: quadruples of the members (function, arguments, extent, where its share begins), how many, the length of the range. A boundary inside of a member is
-# moved to a multiple of 64 of its extent, which vectors like; both threads that share it move it alike.
+# Words: quadruples of the members (function, arguments, extent, where its share begins), how many, the length of the range. A boundary inside of a member with a
+# long extent is moved to a multiple of 64, which vectors like; both threads that share it move it alike. Short extents are rows, each of which may be much work.
 BATCH = r"""
 define void @mycel_batch(ptr %args, i64 %begin, i64 %end) {
 entry:
@@ -170,11 +170,13 @@ run:
   %l0 = sub i64 %low, %first
   %l1 = mul i64 %l0, %extent
   %l2 = udiv i64 %l1, %length
-  %from = and i64 %l2, -64
+  %wide = icmp uge i64 %extent, 4096
+  %mask = select i1 %wide, i64 -64, i64 -1
+  %from = and i64 %l2, %mask
   %h0 = sub i64 %high, %first
   %h1 = mul i64 %h0, %extent
   %h2 = udiv i64 %h1, %length
-  %h3 = and i64 %h2, -64
+  %h3 = and i64 %h2, %mask
   %whole = icmp eq i64 %high, %last
   %to = select i1 %whole, i64 %extent, i64 %h3
   %any = icmp ult i64 %from, %to
