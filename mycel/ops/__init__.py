@@ -48,6 +48,14 @@ from mycel.ops.convolution import (
     conv3d_transpose as conv3d_transpose, conv_transpose2d as conv_transpose2d, fold as fold,
     pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle, unfold as unfold,
 )
+from mycel.ops.decompositions import (
+    cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve, cond as cond,
+    det as det, eig as eig, eigvals as eigvals, geqrf as geqrf, inverse as inverse,
+    log_matrix_determinant as log_matrix_determinant, logdet as logdet, lstsq as lstsq, lu_solve as lu_solve,
+    lu_unpack as lu_unpack, matrix_determinant as matrix_determinant, matrix_exp as matrix_exp,
+    matrix_norm as matrix_norm, matrix_solve as matrix_solve, norm as norm, orgqr as orgqr, ormqr as ormqr,
+    pinv as pinv, qr as qr, slogdet as slogdet, svd as svd,
+)
 from mycel.ops.fourier import (
     fft as fft, fft2 as fft2, fftfreq as fftfreq, fftn as fftn, fftshift as fftshift, hfft as hfft, hfft2 as hfft2, hfftn as hfftn, ifft as ifft,
     ifft2 as ifft2, ifftn as ifftn, ifftshift as ifftshift, ihfft as ihfft, ihfft2 as ihfft2, ihfftn as ihfftn, irfft as irfft,
@@ -151,7 +159,7 @@ from mycel.ops.random import (
 from mycel.ops.reduction import (
     all as all, amax as amax, amin as amin, aminmax as aminmax, any as any, argmax as argmax, argmin as argmin,
     count_nonzero as count_nonzero, logsumexp as logsumexp, max as max, mean as mean, min as min, nanmean as nanmean,
-    nansum as nansum, norm as norm, prod as prod, reduce_max as reduce_max, reduce_mean as reduce_mean,
+    nansum as nansum, prod as prod, reduce_max as reduce_max, reduce_mean as reduce_mean,
     reduce_min as reduce_min, reduce_sum as reduce_sum, std as std, std_mean as std_mean, sum as sum, var as var,
     var_mean as var_mean, vector_norm as vector_norm,
 )

@@ -22,6 +22,7 @@ from mycel.ops import (
     array,
     complex_numbers,
     creation,
+    decompositions,
     elementwise,
     indexed,
     linalg,
@@ -56,6 +57,8 @@ _SAME: dict[Any, str] = {
     math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside hypot isclose isneginf
         isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit sinc xdivy xlogy""",
     complex_numbers: "angle conj imag real",
+    decompositions: """cholesky cholesky_inverse cholesky_solve det eigvals geqrf inverse log_matrix_determinant logdet lstsq lu_solve
+        matrix_determinant orgqr slogdet svd""",
     pairwise: "cov",
     activation: "hardshrink relu soft_shrink",
     reduction: "amax amin aminmax nanmean",
@@ -79,6 +82,27 @@ _RENAMED = {
 def _named(method: Any, name: str, text: str) -> Any:
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", text
     return method
+
+
+# Matrices.
+
+
+def _qr(self: Tensor, some: bool = True) -> Any:
+    """Orthonormal columns Q and upper triangular R with Q R the matrix; Q is square unless `some`. See `mycel.ops.qr`."""
+    return decompositions.qr(self, "reduced" if some else "complete")
+
+
+def _ormqr(self: Tensor, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Tensor:
+    """`input3` multiplied by the product of the reflections of `mycel.ops.geqrf`, which this tensor and `input2` are."""
+    return decompositions.ormqr(self, input2, input3, left, transpose)
+
+
+def _triangular_solve(
+    self: Tensor, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The solution x of the triangular system A x = this tensor, or of A^T x with `transpose`, and A."""
+    matrix = decompositions.matrices("triangular_solve", A)
+    return decompositions.triangular(matrix, self, not upper, "T" if transpose else "N", unitriangular), matrix
 
 
 # Shapes.
@@ -455,7 +479,7 @@ def _attach() -> None:
         "value": _itself("value", "The tensor itself."), "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
         "ndimension": _dim, "numel": _numel, "nelement": _numel, "stride": _stride, "gather": _gather, "scatter_add": _scatter_add,
         "index_add": _index_add, "index_put": _index_put,
-        "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,
+        "qr": _qr, "ormqr": _ormqr, "triangular_solve": _triangular_solve, "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,
         "allclose": _allclose, "trace": _trace, "select": _select, "argmax_with_value": _argmax_with_value,
         "argmin_with_value": _argmin_with_value, "new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty"),
         "new_full": _new_full,

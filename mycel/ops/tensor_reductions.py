@@ -9,7 +9,7 @@ import builtins
 from typing import Any
 
 from mycel import dtype as D
-from mycel.ops import activation, arrange, reduction, sorting
+from mycel.ops import activation, arrange, decompositions, reduction, sorting
 from mycel.ops._operands import flat
 from mycel.tensor import Tensor
 
@@ -173,7 +173,7 @@ def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """See `mycel.ops.norm`."""
-    return reduction.norm(self, ord, dim, keepdim, dtype=dtype)
+    return decompositions.norm(self, ord, dim, keepdim, dtype=dtype)
 
 
 def _cumsum(self: Tensor, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:

@@ -24,7 +24,7 @@ from mycel.prims.base import Primitive, Sample, need_kind, register, same_dtype
 from mycel.prims.complex import complex_of, conjugate, part_of, real
 from mycel.prims.linalg import matmul, swap_last
 
-__all__ = ["cholesky", "eig", "eigh", "lu", "qr", "svd", "triangular_solve"]
+__all__ = ["cholesky", "eig", "eigh", "householder", "lu", "matrix_exponential", "qr", "solve", "svd", "triangular_solve"]
 
 KINDS = ("float32", "float64")
 
@@ -521,5 +521,75 @@ svd: Primitive = register(
         ),
         dtypes=KINDS,
         doc="u, the singular values in descending order, and v^H with u diag(s) v^H = a; or the values alone.",
+    )
+)
+
+
+# Exponentials, and products of reflections.
+
+
+def _exponential_reference(a: Any) -> Any:
+    from scipy.linalg import expm
+
+    return _stacked(lambda m: (expm(m).astype(m.dtype),), a)[0] if a.size else a
+
+
+def _exponential_vjp(ct: Node, out: Node, a: Node) -> tuple[Node]:
+    # The upper right block of exp [[a^H, ct], [0, a^H]].
+    rank, n = a.type.rank, a.shape[-1]
+    turned = adjoint(a)
+    upper = S.concat([turned, ct], axis=rank - 1)
+    lower = S.concat([S.zeros_like(turned), turned], axis=rank - 1)
+    both = matrix_exponential(S.concat([upper, lower], axis=rank - 2))
+    top = S.slice_axis(both, rank - 2, 0, n)
+    return (S.slice_axis(top, rank - 1, n, n + n),)
+
+
+def _square_infer(a: TensorType) -> TensorType:
+    _matrix("matrix_exponential", a)
+    return a
+
+
+matrix_exponential: Primitive = register(
+    Primitive(
+        "matrix_exponential",
+        _square_infer,
+        _exponential_reference,
+        _exponential_vjp,
+        _batch(lambda: matrix_exponential),
+        samples=(Sample(((3, 3),)), Sample(((2, 2, 2),)), Sample(((2, 0, 0),))),
+        dtypes=KINDS,
+        doc="The sum of a^k / k! over k.",
+    )
+)
+
+
+def _householder_infer(a: TensorType) -> tuple[TensorType, TensorType]:
+    _matrix("householder", a, square=False)
+    rows, columns = a.shape[-2:]
+    return a, tensor_type((*a.shape[:-2], rows if rows <= columns else columns), a.dtype)
+
+
+def _householder_reference(a: Any) -> Any:
+    if not a.size:
+        return a, np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+    turned, tau = np.linalg.qr(a, "raw")
+    return np.swapaxes(turned, -1, -2), tau
+
+
+def _householder_vjp(ct: Any, out: Any, a: Node) -> tuple[Optional[Node]]:
+    raise NotImplementedError("geqrf has no derivative; qr has one")
+
+
+householder: Primitive = register(
+    Primitive(
+        "householder",
+        _householder_infer,
+        _householder_reference,
+        _householder_vjp,
+        _batch(lambda: householder),
+        samples=tuple(Sample((s,), differentiable=False) for s in ((4, 3), (3, 4), (2, 3, 3))),
+        dtypes=KINDS,
+        doc="LAPACK's form of a = q r: r above, and below the diagonal the vectors of the reflections whose product is q; their factors.",
     )
 )
