@@ -42,6 +42,8 @@ __all__ = ["LEAST", "counts", "key_of", "load", "save", "settings"]
 # Smaller graphs are lowered in the time that it takes to look for them.
 LEAST = 16
 MOST_BYTES = 256 << 20
+# Numbers beyond are taken for addresses.
+_IDENTITY = 1 << 20
 _MODULES = ("mycel.engines.native.", "mycel.kernel.", "mycel.ir.", "mycel.prims.")
 # What else lowering depends on: functions that give a text, entered by whoever adds such a setting.
 settings: list[Callable[[], str]] = []
@@ -170,6 +172,8 @@ def _state(template: Template) -> dict[str, Any]:
             continue
         if isinstance(value, dict) and value and all(k in numbers for k in value):
             state[name] = _BySteps({numbers[k]: v for k, v in value.items()})
+        elif isinstance(value, dict) and any(type(k) is int and k > _IDENTITY for k in value):
+            raise _NotStorable(f"{name} is a table by what is no step")
         elif isinstance(value, Lowered):
             lowered = dict(value.__dict__)
             lowered["constants"] = list(value.constants.values())
