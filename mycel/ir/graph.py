@@ -215,17 +215,16 @@ def toposort(outputs: Iterable[Node], stop: Optional[Container[Node]] = None) ->
     for root in outputs:
         if id(root) in done:
             continue
-        stack: list[tuple[Node, int]] = [(root, 0)]
         done.add(id(root))
+        # Each node on the way down, with those of its inputs that are still to be looked at.
+        stack = [(root, iter(() if stop is not None and root in stop else root.inputs))]
         while stack:
-            node, i = stack[-1]
-            inputs = () if stop is not None and node in stop else node.inputs
-            if i < len(inputs):
-                stack[-1] = (node, i + 1)
-                child = inputs[i]
+            node, rest = stack[-1]
+            for child in rest:
                 if id(child) not in done:
                     done.add(id(child))
-                    stack.append((child, 0))
+                    stack.append((child, iter(() if stop is not None and child in stop else child.inputs)))
+                    break
             else:
                 stack.pop()
                 order.append(node)

@@ -236,6 +236,8 @@ def get_item(whole: Node, index: int) -> Node:
 
 def broadcast_shapes(*shapes: tuple[DimLike, ...], name: str = "") -> tuple[DimLike, ...]:
     """The common shape by NumPy's rule; ShapeError, in the name of an operation, where there is none."""
+    if len(shapes) == 2 and shapes[0] is shapes[1] and all(type(d) is int for d in shapes[0]):
+        return shapes[0]
     rank = max((len(s) for s in shapes), default=0)
     result: list[DimLike] = []
     for axis in range(-rank, 0):

@@ -39,8 +39,10 @@ def expand(graph: Graph) -> Graph:
     """The graph with every unclaimed primitive that has a definition in simpler ones replaced by it."""
     image: dict[Node, Node] = {}
     outs: dict[Node, tuple[Node, ...]] = {}
-    for node in toposort((*graph.inputs, *graph.outputs)):
-        if node.prim is None:
+    given = set(graph.inputs)
+    # What lies behind the inputs of an opened primitive is opened already.
+    for node in toposort((*graph.inputs, *graph.outputs), stop=given):
+        if node.prim is None or node in given:
             image[node] = node
             continue
         inputs = tuple(image[i] if not isinstance(i.type, tuple) or i in image else i for i in node.inputs)
