@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from mycel.engines.native import math as vector_math
+from mycel.engines.native.alike import described
 from mycel.engines.native.codegen_scan import ScanWriter
 from mycel.engines.native.codegen_values import Word
 from mycel.engines.native.jit import machine
@@ -43,8 +44,28 @@ class Kernel:
 
 @timed("code generation", lambda nest: nest.name)
 def generate(nest: Nest) -> Kernel:
-    """The kernel of a nest."""
-    return _Generator(nest).run()
+    """The kernel of a nest; that of an earlier one with other buffers in it, where there was one that is alike."""
+    key, buffers = described(nest, machine().identity)
+    if key is None:
+        return _Generator(nest).run()
+    found = _written.get(key)
+    if found is None:
+        made = _Generator(nest).run()
+        numbers = {id(b): k for k, b in enumerate(buffers)}
+        while len(_written) >= _MOST:
+            _written.pop(next(iter(_written)), None)
+        words = [(kind, numbers[id(value)] if kind == "pointer" else value) for kind, value in made.words]
+        made.text = _texts.setdefault(made.text, made.text)
+        _written[key] = Kernel(made.text, words, made.extent, made.work)
+        return made
+    words = [(kind, buffers[value] if kind == "pointer" else value) for kind, value in found.words]
+    return Kernel(found.text, words, found.extent, found.work)
+
+
+# Kernels with the numbers of buffers in place of buffers, by what their nests are; and the texts, each of them once.
+_written: dict[bytes, Kernel] = {}
+_texts: dict[str, str] = {}
+_MOST = 4096
 
 
 class _Generator(ScanWriter):

@@ -86,6 +86,7 @@ class Unit:
     members: dict[Node, tuple[Affine, ...]] = field(default_factory=dict)
     node: Optional[Node] = None
     before: int = 0
+    is_needed: bool = False
 
 
 @timed("lowering", lambda graph: graph.name)
@@ -202,10 +203,13 @@ class _Lowering:
     def depend(self, unit: Unit, root: Node) -> None:
         other = self.unit_of.get(root.inputs[0] if root.prim is GET_ITEM else root)
         if other is not None and other is not unit:
-            unit.before |= other.before | (1 << other.number)
-            for u in self.units:
-                if u.before >> unit.number & 1:
-                    u.before |= unit.before
+            before = unit.before | other.before | 1 << other.number
+            other.is_needed = True
+            if before != unit.before:
+                unit.before = before
+                for u in self.units if unit.is_needed else ():
+                    if u.before >> unit.number & 1:
+                        u.before |= before
 
     def join(self, node: Node) -> None:
         name = node.prim.name  # type: ignore[union-attr]
@@ -344,6 +348,7 @@ class _Lowering:
         self.unit_of.update(dict.fromkeys(other.members, unit))
         self.units.remove(other)
         unit.before |= other.before
+        unit.is_needed |= other.is_needed
         here, gone = 1 << unit.number, 1 << other.number
         for u in self.units:
             if u.before & gone:
