@@ -1,6 +1,6 @@
 """Nests that are the same but for the memory that they work on: their code is written once.
 
-`described` is the digest of a nest written down as nested tuples, with buffers numbered in the order in which they appear; nests that are written down the same have the same text and
+`digest_of` is the digest of a nest written down as nested tuples, with buffers numbered in the order in which they appear; nests that are written down the same have the same text and
 argument words, buffers exchanged. Sizes, strides and offsets are written as they are, so nothing that code generation looks at is lost. Optimizers and repeated
 layers have many such nests. What cannot be written down, as a symbolic size, is not remembered.
 """
@@ -16,7 +16,7 @@ from typing import Any, Optional
 from mycel.dtype import DType
 from mycel.kernel.nest import Access, Affine, Buffer, Expr, Loop, Nest, Reduce, Store
 
-__all__ = ["described"]
+__all__ = ["digest_of"]
 
 
 class _Unknown(Exception):
@@ -29,7 +29,7 @@ _FIELDS = {
 }
 
 
-def described(nest: Nest, target: str) -> tuple[Optional[bytes], list[Buffer]]:
+def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Buffer]]:
     """The digest of what a nest is on a target, and its buffers in order; None where it cannot be said."""
     writer = _Writer()
     try:

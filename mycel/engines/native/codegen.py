@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math as pymath
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from mycel.engines.native import math as vector_math
-from mycel.engines.native.alike import described
+from mycel.engines.native.alike import digest_of
 from mycel.engines.native.codegen_scan import ScanWriter
 from mycel.engines.native.codegen_values import Word
 from mycel.engines.native.jit import machine
@@ -45,7 +45,7 @@ class Kernel:
 @timed("code generation", lambda nest: nest.name)
 def generate(nest: Nest) -> Kernel:
     """The kernel of a nest; that of an earlier one with other buffers in it, where there was one that is alike."""
-    key, buffers = described(nest, machine().identity)
+    key, buffers = digest_of(nest, machine().identity)
     if key is None:
         return _Generator(nest).run()
     found = _written.get(key)
@@ -56,10 +56,10 @@ def generate(nest: Nest) -> Kernel:
             _written.pop(next(iter(_written)), None)
         words = [(kind, numbers[id(value)] if kind == "pointer" else value) for kind, value in made.words]
         made.text = _texts.setdefault(made.text, made.text)
-        _written[key] = Kernel(made.text, words, made.extent, made.work)
+        _written[key] = replace(made, words=words)
         return made
     words = [(kind, buffers[value] if kind == "pointer" else value) for kind, value in found.words]
-    return Kernel(found.text, words, found.extent, found.work)
+    return replace(found, words=words)
 
 
 # Kernels with the numbers of buffers in place of buffers, by what their nests are; and the texts, each of them once.

@@ -8,7 +8,7 @@ import pytest
 
 from mycel import dtype as D
 from mycel.engines.native import codegen
-from mycel.engines.native.alike import described
+from mycel.engines.native.alike import digest_of
 from mycel.engines.native.codegen import generate
 from mycel.ir.dims import symbol
 from mycel.kernel.nest import Access, Affine, Buffer, Builder, Loop, Nest, Store, affine
@@ -45,7 +45,7 @@ def scaled(
 def test_the_second_has_its_own_buffers() -> None:
     first, mine = scaled()
     second, theirs = scaled(name="another")
-    assert described(first, "t")[0] == described(second, "t")[0]
+    assert digest_of(first, "t")[0] == digest_of(second, "t")[0]
     one, other = generate(first), generate(second)
     assert one.text is other.text
     exchanged = dict(zip(map(id, mine), theirs))
@@ -72,32 +72,32 @@ DIFFERENT: list[dict[str, Any]] = [
 
 
 def test_what_differs_is_told_apart() -> None:
-    digests = [described(scaled(**kind)[0], "t")[0] for kind in [{}, *DIFFERENT]]
+    digests = [digest_of(scaled(**kind)[0], "t")[0] for kind in [{}, *DIFFERENT]]
     assert None not in digests
     assert len(set(digests)) == len(digests)
-    assert described(scaled()[0], "another")[0] not in digests
+    assert digest_of(scaled()[0], "another")[0] not in digests
 
 
 def test_zeros_of_either_sign() -> None:
-    assert described(scaled(0.0)[0], "t")[0] != described(scaled(-0.0)[0], "t")[0]
+    assert digest_of(scaled(0.0)[0], "t")[0] != digest_of(scaled(-0.0)[0], "t")[0]
 
 
 def test_loops_of_another_kind() -> None:
     nest, _ = scaled()
-    before = described(nest, "t")[0]
+    before = digest_of(nest, "t")[0]
     nest.loops[0].unroll = True
-    assert described(nest, "t")[0] != before
+    assert digest_of(nest, "t")[0] != before
     nest.loops[0].unroll = False
     nest.scalar = True
-    assert described(nest, "t")[0] != before
+    assert digest_of(nest, "t")[0] != before
     nest.scalar, nest.stores[0].mode = False, "add"
-    assert described(nest, "t")[0] != before
+    assert digest_of(nest, "t")[0] != before
 
 
 @pytest.mark.parametrize("where", ["size", "constant"])
 def test_symbolic_sizes_are_not_remembered(where: str) -> None:
     nest, _ = scaled(size=symbol("n")) if where == "size" else scaled(factor=object())
-    assert described(nest, "t") == (None, [])
+    assert digest_of(nest, "t") == (None, [])
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
