@@ -22,6 +22,7 @@ from mycel.ir.dims import Decisions, deciding
 from mycel.ir.graph import Graph
 from mycel.transforms.passes import optimize
 from mycel.transforms.specialize import specialize
+from mycel.transforms.symbolic_reductions import split_symbolic
 
 __all__ = ["MOST", "Instances", "instances_of", "types_for"]
 
@@ -84,7 +85,7 @@ class Instances:
     def _lower(self, sizes: Mapping[str, int]) -> Template:
         decisions = Decisions(sizes)
         with deciding(decisions):
-            template = Template(_optimized(expand(self.graph)), self.aliases)
+            template = Template(split_symbolic(_optimized(expand(self.graph))), self.aliases)
         self.templates.insert(0, (decisions.condition(), template))
         self.decided.insert(0, decisions.describe())
         return template

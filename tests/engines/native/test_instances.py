@@ -186,3 +186,28 @@ def test_host_steps_of_a_symbolic_graph() -> None:
     alone = Primitive("alone", lambda x: x, lambda x: x + 1)
     graph = graph_of(lambda x: alone(x), (N, 3))
     assert [node.prim.name for node, _ in host_steps(graph)] == ["alone"]  # type: ignore[union-attr]
+
+
+LONG: dict[str, Any] = {
+    "rows and columns": (lambda x: R.reduce_sum(E.mul(x, x), axes=(0, 1), keepdims=False), lambda x: (x * x).sum(), (N, M)),
+    "one axis": (lambda x: R.reduce_sum(E.exp(x), axes=(0,), keepdims=True), lambda x: np.exp(x).sum(keepdims=True), (N,)),
+    "maxima": (lambda x: R.reduce_max(x, axes=(0,), keepdims=False), lambda x: x.max(), (N,)),
+    "columns": (lambda x: R.reduce_sum(x, axes=(0,), keepdims=False), lambda x: x.sum(0), (N, 3)),
+    "rows of images": (lambda x: R.reduce_min(x, axes=(0, 2), keepdims=True), lambda x: x.min((0, 2), keepdims=True), (N, 3, M)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_reductions_over_symbols_are_cut_for_all_sizes(name: str) -> None:
+    build, reference, shape = LONG[name]
+    instances = Instances(graph_of(build, shape))
+    before = Template.lowerings
+    for n, m in ((100_003, 2), (31, 5), (32, 2), (131_072, 2), (2, 7), (65_537, 2)):
+        sizes = {"rows": n, "columns": m} if M in shape else {"rows": n}
+        (x,) = draw([shape], sizes)
+        (found,) = run(instances, sizes, [x])
+        np.testing.assert_allclose(found, reference(x.astype(np.float64)), rtol=1e-4, atol=1e-3, err_msg=f"for {sizes}")
+    # One for long and one for short ones.
+    assert Template.lowerings - before == 2
+    counts = [sum(s.kind == "kernel" and bool(s.data.reduces) for s in t.steps) for _, t in instances.templates]
+    assert counts[0] == 1 < counts[1]
