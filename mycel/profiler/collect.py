@@ -108,7 +108,7 @@ class Collector:
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()
-        recording.thread_names = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}
+        recording.thread_names.update({t.ident: t.name for t in threading.enumerate() if t.ident is not None})
         self._tracing.__exit__(None, None, None)
         recording.asked += self._operations()
         return recording
@@ -187,7 +187,11 @@ class Collector:
     def _before_run(self) -> None:
         """Note the line that makes a program run, and the Cell."""
         cells = _local.cells
-        self._runs.setdefault(threading.get_ident(), []).append((self._line(2), cells[-1][1] if cells else ""))
+        thread = threading.get_ident()
+        if thread not in self._runs:
+            self._runs[thread] = []
+            self.recording.thread_names[thread] = threading.current_thread().name
+        self._runs[thread].append((self._line(2), cells[-1][1] if cells else ""))
 
     def _operations(self) -> Iterator[Asked]:
         """The runs of programs with the lines that were noted before them, in order thread by thread."""
