@@ -14,7 +14,7 @@ from mycel.engines.native.codegen import Kernel
 from mycel.engines.native.codegen_values import Word
 from mycel.engines.native.ordering_ir import PAD, record_bytes, search_text, sort_text, top_text
 from mycel.engines.native.values import View, room, row_major
-from mycel.ir.dims import DimLike, product
+from mycel.ir.dims import DimLike, product, same
 from mycel.ir.graph import Node
 from mycel.kernel.nest import Buffer
 
@@ -89,6 +89,7 @@ def search_step(lowering: Any, node: Node) -> None:
         words: list[Word] = [("int", n), ("int", m)]
         words += [("pointer", v.buffer) for v in (rows, values, target)]
         count = product(values.shape)
-        kernel = Kernel(search_text(rows.buffer.dtype, node.params["side"]), words, count, count * FOUND)
+        text = search_text(rows.buffer.dtype, node.params["side"], same(product(rows.shape[:-1]), 1))
+        kernel = Kernel(text, words, count, count * FOUND)
         lowering.step("kernel", [rows.buffer, values.buffer], [target.buffer], kernel, node)
     lowering.bind(node, [target])

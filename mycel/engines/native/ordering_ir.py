@@ -10,7 +10,7 @@ the lowest up, between two halves of scratch memory; a byte that all keys share 
 *Selecting.* The first k of a row are sought with a threshold, the k-th of what has been seen: elements below it, which become few soon, are put aside, and when there is
 no room left all but the k first are dropped, and the threshold falls. Equal elements that come later are never below it, so this is stable as well.
 
-*Searching* halves an interval whose length does not depend on what is found; four searches go on at once.
+*Searching* halves an interval whose length does not depend on what is found, for a vector of values at once.
 
 A sorted element is computed back from its key, except zeros and NaN, which are read again to keep their sign and payload.
 """
@@ -380,44 +380,70 @@ def top_text(dtype: DType, largest: bool, stack: int) -> str:
     return "\n".join(parts) + "\n"
 
 
-def search_text(dtype: DType, side: str) -> str:
+def search_text(dtype: DType, side: str, one_row: bool) -> str:
     """The kernel that finds where values belong in sorted rows.
 
     Words: elements of a row, values of a row, addresses of the rows, values and positions. Its range is all values.
     """
     o = _Order(dtype, False)
     c = Code()
+    v, copies = VECTOR, 2
+    wide, bits = f"<{v} x i64>", o.kind(v)
     n, m = c.load("i64", "%words", "0"), c.load("i64", "%words", "1")
     rows, values, positions = (c.load("ptr", "%words", str(k)) for k in (2, 3, 4))
     before = "ult" if side == "left" else "ule"
-    last = c.op("sub i64", "%end", 1)
-    some = c.op("icmp ne i64", n, 0)
-    with c.loop("%begin", "%end", 4) as p:
-        places, keys, bases = [], [], []
-        for k in range(4):
-            place = c.put(f"call i64 @llvm.smin.i64(i64 {c.put(f'add i64 {p}, {k}')}, i64 {last})")
-            row = c.put(f"sdiv i64 {place}, {m}")
+    lanes = "<" + ", ".join(f"i64 {k}" for k in range(v)) + ">"
+    every = "<" + ", ".join(["i1 true"] * v) + ">"
+    last = _splat(c, c.op("sub i64", "%end", 1), "i64", v)
+    some = _splat(c, c.op("icmp ne i64", n, 0), "i1", v)
+
+    def gather(base: str, index: str) -> str:
+        places = c.put(f"getelementptr {o.element}, ptr {base}, {wide} {index}")
+        arguments = f"<{v} x ptr> {places}, i32 {o.bytes}, <{v} x i1> {every}, {bits} undef"
+        return o.key(c, c.put(f"call {bits} @{gatherer}({arguments})"), v)
+
+    gatherer = f"llvm.masked.gather.v{v}{o.element}.v{v}p0"
+    with c.loop("%begin", "%end", v * copies) as p:
+        places, keys, starts = [], [], []
+        for k in range(copies):
+            first = _splat(c, c.op("add i64", p, k * v), "i64", v)
+            # What lies beyond the end is the last value once more.
+            place = c.put(f"call {wide} @llvm.smin.v{v}i64({wide} {c.op(f'add {wide}', first, lanes)}, {wide} {last})")
             places.append(place)
-            keys.append(o.key(c, c.load(o.element, values, place)))
-            bases.append(c.at(o.element, rows, c.put(f"mul i64 {row}, {n}")))
-        lows = [c.variable("i64", "0") for _ in places]
+            keys.append(gather(values, place))
+            row = "zeroinitializer"
+            if not one_row:
+                row = c.op(f"sdiv {wide}", place, _splat(c, m, "i64", v))
+                row = c.op(f"mul {wide}", row, _splat(c, n, "i64", v))
+            starts.append(row)
+        lows = [c.variable(wide, row) for row in starts]
         length = c.variable("i64", n)
-        with c.repeat(lambda: c.put(f"icmp sgt i64 {c.load('i64', length)}, 1")):
+        with c.repeat(lambda: c.op("icmp sgt i64", c.load("i64", length), 1)):
             whole = c.load("i64", length)
-            half = c.put(f"lshr i64 {whole}, 1")
-            step = c.put(f"sub i64 {half}, 1")
-            for key, base, low in zip(keys, bases, lows):
-                now = c.load("i64", low)
-                at = c.put(f"add i64 {now}, {step}")
-                found = c.put(f"icmp {before} {o.element} {o.key(c, c.load(o.element, base, at))}, {key}")
-                c.store("i64", c.put(f"add i64 {now}, {c.put(f'select i1 {found}, i64 {half}, i64 0')}"), low)
-            c.store("i64", c.put(f"sub i64 {whole}, {half}"), length)
-        for place, key, base, low in zip(places, keys, bases, lows):
-            now = c.load("i64", low)
+            half = c.op("lshr i64", whole, 1)
+            gain, step = _splat(c, half, "i64", v), _splat(c, c.op("sub i64", half, 1), "i64", v)
+            for key, low in zip(keys, lows):
+                now = c.load(wide, low)
+                found = c.op(f"icmp {before} {bits}", gather(rows, c.op(f"add {wide}", now, step)), key)
+                more = c.put(f"select <{v} x i1> {found}, {wide} {gain}, {wide} zeroinitializer")
+                c.store(wide, c.op(f"add {wide}", now, more), low)
+            c.store("i64", c.op("sub i64", whole, half), length)
+        for k, (key, low, row) in enumerate(zip(keys, lows, starts)):
+            now = c.load(wide, low)
             # A single element is left; it may still be before the value.
-            found = c.put(f"icmp {before} {o.element} {o.key(c, c.load(o.element, base, now))}, {key}")
-            found = c.op("and i1", found, some)
-            where = c.put(f"add i64 {now}, {c.put(f'zext i1 {found} to i64')}")
-            c.store("i32", c.put(f"trunc i64 {where} to i32"), positions, place)
+            found = c.op(f"and <{v} x i1>", c.op(f"icmp {before} {bits}", gather(rows, now), key), some)
+            where = c.op(f"add {wide}", c.op(f"sub {wide}", now, row), c.put(f"zext <{v} x i1> {found} to {wide}"))
+            first = c.op("add i64", p, k * v)
+            inside = c.op(f"icmp sle {wide}", c.op(f"add {wide}", _splat(c, first, "i64", v), lanes), last)
+            result = c.put(f"trunc {wide} {where} to <{v} x i32>")
+            target = c.at("i32", positions, first)
+            c.do(
+                f"call void @llvm.masked.store.v{v}i32.p0(<{v} x i32> {result}, ptr {target}, i32 4, <{v} x i1> {inside})"
+            )
     c.do("ret void")
-    return "declare i64 @llvm.smin.i64(i64, i64)\n" + _kernel(c) + "\n"
+    declared = (
+        f"declare {wide} @llvm.smin.v{v}i64({wide}, {wide})",
+        f"declare {bits} @{gatherer}(<{v} x ptr>, i32, <{v} x i1>, {bits})",
+        f"declare void @llvm.masked.store.v{v}i32.p0(<{v} x i32>, ptr, i32, <{v} x i1>)",
+    )
+    return "\n".join([*declared, _kernel(c)]) + "\n"
