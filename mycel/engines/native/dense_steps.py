@@ -13,6 +13,7 @@ from typing import Any
 
 from mycel.dtype import uint8
 from mycel.engines.native import dense
+from mycel.engines.native.depthwise import depthwise_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
 from mycel.ir.dims import DimLike, hint, is_one, is_zero
 from mycel.ir.graph import Node
@@ -122,6 +123,8 @@ def dense_step(lowering: Any, node: Node) -> None:
     """Add the step that computes a product or a convolution."""
     inputs = [_readable(lowering, i) for i in node.inputs]
     name = node.prim.name  # type: ignore[union-attr]
+    if name != "matmul" and depthwise_step(lowering, node, inputs):
+        return
     buffer = Buffer(node.type.dtype, node.type.size, name)
     packed = name in ("matmul", "conv_grad_weight") or node in lowering.results
     out = row_major(buffer, node.type.shape) if packed else channels_last(buffer, tuple(node.type.shape))
