@@ -62,6 +62,7 @@ def release_arenas() -> None:
 
 
 HEAVY_BYTES = 1 << 18
+PAGE = 4096
 OWN_ARENA_BYTES = 1 << 20  # a larger arena goes back after a run, for other programs to use
 ARENA = PROGRAM.index("arena")
 Table = list[tuple[int, int, int, int]]
@@ -322,8 +323,10 @@ class Program:
             target, source = step.data
             self.pointer(target.buffer)
             self.view_pointer(source)
-            self.words.append(int(np.prod(self.shape(source), dtype=np.int64)) * source.buffer.dtype.itemsize)
-            return [(start, runtime().address["mycel_copy"], 1, 0)]
+            size = int(np.prod(self.shape(source), dtype=np.int64)) * source.buffer.dtype.itemsize
+            self.words.append(size)
+            pages = -(-size // PAGE)
+            return [(start, runtime().address["mycel_copy"], pages, grain(pages, size // 8))]
         if step.kind == "dense":
             return self.encode_dense(step)
         if isinstance(step.data, Nested):

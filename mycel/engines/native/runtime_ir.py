@@ -280,13 +280,21 @@ end:
   ret void
 }
 
+; words: target, source, bytes; the range is of pages of 4096
 define void @mycel_copy(ptr %args, i64 %begin, i64 %end) {
   %to = load ptr, ptr %args
   %p1 = getelementptr i64, ptr %args, i64 1
   %from = load ptr, ptr %p1
   %p2 = getelementptr i64, ptr %args, i64 2
   %bytes = load i64, ptr %p2
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  %first = shl i64 %begin, 12
+  %reach = shl i64 %end, 12
+  %less = icmp ult i64 %reach, %bytes
+  %stop = select i1 %less, i64 %reach, i64 %bytes
+  %length = sub i64 %stop, %first
+  %target = getelementptr i8, ptr %to, i64 %first
+  %source = getelementptr i8, ptr %from, i64 %first
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %length, i1 false)
   ret void
 }
 
