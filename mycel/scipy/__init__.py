@@ -1,0 +1,8 @@
+"""Functions in the manner of SciPy: linear algebra and optimisation."""
+
+from __future__ import annotations
+
+from mycel.scipy import linalg as linalg
+from mycel.scipy import optimize as optimize
+
+__all__ = ["linalg", "optimize"]

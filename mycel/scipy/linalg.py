@@ -1,0 +1,331 @@
+"""Linear algebra with SciPy's functions and forms, as MindSpore offers them: matrices are the last two axes, and LAPACK does the work.
+
+`overwrite_a`, `overwrite_b` and `turbo` change nothing: nothing is written over. With `check_finite` (the default) numbers that are not finite raise a
+ValueError where they are known; while a function is compiled they are not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Union
+
+from mycel import dtype as D
+from mycel.errors import NeedsValue, ShapeError
+from mycel.ops import decompositions as M
+from mycel.ops._operands import floating, iota, operand, reshaped, run
+from mycel.ops.arrange import block_diag as _block_diag
+from mycel.ops.linalg import matmul
+from mycel.ops.reduction import vector_norm
+from mycel.prims import decompositions as L
+from mycel.prims import elementwise as E
+from mycel.tensor import Tensor, as_tensor, cast
+
+__all__ = [
+    "Cholesky", "Eigh", "LU", "SolveTriangular", "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "lstsq", "lu", "lu_factor",
+    "lu_pivots_to_permutation", "lu_solve", "solve_triangular",
+]  # fmt: skip
+
+
+def _finite(name: str, check: bool, *values: Tensor) -> None:
+    if not check:
+        return
+    for x in values:
+        try:
+            good = bool(run(E.is_finite, x).all()) if x.dtype.kind in "fc" else True
+        except NeedsValue:
+            return
+        if not good:
+            raise ValueError(f"{name}: the array holds infinities or NaN; pass check_finite=False to compute with them")
+
+
+def _matrix(name: str, value: Any, check: bool, square: bool = True) -> Tensor:
+    x = M.matrices(name, value, square)
+    _finite(name, check, x)
+    return x
+
+
+def block_diag(*arrs: Any) -> Tensor:
+    """Matrices along the diagonal of one, zeros elsewhere; a vector is one row.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.block_diag(ms.Tensor([[1.0]]), ms.Tensor([[2.0]])).tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
+    return _block_diag(*arrs)
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
+    """The Cholesky factor of Hermitian positive definite matrices: U with U^H U = a, or L with L L^H = a if `lower`.
+
+    Matrices that are not positive definite give NaN.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.cholesky(ms.Tensor([[4.0]])).tolist()
+    [[2.0]]
+    """
+    return M.cholesky(_matrix("cholesky", a, check_finite), not lower)
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Tensor, bool]:
+    """The Cholesky factor and whether it is the lower one, as `cho_solve` takes them.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]]))[1]
+    False
+    """
+    return cholesky(a, lower, overwrite_a, check_finite), lower
+
+
+def _columns(b: Tensor) -> Tensor:
+    return reshaped(b, (*b.shape, 1)) if b.ndim == 1 else b
+
+
+def _as_given(x: Tensor, b: Tensor) -> Tensor:
+    return reshaped(x, tuple(x.shape[:-1])) if b.ndim == 1 else x
+
+
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
+    """The solution x of a x = `b`, where `c_and_lower` is what `cho_factor` gives for a.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.cho_solve(ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]])), ms.Tensor([8.0])).tolist()
+    [2.0]
+    """
+    factor, lower = c_and_lower
+    right = floating("cho_solve", b)
+    _finite("cho_solve", check_finite, right)
+    return _as_given(M.cholesky_solve(_columns(right), factor, not lower), right)
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
+    """Determinants of square matrices.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.det(ms.Tensor([[2.0]])).item()
+    2.0
+    """
+    return M.det(_matrix("det", a, check_finite))
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
+    """The inverses of square matrices.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.inv(ms.Tensor([[2.0]])).tolist()
+    [[0.5]]
+    """
+    return M.inverse(_matrix("inv", a, check_finite))
+
+
+def eigh(
+    a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
+    eigvals: Any = None, type: int = 1, check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """Eigenvalues, ascending, and orthonormal eigenvectors, as columns, of Hermitian matrices, of which one triangle is read.
+
+    With `b`, Hermitian positive definite, the generalised problem of `type` 1 (a v = w b v), 2 (a b v = w v) or 3 (b a v = w v). `eigvals` is a pair
+    (first, last) of positions among the eigenvalues.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.eigh(ms.Tensor([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
+    [1.0, 2.0]
+    """
+    if type not in (1, 2, 3):
+        raise ValueError(f"eigh: type must be 1, 2 or 3, not {type!r}")
+    x = _matrix("eigh", a, check_finite)
+    factor: Optional[Tensor] = None
+    if b is not None:
+        # With b = L L^H types 1 and the others are problems of L^-1 a L^-H and L^H a L.
+        given = _matrix("eigh", b, check_finite)
+        x = _whole(x, lower)
+        factor = run(L.cholesky, given if lower else M.adjoint_of(given))
+        if type == 1:
+            half = M.triangular(factor, x, True)
+            x = M.adjoint_of(M.triangular(factor, M.adjoint_of(half), True))
+        else:
+            x = matmul(M.adjoint_of(factor), matmul(x, factor))
+        lower = True
+    values, vectors = run(L.eigh, x, lower=bool(lower))
+    if factor is not None:
+        vectors = matmul(factor, vectors) if type == 3 else M.triangular(factor, vectors, True, "C")
+    if eigvals is not None:
+        first, last = eigvals
+        values, vectors = values[..., first : last + 1], vectors[..., first : last + 1]
+    return values if eigvals_only else (values, vectors)
+
+
+def _whole(x: Tensor, lower: bool) -> Tensor:
+    """The Hermitian matrices of which one triangle is given."""
+    half = M.triangle(x, lower)
+    return run(E.add, half, M.adjoint_of(M.triangle(x, lower, 0.0)))
+
+
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """P, L and U with a = P L U; with `permute_l` P L and U.
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.scipy.linalg.lu(ms.Tensor([[2.0]]))]
+    [[[1.0]], [[1.0]], [[2.0]]]
+    """
+    x = _matrix("lu", a, check_finite, square=False)
+    packed, pivots, _ = M.decomposed(x)
+    p, lower, upper = M.lu_unpack(packed, pivots + 1)
+    return (matmul(p, lower), upper) if permute_l else (p, lower, upper)
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Tensor, Tensor]:
+    """Both triangles of the LU decomposition in one matrix, and the row exchanges, counted from 0.
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]]))]
+    [[[2.0]], [0]]
+    """
+    packed, pivots, _ = M.decomposed(_matrix("lu_factor", a, check_finite))
+    return packed, pivots
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Tensor:
+    """The order of `permutation_size` rows after exchanging row i with row pivots[i], counted from 0.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.lu_pivots_to_permutation(ms.Tensor([1, 1], ms.int32), 2).tolist()
+    [1, 0]
+    """
+    return M.order_of("lu_pivots_to_permutation", pivots, permutation_size, 0)
+
+
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
+    """The solution x of a x = `b` (`trans` 0), a^T x = `b` (1) or a^H x = `b` (2), where `lu_and_piv` is what `lu_factor` gives for a.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.lu_solve(ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]])), ms.Tensor([4.0])).tolist()
+    [2.0]
+    """
+    if trans not in (0, 1, 2):
+        raise ValueError(f"lu_solve: trans must be 0, 1 or 2, not {trans!r}")
+    packed, pivots = lu_and_piv
+    right = floating("lu_solve", b)
+    _finite("lu_solve", check_finite, right)
+    columns = _columns(right)
+    if trans == 0:
+        return _as_given(M.lu_solve(columns, packed, operand("lu_solve", pivots) + 1), right)
+    matrix = M.matrices("lu_solve", packed)
+    letter = "T" if trans == 1 else "C"
+    first = M.triangular(matrix, columns, False, letter)
+    second = M.triangular(matrix, first, True, letter, unit=True)
+    order = M.order_of("lu_solve", pivots, matrix.shape[-1], 0)
+    back = run(E.eq, reshaped(order, (*order.shape[:-1], 1, order.shape[-1])), iota((order.shape[-1], 1), 0, D.int32))
+    return _as_given(matmul(cast(back, second.dtype), second), right)
+
+
+_TRANS = {0: "N", "N": "N", 1: "T", "T": "T", 2: "C", "C": "C"}
+
+
+def solve_triangular(
+    a: Any, b: Any, trans: Union[int, str] = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
+    check_finite: bool = True,
+) -> Tensor:  # fmt: skip
+    """The solution x of a x = `b`, a^T x = `b` (`trans` 1 or "T") or a^H x = `b` (2 or "C"), for triangular a.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.solve_triangular(ms.Tensor([[2.0]]), ms.Tensor([4.0])).tolist()
+    [2.0]
+    """
+    if trans not in _TRANS:
+        raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+    matrix, right = _matrix("solve_triangular", a, check_finite), floating("solve_triangular", b)
+    _finite("solve_triangular", check_finite, right)
+    columns = _columns(right)
+    if columns.shape[-2] != matrix.shape[-1]:
+        raise ShapeError(
+            f"solve_triangular: the right side of shape {right.shape} does not fit matrices of shape {matrix.shape}"
+        )
+    return _as_given(M.triangular(matrix, columns, bool(lower), _TRANS[trans], bool(unit_diagonal)), right)
+
+
+def lstsq(A: Any, B: Any, rcond: Any = None, driver: Optional[str] = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The shortest x that makes ||A x - B|| least, the squared residuals, the rank of A, and its singular values.
+
+    Singular values of at most `rcond` times the largest count as 0 (the type's precision times the larger size by default). The residuals are empty
+    unless A has full rank and more rows than columns. `driver` None, "gelsd" or "gelss": singular values are used in any case.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.lstsq(ms.Tensor([[2.0]]), ms.Tensor([[4.0]]))[0].tolist()
+    [[2.0]]
+    """
+    if driver not in (None, "gelsd", "gelss"):
+        raise ValueError(f"lstsq: driver must be None, 'gelsd' or 'gelss', not {driver!r}")
+    a, b = M.matrices("lstsq", A, square=False), floating("lstsq", B)
+    columns = _columns(b)
+    values = run(L.svd, a, full=False, vectors=False)
+    digits = 2.0**-52 if values.dtype is D.float64 else 2.0**-23
+    limit = float(rcond) if rcond is not None else digits * max(a.shape)
+    x = matmul(M.pinv(a, rtol=limit), cast(columns, a.dtype))
+    rank = cast(run(E.gt, values, values.max() * limit), D.int64).sum()
+    tall = a.shape[-2] > a.shape[-1]
+    residuals = reshaped(as_tensor([], values.dtype), (0,))
+    if tall:
+        rest = matmul(a, x) - cast(columns, a.dtype)
+        squares = vector_norm(rest, 2, (rest.ndim - 2,)) ** 2
+        residuals = squares if b.ndim > 1 else reshaped(squares, ())
+    return _as_given(x, b), residuals, rank, values
+
+
+class Cholesky:
+    """`cholesky` as an object: called with matrices, gives the lower factor, or the upper one.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.Cholesky()(ms.Tensor([[4.0]])).tolist()
+    [[2.0]]
+    """
+
+    def __init__(self, upper: bool = False) -> None:
+        self.upper = upper
+
+    def __call__(self, a: Any) -> Tensor:
+        return M.cholesky(a, self.upper)
+
+
+class Eigh:
+    """`eigh` as an object: called with matrices, gives eigenvalues, and eigenvectors unless told otherwise.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.Eigh(False)(ms.Tensor([[4.0]])).tolist()
+    [4.0]
+    """
+
+    def __init__(self, compute_eigenvectors: bool = True, lower: bool = True) -> None:
+        self.compute_eigenvectors, self.lower = compute_eigenvectors, lower
+
+    def __call__(self, a: Any) -> Any:
+        return eigh(a, lower=self.lower, eigvals_only=not self.compute_eigenvectors, check_finite=False)
+
+
+class LU:
+    """`lu_factor` as an object: called with matrices, gives both triangles, the row exchanges from 0, and the order of the rows.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.LU()(ms.Tensor([[4.0]]))[2].tolist()
+    [0]
+    """
+
+    def __call__(self, a: Any) -> tuple[Tensor, Tensor, Tensor]:
+        return M.decomposed(M.matrices("LU", a, square=False))
+
+
+class SolveTriangular:
+    """`solve_triangular` as an object: called with triangular matrices and right sides.
+
+    >>> import mycel as ms
+    >>> ms.scipy.linalg.SolveTriangular(lower=True)(ms.Tensor([[2.0]]), ms.Tensor([[4.0]])).tolist()
+    [[2.0]]
+    """
+
+    def __init__(self, lower: bool = False, unit_diagonal: bool = False, trans: str = "N") -> None:
+        if trans not in _TRANS:
+            raise ValueError(f"SolveTriangular: trans must be 'N', 'T' or 'C', not {trans!r}")
+        self.lower, self.unit_diagonal, self.trans = lower, unit_diagonal, trans
+
+    def __call__(self, a: Any, b: Any) -> Tensor:
+        return solve_triangular(a, b, self.trans, self.lower, self.unit_diagonal, check_finite=False)

@@ -1,0 +1,195 @@
+"""Optimisation: minima of functions of one tensor, steps along a line, and the assignment problem.
+
+SciPy's algorithms drive; values and exact gradients are Mycel's, compiled once where the function can be. They need numbers, so a compiled function that
+calls them runs in segments.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.api import value_and_grad
+from mycel.errors import ShapeError
+from mycel.jit import jit
+from mycel.ops._operands import floating, operand
+from mycel.tensor import Tensor, cast
+
+__all__ = ["line_search", "linear_sum_assignment", "minimize"]
+
+METHODS = {"BFGS": "BFGS", "LBFGS": "L-BFGS-B"}
+
+
+class OptimizeResults(NamedTuple):
+    """What `minimize` found: the place `x`, whether it converged, SciPy's status, value and gradient there, the inverse Hessian (BFGS), and counts of values, gradients and rounds."""
+
+    x: Tensor
+    success: bool
+    status: int
+    fun: Tensor
+    jac: Tensor
+    hess_inv: Optional[Tensor]
+    nfev: int
+    njev: int
+    nit: int
+
+
+class LineSearchResults(NamedTuple):
+    """What `line_search` found: the step `a_k` with value `f_k` and gradient `g_k`, and counts; `status` 0 and not `failed` where both conditions hold."""
+
+    failed: bool
+    nit: int
+    nfev: int
+    ngev: int
+    k: int
+    a_k: Tensor
+    f_k: Tensor
+    g_k: Tensor
+    status: int
+
+
+class _Function:
+    """A function of one tensor, its value and gradient as float64 arrays of one dimension, computed together."""
+
+    def __init__(self, function: Callable[..., Any], start: Tensor, args: tuple[Any, ...], jac: Any) -> None:
+        self.shape, self.dtype, self.args = start.shape, start.dtype, args
+        self.both = jit(value_and_grad(function)) if jac is None else None
+        self.function, self.jac = function, jac
+        self.values = self.gradients = 0
+        self.known: Optional[tuple[bytes, float, np.ndarray]] = None
+
+    def tensor(self, flat: np.ndarray) -> Tensor:
+        return cast(Tensor(np.asarray(flat, np.float64).reshape(self.shape)), self.dtype)
+
+    def at(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
+        key = np.asarray(flat, np.float64).tobytes()
+        if self.known is None or self.known[0] != key:
+            x = self.tensor(flat)
+            if self.both is not None:
+                value, gradient = self.both(x, *self.args)
+            else:
+                value, gradient = self.function(x, *self.args), self.jac(x, *self.args)
+            if value.size != 1:
+                raise ShapeError(f"minimize: the function must give one number, not a tensor of shape {value.shape}")
+            self.known = key, float(value), gradient.asnumpy().astype(np.float64).ravel()
+        return self.known[1], self.known[2]
+
+    def value(self, flat: np.ndarray) -> float:
+        self.values += 1
+        return self.at(flat)[0]
+
+    def gradient(self, flat: np.ndarray) -> np.ndarray:
+        self.gradients += 1
+        return self.at(flat)[1]
+
+
+def minimize(
+    func: Callable[..., Any], x0: Any, args: Any = (), method: Optional[str] = None, jac: Any = None, hess: Any = None, hessp: Any = None,
+    bounds: Any = None, constraints: Any = (), tol: Optional[float] = None, callback: Optional[Callable[..., Any]] = None,
+    options: Optional[dict[str, Any]] = None,
+) -> OptimizeResults:  # fmt: skip
+    """A local minimum of `func(x, *args)`, a differentiable function of a tensor that gives one number, from `x0` on.
+
+    `method` is "BFGS" (the default) or "LBFGS", in any case. `jac` is the gradient's function where the automatic one is not wanted. `callback` is called
+    with x after each round; `options` are SciPy's. float16 and float32 functions stop where their precision ends. ValueError for other methods and for
+    `hess`, `hessp`, `bounds` or `constraints`, which these methods do not take.
+
+    >>> import mycel as ms
+    >>> found = ms.scipy.optimize.minimize(lambda x: ((x - 1.0) ** 2).sum(), ms.ops.zeros((2,)), method="BFGS")
+    >>> [round(v, 4) for v in found.x.tolist()]
+    [1.0, 1.0]
+    """
+    from scipy.optimize import minimize as find
+
+    for name, value in (("hess", hess), ("hessp", hessp), ("bounds", bounds), ("constraints", constraints or None)):
+        if value is not None:
+            raise ValueError(f"minimize: {name} is not used by BFGS and LBFGS, which are supported")
+    chosen = METHODS.get("BFGS" if method is None else method.upper())
+    if chosen is None:
+        raise ValueError(f"minimize: method must be 'BFGS' or 'LBFGS', not {method!r}")
+    start = floating("minimize", x0)
+    f = _Function(func, start, tuple(args) if isinstance(args, (tuple, list)) else (args,), jac)
+    precision = {D.float64: None, D.float32: 1e-5}.get(start.dtype, 1e-2) if tol is None else tol
+    told = (lambda flat: callback(f.tensor(flat))) if callback is not None else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = find(
+            f.value,
+            start.asnumpy().astype(np.float64).ravel(),
+            jac=f.gradient,
+            method=chosen,
+            tol=precision,
+            callback=told,
+            options=dict(options or {}),
+        )
+    value, gradient = f.at(found.x)
+    inverse = cast(Tensor(np.asarray(found.hess_inv)), start.dtype) if chosen == "BFGS" else None
+    return OptimizeResults(
+        f.tensor(found.x), bool(found.success), int(found.status), cast(Tensor(np.float64(value)), start.dtype), f.tensor(gradient), inverse,
+        f.values, f.gradients, int(found.nit),
+    )  # fmt: skip
+
+
+def line_search(
+    f: Callable[..., Any], xk: Any, pk: Any, jac: Any = None, gfk: Any = None, old_fval: Any = None, old_old_fval: Any = None,
+    c1: float = 0.0001, c2: float = 0.9, maxiter: int = 20,
+) -> LineSearchResults:  # fmt: skip
+    """A step length along the direction `pk` from `xk` that fulfils the strong Wolfe conditions with `c1` and `c2`.
+
+    `jac`, `gfk`, `old_fval` and `old_old_fval` are the gradient's function and what is known already. Where no step is found `failed` is true and the step is 0.
+
+    >>> import mycel as ms
+    >>> x, p = ms.Tensor([0.0]), ms.Tensor([1.0])
+    >>> ms.scipy.optimize.line_search(lambda x: ((x - 1.0) ** 2).sum(), x, p).failed
+    False
+    """
+    from scipy.optimize import line_search as find
+
+    start, way = floating("line_search", xk), floating("line_search", pk)
+    function = _Function(f, start, (), jac)
+    flat = start.asnumpy().astype(np.float64).ravel()
+
+    def number(value: Any) -> Optional[float]:
+        return None if value is None else float(value)
+
+    known = None if gfk is None else operand("line_search", gfk).asnumpy().astype(np.float64).ravel()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step, values, gradients, *_ = find(
+            function.value, function.gradient, flat, way.asnumpy().astype(np.float64).ravel(), known, number(old_fval),
+            number(old_old_fval), c1=c1, c2=c2, maxiter=maxiter,
+        )  # fmt: skip
+    failed = step is None
+    place = flat + (0.0 if failed else step) * way.asnumpy().astype(np.float64).ravel()
+    value, gradient = function.at(place)
+    return LineSearchResults(
+        failed, int(gradients), int(values), int(gradients), int(gradients) + 1, cast(Tensor(np.float64(0.0 if failed else step)), start.dtype),
+        cast(Tensor(np.float64(value)), start.dtype), function.tensor(gradient), int(failed),
+    )  # fmt: skip
+
+
+def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any = None) -> tuple[Tensor, Tensor]:
+    """The pairs of rows and columns, each used once, whose costs have the least sum, or the largest with `maximize`.
+
+    `cost_matrix` (m, n); `dimension_limit` is how many of its columns count, all by default. The int64 results have min(m, n) elements, rows ascending,
+    -1 where there are fewer pairs.
+
+    >>> import mycel as ms
+    >>> costs = ms.Tensor([[4.0, 1.0], [2.0, 0.0]])
+    >>> [t.tolist() for t in ms.scipy.optimize.linear_sum_assignment(costs, False)]
+    [[0, 1], [1, 0]]
+    """
+    from scipy.optimize import linear_sum_assignment as assign
+
+    costs = operand("linear_sum_assignment", cost_matrix)
+    if costs.ndim != 2:
+        raise ShapeError(f"linear_sum_assignment: takes a matrix, not a tensor of shape {costs.shape}")
+    count = costs.shape[1] if dimension_limit is None else min(int(dimension_limit), costs.shape[1])
+    rows, columns = assign(costs.asnumpy()[:, :count], maximize=bool(maximize))
+    result = np.full((2, min(costs.shape)), -1, np.int64)
+    result[0, : len(rows)], result[1, : len(columns)] = rows, columns
+    return Tensor(result[0]), Tensor(result[1])
