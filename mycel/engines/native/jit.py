@@ -1,6 +1,6 @@
 """From LLVM IR to callable addresses: the machine, the optimizer, the linker and the object cache.
 
-Objects are kept on disk (`mycel.cache`) in a folder for the CPU's name and features and LLVM's version, under the hash of the IR.
+Objects are kept on disk (`mycel.cache`) in a folder for the processor's features and LLVM's version, whatever host it is, under the hash of the IR.
 Compilation releases Python's lock, so that several modules compile at once.
 
 Code is made for the processor at hand, or for the level of x86-64 that `MYCEL_CPU` names (x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the
@@ -29,7 +29,7 @@ _LEVELS = {
     "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
-_FORMAT = 3
+_FORMAT = 4
 
 
 def processor() -> tuple[str, str, frozenset[str]]:
@@ -76,7 +76,8 @@ class Machine:
         self._trackers: list[Any] = []
         self._names = 0
         self._lock = threading.Lock()
-        identity = f"{llvm.llvm_version_info}|{self.triple}|{self.cpu}|{self.features}|{_FORMAT}"
+        # Code made for another processor of the same features runs as well; at most its instructions are in another order.
+        identity = f"{llvm.llvm_version_info}|{self.triple}|{self.features or self.cpu}|{_FORMAT}"
         self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     def target_machine(self) -> Any:

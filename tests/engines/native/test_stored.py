@@ -31,6 +31,7 @@ from mycel.prims import elementwise as E
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache that the test alone uses."""
     monkeypatch.setenv("MYCEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(stored, "LEAST", 16)
     return tmp_path / "cache"
 
 
