@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from mycel.engines.native import stored
+
 
 @pytest.fixture(scope="session", autouse=True)
 def answered_interrupts() -> Iterator[None]:
@@ -14,3 +16,11 @@ def answered_interrupts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_anew() -> Iterator[None]:
+    """Compile every program that a test runs, whatever an earlier run has kept: a test may have changed how it is compiled."""
+    before, stored.LEAST = stored.LEAST, 1 << 62
+    yield
+    stored.LEAST = before

@@ -7,11 +7,13 @@ from typing import Optional
 
 from mycel import garbage
 from mycel.engines.native import stored
+from mycel.engines.native.dense import Unsupported
 from mycel.engines.native.expand import expand
 from mycel.engines.native.lower import lower
 from mycel.engines.native.program import Program, build
 from mycel.ir.dims import Decisions, deciding, symbols_in
 from mycel.ir.graph import Graph, Node
+from mycel.log import logger
 from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
 from mycel.transforms.reductions import split_reductions
@@ -30,7 +32,10 @@ def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) ->
         if key is not None:
             template = stored.load(key, graph, aliases)
             if template is not None:
-                return Program(template)
+                try:
+                    return Program(template)
+                except Unsupported as refusal:
+                    logger.info("the kept program of %s is made anew: %s", graph.name, refusal)
         program = build(prepared(graph), aliases)
         if key is not None:
             stored.save(key, graph, program.template)

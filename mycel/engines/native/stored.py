@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import os
 import pickle
 import platform
 from collections.abc import Callable, Iterator, Mapping
@@ -81,8 +82,9 @@ def _surroundings() -> Optional[str]:
     if source is None:
         return None
     library = f"{dense.version()}" if dense.available() else "none"
+    limits = [os.environ.get(name, "") for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")]
     parts = [
-        source, jit.machine().identity, platform.python_version(), np.__version__, library,
+        source, jit.machine().identity, platform.python_version(), np.__version__, library, *limits,
         str(runtime().threads), *[setting() for setting in settings],
     ]  # fmt: skip
     return "\n".join(parts)

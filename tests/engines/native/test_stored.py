@@ -129,6 +129,7 @@ def _settings(patch: pytest.MonkeyPatch) -> None:
 SURROUNDINGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "Mycel's source": lambda patch: patch.setattr(stored, "_source", lambda: "another"),
     "oneDNN": lambda patch: patch.setattr(stored.dense, "version", lambda: "9.9.9"),
+    "oneDNN's instructions": lambda patch: patch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2"),
     "NumPy": lambda patch: patch.setattr(np, "__version__", "9.9.9"),
     "Python": lambda patch: patch.setattr("platform.python_version", lambda: "3.99"),
     "the machine": lambda patch: patch.setattr(stored.jit.machine(), "identity", "0123456789abcdef"),
