@@ -8,20 +8,22 @@ it ends, so that there is nothing of it at other times. Gradients of eager code 
 
 from __future__ import annotations
 
+import bisect
 import gc
 import importlib
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
-from mycel import eager
+from mycel import eager, runtime
 from mycel.cell import Cell
 from mycel.engines import nonfinite
 from mycel.engines.native.program import ARENA, programs
-from mycel.engines.native.trace import Run, Trace, tracing
+from mycel.engines.native.trace import Trace, tracing
 from mycel.frontend.cell_scope import path_in
 from mycel.ir.graph import Where, current_where
 from mycel.ir.places import caller, is_library
@@ -66,7 +68,7 @@ class Recording:
     before: list[Held] = field(default_factory=list)
     plans: dict[int, tuple[Any, int]] = field(default_factory=dict)
     marks: list[tuple[int, int, str]] = field(default_factory=list)
-    steps: list[int] = field(default_factory=list)
+    allocator: dict[str, int] = field(default_factory=dict)
 
 
 class _Local(threading.local):
@@ -84,7 +86,7 @@ class Collector:
         self.gradient_lines = gradient_lines
         self._undo: list[Callable[[], None]] = []
         self._tracing = tracing(before_run=self._before_run)
-        self._runs: dict[int, list[tuple[str, str]]] = {}
+        self._runs: dict[int, list[tuple[int, str, str]]] = {}
         self._codes: dict[Any, bool] = {}
 
     def start(self) -> None:
@@ -110,6 +112,7 @@ class Collector:
         self._undo.clear()
         recording.thread_names.update({t.ident: t.name for t in threading.enumerate() if t.ident is not None})
         self._tracing.__exit__(None, None, None)
+        recording.allocator = {"in use": runtime.memory_allocated(), "reserved": runtime.memory_reserved()}
         recording.asked += self._operations()
         return recording
 
@@ -122,7 +125,7 @@ class Collector:
 
     def _line(self, depth: int) -> str:
         """The innermost line outside of this package."""
-        frame = sys._getframe(depth)
+        frame: Optional[types.FrameType] = sys._getframe(depth)
         codes = self._codes
         while frame is not None:
             code = frame.f_code
@@ -131,7 +134,7 @@ class Collector:
                 library = codes[code] = is_library(code.co_filename)
             if not library:
                 return f"{code.co_filename}:{frame.f_lineno}"
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return ""
 
     def _note(self, kind: str, name: str, begin: int, line: str) -> None:
@@ -191,16 +194,15 @@ class Collector:
         if thread not in self._runs:
             self._runs[thread] = []
             self.recording.thread_names[thread] = threading.current_thread().name
-        self._runs[thread].append((self._line(2), cells[-1][1] if cells else ""))
+        self._runs[thread].append((time.monotonic_ns(), self._line(2), cells[-1][1] if cells else ""))
 
     def _operations(self) -> Iterator[Asked]:
-        """The runs of programs with the lines that were noted before them, in order thread by thread."""
-        runs: dict[int, list[Run]] = {}
-        for run in sorted(self.recording.trace.runs, key=lambda r: r.begin):
-            runs.setdefault(run.thread, []).append(run)
-        for thread, noted in self._runs.items():
-            for run, (line, cell) in zip(runs.get(thread, ()), noted):
-                yield Asked("operation", run.program.graph.name, run.begin, run.end, thread, line, cell)
+        """The runs of programs, each with the line that its thread noted last before it."""
+        for run in self.recording.trace.runs:
+            noted = self._runs.get(run.thread, [])
+            k = bisect.bisect_right(noted, (run.begin + 1,)) - 1
+            if k >= 0:
+                yield Asked("operation", run.program.graph.name, run.begin, run.end, run.thread, *noted[k][1:])
 
 
 def _in_use() -> Any:

@@ -97,8 +97,8 @@ def page(report: Report) -> str:
             f"<p>{_e(s.function)}: {s.calls} calls, {s.segments} compiled segments</p><pre>{html.escape(told)}</pre>"
         )
     if report.host_steps:
-        rows = [(_e(k.name), _e(", ".join(short(line) for line in k.lines)), str(k.count), time_text(k.seconds)) for k in report.host_steps]  # fmt: skip
-        parts.append(_table("In NumPy, as there is no native code", ("operation", "line", "count#", "time#"), rows))
+        hosted = [(_e(k.name), _e(", ".join(short(line) for line in k.lines)), str(k.count), time_text(k.seconds)) for k in report.host_steps]  # fmt: skip
+        parts.append(_table("In NumPy, as there is no native code", ("operation", "line", "count#", "time#"), hosted))
     return "".join([*parts, "</body></html>\n"])
 
 

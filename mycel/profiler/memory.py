@@ -42,12 +42,13 @@ class Content(NamedTuple):
 
 class Memory:
     """`blocks` taken during the profile; `baseline` bytes in use before it, which are `before` by name; `timeline` of (seconds, bytes in use); `peak` and what was `alive`
-    then; `arena` lists what was in the largest arena in use then.
+    then; `arena` lists what was in the largest arena in use then. `allocator` has the bytes that the allocator had given out, and those that it held in all, at the end.
     """
 
     def __init__(self, recording: Recording, operations: Any) -> None:
         self.before = [(h.name, h.nbytes) for h in sorted(recording.before, key=lambda h: -h.nbytes)]
         self.baseline = sum(h.nbytes for h in recording.before)
+        self.allocator = dict(recording.allocator)
         self.allocations = self.frees = self.allocated = 0
         self.blocks: list[Block] = []
         self.timeline: list[tuple[float, int]] = [(0.0, self.baseline)]
@@ -60,8 +61,8 @@ class Memory:
     def _fill(self, recording: Recording, operations: Any) -> None:
         trace = recording.trace
         runs: dict[int, list[Run]] = {}
-        for run in trace.runs:
-            runs.setdefault(run.thread, []).append(run)
+        for ran in trace.runs:
+            runs.setdefault(ran.thread, []).append(ran)
         starts = {t: [r.begin for r in sorted(rows, key=lambda r: r.begin)] for t, rows in runs.items()}
         for rows in runs.values():
             rows.sort(key=lambda r: r.begin)

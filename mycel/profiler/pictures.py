@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 960, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 16, 40
 _KINDS = ("kernel", "dense", "host", "copy", "other")
 _SLICES = 4000
+# Where things lie inside each other in one lane, the inner ones are to be seen.
+OPACITY = {"compiling": 0.5, "Cells": 0.45, "calls": 0.6}
 
 
 def color(kind: str) -> str:
@@ -95,8 +97,8 @@ def time_line(report: Report) -> str:
     for s in recording.spans:
         boxes.append(((s.begin - start) / 1e9, (s.end - start) / 1e9, ("compiling", s.thread), f"{s.phase} {s.detail}", "var(--phase)"))  # fmt: skip
     for a in recording.asked:
-        lane = "Cells" if a.kind == "cell" else "calls"
-        boxes.append(((a.begin - start) / 1e9, (a.end - start) / 1e9, (lane, a.thread), f"{a.name} {short(a.line)}", "var(--python)"))  # fmt: skip
+        kind = "Cells" if a.kind == "cell" else "calls"
+        boxes.append(((a.begin - start) / 1e9, (a.end - start) / 1e9, (kind, a.thread), f"{a.name} {short(a.line)}", "var(--python)"))  # fmt: skip
     for piece in report.slices:
         boxes.append((piece.begin, piece.end, ("native", piece.thread), piece.kernel.name, color(piece.kernel.kind)))
     boxes.sort(key=lambda b: b[0] - b[1])
@@ -118,7 +120,7 @@ def time_line(report: Report) -> str:
         x, width = _LEFT + max(begin, 0.0) * scale, max((end - max(begin, 0.0)) * scale, 0.4)
         told = f"{name.strip()}\n{time_text(end - begin)} at {time_text(begin)}"
         parts.append(
-            f'<rect x="{x:.2f}" y="{_TOP + 26 * lanes[lane] + 2}" width="{width:.2f}" height="22" fill="{fill}"><title>{html.escape(told)}</title></rect>'
+            f'<rect x="{x:.2f}" y="{_TOP + 26 * lanes[lane] + 2}" width="{width:.2f}" height="22" fill="{fill}" fill-opacity="{OPACITY.get(lane[0], 1)}"><title>{html.escape(told)}</title></rect>'
         )
     return _svg(height, parts, "time line")
 

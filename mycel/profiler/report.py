@@ -78,7 +78,8 @@ class Place:
     names: dict[str, float] = field(default_factory=dict)
 
 
-class Phase(NamedTuple):
+@dataclass(frozen=True)
+class Phase:
     """A part of the wall time of the thread that took the profile."""
 
     name: str

@@ -42,7 +42,7 @@ def amount(value: float, unit: str = "") -> str:
 def short(line: str) -> str:
     """A place with the file's name alone.
 
-    >>> short("/home/ann/net.py:12")
+    >>> short("models/net.py:12")
     'net.py:12'
     """
     file, _, number = line.rpartition(":")
@@ -114,7 +114,8 @@ def _parts(report: Report, rows: int) -> Any:
     held = [[f"{b.name}", short(b.line), amount(b.nbytes, "B")] for b in memory.alive[:rows]]
     held += [[name, "(before)", amount(size, "B")] for name, size in memory.before[: max(rows - len(held), 3)]]
     yield _table(
-        f"memory: {memory.allocations} blocks taken, {memory.frees} given back; at the peak of {amount(memory.peak, 'B')}",
+        f"memory: {memory.allocations} blocks taken, {memory.frees} given back; the allocator holds {amount(memory.allocator.get('reserved', 0), 'B')}; "
+        f"at the peak of {amount(memory.peak, 'B')}",
         [("what", "l"), ("line", "l"), ("bytes", "r")],
         held,
         len(memory.alive) + len(memory.before) - len(held),

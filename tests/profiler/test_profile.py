@@ -19,6 +19,11 @@ from mycel.profiler import Machine
 from mycel.profiler.report import exclusive
 from mycel.spans import sinks
 
+CHECKED = {
+    "profile": "counts, bytes and operations of programs by hand",
+    "Profiler": "steps by hand",
+    "EnvProfiler": "steps by hand",
+}
 HERE = Path(__file__).name
 LIMITS = Machine("a test", 2, (1 << 16, 1 << 24), {1: (1e10, 1e9), 2: (2e10, 2e9)}, {1: 1e10, 2: 2e10}, 100.0, 1000.0)
 

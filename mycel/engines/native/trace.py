@@ -94,7 +94,8 @@ class Trace:
 
     def of(self, what: int) -> np.ndarray[Any, Any]:
         """The records of one kind."""
-        return self.records[self.records[:, 0] == what]
+        found: np.ndarray[Any, Any] = self.records[self.records[:, 0] == what]
+        return found
 
     def step_at(self, address: int) -> Optional[tuple[Program, Step, int]]:
         """The program and step that have their arguments at an address, and the number of the call among those of the step."""
@@ -138,7 +139,8 @@ def _new_log(room: int) -> Any:
 
 def _rows(log: Any) -> np.ndarray[Any, Any]:
     count = min(log[1], log[0])
-    return np.frombuffer(log, np.int64, count * RECORD, 16).reshape(-1, RECORD).copy()
+    rows: np.ndarray[Any, Any] = np.frombuffer(log, np.int64, count * RECORD, 16).reshape(-1, RECORD).copy()
+    return rows
 
 
 @contextmanager
