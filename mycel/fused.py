@@ -211,11 +211,12 @@ def fused(function: F) -> F:
                 if not entry_of(key, tensors, value):
                     return function(*args, **kwargs)
         known = tuple(key)
-        found = table.get(known)
+        found: Any = table.get(known)
         if found is None:
             found = known_or_new(known)
             if found is None:
-                found = table[known] = (tensors and _traced(function, args, kwargs)) or False
+                traced = _traced(function, args, kwargs) if tensors else None
+                found = table[known] = False if traced is None else traced
         if found is False:
             return function(*args, **kwargs)
         try:

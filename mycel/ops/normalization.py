@@ -76,27 +76,39 @@ def batch_norm(
             _channel("batch_norm", "running_var", running_var, full),
         )
         return cast(_affine("batch_norm", _standardized(run(E.sub, full, centre), spread, eps), weight, bias), x.dtype)
+    # The result comes before the writes, which may reach a tensor that is also the weight or bias.
+    result, *moved = _trained(x, running_mean, running_var, weight, bias, momentum, eps)
+    for running, value in zip([r for r in (running_mean, running_var) if r is not None], moved):
+        running._replace(value)
+    return result
+
+
+@fused
+def _trained(
+    x: Tensor, running_mean: Any, running_var: Any, weight: Any, bias: Any, momentum: float, eps: float
+) -> tuple[Tensor, ...]:
+    """The result in training, and what the running mean and variance become where there are any."""
+    full = wide(x)
     axes = (0, *builtins.range(2, x.ndim))
     count = whole(full, axes)
     deviation, spread = _moments(full, axes)
-    # The result comes before the writes, which may reach a tensor that is also the weight or bias.
-    result = cast(_affine("batch_norm", _standardized(deviation, spread, eps), weight, bias), x.dtype)
+    results = [cast(_affine("batch_norm", _standardized(deviation, spread, eps), weight, bias), x.dtype)]
     if running_mean is not None:
         batch_mean = reshaped(run(R.reduce_sum, full, axes=axes, keepdims=False), (x.shape[1],)) / count
-        _move(running_mean, batch_mean, momentum)
+        results.append(_moved(running_mean, batch_mean, momentum))
     if running_var is not None:
         unbiased = (
             count / builtins.max(count - 1, 1)
             if isinstance(count, int)
             else constant_like(count, full) / constant_like(count - 1, full)
         )
-        _move(running_var, reshaped(spread, (x.shape[1],)) * unbiased, momentum)
-    return result
+        results.append(_moved(running_var, reshaped(spread, (x.shape[1],)) * unbiased, momentum))
+    return tuple(results)
 
 
-def _move(running: Tensor, batch: Tensor, momentum: float) -> None:
+def _moved(running: Tensor, batch: Tensor, momentum: float) -> Tensor:
     batch = run(E.stop_gradient, batch)
-    running._replace(cast(wide(running) * (1 - momentum) + batch * momentum, running.dtype))
+    return cast(wide(running) * (1 - momentum) + batch * momentum, running.dtype)
 
 
 @fused
