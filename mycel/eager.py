@@ -31,6 +31,7 @@ class Context:
 
     is_staging = False
     is_live = False
+    records = False
     numbers: Mapping[int, Any] = MappingProxyType({})
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:

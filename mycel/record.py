@@ -42,6 +42,7 @@ from mycel.views import outdate
 __all__ = ["Recorder", "current_recorder"]
 
 MOST_GRAPHS = 1024
+_settings = config._context
 _derived: dict[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]] = {}
 config.listeners.append(lambda options: _derived.clear() if "check_nan" in options else None)
 Optionals = list[Optional[Tensor]]
@@ -59,7 +60,7 @@ class Recorded(Node):
         self.inputs = inputs
         self.params = params
         self.type = type
-        self.where = nonfinite.place_now()
+        self.where = None if _settings["check_nan"] is False else nonfinite.place_now()
         self.buffer = buffer
         self.tape = tape
         if tape.region is not None:
@@ -77,6 +78,8 @@ class Recorder(eager.Context):
 
     Nodes are kept alive by the tensors and nodes that need them, so what is not needed is freed while recording.
     """
+
+    records = True
 
     def __init__(self) -> None:
         self.depth = 0
@@ -98,18 +101,33 @@ class Recorder(eager.Context):
         if primitive is C.call:
             return self._call(inputs, params["graph"])
         result = eager.execute(primitive, inputs, params)
+        self.enter(primitive, inputs, params, result)
+        return result
+
+    def enter(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> None:
+        """Enter what a primitive gave, if it depends on a marked input."""
         for t in inputs:
             node = t._node
             if type(node) is Recorded and node.tape is self:
                 break
         else:
-            return result
+            return
         nodes = self._nodes(inputs)
         if type(result) is tuple:
             self._enter(primitive, nodes, params, result)
         else:
             result._node = Recorded(primitive, nodes, params, result._type, result._buf, self)
-        return result
+
+    def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
+        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked input."""
+        a, b = x._node, y._node
+        if type(a) is not Recorded or a.tape is not self:
+            if type(b) is not Recorded or b.tape is not self:
+                return
+            a = Recorded(None, (), _LEAF, x._type, x._buf, self)
+        elif type(b) is not Recorded or b.tape is not self:
+            b = Recorded(None, (), _LEAF, y._type, y._buf, self)
+        result._node = Recorded(primitive, (a, b), _NO_PARAMETERS, result._type, result._buf, self)
 
     def _nodes(self, tensors: Sequence[Tensor]) -> tuple[Node, ...]:
         nodes = []
@@ -394,6 +412,7 @@ class Recorder(eager.Context):
 
 
 _LEAF = {"name": "leaf"}
+_NO_PARAMETERS: dict[str, Any] = {}
 _MARK: dict[str, Any] = {}
 
 

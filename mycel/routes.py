@@ -1,8 +1,8 @@
 """Views made again: the steps and the program of a view, remembered for each tensor type and each set of other arguments.
 
 What a function such as `transpose` does to a tensor depends on its type and on the function's other arguments, and where a reshape may have to move elements on
-the steps by which the tensor is a view itself. So a call in plain eager execution finds its `Route` in a table: the steps, the type of the view, and one program that
-computes its value from that of the tensor (none where the memory is shared). Everything else the function does itself.
+the steps by which the tensor is a view itself. So a call in eager execution finds its `Route` in a table: the steps, the type of the view, and one program that
+computes its value from that of the tensor (none where the memory is shared; a recording takes the steps one by one). Everything else the function does itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mycel.ir.types import TensorType
 from mycel.parameter import Parameter
 from mycel.prims.base import Primitive
 from mycel.tensor import Tensor
-from mycel.views import SHARING, Family, Step, View, family_of, root_of
+from mycel.views import SHARING, Family, Step, View, attach, derived, family_of, root_of
 
 __all__ = ["Route", "basic_key", "follow", "indexing", "viewing"]
 
@@ -79,6 +79,11 @@ def follow(base: Tensor, route: Route) -> Tensor:
     return made
 
 
+def _again(base: Tensor, route: Route) -> Tensor:
+    """The view of `base` at the end of a route, in the recording in force."""
+    return attach(derived(base, route.steps), base, route.steps, route)
+
+
 def _route(base: Tensor, made: Any) -> Optional[Route]:
     """How `made` was reached from `base`; None where it is not a view of it by known steps."""
     if type(made) is not Tensor or type(made._view) is not View or made._view.root is not root_of(base) or made is base:
@@ -108,8 +113,12 @@ def viewing(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if eager.active and (eager.local.context is not None or precision.active):
-            return function(*args, **kwargs)
+        reach = follow
+        if eager.active:
+            context = eager.local.context
+            if context is not None and not context.records or precision.active:
+                return function(*args, **kwargs)
+            reach = follow if context is None else _again
         base = args[0] if args else None
         if type(base) is not Tensor and type(base) is not Parameter:
             return function(*args, **kwargs)
@@ -141,8 +150,8 @@ def viewing(function: F) -> F:
             return function(*args, **kwargs)
         try:
             if type(found) is Route:
-                return follow(base, found)
-            return found[0]([follow(base, route) for route in found[1]])
+                return reach(base, found)
+            return found[0]([reach(base, route) for route in found[1]])
         except (ValueError, MemoryError):
             return function(*args, **kwargs)
 
@@ -176,8 +185,11 @@ def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Te
     _tables.append(table)
 
     def __getitem__(self: Tensor, index: Any) -> Tensor:
-        if eager.active and eager.local.context is not None:
-            return get(self, index)
+        reach = follow
+        if eager.active and (context := eager.local.context) is not None:
+            if not context.records:
+                return get(self, index)
+            reach = _again
         part = index if type(index) is int else basic_key(index)
         if part is None:
             return get(self, index)
@@ -193,7 +205,7 @@ def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Te
         if found is False:
             return get(self, index)
         try:
-            return follow(self, found)
+            return reach(self, found)
         except (ValueError, MemoryError):
             return get(self, index)
 

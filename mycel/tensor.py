@@ -176,22 +176,17 @@ class Tensor:
 
     def item(self, index: Any = None) -> Any:
         """The Python number in a tensor of one element (or at a flat or tuple `index`)."""
-        array = self._value("item()")
-        if index is None and array.size != 1:
-            raise ValueError(f"item(): a tensor of shape {self.shape} has {array.size} elements; give an index")
-        return array.item() if index is None else array.item(index)
+        if index is not None:
+            return self._value("item()").item(index)
+        return self._number("item()", "item(): a tensor of shape {shape} has {size} elements; give an index")
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers."""
         return self._value("tolist()").tolist()
 
     def __bool__(self) -> bool:
-        array = self._value("the truth of a tensor")
-        if array.size != 1:
-            raise ValueError(
-                f"the truth of a tensor of shape {self.shape} is ambiguous: it does not have only one element; use .any() or .all()"
-            )
-        return bool(array.reshape(()))
+        refusal = "the truth of a tensor of shape {shape} is ambiguous: it does not have only one element; use .any() or .all()"
+        return bool(self._number("the truth of a tensor", refusal))
 
     def __float__(self) -> float:
         return float(self._scalar("float()"))
@@ -210,10 +205,21 @@ class Tensor:
         return int(self._scalar("use as an index"))
 
     def _scalar(self, what: str) -> Any:
-        array = self._value(what)
-        if array.size != 1:
-            raise ValueError(f"{what} takes a tensor of one element, not of shape {self.shape}")
-        return array.reshape(()).item()
+        return self._number(what, "{what} takes a tensor of one element, not of shape {shape}")
+
+    def _number(self, what: str, refusal: str) -> Any:
+        """The one element as a Python number; ValueError with a text of `refusal` where there is not one."""
+        context = eager.local.context if eager.active else None
+        if context is not None and context.is_staging:
+            array = context.need_value(self, what)  # type: ignore[attr-defined]
+            if array.size != 1:
+                raise ValueError(refusal.format(what=what, shape=self.shape, size=array.size))
+            return array.reshape(()).item()
+        if self._buf is None:
+            self._need_value(what)
+        if self._type.shape and self._type.size != 1:
+            raise ValueError(refusal.format(what=what, shape=self.shape, size=self._type.size))
+        return buffers.number(self._buf, self._type)
 
     def __len__(self) -> int:
         if not self._type.shape:
@@ -688,6 +694,22 @@ def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
+def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optional[Tensor]:
+    """The result where a gradient is being recorded and the kernel is known; None where not."""
+    context: Any = eager.local.context
+    if context is None or not context.records or precision.active:
+        return None
+    try:
+        if type(y) is float and x._type.dtype.kind == "f":
+            y = _scalars[y, x._type.dtype, float]
+        run, result = table[x._type, y._type]
+        made = make(result, run(x._buf, y._buf))
+    except (KeyError, AttributeError, ValueError, MemoryError):
+        return None
+    context.enter_pair(primitive, x, y, made)
+    return made
+
+
 def _install(
     name: str,
     primitive: Primitive,
@@ -697,17 +719,21 @@ def _install(
     table = eager.pair_table(primitive)
 
     def forward(self: Any, other: Any) -> Any:
-        if not eager.active:
-            try:
-                run, result = table[self._type, other._type]
-                made = _new(Tensor)
-                made._buf = run(self._buf, other._buf)
-                made._type = result
-                made._node = None
-                return made
-            except (KeyError, AttributeError, ValueError, MemoryError):
-                return general(self, other)
-        return general(self, other)
+        if eager.active:
+            made = _while_recorded(primitive, table, self, other)
+            return general(self, other) if made is None else made
+        kind = type(other)
+        try:
+            if (kind is float or kind is int) and self._type.dtype.kind == "f":
+                other = _scalars[other, self._type.dtype, kind]
+            run, result = table[self._type, other._type]
+            made = _new(Tensor)
+            made._buf = run(self._buf, other._buf)
+            made._type = result
+            made._node = None
+            return made
+        except (KeyError, AttributeError, ValueError, MemoryError):
+            return general(self, other)
 
     def general(x: Any, y: Any) -> Any:
         if arrange is not None:
@@ -720,6 +746,14 @@ def _install(
         return eager.apply(primitive, *operands)
 
     def backward(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if not eager.active and (kind is float or kind is int) and self._type.dtype.kind == "f":
+            try:
+                number = _scalars[other, self._type.dtype, kind]
+                run, result = table[number._type, self._type]
+                return make(result, run(number._buf, self._buf))
+            except (KeyError, ValueError, MemoryError):
+                return general(other, self)
         return general(other, self)
 
     forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
@@ -779,7 +813,22 @@ _install("rshift", E.shift_right, _numeric(E.shift_right))
 
 
 def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None:
+    table = eager.pair_table(primitive)
+
     def compare(self: Any, other: Any) -> Any:
+        if not eager.active:
+            kind = type(other)
+            try:
+                known = other
+                if (kind is float or kind is int) and self._type.dtype.kind == "f":
+                    known = _scalars[other, self._type.dtype, kind]
+                run, result = table[self._type, known._type]
+                return make(result, run(self._buf, known._buf))
+            except (KeyError, AttributeError, ValueError, MemoryError):
+                return general(self, other)
+        return general(self, other)
+
+    def general(self: Any, other: Any) -> Any:
         try:
             operands = None if other is None or isinstance(other, str) else pair(self, other)
         except OverflowError:

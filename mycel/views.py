@@ -87,13 +87,14 @@ class Family(list):  # type: ignore[type-arg]
         return [t for t in [r() for r in self[:]] if t is not None]
 
 
-def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...]) -> Tensor:
-    """`made`, which `steps` computed from `base`, as a view of it."""
+def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...], key: Any = None) -> Tensor:
+    """`made`, which `steps` (for which `key` stands) computed from `base`, as a view of it."""
     view = base._view
     if type(view) is View:
-        root, view = view.root, View(view.root, view.steps + steps)
+        key = None if key is None or view.key is None else (view.key, key)
+        root, view = view.root, View(view.root, view.steps + steps, key)
     else:
-        root, view = base, View(base, steps)
+        root, view = base, View(base, steps, key)
     made._view = view
     family_of(root).add(made)
     if eager.active:
@@ -136,19 +137,25 @@ def derived(base: Tensor, steps: Sequence[Step]) -> Tensor:
 _shapes: dict[Any, TensorType] = {}
 
 
+def _reshaped_type(kind: TensorType, params: dict[str, Any]) -> TensorType:
+    key = kind, params["shape"]
+    found = _shapes.get(key)
+    if found is None:
+        if len(_shapes) >= eager.MOST_ENTRIES:
+            _shapes.clear()
+        found = _shapes[key] = S.RESHAPE.infer(kind, **params)
+    return found
+
+
 def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], base: Tensor) -> Tensor:
-    if kind in SHARING and (not eager.active or eager.local.context is None):
+    context: Any = eager.local.context if eager.active else None
+    if kind in SHARING and (context is None or context.records):
         if base._buf is None:
             base._need_value("reshape")
-        if kind is E.identity:
-            return make(base._type, base._buf)
-        key = base._type, params["shape"]
-        found = _shapes.get(key)
-        if found is None:
-            if len(_shapes) >= eager.MOST_ENTRIES:
-                _shapes.clear()
-            found = _shapes[key] = S.RESHAPE.infer(base._type, **params)
-        return make(found, base._buf)
+        made = make(base._type if kind is E.identity else _reshaped_type(base._type, params), base._buf)
+        if context is not None:
+            context.enter(kind, (base,), params, made)
+        return made
     return eager.apply(kind, base, *operands, **params)  # type: ignore[no-any-return]
 
 

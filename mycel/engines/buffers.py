@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from mycel import dtype as D
 from mycel.engines.native.runtime import runtime
 from mycel.ir.types import TensorType
 
-__all__ = ["address", "copy", "empty", "from_array", "share", "to_array"]
+__all__ = ["address", "copy", "empty", "from_array", "number", "share", "to_array"]
 
 
 def empty(nbytes: int) -> Any:
@@ -29,6 +30,15 @@ def empty(nbytes: int) -> Any:
 def address(buffer: Any) -> int:
     """Where the buffer's memory starts."""
     return runtime().data_address(buffer)  # type: ignore[no-any-return]
+
+
+_NUMBERS = {D.float32: 0, D.float64: 1, D.int32: 2, D.int64: 3, D.bool_: 4}
+
+
+def number(buffer: Any, type: TensorType) -> Any:
+    """The first element as a Python number."""
+    kind = _NUMBERS.get(type.dtype)
+    return to_array(buffer, type).item(0) if kind is None else runtime().number(buffer, kind)
 
 
 def from_array(array: np.ndarray[Any, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
+from mycel.fused import fused
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -399,6 +400,7 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
     return _along("inplace_sub", x, 0, indices, v, "sub")
 
 
+@fused
 def where(condition: Any, input: Any, other: Any) -> Tensor:
     """`input` where the condition holds, else `other`; all broadcast, and the two values meet in their common type.
 
@@ -419,6 +421,7 @@ def select(condition: Any, input: Any, other: Any) -> Tensor:
     return where(condition, input, other)
 
 
+@fused
 def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     """`input_x` with `value` where the mask holds, in its own type; the mask broadcasts.
 

@@ -16,6 +16,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel import indexing, views
 from mycel.errors import ShapeError
+from mycel.fused import fused
 from mycel.ops import (
     activation,
     arrange,
@@ -210,6 +211,7 @@ def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
 # Types.
 
 
+@fused
 def _astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     """The same values in another element type; `float` is float64, as in NumPy. TypeError for what is no type."""
     kind = D.float64 if dtype is float or dtype == "float" else D.from_any(dtype)

@@ -9,6 +9,7 @@ import builtins
 from typing import Any
 
 from mycel import dtype as D
+from mycel.fused import fused
 from mycel.ops import activation, arrange, decompositions, reduction, sorting
 from mycel.ops._operands import flat
 from mycel.tensor import Tensor
@@ -36,6 +37,7 @@ def _keep(name: str, *given: Any) -> bool:
     return bool(chosen[0]) if chosen else False
 
 
+@fused
 def _sum(
     self: Tensor, axis: Any = UNSET, dtype: Any = None, keepdims: Any = UNSET, initial: Any = None, *, dim: Any = UNSET,
     keepdim: Any = UNSET,
@@ -47,6 +49,7 @@ def _sum(
     return result if initial is None else result + initial
 
 
+@fused
 def _mean(
     self: Tensor, axis: Any = UNSET, keep_dims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET, keepdims: Any = UNSET,
     dtype: Any = None,
@@ -56,6 +59,7 @@ def _mean(
     return reduction.mean(x, axes("mean", axis, dim), _keep("mean", keep_dims, keepdim, keepdims))
 
 
+@fused
 def _prod(
     self: Tensor, axis: Any = UNSET, keep_dims: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET, keepdim: Any = UNSET,
     keepdims: Any = UNSET,
@@ -132,6 +136,7 @@ def _named(method: Any, name: str, text: str) -> Any:
     return method
 
 
+@fused
 def _logsumexp(
     self: Tensor,
     axis: Any = UNSET,
@@ -145,6 +150,7 @@ def _logsumexp(
     return reduction.logsumexp(self, axes("logsumexp", axis, dim), _keep("logsumexp", keepdims, keepdim, keep_dims))
 
 
+@fused
 def _nansum(
     self: Tensor,
     axis: Any = UNSET,
@@ -159,6 +165,7 @@ def _nansum(
     return reduction.nansum(self, axes("nansum", axis, dim), keep, dtype=dtype)
 
 
+@fused
 def _count_nonzero(
     self: Tensor, axis: Any = UNSET, keep_dims: bool = False, dtype: Any = D.int32, *, dim: Any = UNSET
 ) -> Tensor:
@@ -171,11 +178,13 @@ def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return reduction.amax(self, axis, keepdims) - reduction.amin(self, axis, keepdims)
 
 
+@fused
 def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """See `mycel.ops.norm`."""
     return decompositions.norm(self, ord, dim, keepdim, dtype=dtype)
 
 
+@fused
 def _cumsum(self: Tensor, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:
     """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
     where = axes("cumsum", axis, dim)
@@ -203,6 +212,7 @@ def _searchsorted(self: Tensor, v: Any, side: str = "left", sorter: Any = None) 
     return sorting.searchsorted(self, v, side=side, sorter=sorter)
 
 
+@fused
 def _softmax(self: Tensor, axis: int = -1, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:
     """See `mycel.ops.softmax`."""
     return activation.softmax(self, axis if dim is UNSET else dim, dtype=dtype)

@@ -26,7 +26,7 @@ from mycel.log import logger
 __all__ = ["Runtime", "default_threads", "openmp", "runtime"]
 
 _PYTHON = (
-    "PyCapsule_New", "PyCapsule_GetPointer", "PyCapsule_GetContext", "PyCapsule_SetContext", "PyLong_FromVoidPtr",
+    "PyCapsule_New", "PyCapsule_GetPointer", "PyCapsule_GetContext", "PyCapsule_SetContext", "PyLong_FromVoidPtr", "PyLong_FromLongLong", "PyFloat_FromDouble", "PyBool_FromLong",
     "PyLong_AsVoidPtr", "PyLong_AsSsize_t", "PyErr_Occurred", "PyErr_NoMemory", "PyErr_SetString", "Py_IncRef", "Py_DecRef",
     "PyTuple_New", "PyTuple_SetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "PyExc_TypeError",
 )  # fmt: skip
@@ -98,6 +98,7 @@ class Runtime:
         self.new_buffer = self.builtin(b"new_buffer", self.address["mycel_new_buffer"], None)
         self.wrap = self.builtin(b"wrap", self.address["mycel_wrap"], None)
         self.data_address = self.builtin(b"address", self.address["mycel_address"], None)
+        self.number = self.builtin(b"number", self.address["mycel_number"], None)
         self._invoke = self._method(b"run", self.address["mycel_invoke"])
         # The allocator relies on Python's lock, which these keep.
         self.release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_release"])

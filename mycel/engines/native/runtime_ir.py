@@ -23,7 +23,7 @@ PROGRAM = (
 )  # fmt: skip
 
 RUNTIME_SYMBOLS = (
-    "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
+    "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_number", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
     "mycel_dense", "mycel_cond", "mycel_while", "mycel_release", "mycel_log", "mycel_hook",
     "mycel_recursion", "mycel_memory", "mycel_empty_cache", "mycel_drop_arena",
 )  # fmt: skip
@@ -41,6 +41,9 @@ declare i32 @PyCapsule_SetContext(ptr, ptr)
 declare ptr @PyLong_FromVoidPtr(ptr)
 declare ptr @PyLong_AsVoidPtr(ptr)
 declare i64 @PyLong_AsSsize_t(ptr)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyBool_FromLong(i64)
 declare ptr @PyErr_Occurred()
 declare ptr @PyErr_NoMemory()
 declare void @PyErr_SetString(ptr, ptr)
@@ -141,6 +144,45 @@ define ptr @mycel_address(ptr %self, ptr %args, i64 %count) {
 ok:
   %r = call ptr @PyLong_FromVoidPtr(ptr %p)
   ret ptr %r
+out:
+  ret ptr null
+}
+
+; args: capsule, and 0 to 4 for a float, double, 32-bit or 64-bit integer or boolean that it begins with
+define ptr @mycel_number(ptr %self, ptr %args, i64 %count) {
+  %c = load ptr, ptr %args
+  %p = call ptr @PyCapsule_GetPointer(ptr %c, ptr null)
+  %bad = icmp eq ptr %p, null
+  br i1 %bad, label %out, label %ok
+ok:
+  %s1 = getelementptr ptr, ptr %args, i64 1
+  %k = load ptr, ptr %s1
+  %kind = call i64 @PyLong_AsSsize_t(ptr %k)
+  switch i64 %kind, label %truth [ i64 0, label %single i64 1, label %double i64 2, label %word i64 3, label %long ]
+single:
+  %f = load float, ptr %p
+  %fd = fpext float %f to double
+  %r0 = call ptr @PyFloat_FromDouble(double %fd)
+  ret ptr %r0
+double:
+  %d = load double, ptr %p
+  %r1 = call ptr @PyFloat_FromDouble(double %d)
+  ret ptr %r1
+word:
+  %w = load i32, ptr %p
+  %wl = sext i32 %w to i64
+  %r2 = call ptr @PyLong_FromLongLong(i64 %wl)
+  ret ptr %r2
+long:
+  %l = load i64, ptr %p
+  %r3 = call ptr @PyLong_FromLongLong(i64 %l)
+  ret ptr %r3
+truth:
+  %b = load i8, ptr %p
+  %set = icmp ne i8 %b, 0
+  %bl = zext i1 %set to i64
+  %r4 = call ptr @PyBool_FromLong(i64 %bl)
+  ret ptr %r4
 out:
   ret ptr null
 }
