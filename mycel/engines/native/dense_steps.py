@@ -13,9 +13,10 @@ from typing import Any
 
 from mycel.dtype import uint8
 from mycel.engines.native import dense
+from mycel.engines.native.dense_strides import channels_last, gathered, skips, spread
 from mycel.engines.native.depthwise import depthwise_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
-from mycel.ir.dims import DimLike, hint, is_one, is_zero
+from mycel.ir.dims import DimLike, hint, is_one, product
 from mycel.ir.graph import Node
 from mycel.kernel.nest import Buffer
 
@@ -38,37 +39,11 @@ def operand(view: View, number: Number = hint) -> dense.Operand:
     return dense.Operand(shape, tuple(strides), view.buffer.dtype.name)
 
 
-def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
-    """A view of (N, C, *spatial) with C innermost in memory."""
-    n, c, *spatial = shape
-    inner = contiguous_strides((*spatial, c))
-    size = c
-    for d in spatial:
-        size = size * d
-    return View(buffer, shape, (size, 1, *inner[:-1]))
-
-
 def _readable(lowering: Any, node: Node) -> View:
     view: View = lowering.view(node)
     if any(hint(s) <= 0 and not is_one(d) for s, d in zip(view.strides, view.shape)):
         view = lowering.copy(view)
     return view
-
-
-def _skips(node: Node) -> bool:
-    """Whether the window is a single position, and leaves some out."""
-    p = node.params
-    single = all(is_one(d) for d in node.type.shape[2:]) and all(is_zero(pad) for pair in p["padding"] for pad in pair)
-    return single and p["groups"] == 1 and any(not is_one(s) for s in p["strides"])
-
-
-def _gathered(lowering: Any, image: View, node: Node) -> View:
-    """The positions that the window meets, channels-last; they are much less work for a product than for the library's strided convolution."""
-    shape = (*image.shape[:2], *node.inputs[1].type.shape[2:])
-    strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
-    axes = (0, *range(2, len(shape)), 1)
-    met = View(image.buffer, tuple([shape[k] for k in axes]), tuple([strides[k] for k in axes]), image.offset)
-    return channels_last(lowering.copy(met).buffer, shape)
 
 
 def work(node: Node, number: Number = hint) -> int:
@@ -85,12 +60,12 @@ def work(node: Node, number: Number = hint) -> int:
 
 @dataclass
 class DenseCall:
-    """A product or convolution with the places of its operands and its result."""
+    """A product or convolution with the places of its operands and its result; `unstrided`: the strides are seen to by other steps."""
 
     node: Node
     inputs: list[View]
     out: View
-    gathered: bool = False
+    unstrided: bool = False
 
     def plan(self, number: Number) -> tuple[dense.Plan, dict[str, View]]:
         """The library's plan for actual sizes, and its buffers by name; small work runs on one thread, which costs less than waking others.
@@ -108,7 +83,7 @@ class DenseCall:
                 p = self.node.params
                 plan = make(
                     *operands,
-                    strides=tuple([1 if self.gathered else number(s) for s in p["strides"]]),
+                    strides=tuple([1 if self.unstrided else number(s) for s in p["strides"]]),
                     padding_low=tuple([number(low) for low, _ in p["padding"]]),
                     padding_high=tuple([number(high) for _, high in p["padding"]]),
                     dilation=tuple([number(d) for d in p["dilation"]]),
@@ -126,19 +101,24 @@ def dense_step(lowering: Any, node: Node) -> None:
     if name != "matmul" and depthwise_step(lowering, node, inputs):
         return
     buffer = Buffer(node.type.dtype, node.type.size, name)
-    packed = name in ("matmul", "conv_grad_weight") or node in lowering.results
-    out = row_major(buffer, node.type.shape) if packed else channels_last(buffer, tuple(node.type.shape))
-    gathered = name == "conv_grad_weight" and _skips(node)
-    if gathered:
-        inputs[0] = _gathered(lowering, inputs[0], node)
-    call = DenseCall(node, inputs, out, gathered)
+    lay = row_major if name in ("matmul", "conv_grad_weight") or node in lowering.results else channels_last
+    out = target = lay(buffer, tuple(node.type.shape))
+    unstrided = skips(node)
+    if unstrided and name == "conv_grad_weight":
+        inputs[0] = gathered(lowering, inputs[0], node)
+    elif unstrided:
+        met = (*node.type.shape[:2], *node.inputs[0].type.shape[2:])
+        out = lay(Buffer(node.type.dtype, product(met), name), met)
+    call = DenseCall(node, inputs, out, unstrided)
     try:
         call.plan(hint)
     except dense.Unsupported as refusal:
         lowering.host(node, str(refusal))
         return
-    lowering.step("dense", [v.buffer for v in inputs], [buffer], call, node)
-    lowering.bind(node, [out])
+    lowering.step("dense", [v.buffer for v in inputs], [out.buffer], call, node)
+    if out is not target:
+        spread(lowering, node, out, target)
+    lowering.bind(node, [target])
 
 
 _CONVOLUTIONS: dict[str, Any] = {
