@@ -335,9 +335,11 @@ class Tensor:
             if self._buf is None:
                 raise ValueError("init_data: this tensor was not declared with an initializer")
             return self
-        array = np.zeros(self._type.shape, self._type.dtype.numpy)
+        made = buffers.empty(int(self._type.nbytes))
+        array = buffers.to_array(made, self._type)
+        array[...] = 0
         init(array)
-        self._buf = buffers.from_array(array)
+        self._buf = made
         self.__dict__.pop("init")
         return self
 

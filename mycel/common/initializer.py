@@ -108,18 +108,28 @@ def _precision(arr: Array) -> Any:
     return np.float64 if arr.dtype == np.float64 else np.float32
 
 
+def _room(arr: Array) -> Array:
+    """Where to draw values of an array's shape: the array itself, or one of a type that can be drawn."""
+    precision = _precision(arr)
+    return arr if arr.dtype == precision and arr.flags.carray else np.empty(arr.shape, precision)
+
+
 def _fill_normal(arr: Array, mean: float, sigma: float) -> None:
-    values = initializer_rng().standard_normal(arr.shape, dtype=_precision(arr))
+    values = _room(arr)
+    initializer_rng().standard_normal(dtype=_precision(arr), out=values)
     values *= sigma
     values += mean
-    arr[...] = values
+    if values is not arr:
+        arr[...] = values
 
 
 def _fill_uniform(arr: Array, bound: float) -> None:
-    values = initializer_rng().random(arr.shape, dtype=_precision(arr))
+    values = _room(arr)
+    initializer_rng().random(dtype=_precision(arr), out=values)
     values *= 2 * bound
     values -= bound
-    arr[...] = values
+    if values is not arr:
+        arr[...] = values
 
 
 def _truncated(rng: np.random.Generator, count: int, low: float, high: float) -> Array:
