@@ -20,11 +20,15 @@ from mycel import cache as files
 from mycel import garbage, nn, ops
 from mycel.engines import buffers
 from mycel.engines.native import stored
+from mycel.engines.native.costs import cost
 from mycel.engines.native.engine import compile_native
 from mycel.engines.native.program import Program, Template
 from mycel.ir.graph import Graph, at, input_node
+from mycel.ir.printer import to_text
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E
+from mycel.prims.linalg import matmul
+from mycel.prims.reduce import reduce_sum
 
 
 @pytest.fixture(autouse=True)
@@ -397,6 +401,27 @@ def test_steps_tell_where_the_program_at_hand_has_them() -> None:
         assert program.all_steps[0].node is not None and program.all_steps[0].node.where is not None
         assert program.all_steps[0].node.where.line >= first
     assert lines[0] == lines[1] and len(set(lines[0])) == 20
+
+
+def test_the_account_of_its_steps_is_the_same() -> None:
+    def staged() -> Graph:
+        x, w = input_node(tensor_type((64, 96), ms.float32), "x"), input_node(tensor_type((96, 32), ms.float32), "w")
+        y = matmul(x, w)
+        for k in range(8):
+            y = E.tanh(y * (k + 0.5)) + y
+        total = reduce_sum(y, axes=(1,), keepdims=True)
+        return Graph([x, w], [y - total, total])
+
+    made = compile_native(staged())
+    with Counted() as count:
+        found = compile_native(staged())
+    assert count.found == 1
+    assert [s.kind for s in found.all_steps] == [s.kind for s in made.all_steps]
+    assert [s.node and s.node.prim for s in found.all_steps] == [s.node and s.node.prim for s in made.all_steps]
+    assert [cost(s) for s in found.all_steps] == [cost(s) for s in made.all_steps]
+    assert cost(found.all_steps[0]).flops > 0
+    assert (found.arena_bytes, found.output_bytes) == (made.arena_bytes, made.output_bytes)
+    assert to_text(found.graph) == to_text(made.graph)
 
 
 # Processes
