@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mycel.profiler.pictures import color, memory_picture, roofline, time_line
 from mycel.profiler.report import Report
-from mycel.profiler.table import amount, short, time_text
+from mycel.profiler.table import OUTRUN, amount, short, time_text
 
 __all__ = ["page", "write"]
 
@@ -64,6 +64,8 @@ def page(report: Report) -> str:
     ]
     if report.missed:
         parts.append(f"<p>{report.missed} records are missing: there was no room for them, or their programs are gone.</p>")  # fmt: skip
+    if report.outrun:
+        parts.append(f"<p>{_e(OUTRUN)}.</p>")
     legend = "".join(
         f'<span class="key" style="background:{color(kind)}"></span>{text}'
         for kind, text in (("kernel", "generated code"), ("dense", "oneDNN"), ("host", "NumPy"), ("copy", "copies"), ("other", "control"))

@@ -3,7 +3,7 @@
 * Bandwidth: ``c = a + s * b`` over float32 arrays that together have each size of `SIZES`, by the engine's own kernel: three streams, counted once each. Small sizes lie in caches,
   the largest in memory.
 * Arithmetic: a float32 matrix product by the dense library, `DENSE` on a side; where there is none, a kernel's exponentials, by the operations they count.
-* Overhead: an addition of few elements on one thread, and the shortest step that is shared by all threads.
+* Overhead: an addition of few elements on one thread, and what it takes more to wake all threads and to wait for them.
 
 Each is the best of some tries, some milliseconds long. Between the measured sizes and numbers of threads values are interpolated (in the logarithm of the size).
 """
@@ -11,6 +11,7 @@ Each is the best of some tries, some milliseconds long. Between the measured siz
 from __future__ import annotations
 
 import bisect
+import ctypes
 import hashlib
 import json
 import math
@@ -44,7 +45,7 @@ __all__ = ["Machine", "machine", "measure"]
 
 SIZES = (96 << 10, 768 << 10, 6 << 20, 96 << 20)
 DENSE = 512
-_TRIES = 7
+_TRIES = 15
 _LEAST = 0.002
 _FORMAT = 1
 
@@ -155,9 +156,9 @@ def measure(sizes: tuple[int, ...] = SIZES, dense: int = DENSE) -> Machine:
             bandwidth[count] = tuple([max(_bandwidth(size), old) for size, old in zip(sizes, before)])
             peak[count] = max(_arithmetic(dense), *peak.values(), 0.0)
         use(1)
-        overhead, alone = _overhead(16), _overhead(1 << 17)
+        overhead = _overhead()
         use(most)
-        shared = _overhead(1 << 17) - alone / most if most > 1 else overhead
+        shared = overhead + _sharing(most)
     return Machine(_cpu(), most, tuple(sizes), bandwidth, peak, 1e9 * overhead, 1e9 * max(shared, overhead))
 
 
@@ -219,9 +220,9 @@ def _arithmetic(side: int) -> float:
     return total(program.all_steps).flops / _best(run)
 
 
-def _overhead(count: int) -> float:
-    """The shortest time of an addition's only step, as a trace notes it."""
-    kind = tensor_type((count,), float32)
+def _overhead() -> float:
+    """The shortest time of a small addition's only step, as a trace notes it."""
+    kind = tensor_type((16,), float32)
     a, c = input_node(kind, "a"), input_node(kind, "c")
     run, _ = _program(Graph([a, c], [a + a], "short"), {0: 1})
     with tracing(1 << 12) as trace:
@@ -229,3 +230,16 @@ def _overhead(count: int) -> float:
             run()
     rows = trace.of(STEP)
     return float((rows[:, 3] - rows[:, 2]).min()) / 1e9
+
+
+def _sharing(count: int) -> float:
+    """What it takes to give nothing to do to a number of threads."""
+    library = runtime().openmp
+    if library is None or count < 2:
+        return 0.0
+    parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(
+        ctypes.cast(library.GOMP_parallel, ctypes.c_void_p).value or 0
+    )
+    # A function without effects stands for the work.
+    nothing = ctypes.cast(library.omp_get_thread_num, ctypes.c_void_p)
+    return max(_best(lambda: parallel(nothing, None, count, 0)) - _best(lambda: parallel(nothing, None, 1, 0)), 0.0)

@@ -129,6 +129,12 @@ class Report:
         """How many records there was no room for, or no program."""
         return self.recording.trace.missed
 
+    @property
+    def outrun(self) -> bool:
+        """Whether kernels are clearly faster than the machine was measured to be: something else ran then."""
+        beyond = sum(k.seconds for k in self.kernels if k.bound in ("memory", "compute") and k.least > 1.25 * k.seconds)
+        return beyond > 0.05 * self.kernel_seconds
+
     @cached_property
     def memory(self) -> Memory:
         return Memory(self.recording, self._operations)

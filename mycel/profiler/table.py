@@ -11,6 +11,12 @@ from mycel.profiler.report import Kernel, Report
 __all__ = ["amount", "as_text", "short", "time_text"]
 
 
+OUTRUN = (
+    "kernels are faster than the machine was measured to be, as if something else had run on it at that time; "
+    "measure it anew with mycel.profiler.machine(again=True) or mycel profile --measure"
+)
+
+
 def time_text(seconds: float) -> str:
     """A time with its unit.
 
@@ -88,6 +94,8 @@ def _parts(report: Report, rows: int) -> Any:
     )
     if report.missed:
         yield f"{report.missed} records are missing: there was no room for them, or their programs are gone"
+    if report.outrun:
+        yield OUTRUN
     yield _table(
         "kernels",
         [("kernel", "l"), ("kind", "l"), ("line", "l"), ("count", "r"), ("total", "r"), ("mean", "r"), ("share", "r"), ("bytes", "r"), ("flops", "r"),

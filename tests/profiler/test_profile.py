@@ -312,3 +312,13 @@ def test_tables_show_everything() -> None:
     for part in ("wall time", "a test: 2 threads", "kernels", "source lines", "Cells", "phases", "memory", "and "):
         assert part in text
     assert str(p) == p.table()
+
+
+def test_a_machine_that_was_measured_too_slow_is_told() -> None:
+    slow = Machine("slow", 1, (1 << 16, 1 << 24), {1: (1e3, 1e3)}, {1: 1e3})
+    x = ms.Tensor(np.ones(1000, np.float32))
+    for limits, outrun in ((slow, True), (Machine("fast", 1, (1, 2), {1: (1e15, 1e15)}, {1: 1e18}), False)):
+        with ms.profile(machine=limits) as p:
+            x + x
+        assert p.report.outrun is outrun and ("measure it anew" in p.table()) is outrun
+        assert p.kernels[0].efficiency <= 1

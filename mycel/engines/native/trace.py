@@ -86,7 +86,7 @@ class Trace:
         _mark_inner(found)
         return found
 
-    @property
+    @cached_property
     def runs(self) -> list[Run]:
         """The runs of programs, in order of their end."""
         rows = self.of(RUN).tolist()
