@@ -13,6 +13,7 @@ from typing import Any
 
 from mycel.dtype import uint8
 from mycel.engines.native import dense
+from mycel.engines.native.dense_narrow import narrow_gradient
 from mycel.engines.native.dense_strides import channels_last, gathered, skips, spread
 from mycel.engines.native.depthwise import depthwise_step
 from mycel.engines.native.values import View, contiguous_strides, row_major
@@ -99,6 +100,8 @@ def dense_step(lowering: Any, node: Node) -> None:
     inputs = [_readable(lowering, i) for i in node.inputs]
     name = node.prim.name  # type: ignore[union-attr]
     if name != "matmul" and depthwise_step(lowering, node, inputs):
+        return
+    if narrow_gradient(lowering, node, inputs):
         return
     buffer = Buffer(node.type.dtype, node.type.size, name)
     lay = row_major if name in ("matmul", "conv_grad_weight") or node in lowering.results else channels_last
