@@ -35,7 +35,7 @@ from mycel.engines.native.dense_plan import (
     dims,
     post_operands,
 )
-from mycel.engines.native.dense_pointwise import pointwise
+from mycel.engines.native.dense_pointwise import pointwise, with_many_weights
 
 ARGUMENT = {
     "src": dnnl.ARG_SRC,
@@ -212,6 +212,10 @@ def _convolution(
     )
     if plain and pointwise(direction.kind, images, (direction.weights, operands[direction.weights]), assembly):
         return assembly.finish(work)
+    if plain and direction is FORWARD:
+        product = with_many_weights(operands["src"], operands["weights"], operands["dst"])
+        if product is not None:
+            return product
     roles = {name: ARGUMENT[name] for name, _ in named}
     indices = {name: int(name.removeprefix("post")) for name in second_operands}
     roles |= {name: dnnl.argument_of_post_operation(index) for name, index in indices.items()}

@@ -17,7 +17,7 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -189,6 +189,16 @@ class Plan:
     def copy(self) -> Plan:
         """A plan of the same primitives that may run at the same time as this one."""
         return bind(self._steps, self.temporaries, self.flops, self.operands, self.threads, self._keep[0])
+
+    def renamed(self, names: dict[str, str], operands: dict[str, Operand]) -> Plan:
+        """A plan of the same primitives for buffers of other names, described by `operands`."""
+        steps = [
+            replace(step, buffers=cast(tuple[str, str, str], tuple(names.get(b, b) for b in step.buffers)))
+            if isinstance(step, Product)
+            else replace(step, arguments=tuple((arg, md, names.get(name, name)) for arg, md, name in step.arguments))
+            for step in self._steps
+        ]
+        return bind(tuple(steps), self.temporaries, self.flops, operands, self.threads, self._keep[0])
 
     def __call__(self, **arrays: np.ndarray) -> None:
         """Execute on NumPy arrays, one for each of `operands`; slow, for tests and trials.

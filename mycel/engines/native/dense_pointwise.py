@@ -4,8 +4,8 @@ Per image, the positions are the rows of a matrix and the channels its columns; 
 channels-first memory, and so do the weights. So each of the three directions is one product for each image, with every factor as it lies, whatever the
 layouts, and one product for all images where all are channels-last. The gradients by the weights of the images are added.
 
-The library's convolutions are better forward from channels-last to channels-last memory; its gradients by weights reach two thirds of what
-products do, and its gradients by images need their weights rearranged, which products do not.
+The library's convolutions are better forward from channels-last to channels-last memory, except where there are so many weights that to rearrange
+them takes long; its gradients by weights reach two thirds of what products do, and its gradients by images need their weights rearranged, which products do not.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from typing import Optional
 
 from mycel.engines.native import dense_library as dnnl
-from mycel.engines.native.dense_plan import Assembly, Operand, Product
+from mycel.engines.native.dense_matmul import matmul
+from mycel.engines.native.dense_plan import Assembly, Operand, Plan, Product
 
-__all__ = ["pointwise"]
+__all__ = ["MANY", "pointwise", "with_many_weights"]
 
+# Rearranging more weights than these is worse than a product that takes them as they lie.
+MANY = 1 << 19
 # A product with fewer terms in its sums spends its time on results.
 SHORT = 128
 
@@ -74,6 +77,26 @@ def pointwise(
     else:
         assembly.add_product(_product(y.flipped(), x, w))
     return True
+
+
+def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[Plan]:
+    """The plan of a channels-last convolution as one of the library's matrix products, if there are many weights; else None."""
+    if src.dtype != "float32" or math.prod(weights.shape) < MANY or math.prod(weights.shape[2:]) > 1:
+        return None
+    x, y, w = _image("src", src), _image("dst", dst), _weights("weights", weights)
+    if x is None or y is None or w is None or x.transposed or y.transposed:
+        return None
+    x, y = _joined(x, src), _joined(y, dst)
+    if x.count != 1 or y.count != 1:
+        return None
+    strides = (w.row, 1) if w.transposed else (1, w.row)
+    plan = matmul(
+        Operand((x.height, x.width), (x.row, 1), "float32"),
+        Operand((w.width, w.height), strides, "float32"),
+        Operand((y.height, y.width), (y.row, 1), "float32"),
+    )
+    names = {"a": "src", "b": "weights", "out": "dst"}
+    return plan.renamed(names, {"src": src, "weights": weights, "dst": dst})
 
 
 def _image(name: str, operand: Operand) -> Optional[Matrix]:

@@ -107,7 +107,7 @@ def dense_step(lowering: Any, node: Node) -> None:
     lay = row_major if name in ("matmul", "conv_grad_weight") or node in lowering.results else channels_last
     out = target = lay(buffer, tuple(node.type.shape))
     unstrided = skips(node)
-    if unstrided and name == "conv_grad_weight":
+    if unstrided and name != "conv_grad_input":
         inputs[0] = gathered(lowering, inputs[0], node)
     elif unstrided:
         met = (*node.type.shape[:2], *node.inputs[0].type.shape[2:])

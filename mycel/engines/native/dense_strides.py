@@ -1,6 +1,6 @@
-"""Convolutions of size 1 that leave positions out: their gradients as convolutions without strides, of the positions that are met.
+"""Convolutions of size 1 that leave positions out, as convolutions without strides of the positions that are met.
 
-For the gradient by the weights those positions of the image are gathered first; the gradient by the image is computed for them and then spread, with zeros between,
+For the gradient by the weights, and forward where there are many weights, those positions of the image are gathered first; the gradient by the image is computed for them and then spread, with zeros between,
 by a kernel that writes every element once. Both are less work than what the library does with the strides.
 """
 
@@ -10,8 +10,9 @@ import itertools
 import math
 from typing import Any
 
+from mycel.engines.native.dense_pointwise import MANY
 from mycel.engines.native.values import View, contiguous_strides
-from mycel.ir.dims import DimLike, is_one, is_zero, same
+from mycel.ir.dims import DimLike, hint, is_one, is_zero, same
 from mycel.ir.graph import Node
 from mycel.kernel.nest import Access, Buffer, Builder, Loop, Nest, Store, affine
 
@@ -32,11 +33,11 @@ def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
 
 
 def skips(node: Node) -> bool:
-    """Whether a gradient is that of a window of a single position, which leaves some out."""
+    """Whether a convolution or gradient has a window of a single position, which leaves some out, and is to be done without strides."""
     name, p = node.prim.name, node.params  # type: ignore[union-attr]
-    if name not in ("conv_grad_input", "conv_grad_weight"):
+    if name == "matmul" or (name == "conv" and hint(node.inputs[1].type.size) < MANY):
         return False
-    weights = node.inputs[1].type.shape if name == "conv_grad_input" else node.type.shape
+    weights = node.type.shape if name == "conv_grad_weight" else node.inputs[1].type.shape
     single = all(is_one(d) for d in weights[2:]) and all(is_zero(pad) for pair in p["padding"] for pad in pair)
     few = all(type(s) is int for s in p["strides"]) and 1 < math.prod(p["strides"]) <= MOST
     return single and few and bool(p["groups"] == 1)
@@ -44,7 +45,8 @@ def skips(node: Node) -> bool:
 
 def gathered(lowering: Any, image: View, node: Node) -> View:
     """The positions that the window meets, channels-last."""
-    shape = (*image.shape[:2], *node.inputs[1].type.shape[2:])
+    met_by = node.type if node.prim.name == "conv" else node.inputs[1].type  # type: ignore[union-attr]
+    shape = (*image.shape[:2], *met_by.shape[2:])
     strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
     axes = (0, *range(2, len(shape)), 1)
     met = View(image.buffer, tuple([shape[k] for k in axes]), tuple([strides[k] for k in axes]), image.offset)

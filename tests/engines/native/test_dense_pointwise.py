@@ -106,3 +106,22 @@ def test_strided_gradient_of_a_kernel_for_wide_blocks() -> None:
     plan = dense.conv_backward_weights(operand(xs), operand(gs), operand(out), **window)
     plan(src=xs, diff_dst=gs, diff_weights=out)
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_many_weights_are_taken_as_they_lie(stride: int) -> None:
+    random = np.random.default_rng(11)
+    x, w = random.standard_normal((2, 512, 3, 4)), random.standard_normal((1024, 512, 1, 1)) / 16
+    xs, ws = laid(x, LAST), laid(w, FIRST)
+    if stride == 1:
+        out = laid(np.full((2, 1024, 3, 4), np.nan), LAST)
+        plan = dense.conv_forward(operand(xs), operand(ws), operand(out), **WINDOW)
+        plan(src=xs, weights=ws, dst=out)
+        assert [c.description.split()[0] for c in plan.calls] == ["matmul"]
+        assert list(plan.operands) == ["src", "weights", "dst"]
+    step = ms.jit(lambda a, b: ops.tanh(ops.conv2d(a, b, stride=stride)) + 1)
+    wanted = np.einsum("nchw,oc->nohw", x[:, :, ::stride, ::stride], w[..., 0, 0])
+    if stride == 1:
+        np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+    got = step(Tensor(x.astype(np.float32)), Tensor(w.astype(np.float32))).asnumpy()
+    np.testing.assert_allclose(got, np.tanh(wanted) + 1, rtol=1e-4, atol=1e-4)
