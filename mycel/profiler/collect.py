@@ -21,13 +21,13 @@ from typing import Any, NamedTuple, Optional
 
 from mycel import eager, runtime
 from mycel.cell import Cell
-from mycel.engines import nonfinite
 from mycel.engines.native.program import ARENA, programs
 from mycel.engines.native.trace import Trace, tracing
 from mycel.frontend.cell_scope import path_in
-from mycel.ir.graph import Where, current_where
+from mycel.ir.graph import current_where
 from mycel.ir.places import caller, is_library
 from mycel.jit import Jit
+from mycel.record import Recorded
 from mycel.spans import Span, sinks
 from mycel.tensor import Tensor
 
@@ -98,7 +98,7 @@ class Collector:
         self._replace(Cell, "__call__", self._cell)
         self._replace(importlib.import_module("mycel.jit"), "run_live", self._live)
         if self.gradient_lines:
-            self._replace(nonfinite, "place_now", self._place)
+            self._replace(Recorded, "__init__", self._recorded)
         sinks.append(recording.spans)
         recording.begin = time.monotonic_ns()
 
@@ -179,13 +179,16 @@ class Collector:
 
         return run_live
 
-    def _place(self, original: Any) -> Any:
-        def place_now() -> Optional[Where]:
-            where = current_where() or caller(2)
+    def _recorded(self, original: Any) -> Any:
+        def __init__(node: Any, *args: Any) -> None:
+            original(node, *args)
+            where = node.where or current_where() or caller(2)
             cells = _local.cells
-            return where._replace(cell=cells[-1][1]) if where is not None and cells and not where.cell else where
+            if where is not None and cells and not where.cell:
+                where = where._replace(cell=cells[-1][1])
+            node.where = where
 
-        return place_now
+        return __init__
 
     def _before_run(self) -> None:
         """Note the line that makes a program run, and the Cell."""

@@ -13,10 +13,10 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.cell import Cell
-from mycel.engines import nonfinite
 from mycel.jit import Jit
 from mycel.profiler import Machine
 from mycel.profiler.report import exclusive
+from mycel.record import Recorded
 from mycel.spans import sinks
 
 CHECKED = {
@@ -42,9 +42,9 @@ def line_of(text: str) -> int:
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """A profile takes away what it put in place."""
-    before = (Jit.__call__, Cell.__call__, nonfinite.place_now, list(sinks))
+    before = (Jit.__call__, Cell.__call__, Recorded.__init__, list(sinks))
     yield
-    assert before == (Jit.__call__, Cell.__call__, nonfinite.place_now, list(sinks))
+    assert before == (Jit.__call__, Cell.__call__, Recorded.__init__, list(sinks))
 
 
 class Net(nn.Cell):
