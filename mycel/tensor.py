@@ -337,7 +337,8 @@ class Tensor:
             return self
         made = buffers.empty(int(self._type.nbytes))
         array = buffers.to_array(made, self._type)
-        array[...] = 0
+        if not type(init).__dict__.get("fills"):
+            array[...] = 0
         init(array)
         self._buf = made
         self.__dict__.pop("init")

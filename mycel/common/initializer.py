@@ -79,6 +79,8 @@ def _alias(*names: str) -> Any:
     def enter(kind: type[Initializer]) -> type[Initializer]:
         for name in (kind.__name__.lower(), *names):
             _ALIASES[name] = kind
+        # Every one here writes each element, so that nothing need be there before; its subclasses need not.
+        kind.fills = True  # type: ignore[attr-defined]
         return kind
 
     return enter

@@ -143,6 +143,33 @@ def test_names(name: str) -> None:
     assert draw(name, [4, 3]).shape == (4, 3)
 
 
+class _Corner(I.Normal):
+    """Writes one element and leaves the others."""
+
+    def _initialize(self, arr: Any) -> None:
+        arr.reshape(-1)[0] = 7
+
+
+@pytest.mark.parametrize("dtype", [ms.float32, ms.float64, ms.float16, ms.bfloat16, ms.int32])
+def test_what_an_initializer_leaves_is_zero(dtype: Any) -> None:
+    for size in (3, 50_000):
+        # Memory that was used before.
+        ms.Tensor(np.full(size, 5), dtype).asnumpy()[...] = 5
+        found = I.initializer(_Corner(), [size], dtype).init_data().asnumpy().astype(np.float64)
+        assert found[0] == 7 and not found[1:].any()
+
+
+@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16, ms.float32, ms.float64])
+@pytest.mark.parametrize("init", [I.Normal(2.0, 0.5), I.Uniform(3.0), I.XavierNormal(), I.HeUniform()])
+def test_every_element_is_drawn(init: I.Initializer, dtype: Any) -> None:
+    set_seed(4)
+    found = I.initializer(init, [40, 30], dtype).init_data().asnumpy().astype(np.float64)
+    set_seed(4)
+    wide = I.initializer(init, [40, 30], ms.float64 if dtype is ms.float64 else ms.float32).init_data().asnumpy()
+    np.testing.assert_allclose(found, wide, rtol=0.01 if dtype in (ms.float16, ms.bfloat16) else 0, atol=0)
+    assert len(np.unique(wide)) > 1100
+
+
 def test_user_defined_initializers() -> None:
     class Ramp(I.Initializer):
         def __init__(self, step: float) -> None:
