@@ -81,7 +81,8 @@ def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
     >>> found.total >= (16 + 16 + 4) << 20
     True
     """
-    from mycel.engines.native.footprint import available_memory, footprint
+    from mycel.engines.native.capacity import available_memory
+    from mycel.engines.native.footprint import footprint
     from mycel.explain import compiled_of
     from mycel.transforms.specialize import specialize
 

@@ -1,8 +1,8 @@
 """The memory behind tensors and compiled functions: how much is in use, how much was at most, and a limit.
 
-All memory comes from one allocator. *Allocated* is what tensors and the arenas of compiled functions have asked for; a compiled function keeps its arena for its next
-run. *Reserved* is what the allocator holds from the system: blocks are made in sizes of four to a power of two, and freed ones wait to be used again, up to 512 MiB of
-them. Arrays that tensors share with NumPy are NumPy's, and what the dense library and Python take for themselves is theirs.
+All memory comes from one allocator. *Allocated* is what tensors and the arenas of compiled functions have asked for; a compiled function keeps a small arena for its next
+run. *Reserved* is what the allocator holds from the system: blocks are made in sizes of four to a power of two, and freed ones wait to be used again. Arrays that
+tensors share with NumPy are NumPy's, and what the dense library and Python take for themselves is theirs.
 """
 
 from __future__ import annotations

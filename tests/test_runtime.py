@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +16,8 @@ MEGABYTE = 1 << 20
 
 @pytest.fixture(autouse=True)
 def no_limit() -> Iterator[None]:
+    # What other tests left must not go while these count.
+    gc.collect()
     yield
     ms.set_context(max_device_memory=None)
 
@@ -55,15 +58,17 @@ def test_the_cache_is_given_back() -> None:
     assert stats["common_mem_pool_stats"]["block_counts"] >= 0
 
 
-def test_compiled_functions_keep_an_arena_until_the_cache_is_emptied() -> None:
+def test_compiled_functions_keep_a_small_arena_until_the_cache_is_emptied() -> None:
     @ms.jit
     def f(x: ms.Tensor) -> ms.Tensor:
         return ms.ops.matmul(ms.ops.tanh(ms.ops.matmul(x, x)), x)
 
-    x = ms.Tensor(np.full((512, 512), 0.01, np.float32))
+    x = ms.Tensor(np.full((256, 256), 0.01, np.float32))
+    f(x)
+    runtime.empty_cache()
     before = runtime.memory_allocated()
     wanted = f(x).asnumpy().copy()
-    assert runtime.memory_allocated() >= before + MEGABYTE
+    assert runtime.memory_allocated() >= before + MEGABYTE // 4
     runtime.empty_cache()
     assert runtime.memory_allocated() <= before
     np.testing.assert_array_equal(f(x).asnumpy(), wanted)

@@ -6,7 +6,6 @@ which values are alive at its fullest moment, and which line of the user's progr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Optional
@@ -19,7 +18,7 @@ from mycel.ir.dims import hint
 from mycel.ir.graph import Graph, Where
 from mycel.ir.types import TensorType
 
-__all__ = ["Alive", "Footprint", "available_memory", "footprint"]
+__all__ = ["Alive", "Footprint", "footprint"]
 
 
 @dataclass(frozen=True)
@@ -128,54 +127,6 @@ def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Foot
         moment,
         sorted(alive, key=lambda a: -a.nbytes),
     )
-
-
-def available_memory() -> Optional[int]:
-    """The bytes that could be taken now: what the system has left, or the limits of the container or of `max_device_memory` leave; None where nothing tells.
-
-    >>> available_memory() is None or available_memory() > 0
-    True
-    """
-    from mycel.engines.native.memory_ir import MEMORY
-    from mycel.engines.native.runtime import runtime
-
-    account = dict(zip(MEMORY, runtime().account))
-    left = [account["limit"] - account["allocated"]] if account["limit"] < (1 << 63) - 1 else []
-    idle = account["reserved"] - account["allocated"]
-    system = _system_memory()
-    if system is not None:
-        left.append(system + idle)
-    for used, most in (
-        ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
-        ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-    ):
-        a, b = _number_in(used), _number_in(most)
-        if a is not None and b is not None and b < 1 << 60:
-            left.append(max(b - a, 0) + idle)
-    return min(left) if left else None
-
-
-def _system_memory() -> Optional[int]:
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def _number_in(path: str) -> Optional[int]:
-    try:
-        with open(path) as file:
-            text = file.read().strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None
 
 
 def _bytes(kind: object) -> int:

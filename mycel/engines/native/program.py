@@ -20,6 +20,7 @@ import numpy as np
 from mycel.engines.failures import note_host_step
 from mycel.engines.native import dense, jit, memory
 from mycel.engines.native.batch import batches, encode_batch, without_shared
+from mycel.engines.native.capacity import warn_beyond
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
 from mycel.engines.native.control_steps import Call, Nested
 from mycel.engines.native.inplace import may_take, takes
@@ -266,6 +267,8 @@ class Program:
         """Lay out the buffers that live only inside a run."""
         live = Liveness(steps, self.calls, self.template.takes)
         self.places, self.arena_bytes = memory.plan(live.lives(self.number), live.taking)
+        new = sum(n for j, n in enumerate(self.output_bytes) if j not in self.template.aliases)
+        warn_beyond(self.graph.name, self.arena_bytes + new)
 
     # Words.
 

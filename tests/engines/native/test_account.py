@@ -9,9 +9,10 @@ import mycel as ms
 from mycel import nn, ops, runtime
 from mycel.common.initializer import Zero
 from mycel.engines.native.account import account
+from mycel.engines.native.capacity import available_memory
 from mycel.engines.native.costs import cost
 from mycel.engines.native.engine import prepared
-from mycel.engines.native.footprint import available_memory, footprint
+from mycel.engines.native.footprint import footprint
 from mycel.engines.native.program import build
 from mycel.errors import CompileError
 from mycel.explain import explain
@@ -78,6 +79,25 @@ def test_what_does_not_fit_is_said() -> None:
     assert "test_account.py" in str(caught.value) and "MiB" in str(caught.value)
     left = available_memory()
     assert left is None or left > 0
+
+
+def test_a_program_that_takes_more_than_there_is_says_so_first(caplog: pytest.LogCaptureFixture) -> None:
+    from mycel.log import logger
+
+    compiled = ms.jit(lambda x: ops.matmul(ops.exp(ops.matmul(x, x.T)), x))
+    x = ms.Tensor(np.zeros((4500, 4), np.float32))
+    runtime.empty_cache()
+    before = logger.propagate
+    logger.propagate = True
+    try:
+        ms.set_context(max_device_memory=f"{(runtime.memory_reserved() + (50 << 20)) / 2**30}GB")
+        with caplog.at_level("WARNING", logger.name), pytest.raises(MemoryError, match="needs more memory"):
+            compiled(x)
+    finally:
+        ms.set_context(max_device_memory=None)
+        logger.propagate = before
+    assert "beside its inputs, but" in caplog.text and "mycel.estimate" in caplog.text
+    assert float(compiled(x).asnumpy().sum()) == 0
 
 
 def test_functions_in_segments_cannot_be_estimated() -> None:
