@@ -34,6 +34,10 @@ from mycel.tensor import Tensor
 __all__ = ["Asked", "Collector", "Held", "Recording"]
 
 
+# What a profile keeps of each kind, so that a long one does not take all memory; the trace has a bound of its own.
+_MOST = 1 << 20
+
+
 class Asked(NamedTuple):
     """Something that Python asked for: an "operation" (the run of a program), a call of a compiled "function" or of a "cell"; from which line, in which Cell."""
 
@@ -140,7 +144,10 @@ class Collector:
     def _note(self, kind: str, name: str, begin: int, line: str) -> None:
         cells = _local.cells
         path = cells[-1][1] if cells else ""
-        self.recording.asked.append(Asked(kind, name, begin, time.monotonic_ns(), threading.get_ident(), line, path))
+        if len(self.recording.asked) < _MOST:
+            self.recording.asked.append(
+                Asked(kind, name, begin, time.monotonic_ns(), threading.get_ident(), line, path)
+            )
 
     def _function(self, original: Any) -> Any:
         def __call__(compiled: Any, *args: Any, **kwargs: Any) -> Any:
@@ -197,7 +204,8 @@ class Collector:
         if thread not in self._runs:
             self._runs[thread] = []
             self.recording.thread_names[thread] = threading.current_thread().name
-        self._runs[thread].append((time.monotonic_ns(), self._line(2), cells[-1][1] if cells else ""))
+        if len(self._runs[thread]) < _MOST:
+            self._runs[thread].append((time.monotonic_ns(), self._line(2), cells[-1][1] if cells else ""))
 
     def _operations(self) -> Iterator[Asked]:
         """The runs of programs, each with the line that its thread noted last before it."""
@@ -205,7 +213,9 @@ class Collector:
             noted = self._runs.get(run.thread, [])
             k = bisect.bisect_right(noted, (run.begin + 1,)) - 1
             if k >= 0:
-                yield Asked("operation", run.program.graph.name, run.begin, run.end, run.thread, *noted[k][1:])
+                yield Asked(
+                    "operation", run.program.graph.name.strip("_"), run.begin, run.end, run.thread, *noted[k][1:]
+                )
 
 
 def _in_use() -> Any:

@@ -63,7 +63,7 @@ def page(report: Report) -> str:
         "</div>",
     ]
     if report.missed:
-        parts.append(f"<p>{report.missed} records are missing: there was no room for them, or their programs are gone.</p>")  # fmt: skip
+        parts.append(f"<p>{report.missed} records have no place here: there was no room for them, their programs are gone, or they are inside of recursive functions.</p>")  # fmt: skip
     if report.outrun:
         parts.append(f"<p>{_e(OUTRUN)}.</p>")
     legend = "".join(

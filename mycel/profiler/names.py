@@ -122,7 +122,7 @@ def name_of(step: Step, call: int = 0, plan: Any = None) -> str:
         return what if whole == what else f"{whole}: {what}"
     if step.kind in ("kernel", "dense", "batch"):
         return whole or getattr(step.data, "name", step.kind)
-    return f"{whole}: {step.kind}" if whole else step.kind
+    return f"{whole}: {step.kind}" if whole and whole != step.kind else step.kind
 
 
 def lines_of(nodes: Iterable[Node]) -> tuple[str, ...]:

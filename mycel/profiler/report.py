@@ -126,7 +126,7 @@ class Report:
 
     @property
     def missed(self) -> int:
-        """How many records there was no room for, or no program."""
+        """How many records there was no room for, or no step (its program is gone, or it is inside of a recursive function)."""
         return self.recording.trace.missed
 
     @property
@@ -292,7 +292,10 @@ def _describe(e: Event, asked: Optional[Asked]) -> Kernel:
     name, lines, cells = name_of(e.step, e.call, plan), lines_of(nodes), cells_of(nodes)
     if asked is not None and not lines:
         alone = sum(s.kind != "copy" for s in e.program.all_steps) == 1 and e.step.kind == "kernel"
-        name = asked.name if alone else name
+        if alone:
+            name = asked.name
+        elif asked.name not in name:
+            name = f"{asked.name}: {name}"
         lines = (asked.line,) if asked.line else ()
         cells = (asked.cell,) if asked.cell else ()
     primitives = tuple(n.prim.name for n in nodes if n.prim is not None)

@@ -93,7 +93,7 @@ def _parts(report: Report, rows: int) -> Any:
         f"{amount(m.flops_per_second(t), 'F/s')} in dense products"
     )
     if report.missed:
-        yield f"{report.missed} records are missing: there was no room for them, or their programs are gone"
+        yield f"{report.missed} records have no place here: there was no room for them, their programs are gone, or they are inside of recursive functions"
     if report.outrun:
         yield OUTRUN
     yield _table(

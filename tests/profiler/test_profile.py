@@ -322,3 +322,26 @@ def test_a_machine_that_was_measured_too_slow_is_told() -> None:
             x + x
         assert p.report.outrun is outrun and ("measure it anew" in p.table()) is outrun
         assert p.kernels[0].efficiency <= 1
+
+
+def test_steps_inside_recursions_are_told_to_have_no_place() -> None:
+    def factorial(n: Any) -> Any:
+        return n if n < 2 else n * factorial(n - 1)
+
+    fn = ms.jit(lambda n: factorial(n))
+    assert int(fn(ms.Tensor(5))) == 120
+    with profile() as p:
+        fn(ms.Tensor(5))
+    (called,) = [k for k in p.kernels if k.kind == "call"]
+    assert called.count == 1 and "factorial" in called.name
+    assert p.report.missed and "inside of recursive functions" in p.table()
+
+
+def test_operations_of_several_kernels_say_whose_they_are() -> None:
+    x = ms.Tensor(np.ones((4, 64, 64), np.float32))
+    ops.cumsum(ops.matmul(x, x), 0)
+    with profile() as p:
+        ops.matmul(x, x)
+        ops.softmax(x, axis=-1)
+    names = {k.name for k in p.kernels}
+    assert "matmul" in names and any(name == "softmax" or name.startswith("softmax: ") for name in names)

@@ -60,13 +60,13 @@ class Run(NamedTuple):
 class Trace:
     """What a trace holds when it has been taken.
 
-    `records` has a row (what, key, begin, end, thread) for each record; `events` are the steps in order of their end, `runs` the programs'; `missed` counts the records
-    for which there was no room, and the steps whose programs are gone.
+    `records` has a row (what, key, begin, end, thread) for each record; `events` are the steps in order of their end, `runs` the programs'; `lost` counts the records
+    for which there was no room.
     """
 
     def __init__(self) -> None:
         self.records = np.zeros((0, RECORD), np.int64)
-        self.missed = 0
+        self.lost = 0
         self.logs: list[Any] = []
         self.programs: dict[int, Program] = {}
         self._held: set[Program] = set()
@@ -78,13 +78,16 @@ class Trace:
         found: list[Event] = []
         for _, key, begin, end, thread in self.of(STEP).tolist():
             place = self.step_at(key)
-            if place is None:
-                self.missed += 1
-            else:
+            if place is not None:
                 program, step, call = place
                 found.append(Event(program, step, begin, end, False, thread, call))
         _mark_inner(found)
         return found
+
+    @property
+    def missed(self) -> int:
+        """The records for which there was no room, and the steps whose programs are gone."""
+        return int(self.lost + len(self.of(STEP)) - len(self.events))
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -186,7 +189,7 @@ def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]]
         set_hook(None)
         holders.remove(trace._held)
         _active.clear()
-        trace.missed = sum(max(log[1] - log[0], 0) for log in logs)
+        trace.lost = sum(max(log[1] - log[0], 0) for log in logs)
         trace._close([_rows(log) for log in logs])
         _logs.extend(logs)
         logs.clear()
