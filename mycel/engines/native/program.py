@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -42,11 +43,12 @@ from mycel.transforms.specialize import concrete
 if TYPE_CHECKING:
     from mycel.engines.native.recursion import Routine
 
-__all__ = ["Program", "Template", "build"]
+__all__ = ["Program", "Template", "build", "program_of"]
 
 _kernels: dict[str, int] = {}
 _lock = threading.Lock()
 _programs: weakref.WeakSet[Program] = weakref.WeakSet()
+_by_table: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
 # Who wants all programs that are made from now on to be kept.
 holders: list[set[Program]] = []
 
@@ -66,6 +68,8 @@ HEAVY_BYTES = 1 << 18
 PAGE = 4096
 OWN_ARENA_BYTES = 1 << 20  # a larger arena goes back after a run, for other programs to use
 ARENA = PROGRAM.index("arena")
+# What a run's status says beside 0 (all is well) and 1 (too deep).
+OUT_OF_MEMORY, FAILED = 2, 3
 Table = list[tuple[int, int, int, int]]
 HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -406,6 +410,7 @@ class Program:
                 self.run_host(node, params, words, types, len(reads))
             except BaseException as error:
                 self.errors.append(error)
+                self.status[0] = self.status[0] or FAILED
 
         callback = HOST(call)
         self._alive.append(callback)
@@ -459,8 +464,9 @@ class Program:
         _programs.add(self)
         for held in holders:
             held.add(self)
+        _by_table[ctypes.addressof(self.table)] = self
         self.hosted = hosted
-        self.lock: Optional[threading.Lock] = threading.Lock() if recursive else None
+        self.lock: Optional[threading.Lock] = threading.Lock() if hosted else None
         # At exit the operating system takes the memory.
         weakref.finalize(self, _release_arena, self.table, runtime().release).atexit = False
 
@@ -474,30 +480,41 @@ class Program:
         """The entry, raising what a host step raised, or that a recursion was too deep."""
 
         def call(*buffers: Any) -> Any:
-            result = run(*buffers)
+            return self.guarded(lambda: run(*buffers))
+
+        call.__dict__["program"] = self
+        return call
+
+    def guarded(self, run: Callable[[], Any]) -> Any:
+        """What `run` gives, which runs this program; raises what a host step raised, or that a recursion was too deep."""
+        if self.lock is None:
+            return run()
+        with self.lock:
+            self.status[0] = 0
+            result = run()
+            status, self.status[0] = self.status[0], 0
             if self.errors:
                 error = self.errors[0]
                 self.errors.clear()
                 raise error
+            if status == OUT_OF_MEMORY:
+                raise MemoryError(
+                    "the gradient of a loop: there is no memory for the states of its rounds; call the loop through ms.recompute, which keeps few"
+                )
+            if status:
+                raise RecursionError(
+                    f"a recursive function was called more than {LEVELS} levels deep, or its calls took more than {RECORD_BYTES >> 30} GiB; "
+                    "end the recursion earlier, or write it as a loop"
+                )
             return result
 
-        def alone(*buffers: Any) -> Any:
-            assert self.lock is not None
-            with self.lock:
-                self.status[0] = 0
-                result = call(*buffers)
-                if self.status[0] == 2:
-                    raise MemoryError(
-                        "the gradient of a loop: there is no memory for the states of its rounds; call the loop through ms.recompute, which keeps few"
-                    )
-                if self.status[0]:
-                    raise RecursionError(
-                        f"a recursive function was called more than {LEVELS} levels deep, or its calls took more than {RECORD_BYTES >> 30} GiB; "
-                        "end the recursion earlier, or write it as a loop"
-                    )
-                return result
 
-        return call if self.lock is None else alone
+def program_of(entry: Callable[..., Any]) -> Optional[Program]:
+    """The program that an entry runs; None for other functions."""
+    found = getattr(entry, "__dict__", {}).get("program")
+    if found is None and type(entry) is types.BuiltinFunctionType and type(entry.__self__).__name__ == "PyCapsule":
+        found = _by_table.get(runtime().data_address(entry.__self__))
+    return found
 
 
 def _release_arena(table: Any, release: Callable[[int], None]) -> None:

@@ -19,6 +19,7 @@ from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
 from mycel.engines.native.memory_ir import ALLOCATOR, MEMORY
 from mycel.engines.native.product_ir import PRODUCT, PRODUCT_SYMBOLS
 from mycel.engines.native.recursion_ir import RECURSION
+from mycel.engines.native.repeat_ir import REPEAT_IR
 from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
 from mycel.engines.native.tape_ir import TAPE, TAPE_SYMBOLS
 from mycel.log import logger
@@ -76,7 +77,7 @@ class Runtime:
         host = jit.machine()
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
-        text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT
+        text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT + REPEAT_IR
         if self.openmp is None:
             for line in (
                 "void @GOMP_parallel(ptr, ptr, i32, i32)",
@@ -89,7 +90,7 @@ class Runtime:
             for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
                 symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
         (code,) = jit.compile_objects([text])
-        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS)
+        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
         self.address = dict(zip(names, host.link(code, names, symbols)))
         self._new_function = ctypes.pythonapi.PyCFunction_NewEx
         self._new_function.restype = ctypes.py_object
@@ -99,6 +100,7 @@ class Runtime:
         self.wrap = self.builtin(b"wrap", self.address["mycel_wrap"], None)
         self.data_address = self.builtin(b"address", self.address["mycel_address"], None)
         self.number = self.builtin(b"number", self.address["mycel_number"], None)
+        self.repeat = self.builtin(b"repeat", self.address["mycel_repeat"], None)
         self._invoke = self._method(b"run", self.address["mycel_invoke"])
         # The allocator relies on Python's lock, which these keep.
         self.release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_release"])
