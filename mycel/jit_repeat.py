@@ -9,7 +9,7 @@ A round runs the program that a call runs, so there is no difference in any bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,6 @@ from mycel.engines.native.program import program_of
 from mycel.engines.native.repeat import Repetition, Rounds
 from mycel.jit import Jit, Version
 from mycel.log import logger
-from mycel.parameter import Parameter
 from mycel.tensor import Tensor, make
 from mycel.views import root_of
 
@@ -46,6 +45,11 @@ class Results:
 
     def __len__(self) -> int:
         return self._count
+
+    def __iter__(self) -> Iterator[Any]:
+        for count, get in self._parts:
+            for k in range(count):
+                yield get(k)
 
     def __getitem__(self, k: int) -> Any:
         k = k + self._count if k < 0 else k
@@ -77,7 +81,9 @@ class _Loop:
 
         return put
 
-    def run(self, version: Version, batches: Sequence[Sequence[Tensor]], keep: bool) -> tuple[int, Callable[[int], Any]]:
+    def run(
+        self, version: Version, batches: Sequence[Sequence[Tensor]], keep: bool
+    ) -> tuple[int, Callable[[int], Any]]:
         """Run on batches of this version's types; the results by number of the round."""
         rounds = [[t._buf for t in batch] for batch in batches]
         try:
@@ -144,8 +150,7 @@ class Repeater:
             loop = self._loop(group, keep) if len(group) > 1 else None
             if loop is None:
                 for batch in group:
-                    given = self.call(*batch)
-                    results.add(1, lambda k, given=given: given)
+                    results.add(1, _constant(self.call(*batch)))
             else:
                 results.add(*loop)
             start = stop
@@ -161,15 +166,15 @@ class Repeater:
             return None
         reason = refusal(version)
         if reason:
-            return self._one_by_one(reason)
+            return self._tell(reason)
         entry = version.program or version.compile()
         loop = self._loops.get(version)
         if loop is None or loop.entry is not entry:
             if program_of(entry) is None:
-                return self._one_by_one("its values are checked after every step (check_nan)")
+                return self._tell("its values are checked after every step (check_nan)")
             loop = self._loops[version] = _Loop(version, entry)
         if version.shares and any(id(t) in loop.outside for batch in group for t in batch):
-            return self._one_by_one("a batch is a tensor that it uses from outside")
+            return self._tell("a batch is a tensor that it uses from outside")
         for t in version.tensors:
             if t._buf is None:
                 t._need_value("a compiled function")
@@ -183,10 +188,14 @@ class Repeater:
                 return version
         return self.function._version(key, tuple(batch), {})
 
-    def _one_by_one(self, reason: str) -> None:
+    def _tell(self, reason: str) -> Optional[Any]:
+        """Say once why calls are made one by one."""
         if not self.told:
             self.told = True
-            logger.warning("%s runs step by step, with Python in between, because %s", self.function.__qualname__, reason)
+            logger.warning(
+                "%s runs step by step, with Python in between, because %s", self.function.__qualname__, reason
+            )
+        return None
 
 
 def refusal(version: Version) -> str:
@@ -204,6 +213,10 @@ def refusal(version: Version) -> str:
     if len({id(root_of(t)) for t in version.tensors}) != len(version.tensors) and version.shares:
         return "it uses tensors from outside that share elements"
     return ""
+
+
+def _constant(value: Any) -> Callable[[int], Any]:
+    return lambda k: value
 
 
 def _plain(batch: Sequence[Any]) -> bool:

@@ -124,6 +124,7 @@ class _Iterator:
         self._thread: threading.Thread | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
+        self._here = False
         self._tensor: Any = None
         initial = dataset.get_init_step()
         if initial:
@@ -134,9 +135,14 @@ class _Iterator:
 
     # Producing.
 
+    def produce_here(self) -> None:
+        """Run the pipeline in whatever thread asks for rows, and not ahead of it: for a consumer that is a background thread itself."""
+        if self._rows is None and self._queue is None:
+            self._here = True
+
     def _start(self) -> None:
         items = _epochs(self.dataset, self._seed, self._seeded, self._epoch, self._step, self.num_epochs)
-        if config.get_debug_mode():
+        if self._here or config.get_debug_mode():
             self._rows = items
             return
         queue = _Queue(config.get_prefetch_size())

@@ -2,18 +2,26 @@
 
 A dataset is anything with `get_dataset_size` and `create_tuple_iterator` or `create_dict_iterator`, whose iterator gives one epoch for each
 ``for`` over it. Epochs of `sink_size` batches go on in the dataset where the epoch before stopped.
+
+Batches are read, and made into tensors, by a thread (`_background.Ahead`) while steps run; it reads no further than the epochs that are to come. In the dataset's debug mode
+(`mycel.dataset.config.set_debug_mode`) they are read where they are used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
+from mycel.dataset import config
 from mycel.tensor import Tensor
+from mycel.train._background import Ahead
 
 __all__ = ["Epochs", "OneBatch", "check_dataset"]
+
+LONGEST = 1024
+_END = object()
 
 
 def check_dataset(dataset: Any, function: str, argument: str) -> None:
@@ -50,38 +58,89 @@ class _Again:
 
 
 class Epochs:
-    """The epochs of a dataset: `epoch()` gives the batches of the next one."""
+    """The epochs of a dataset, `count` of them (None: without end); the first has only `first` batches where that is given.
 
-    def __init__(self, dataset: Any, sink_size: int = -1) -> None:
+    `epoch()` gives the batches of the next epoch one by one, `begin()` and `take(most)` those that are ready.
+    """
+
+    def __init__(
+        self, dataset: Any, sink_size: int = -1, count: Optional[int] = 1, first: Optional[int] = None, most: int = 0
+    ) -> None:
         self._rows: Any
         if hasattr(dataset, "create_tuple_iterator"):
             self._rows = dataset.create_tuple_iterator(num_epochs=-1)
         else:
             self._rows = dataset.create_dict_iterator(num_epochs=-1)
-        self._sink_size = sink_size
-        self._current: Iterator[Any] = iter(())
+        items = _items(self._rows, sink_size, count, first)
+        self._items: Optional[Iterator[tuple[Any, int]]] = items
+        self._ahead: Optional[Ahead] = None
+        self._most = max(most, config.get_prefetch_size())
+        self._inline = config.get_debug_mode() or isinstance(self._rows, _Again)
+        if not self._inline and hasattr(self._rows, "produce_here"):
+            # One thread reads and converts.
+            self._rows.produce_here()
+        self._over = False
+
+    def begin(self) -> None:
+        """Go to the next epoch, where this one is over."""
+        self._over = False
+
+    def take(self, most: int) -> list[tuple[Any, ...]]:
+        """The batches of this epoch that are ready, `most` at most, one at least; none when it is over. Raises what the dataset raises."""
+        if self._over:
+            return []
+        if self._inline:
+            assert self._items is not None
+            found: list[Any] = [next(self._items, (_END, 0))[0]]
+        else:
+            if self._ahead is None:
+                assert self._items is not None
+                self._ahead, self._items = Ahead(self._items, self._most), None
+            found = self._ahead.take(most, lambda item: item is _END)
+        if not found or found[-1] is _END:
+            self._over = True
+            return found[:-1]
+        return found
 
     def epoch(self) -> Iterator[tuple[Any, ...]]:
         """The batches of the next epoch."""
-        if self._sink_size == -1:
-            for row in self._rows:
-                yield _columns(row)
-            return
-        for _ in range(self._sink_size):
-            row = next(self._current, None)
-            if row is None:
-                self._current = iter(self._rows)
-                row = next(self._current, None)
-                if row is None:
-                    raise ValueError("Model: the dataset has no batches")
-            yield _columns(row)
+        self.begin()
+        while True:
+            found = self.take(1)
+            if not found:
+                return
+            yield from found
 
     def close(self) -> None:
-        """Let the dataset's workers go."""
+        """End the thread, and let the dataset's workers go."""
+        if self._ahead is not None:
+            self._ahead.close()
         if hasattr(self._rows, "stop"):
             self._rows.stop()
 
 
-def _columns(row: Any) -> tuple[Any, ...]:
+def _items(rows: Any, sink_size: int, count: Optional[int], first: Optional[int]) -> Iterator[tuple[Any, int]]:
+    """The batches of some epochs with their bytes, and a mark after each epoch."""
+    done = 0
+    current: Iterator[Any] = iter(())
+    while count is None or done < count:
+        if sink_size == -1:
+            for row in rows:
+                yield _columns(row)
+        else:
+            for _ in range(first if done == 0 and first is not None else sink_size):
+                row = next(current, None)
+                if row is None:
+                    current = iter(rows)
+                    row = next(current, None)
+                    if row is None:
+                        raise ValueError("Model: the dataset has no batches")
+                yield _columns(row)
+        done += 1
+        yield _END, 0
+
+
+def _columns(row: Any) -> tuple[tuple[Any, ...], int]:
     columns = tuple(row.values()) if isinstance(row, dict) else tuple(row) if isinstance(row, (tuple, list)) else (row,)
-    return tuple(Tensor(c) if isinstance(c, np.ndarray) and c.dtype.kind not in "USO" else c for c in columns)
+    made = tuple(Tensor(c) if isinstance(c, np.ndarray) and c.dtype.kind not in "USO" else c for c in columns)
+    return made, sum(int(getattr(c, "nbytes", 0)) for c in made)

@@ -1,8 +1,12 @@
 """Model: training, evaluating and predicting with a network, a loss function, an optimizer and metrics.
 
 One training step is one call of `train_network`, a Cell that computes the loss, differentiates it and updates the parameters; in
-GRAPH_MODE it is compiled as one program. Between the steps, callbacks run (`mycel.train.callback`). Sinking the data has no device to sink
-to on a CPU, where batches are handed over without a copy; `sink_size` still sets the length of an epoch.
+GRAPH_MODE it is compiled as one program. Between the steps, callbacks run (`mycel.train.callback`). Batches are read by a thread while steps run, and what
+callbacks log is written by another.
+
+*Sinking.* With `dataset_sink_mode` the steps of an epoch, `sink_size` of them, are one *sink*: rounds of one native loop over the batches that are ready
+(`mycel.train.sinking`), compiled in any mode. Callbacks see a sink as one step: step_begin before it, step_end after it with the last step's outputs,
+`cur_step_num` further by its number of steps, and the outputs of all of them in `sink_outputs`.
 
 A step is the unit that is either done or not: Ctrl-C takes effect between steps. The epoch's and the training's end hooks run then, so
 that checkpoints are saved, and then KeyboardInterrupt is raised. A second Ctrl-C stops at once; a step that it cuts is not saved.
@@ -10,19 +14,23 @@ that checkpoints are saved, and then KeyboardInterrupt is raised. A second Ctrl-
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import nn
 from mycel.cell import Cell
 from mycel.errors import Unsupported
+from mycel.jit_repeat import Results
 from mycel.log import logger
 from mycel.nn.optim import Optimizer
 from mycel.tensor import Tensor
-from mycel.train._batches import Epochs, OneBatch, check_dataset
+from mycel.train._background import Later
+from mycel.train._batches import LONGEST, Epochs, OneBatch, check_dataset
 from mycel.train._interrupt import DeferredInterrupt
 from mycel.train.callback.base import CallbackList, CallbackParameters, RunContext
 from mycel.train.metrics import Loss, get_metrics
+from mycel.train.sinking import Runner
 
 __all__ = ["Model"]
 
@@ -40,6 +48,14 @@ class _FunctionLoss(Cell):
     def construct(self, *arguments: Any) -> Any:
         """The loss."""
         return self.function(*arguments)
+
+
+def _close(epochs: Epochs, later: Later) -> None:
+    """Do what was to be done later, and end the threads, whatever fails."""
+    try:
+        later.close()
+    finally:
+        epochs.close()
 
 
 class Model:
@@ -149,7 +165,8 @@ class Model:
         """Train until `epoch` epochs are done, from `initial_epoch` on.
 
         `train_dataset` gives batches of (data, label) where the model has a loss function, else whatever the network takes; `dataset` is
-        another name for it. With `dataset_sink_mode`, `sink_size` batches are an epoch (-1: the whole dataset). A dataset with
+        another name for it. With `dataset_sink_mode`, `sink_size` batches are an epoch (-1: the whole dataset), whose steps run in one native loop with no
+        Python in between; callbacks see them as one step. The next epoch goes on in the dataset where this one stopped. A dataset with
         `set_init_step` goes on within its epoch. `train(data, label)` with two tensors is one step on them.
 
         Raises TypeError or ValueError for arguments that do not fit, KeyboardInterrupt after Ctrl-C, with all end hooks run.
@@ -237,7 +254,8 @@ class Model:
         steps = size if sink_size == -1 else sink_size
         first_step = int(dataset.get_init_step()) if hasattr(dataset, "get_init_step") else 0
         first_epoch = initial_epoch + first_step // steps
-        callback_list = CallbackList(callbacks)
+        later = Later()
+        callback_list = CallbackList(callbacks, later)
         params = CallbackParameters(
             train_network=self._train_network,
             network=self._network,
@@ -260,9 +278,13 @@ class Model:
             latest_ckpt_file=None,
             step_running=False,
         )
-        context = RunContext(params)
+        context = RunContext(params, later)
         self._train_network.set_train(True)
-        epochs = Epochs(dataset, sink_size)
+        train_epoch = self._train_epoch
+        if sink:
+            train_epoch = functools.partial(self._sink_epoch, Runner(self._train_network._compiled()))
+        count, rest = epoch - first_epoch, steps - first_step % steps
+        epochs = Epochs(dataset, sink_size, count, rest, min(steps, LONGEST) if sink else 0)
         try:
             with DeferredInterrupt() as interrupt, callback_list:
                 callback_list.on_train_begin(context)
@@ -270,7 +292,7 @@ class Model:
                     for done in range(first_epoch, epoch):
                         params["cur_epoch_num"] = done + 1
                         callback_list.on_train_epoch_begin(context)
-                        self._train_epoch(epochs, params, callback_list, context, interrupt)
+                        train_epoch(epochs, params, callback_list, context, interrupt)
                         if not interrupt.requested:
                             validate(params, callback_list, interrupt)
                         callback_list.on_train_epoch_end(context)
@@ -281,9 +303,45 @@ class Model:
                     callback_list.on_train_end(context)
                     raise
                 callback_list.on_train_end(context)
+                later.flush()
                 interrupt.check()
         finally:
-            epochs.close()
+            _close(epochs, later)
+
+    def _sink_epoch(
+        self,
+        runner: Runner,
+        epochs: Epochs,
+        params: CallbackParameters,
+        callback_list: CallbackList,
+        context: RunContext,
+        interrupt: DeferredInterrupt,
+    ) -> None:
+        """Run the steps of an epoch as one, as far as no Ctrl-C comes in between."""
+        begun, results = params.cur_step_num, Results()
+        steps = params.batch_num - begun % params.batch_num
+        epochs.begin()
+        while batches := epochs.take(runner.stretch):
+            for batch in batches:
+                _check_columns("train_dataset", batch, self._loss_fn)
+            if not len(results):
+                params["train_dataset_element"] = batches[0]
+                params["cur_step_num"] = begun + steps
+                callback_list.on_train_step_begin(context)
+                params["step_running"] = True
+            try:
+                results.extend(runner.run(batches))
+            except BaseException:
+                params["cur_step_num"] = begun + len(results) + 1
+                raise
+            params["train_dataset_element"] = batches[-1]
+            if interrupt.requested:
+                break
+        if len(results):
+            params["step_running"] = False
+            params["cur_step_num"] = begun + len(results)
+            params["net_outputs"], params["sink_outputs"] = results[-1], results
+            callback_list.on_train_step_end(context)
 
     def _train_epoch(
         self,
@@ -314,10 +372,14 @@ class Model:
         """
         check_dataset(valid_dataset, "Model.eval", "valid_dataset")
         self._need_metrics("Model.eval")
-        callback_list = CallbackList(callbacks)
-        with callback_list:
-            results: dict[str, Any] = self._evaluate(valid_dataset, callback_list, dataset_sink_mode, {})["metrics"]
-            return results
+        later = Later()
+        callback_list = CallbackList(callbacks, later)
+        try:
+            with callback_list:
+                results: dict[str, Any] = self._evaluate(valid_dataset, callback_list, dataset_sink_mode, {})["metrics"]
+                return results
+        finally:
+            later.close()
 
     def _need_metrics(self, function: str) -> None:
         if not self._metrics:
@@ -347,28 +409,42 @@ class Model:
             list_callback=callback_list.callbacks,
             cur_step_num=0,
         )
-        context = RunContext(params)
+        context = RunContext(params, callback_list.later)
         for metric in self._metrics.values():
             metric.clear()
         mean_loss = Loss()
         network.set_train(False)
         callback_list.on_eval_begin(context)
         callback_list.on_eval_epoch_begin(context)
+        # Metrics take in a batch while the next one is computed.
+        updates = Later()
+        sink_steps = sink and not callback_list.having("on_eval_step_begin", "on_eval_step_end")
+        runner = Runner(network._compiled(), keep=True) if sink_steps else None
         epochs = Epochs(dataset)
         try:
-            for batch in epochs.epoch():
-                _check_columns("valid_dataset", batch, self._loss_fn if self._eval_indexes == [0, 1, 2] else None)
-                params["cur_step_num"] += 1
-                callback_list.on_eval_step_begin(context)
-                outputs = params["net_outputs"] = network(*batch)
-                callback_list.on_eval_step_end(context)
-                self._update_metrics(outputs, mean_loss)
+            epochs.begin()
+            while batches := epochs.take(runner.stretch if runner is not None else 1):
+                for batch in batches:
+                    _check_columns("valid_dataset", batch, self._loss_fn if self._eval_indexes == [0, 1, 2] else None)
+                if runner is not None:
+                    results = runner.run(batches)
+                    params["cur_step_num"] += len(results)
+                    params["net_outputs"] = results[-1]
+                    for outputs in results:
+                        updates(self._update_metrics, outputs, mean_loss)
+                else:
+                    params["cur_step_num"] += 1
+                    callback_list.on_eval_step_begin(context)
+                    params["net_outputs"] = network(*batches[0])
+                    callback_list.on_eval_step_end(context)
+                    updates(self._update_metrics, params["net_outputs"], mean_loss)
                 if interrupt is not None:
                     interrupt.check()
                 if context.get_stop_requested():
                     break
+            updates.flush()
         finally:
-            epochs.close()
+            _close(epochs, updates)
         callback_list.on_eval_epoch_end(context)
         params["metrics"] = {name: metric.eval() for name, metric in self._metrics.items()}
         params["eval_results"] = dict(params["metrics"])
@@ -424,7 +500,7 @@ class Model:
             network.set_train(mode)
             epochs = Epochs(dataset)
             try:
-                network.compile(*next(epochs.epoch()))
+                network.compile(*epochs.take(1)[0])
             finally:
                 epochs.close()
 
@@ -454,7 +530,9 @@ def _check_counts(function: str, epoch: Any, initial_epoch: Any, sink: Any, sink
         )
     if not isinstance(sink, bool):
         raise TypeError(f"{function}: dataset_sink_mode must be a bool, not {type(sink).__name__}")
-    if not isinstance(sink_size, int) or sink_size == 0 or sink_size < -1:
+    if not isinstance(sink_size, int) or isinstance(sink_size, bool):
+        raise TypeError(f"{function}: sink_size must be an integer, not {type(sink_size).__name__}")
+    if sink_size == 0 or sink_size < -1:
         raise ValueError(f"{function}: sink_size must be -1 or positive, not {sink_size!r}")
 
 

@@ -183,13 +183,21 @@ def test_initial_epoch_and_initial_step_go_on_counting():
     assert steps == [(2, 5), (2, 6), (3, 7), (3, 8), (3, 9)]
 
 
-def test_sink_size_is_the_length_of_an_epoch_over_a_continuing_dataset():
+def test_a_sink_is_one_step_for_callbacks_over_a_continuing_dataset():
     seen, data = [], Batches()
     keep = LambdaCallback(on_train_step_end=lambda context: seen.append(context.original_args().net_outputs.asnumpy()))
-    trace = Trace()
-    Model(Step()).train(2, data, [keep, trace], dataset_sink_mode=True, sink_size=2)
-    np.testing.assert_allclose(seen, losses(4), rtol=1e-5)
-    assert [number for name, _, number in trace.calls if name == "train_epoch_end"] == [2, 4] and data.rows == 4
+    trace, every = Trace(), []
+    each = LambdaCallback(on_train_step_end=lambda c: every.extend(float(v) for v in c.original_args().sink_outputs))
+    Model(Step()).train(2, data, [keep, trace, each], dataset_sink_mode=True, sink_size=2)
+    np.testing.assert_allclose(every, losses(4), rtol=1e-5)
+    np.testing.assert_allclose(seen, losses(4)[1::2], rtol=1e-5)
+    assert trace.calls == [
+        ("train_begin", None, 0),
+        ("train_epoch_begin", 1, 0), ("train_step_begin", 1, 2), ("train_step_end", 1, 2), ("train_epoch_end", 1, 2),
+        ("train_epoch_begin", 2, 2), ("train_step_begin", 2, 4), ("train_step_end", 2, 4), ("train_epoch_end", 2, 4),
+        ("train_end", 2, 4),
+    ]  # fmt: skip
+    assert data.rows == 4
     Model(Step()).train(1, data, dataset_sink_mode=True)
     assert data.rows == 7
 

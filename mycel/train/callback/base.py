@@ -15,7 +15,7 @@ and likewise with ``on_eval`` for an evaluation. A callback is also a context ma
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Optional
 
@@ -52,11 +52,12 @@ class RunContext:
     (2, False)
     """
 
-    def __init__(self, original_args: dict[str, Any]) -> None:
+    def __init__(self, original_args: dict[str, Any], later: Optional[Callable[..., None]] = None) -> None:
         if not isinstance(original_args, dict):
             raise TypeError(f"RunContext: original_args must be a dict, not {type(original_args).__name__}")
         self._original_args = original_args
         self._stop_requested = False
+        self._later = later
 
     def original_args(self) -> Any:
         """The parameters of the run: a dict, in a Model's run with its items as attributes (``cur_step_num``, ``net_outputs``, ...)."""
@@ -70,6 +71,16 @@ class RunContext:
         """Whether a stop was asked for."""
         return self._stop_requested
 
+    def later(self, task: Callable[..., Any], *arguments: Any) -> None:
+        """Do `task(*arguments)` beside the training, after what was given before and before the run ends: for writing logs and summaries.
+
+        Steps do not wait for it, and an error of the task ends the run at a later step. Outside of a Model's run it is done at once.
+        """
+        if self._later is None:
+            task(*arguments)
+        else:
+            self._later(task, *arguments)
+
 
 class Callback:
     """Base of callbacks: subclasses override the hooks they want.
@@ -82,6 +93,8 @@ class Callback:
     ...         self.steps += 1
     >>> Count().on_train_step_end(RunContext({}))
     """
+
+    writes_later = False  # whether all that this class prints goes through `RunContext.later`
 
     def __enter__(self) -> Any:
         return self
@@ -161,7 +174,8 @@ class Callback:
 class CallbackList(Callback):
     """Several callbacks called in order, entered and left together. Raises TypeError for what is no callback."""
 
-    def __init__(self, callbacks: Any) -> None:
+    def __init__(self, callbacks: Any, later: Optional[Any] = None) -> None:
+        self.later = later
         if callbacks is None:
             callbacks = []
         elif isinstance(callbacks, Callback):
@@ -173,6 +187,7 @@ class CallbackList(Callback):
             if not isinstance(callback, Callback):
                 raise TypeError(f"callbacks must be Callback objects, not {callback!r}")
         self._stack = contextlib.ExitStack()
+        self._having: dict[tuple[str, ...], list[Callback]] = {}
 
     def __enter__(self) -> CallbackList:
         with contextlib.ExitStack() as stack:
@@ -187,9 +202,27 @@ class CallbackList(Callback):
         return self._stack.__exit__(kind, error, trace)
 
     def call(self, hook: str, run_context: RunContext) -> None:
-        """Call one hook of every callback."""
-        for callback in self.callbacks:
+        """Call one hook of every callback that has it."""
+        for callback in self.having(hook):
+            if self.later is not None and not callback.writes_later and not self.later.is_idle:
+                # What it prints comes after what others have printed.
+                self.later.flush()
             getattr(callback, hook)(run_context)
+
+    def having(self, *hooks: str) -> list[Callback]:
+        """The callbacks with a hook of their own among these."""
+        found = self._having.get(hooks)
+        if found is None:
+            found = self._having[hooks] = [c for c in self.callbacks if any(_has(c, hook) for hook in hooks)]
+        return found
+
+
+def _has(callback: Callback, hook: str) -> bool:
+    """Whether a callback has a hook of its own, or the older one that it calls."""
+    names = (hook, hook.split("_", 2)[2])
+    return any(
+        name in vars(callback) or getattr(type(callback), name, None) is not getattr(Callback, name) for name in names
+    )
 
 
 def _forward(hook: str) -> Any:
@@ -208,6 +241,8 @@ def step_loss(outputs: Any) -> Any:
     """The loss among a step's outputs: the first of several, a float where it is a number or a tensor (its mean)."""
     while isinstance(outputs, (tuple, list)) and outputs:
         outputs = outputs[0]
+    if isinstance(outputs, Tensor) and outputs.size == 1:
+        return float(outputs.asnumpy().item())
     if isinstance(outputs, Tensor):
         outputs = outputs.asnumpy()
     if isinstance(outputs, (int, float, np.number, np.ndarray)):

@@ -144,6 +144,8 @@ class ModelCheckpoint(Callback):
     step is always saved, also when training was stopped by Ctrl-C. Raises ValueError or TypeError for other arguments.
     """
 
+    writes_later = True
+
     def __init__(self, prefix: Any = "CKP", directory: Any = None, config: Optional[CheckpointConfig] = None) -> None:
         super().__init__()
         if not callable(prefix) and (not isinstance(prefix, str) or not prefix or "/" in prefix):

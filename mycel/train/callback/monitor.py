@@ -1,8 +1,12 @@
-"""Callbacks that show and keep what happens: losses, times, histories, and plain functions as hooks."""
+"""Callbacks that show and keep what happens: losses, times, histories, and plain functions as hooks.
+
+What they print is printed by a thread of the run (`RunContext.later`), in order, so that steps do not wait for a terminal.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, Optional
@@ -17,11 +21,21 @@ __all__ = ["History", "LambdaCallback", "LossMonitor", "TimeMonitor"]
 Hook = Optional[Callable[[RunContext], Any]]
 
 
+def _print(stream: Any, text: str) -> None:
+    print(text, file=stream, flush=True)
+
+
+def _write(stream: Any, where: str, loss: Any) -> None:
+    print(f"{where}, loss is {loss}", file=stream, flush=True)
+
+
 class LossMonitor(Callback):
     """Print the loss every `per_print_times` steps (0: never), and in Model.fit the metrics of each validation.
 
     A loss that is not finite ends the training with ValueError. Raises ValueError for a negative `per_print_times`.
     """
+
+    writes_later = True
 
     def __init__(self, per_print_times: int = 1) -> None:
         super().__init__()
@@ -49,13 +63,14 @@ class LossMonitor(Callback):
             )
         if self._per_print_times and params.cur_step_num - self._last_print_time >= self._per_print_times:
             self._last_print_time = params.cur_step_num
-            print(f"{where}, loss is {loss}", flush=True)
+            run_context.later(_write, sys.stdout, where, loss)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Print the metrics if this epoch was validated."""
         params = run_context.original_args()
         if params.get("eval_results"):
-            print(f"Eval result: epoch {params.cur_epoch_num}, metrics: {params.metrics}", flush=True)
+            text = f"Eval result: epoch {params.cur_epoch_num}, metrics: {params.metrics}"
+            run_context.later(_print, sys.stdout, text)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
         """Start counting, in an evaluation of its own; a validation within a training is not shown step by step."""
@@ -73,6 +88,8 @@ class TimeMonitor(Callback):
 
     `data_size` is the number of steps of an epoch where the run does not tell.
     """
+
+    writes_later = True
 
     def __init__(self, data_size: Optional[int] = None, data_time: bool = False) -> None:
         super().__init__()
@@ -125,7 +142,7 @@ class TimeMonitor(Callback):
         text = f"{run} epoch time: {milliseconds:5.3f} ms, per step time: {milliseconds / steps:5.3f} ms"
         if self.data_time:
             text += f" (data time: {clock.waited * 1000 / steps:5.3f} ms)"
-        print(text, flush=True)
+        run_context.later(_print, sys.stdout, text)
 
 
 class _Clock:
@@ -144,6 +161,8 @@ class _Clock:
 
 class History(Callback):
     """Keep the output of each epoch's last step as ``history["net_output"]``, each metric of validations, and the epochs' numbers."""
+
+    writes_later = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,8 +223,5 @@ class LambdaCallback(Callback):
             function = given[hook]
             if function is not None and not callable(function):
                 raise TypeError(f"LambdaCallback: {hook} must be a function of the run context, not {function!r}")
-            setattr(self, hook, function or _nothing)
-
-
-def _nothing(run_context: RunContext) -> None:
-    return None
+            if function is not None:
+                setattr(self, hook, function)

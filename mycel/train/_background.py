@@ -1,0 +1,234 @@
+"""Work beside the training thread: batches prepared ahead, and tasks done later in order.
+
+`Ahead` runs an iterator in a thread and keeps what it gives in a bounded queue: as many items as fit into `BYTES`, two at least. An error of the iterator comes after the items
+before it and is raised in the caller with its own traceback. `Later` does tasks in a thread, in the order in which they were given; after a task has failed
+those behind it are dropped, and the error is raised in the caller, at the next task or `flush`. Both end their threads when they are closed or collected; the threads hold
+no reference to them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+
+from mycel.log import logger
+
+__all__ = ["Ahead", "Later"]
+
+BYTES = 64 << 20
+PATIENCE = 60.0
+
+
+class _Channel:
+    """A bounded queue between two threads that either can close; items of a byte count."""
+
+    def __init__(self, most: int, room: int = 0) -> None:
+        self.most, self.room = most, room
+        self.items: deque[Any] = deque()
+        self.held = 0
+        self.closed = self.ended = False
+        self.error: Optional[BaseException] = None
+        self.pending = 0
+        lock = threading.Lock()
+        self.may_read = threading.Condition(lock)
+        self.may_write = threading.Condition(lock)
+
+    def put(self, item: Any, size: int = 0) -> bool:
+        """Wait for room and add an item; False once the channel is closed."""
+        with self.may_write:
+            while not self.closed and self.error is None and self.is_full(size):
+                self.may_write.wait()
+            if self.closed or self.error is not None:
+                return False
+            self.items.append((item, size))
+            self.held += size
+            self.pending += 1
+            self.may_read.notify()
+            return True
+
+    def is_full(self, size: int) -> bool:
+        """Whether an item of this size has to wait; two items always fit."""
+        return len(self.items) >= self.most or (len(self.items) >= 2 and 0 < self.room < self.held + size)
+
+    def get(self, most: int, until: Callable[[Any], bool]) -> list[Any]:
+        """Wait for an item, and remove it with those behind it: up to `most`, and none behind one for which `until` is true. Empty at the end."""
+        with self.may_read:
+            while not self.items and not self.ended and not self.closed:
+                self.may_read.wait()
+            found: list[Any] = []
+            while self.items and len(found) < most and not (found and until(found[-1])):
+                item, size = self.items.popleft()
+                self.held -= size
+                found.append(item)
+            self.may_write.notify()
+            return found
+
+    def end(self, error: Optional[BaseException] = None) -> None:
+        """Nothing more will be put."""
+        with self.may_read:
+            self.ended = True
+            self.error = error
+            self.may_read.notify_all()
+            self.may_write.notify_all()
+
+    def close(self) -> None:
+        """Wake whoever waits; what is there is dropped."""
+        with self.may_read:
+            self.closed = True
+            self.items.clear()
+            self.may_read.notify_all()
+            self.may_write.notify_all()
+
+
+_open: weakref.WeakSet[_Channel] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for channel in list(_open):
+        channel.close()
+
+
+def _start(target: Callable[..., None], name: str, *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def _join(thread: Optional[threading.Thread]) -> None:
+    if thread is not None and thread is not threading.current_thread():
+        thread.join(PATIENCE)
+        if thread.is_alive():
+            logger.warning("%s: its thread has not ended within %.0f s; it waits for something", thread.name, PATIENCE)
+
+
+def _produce(channel: _Channel, items: Iterator[tuple[Any, int]]) -> None:
+    error: Optional[BaseException] = None
+    try:
+        for item, size in items:
+            if not channel.put(item, size):
+                break
+            del item
+    except BaseException as failure:
+        # Whatever it is belongs to the caller, who waits.
+        error = failure
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+        channel.end(error)
+
+
+class Ahead:
+    """The items of an iterator of (item, bytes), made ahead by a thread: at most `most`, and `BYTES` of them.
+
+    >>> ahead = Ahead(((n, 8) for n in range(5)), 3)
+    >>> first = ahead.take(1)
+    >>> first + ahead.take(1), ahead.close()
+    ([0, 1], None)
+    """
+
+    def __init__(self, items: Iterator[tuple[Any, int]], most: int) -> None:
+        self._channel = _Channel(max(most, 2), BYTES)
+        _open.add(self._channel)
+        self._finalizer = weakref.finalize(self, self._channel.close)
+        self._thread = _start(_produce, "mycel-batches", self._channel, items)
+
+    def take(self, most: int, until: Callable[[Any], bool] = lambda item: False) -> list[Any]:
+        """The next items that are ready, up to `most`: at least one, waiting for it; none after the last. Raises what the iterator raised."""
+        found = self._channel.get(most, until)
+        error = self._channel.error
+        if not found and error is not None:
+            self.close()
+            raise error
+        return found
+
+    def close(self) -> None:
+        """End the thread."""
+        self._finalizer()
+        _join(self._thread)
+
+
+def _work(channel: _Channel) -> None:
+    while True:
+        found = channel.get(1, lambda item: True)
+        if not found:
+            return
+        try:
+            (task, arguments), found = found[0], []
+            task(*arguments)
+            del task, arguments
+        except BaseException as error:
+            with channel.may_read:
+                channel.error = error
+                channel.items.clear()
+        with channel.may_read:
+            channel.pending = len(channel.items)
+            channel.may_write.notify_all()
+
+
+class Later:
+    """Does tasks in order in a thread of its own, which starts with the first task.
+
+    >>> done = []
+    >>> later = Later()
+    >>> for n in range(3):
+    ...     later(done.append, n)
+    >>> later.flush(); done
+    [0, 1, 2]
+    >>> later.close()
+    """
+
+    MOST = 64
+
+    def __init__(self) -> None:
+        self._channel: Optional[_Channel] = None
+        self._thread: Optional[threading.Thread] = None
+
+    def __call__(self, task: Callable[..., Any], *arguments: Any) -> None:
+        """Do `task(*arguments)` after all that was given before; waits where `MOST` tasks are waiting. Raises what a task before has raised."""
+        if self._channel is None:
+            self._channel = channel = _Channel(self.MOST)
+            _open.add(channel)
+            weakref.finalize(self, channel.close)
+            self._thread = _start(_work, "mycel-later", channel)
+        if not self._channel.put((task, arguments)):
+            self._raise()
+
+    def _raise(self) -> None:
+        channel = self._channel
+        if channel is not None and channel.error is not None:
+            with channel.may_read:
+                error, channel.error = channel.error, None
+            if error is not None:
+                raise error
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do."""
+        return self._channel is None or not self._channel.pending
+
+    def flush(self) -> None:
+        """Wait until all tasks are done. Raises what one of them raised."""
+        channel = self._channel
+        if channel is None:
+            return
+        with channel.may_write:
+            while channel.pending and channel.error is None and not channel.closed:
+                channel.may_write.wait()
+        self._raise()
+
+    def close(self) -> None:
+        """Do what is left, and end the thread. Raises what a task raised."""
+        channel, thread = self._channel, self._thread
+        try:
+            self.flush()
+        finally:
+            self._channel = self._thread = None
+            if channel is not None:
+                channel.close()
+                _join(thread)

@@ -1,0 +1,134 @@
+"""Sinking: steps that run on many batches of a dataset per call, with no Python in between.
+
+`data_sink` makes such a function of a step and a dataset; `Runner` is what it and `Model` run: rounds of a native loop (`mycel.jit_repeat`) over the batches that are
+ready, in stretches of no more than `STRETCH` seconds, so that Ctrl-C is heard. How a sink is cut into stretches changes no number.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from mycel.cell import Cell
+from mycel.ir.binding import Binder
+from mycel.jit import Jit
+from mycel.jit_config import JitConfig
+from mycel.jit_repeat import Repeater, Results
+from mycel.tensor import Tensor
+from mycel.train._batches import LONGEST, Epochs, check_dataset
+
+__all__ = ["Runner", "data_sink"]
+
+STRETCH = 0.25
+
+
+class Runner:
+    """A compiled function, run on many batches at once; `stretch` is how many take about `STRETCH` seconds."""
+
+    def __init__(self, function: Jit, keep: bool = False) -> None:
+        self._repeater = Repeater(function)
+        self._keep = keep
+        self.stretch = 2
+
+    def run(self, batches: Sequence[tuple[Any, ...]]) -> Results:
+        """The results on the batches, in order; with `keep` all of them are kept, else of large ones the last."""
+        begun = time.perf_counter()
+        results = self._repeater(batches, self._keep)
+        taken = max((time.perf_counter() - begun) / len(batches), 1e-7)
+        # The first stretches take longer than later ones will, as things are compiled in them.
+        self.stretch = max(1, min(LONGEST, 4 * self.stretch, int(STRETCH / taken)))
+        return results
+
+
+class _DataSink:
+    """Each call runs the next `sink_size` steps; `results` are those of the last call."""
+
+    def __init__(self, function: Jit, dataset: Any, sink_size: int, signature: Optional[tuple[Any, ...]]) -> None:
+        self.__wrapped__ = function.__wrapped__
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.dataset, self.sink_size = dataset, sink_size
+        self.results = Results()
+        self._signature = signature
+        self._runner = Runner(function)
+        self._epochs: Optional[Epochs] = None
+
+    def __call__(self) -> Any:
+        """Run the steps; what the last one gives. Raises what a step or the dataset raises."""
+        if self._epochs is None:
+            self._epochs = Epochs(self.dataset, self.sink_size, None, most=min(self.sink_size, LONGEST))
+        self._epochs.begin()
+        results = Results()
+        while batches := self._epochs.take(self._runner.stretch):
+            if self._signature is not None:
+                for batch in batches:
+                    _check_signature(self._signature, batch)
+            results.extend(self._runner.run(batches))
+        self.results = results
+        return results[-1]
+
+    def close(self) -> None:
+        """End the thread that reads the dataset; a later call begins it anew."""
+        if self._epochs is not None:
+            self._epochs.close()
+            self._epochs = None
+
+
+def data_sink(
+    fn: Any, dataset: Any, sink_size: int = 1, jit_config: Optional[JitConfig] = None, input_signature: Any = None
+) -> Any:
+    """A function without arguments that calls `fn` on the next `sink_size` batches of a dataset, in one native loop, and gives what the last call gives.
+
+    `fn` takes the dataset's columns. It is compiled, with the options of `jit_config`; what cannot be one graph runs step by step. The dataset begins again where it
+    ends, and is read ahead by a thread, which ends with the function, or by its `close()`. `results` has what each step of the last call gave.
+    `input_signature`, a tensor or a tuple of them, declares types and shapes of the columns (sizes of None are any).
+
+    Raises TypeError or ValueError for arguments that do not fit, and ValueError for batches that do not fit the signature.
+
+    >>> import numpy as np, mycel as ms, mycel.dataset as ds
+    >>> total = ms.Parameter(ms.Tensor(0.0), name="total")
+    >>> def step(x):
+    ...     ms.ops.assign_add(total, x.sum())
+    ...     return x.sum()
+    >>> numbers = ds.NumpySlicesDataset(np.float32([1, 2, 3, 4]), ["x"], shuffle=False).batch(1)
+    >>> sink = ms.data_sink(step, numbers, sink_size=3)
+    >>> float(sink()), float(total)
+    (3.0, 6.0)
+    >>> float(sink()), float(total), [float(r) for r in sink.results]
+    (2.0, 13.0, [4.0, 1.0, 2.0])
+    >>> sink.close()
+    """
+    if not callable(fn):
+        raise TypeError(f"data_sink: fn must be a function or a Cell, not {type(fn).__name__}")
+    if not isinstance(sink_size, int) or isinstance(sink_size, bool):
+        raise TypeError(f"data_sink: sink_size must be an integer, not {type(sink_size).__name__}")
+    if sink_size < 1:
+        raise ValueError(f"data_sink: sink_size must be positive, not {sink_size}")
+    if jit_config is not None and not isinstance(jit_config, JitConfig):
+        raise TypeError(f"data_sink: jit_config must be a JitConfig, not {type(jit_config).__name__}")
+    check_dataset(dataset, "data_sink", "dataset")
+    signature = None
+    if input_signature is not None:
+        signature = tuple(input_signature) if isinstance(input_signature, (tuple, list)) else (input_signature,)
+        for value in signature:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"data_sink: input_signature must be a tensor or a tuple of them, not {value!r}")
+    if isinstance(fn, Jit):
+        function = fn
+    elif isinstance(fn, Cell) and jit_config is None:
+        function = fn._compiled()
+    else:
+        options: dict[str, Any] = {} if jit_config is None else {"jit_config": jit_config}
+        function = Jit(fn, **options)
+    return _DataSink(function, dataset, sink_size, signature)
+
+
+def _check_signature(signature: tuple[Any, ...], batch: Sequence[Any]) -> None:
+    if len(batch) != len(signature):
+        raise ValueError(
+            f"data_sink: input_signature has {len(signature)} tensors, and the dataset gives {len(batch)} columns"
+        )
+    if Binder([t._type for t in signature])([t._type for t in batch]) is None:
+        wanted, given = (", ".join(repr(t._type) for t in ts) for ts in (signature, batch))
+        raise ValueError(f"data_sink: the dataset does not fit input_signature: expected {wanted}, got {given}")
