@@ -29,7 +29,7 @@ class _Channel:
     def __init__(self, most: int, room: int = 0) -> None:
         self.most, self.room = most, room
         self.items: deque[Any] = deque()
-        self.held = 0
+        self.held = self.low = 0
         self.closed = self.ended = False
         self.error: Optional[BaseException] = None
         self.pending = 0
@@ -41,6 +41,8 @@ class _Channel:
         """Wait for room and add an item; False once the channel is closed."""
         with self.may_write:
             while not self.closed and self.error is None and self.is_full(size):
+                # Woken when half of it is taken, not for each item.
+                self.low = len(self.items) // 2
                 self.may_write.wait()
             if self.closed or self.error is not None:
                 return False
@@ -64,7 +66,8 @@ class _Channel:
                 item, size = self.items.popleft()
                 self.held -= size
                 found.append(item)
-            self.may_write.notify()
+            if len(self.items) <= self.low:
+                self.may_write.notify_all()
             return found
 
     def end(self, error: Optional[BaseException] = None) -> None:

@@ -15,7 +15,11 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.dataset import config
-from mycel.tensor import Tensor
+from mycel.dataset.core import Dataset
+from mycel.dtype import from_any
+from mycel.engines import buffers
+from mycel.ir.types import tensor_type
+from mycel.tensor import Tensor, make
 from mycel.train._background import Ahead
 
 __all__ = ["Epochs", "OneBatch", "check_dataset"]
@@ -67,7 +71,9 @@ class Epochs:
         self, dataset: Any, sink_size: int = -1, count: Optional[int] = 1, first: Optional[int] = None, most: int = 0
     ) -> None:
         self._rows: Any
-        if hasattr(dataset, "create_tuple_iterator"):
+        if isinstance(dataset, Dataset):
+            self._rows = dataset.create_tuple_iterator(num_epochs=-1, output_numpy=True)
+        elif hasattr(dataset, "create_tuple_iterator"):
             self._rows = dataset.create_tuple_iterator(num_epochs=-1)
         else:
             self._rows = dataset.create_dict_iterator(num_epochs=-1)
@@ -142,5 +148,11 @@ def _items(rows: Any, sink_size: int, count: Optional[int], first: Optional[int]
 
 def _columns(row: Any) -> tuple[tuple[Any, ...], int]:
     columns = tuple(row.values()) if isinstance(row, dict) else tuple(row) if isinstance(row, (tuple, list)) else (row,)
-    made = tuple(Tensor(c) if isinstance(c, np.ndarray) and c.dtype.kind not in "USO" else c for c in columns)
+    made = tuple([_tensor(c) if isinstance(c, np.ndarray) and c.dtype.kind not in "USO" else c for c in columns])
     return made, sum(int(getattr(c, "nbytes", 0)) for c in made)
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
+    if array.dtype.kind not in "biufc" or not array.dtype.isnative:
+        return Tensor(array)
+    return make(tensor_type(array.shape, from_any(array.dtype)), buffers.from_array(array))
