@@ -31,6 +31,7 @@ from mycel.train import (
 from tests.test_jit_repeat import Noisy
 from tests.train.test_background import gone
 
+CHECKED = {"data_sink": "the same steps called one by one"}
 IMAGES, LABELS = load_digits(size=32)
 IMAGES = IMAGES.astype(np.float32).transpose(0, 3, 1, 2) / 255
 COUNT = 200
