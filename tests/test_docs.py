@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import mycel as ms
+
 PAGES = sorted((Path(__file__).parent.parent / "docs").glob("*.md"))
 
 
@@ -18,8 +20,12 @@ def test_the_examples_of_a_page_run(page: Path, caplog: Any) -> None:
     caplog.set_level(logging.ERROR, "mycel")
     namespace: dict[str, Any] = {"__name__": "example"}
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
-    for number, block in enumerate(blocks):
-        name = f"<{page.name}, example {number}>"
-        linecache.cache[name] = (len(block), None, block.splitlines(True), name)
-        exec(compile(block, name, "exec"), namespace)
+    mode = ms.get_context("mode")
+    try:
+        for number, block in enumerate(blocks):
+            name = f"<{page.name}, example {number}>"
+            linecache.cache[name] = (len(block), None, block.splitlines(True), name)
+            exec(compile(block, name, "exec"), namespace)
+    finally:
+        ms.set_context(mode=mode)
     assert blocks or page.name == "design.md"

@@ -259,7 +259,9 @@ def test_what_is_done_later_is_done_in_order_before_training_ends() -> None:
     class Log(Callback):
         def on_train_step_end(self, run_context: Any) -> None:
             params = run_context.original_args()
-            run_context.later(lambda step, loss: done.append((step, float(loss))), params.cur_step_num, params.net_outputs)
+            run_context.later(
+                lambda step, loss: done.append((step, float(loss))), params.cur_step_num, params.net_outputs
+            )
 
     Model(Tiny()).train(1, ones(70), Log())
     assert done == [(k, 2.0 * k) for k in range(1, 71)]

@@ -5,7 +5,7 @@ of a result in an array of results) come from lists, one entry a round. What a r
 is copied over what was read (`carries`). Everything else stays where it is: aliased parameters are updated in place as they are by a single run.
 A round is the very table that a single run is, over the same addresses inside the arena, so the numbers are the same bit for bit.
 
-The loop ends early, before the next round begins, when `status` is not 0 (a host step failed, a recursion was too deep). `done` counts the rounds that were run.
+Each round is a run in the log. The loop ends early, before the next round begins, when `status` is not 0 (a host step failed, a recursion was too deep). `done` counts the rounds that were run.
 """
 
 from __future__ import annotations
@@ -77,11 +77,22 @@ ready:
   %io = add i64 %inputs, %outputs
   %parena = getelementptr ptr, ptr %bases, i64 %io
   store ptr %arena, ptr %parena
+  %log = load ptr, ptr @log
+  %logs = icmp ne ptr %log, null
+  br i1 %logs, label %clock, label %begin
+clock:
+  %hook = load ptr, ptr @hook
+  %hooked = icmp ne ptr %hook, null
+  br i1 %hooked, label %tell, label %begin
+tell:
+  call void %hook()
+  br label %begin
+begin:
   %thread = call ptr @PyEval_SaveThread()
   %l = call i32 @pthread_mutex_lock(ptr %mutex)
   br label %round
 round:
-  %k = phi i64 [ 0, %ready ], [ %k1, %next ]
+  %k = phi i64 [ 0, %begin ], [ %k1, %next ]
   %more = icmp ult i64 %k, %rounds
   br i1 %more, label %watch, label %end
 watch:
@@ -155,7 +166,15 @@ relocate:
   %more_r = icmp ult i64 %r1, %relocations
   br i1 %more_r, label %relocate, label %run
 run:
+  br i1 %logs, label %timed, label %untimed
+untimed:
   call void @mycel_run(ptr %step_table, i64 %steps)
+  br label %next
+timed:
+  %t0 = call i64 @now()
+  call void @mycel_run(ptr %step_table, i64 %steps)
+  %t1 = call i64 @now()
+  call void @note(ptr %log, i64 1, ptr %program, i64 %t0, i64 %t1)
   br label %next
 next:
   %k1 = add i64 %k, 1
