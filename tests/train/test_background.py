@@ -16,7 +16,7 @@ from mycel.train._background import Ahead, Later
 
 
 def running() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith("mycel-")]
+    return [t.name for t in threading.enumerate() if t.name in ("mycel-batches", "mycel-later")]
 
 
 def gone() -> bool:
