@@ -88,7 +88,7 @@ _TRAIN = (
     "EarlyStopping", "F1", "Fbeta", "FixedLossScaleManager", "History", "LambdaCallback", "LearningRateScheduler",
     "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint", "OnRequestExit",
     "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy",
-    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "async_ckpt_thread_status", "ckpt_to_safetensors",
+    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "async_ckpt_thread_status", "ckpt_to_safetensors", "data_sink",
     "get_metric_fn", "load_checkpoint", "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs",
     "safetensors_to_ckpt", "save_checkpoint",
 )  # fmt: skip
