@@ -217,7 +217,7 @@ class _Generator(ScanWriter):
         self.copies = 1
         with self.loop(middle, end, self.lanes) as iv, self.scope(loop, iv):
             left = e.put(f"sub i64 {end}, {iv}")
-            left32 = e.put(f"trunc i64 {left} to i32")
+            left32 = self.left = e.put(f"trunc i64 {left} to i32")
             kind = e.vector("i32")
             self.mask = e.put(f"icmp slt {kind} {self.iota('i32')}, {e.splat(left32, 'i32')}")
             self.enter(self.depth_of[loop])

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Optional
 
-from mycel.engines.native.codegen_values import KernelWriter
+from mycel.engines.native.codegen_memory import MemoryWriter
 from mycel.engines.native.emit import memory_type, suffix
 from mycel.kernel.nest import Access
 
 __all__ = ["TileWriter"]
 
 
-class TileWriter(KernelWriter):
+class TileWriter(MemoryWriter):
     """Where the tiles lie on the stack, and how they get there."""
 
     def declare_tiles(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mycel.engines.native.nest_schedule import tile_of, turns
+from mycel.engines.native.nest_schedule import better_lanes, tile_of, turns
 from mycel.ir.dims import DimLike, hint, is_one, same
 from mycel.kernel.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
 
@@ -31,12 +31,15 @@ def arrange(nest: Nest, like: Sequence[DimLike]) -> Nest:
         vector = free[-1]
         if parallel and hint(nest.loops[vector].extent) < SHORT <= hint(nest.loops[parallel[-1]].extent):
             vector = None
+    positions = list(_positions(nest))
     if vector is None and parallel:
+        extents = [nest.loops[k].extent for k in parallel]
+        if len(parallel) > 1 and better_lanes(extents, [p.coefficient(parallel[-2]) for p in positions]):
+            parallel[-2:] = parallel[:-3:-1]
         vector = parallel[-1]
     scalar = nest.scalar
     loops: list[Loop] = []
     mapping: dict[int, int] = {}
-    positions = list(_positions(nest))
 
     def place(sequence: list[int]) -> None:
         last = None

@@ -20,16 +20,20 @@ from mycel.engines.native.strided import small_step
 from mycel.ir.dims import DimLike, hint, is_one, is_zero
 from mycel.kernel.nest import Access, Nest
 
-__all__ = ["copies", "described", "grain", "pays_to_copy", "tile_of", "turns"]
+__all__ = ["better_lanes", "copies", "described", "grain", "pays_to_copy", "tile_of", "turns"]
 
 NARROW = 4
 GRAIN_WORK = 65536
 # Elements above which an operand leaves the nearest cache before its lines have been used up.
 LARGE = 4096
+# A loop for lanes: long enough that most vectors are full.
+WIDE = 32
 VISIT = 4
 COLUMN_COPIES = (16, 8, 4, 2, 1)
 # More expressions than these need the registers for themselves.
 LIGHT, HEAVY = 8, 16
+# What a vector under a mask takes: such loads are not fetched ahead.
+MASKED = 4
 
 
 def turns(access: Access, tile: int, vector: int) -> bool:
@@ -60,6 +64,12 @@ def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
     return best
 
 
+def better_lanes(extents: Sequence[DimLike], steps: Sequence[DimLike]) -> bool:
+    """Whether the last but one of the parallel loops makes better lanes than the last: that is too short, and elements along the other are near each other."""
+    short = hint(extents[-1]) < NARROW and hint(extents[-2]) >= WIDE
+    return short and all(is_zero(s) or is_one(s) or small_step(s) for s in steps)
+
+
 def pays_to_copy(steps: Mapping[int, DimLike], sizes: Mapping[int, DimLike], inner: int) -> bool:
     """Whether an operand of these strides and sizes by loop, read along the loop `inner`, is worth a copy in that order: it is contiguous along another, and large."""
     step = steps[inner]
@@ -76,10 +86,16 @@ def copies(nest: Nest, lanes: int, weight: int, across: bool, looped: bool) -> i
         if not across and not looped:
             return 1
         if not across and len(nest.reduces) == 1 and weight < LIGHT:
-            vectors = -(-hint(nest.loops[-1].extent) // lanes)
-            return min(COLUMN_COPIES, key=lambda c: vectors // c * (VISIT + c) + vectors % c * (VISIT + 1))
-        return 4 if len(nest.reduces) <= 2 and weight < HEAVY else 2
-    return 2 if weight <= LIGHT and all(loop.kind == "p" for loop in nest.loops) else 1
+            return _fewest(nest, lanes, COLUMN_COPIES, VISIT)
+        return _fewest(nest, lanes, (4, 2, 1) if len(nest.reduces) <= 2 and weight < HEAVY else (2, 1), 1)
+    return _fewest(nest, lanes, (2, 1), 1) if weight <= LIGHT and all(loop.kind == "p" for loop in nest.loops) else 1
+
+
+def _fewest(nest: Nest, lanes: int, choices: Sequence[int], visit: int) -> int:
+    """The number of copies for which the vector loop takes the least time; the vectors that make no whole group run under a mask."""
+    whole, rest = divmod(hint(nest.loops[-1].extent), lanes)
+    masked = visit + MASKED
+    return min(choices, key=lambda c: whole // c * (visit + c) + (whole % c + (rest > 0)) * masked)
 
 
 def described(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:

@@ -7,11 +7,14 @@ of what the lanes name is touched. Under a mask an element is loaded or stored w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel.engines.native.emit import Emitter, suffix
+from mycel.ir.dims import is_zero
+from mycel.kernel.nest import Access
 
-__all__ = ["load_strided", "small_step", "store_strided"]
+__all__ = ["load_strided", "small_step", "spread_mask", "store_strided"]
 
 WIDEST = 4
 
@@ -58,9 +61,19 @@ class _Span:
 
 
 def load_strided(
-    e: Emitter, step: int, element: str, size: int, pointer: str, mask: Optional[str], default: str
+    e: Emitter,
+    step: int,
+    element: str,
+    size: int,
+    pointer: str,
+    mask: Optional[str],
+    default: str,
+    spread: Callable[[list[Optional[int]]], str],
 ) -> str:
-    """A vector of `element` read from lane 0's address on; lanes without a bit are the vector `default`."""
+    """A vector of `element` read from lane 0's address on; lanes without a bit are the vector `default`.
+
+    `spread` makes the mask of a part from its elements' lanes.
+    """
     span = _Span(e.lanes, step, element, pointer, e)
     kind = e.vector(element)
     starts = [*range(0, span.length - e.lanes, e.lanes), span.length - e.lanes]
@@ -69,12 +82,12 @@ def load_strided(
         if mask is None:
             value = e.put(f"load {kind}, ptr {span.at(start)}, align {size}")
         else:
-            part_mask = span.mask(mask, start)
+            part_mask = spread([span.lane(start + k) for k in range(e.lanes)])
             value = e.intrinsic(
                 kind,
                 f"llvm.masked.load.{suffix(kind)}.p0",
                 ["ptr", "i32", e.vector("i1"), kind],
-                [span.at(start), str(size), str(part_mask), "zeroinitializer"],
+                [span.at(start), str(size), part_mask, "zeroinitializer"],
             )
         held: list[Optional[int]] = []
         for lane in range(e.lanes):
@@ -125,3 +138,45 @@ def store_strided(
         name = f"llvm.masked.store.{suffix(kind)}.p0"
         e.declares.add(f"declare void @{name}({kind}, ptr, i32, {e.vector('i1')})")
         e.do(f"call void @{name}({kind} {part}, ptr {span.at(start)}, i32 {size}, {e.vector('i1')} {part_mask})")
+
+
+def spread_mask(w: Any, access: Access, copy: int, valid: Optional[str], owners: list[Optional[int]]) -> str:
+    """The mask of elements that belong to the given lanes: computed from the lanes' numbers, as bits are slow to move about.
+
+    `w` is the writer of the kernel; what it says of the lanes (those that exist, and an access's guards) is said of their elements.
+    """
+    e: Emitter = w.e
+    kind, bits = e.vector("i32"), e.vector("i1")
+    beyond = 1 << 30
+
+    def numbers(step: int) -> str:
+        return "<" + ", ".join(f"i32 {beyond if k is None else step * k}" for k in owners) + ">"
+
+    parts, apart = [], None not in owners
+    if w.mask is not None:
+        parts.append(e.put(f"icmp slt {kind} {numbers(1)}, {e.splat(w.left, 'i32')}"))
+        apart = True
+    for position, size in access.guards:
+        step = position.coefficient(w.vector_loop)
+        limit = e.put(f"trunc i64 {w.size_word(position, size)} to i32")
+        base = w.place(position, 0, 32, False)
+        if is_zero(step):
+            parts.append(e.splat(e.put(f"icmp ult i32 {base}, {limit}"), "i1"))
+        elif isinstance(step, int):
+            first = e.put(f"add i32 {base}, {step * copy * e.lanes}")
+            at = e.put(f"add {kind} {e.splat(first, 'i32')}, {numbers(step)}")
+            parts.append(e.put(f"icmp ult {kind} {at}, {e.splat(limit, 'i32')}"))
+            apart = True
+        else:
+            lanes = w.guards(((position, size),), copy, True)
+            order = ", ".join(f"i32 {e.lanes if k is None else k}" for k in owners)
+            parts.append(e.put(f"shufflevector {bits} {lanes}, {bits} zeroinitializer, <{e.lanes} x i32> <{order}>"))
+            apart = True
+    if valid is not None:
+        parts.append(e.splat(valid, "i1"))
+    if not apart:
+        parts.append("<" + ", ".join(f"i1 {'false' if k is None else 'true'}" for k in owners) + ">")
+    result = parts[0]
+    for p in parts[1:]:
+        result = e.put(f"and {bits} {result}, {p}")
+    return result
