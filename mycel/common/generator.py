@@ -121,13 +121,15 @@ default_generator = Generator()
 _seeded: dict[int, Generator] = {}
 
 
-def seeded_generator(seed: Optional[int]) -> Generator:
-    """The generator of operations that name a seed of their own; the default one for None.
+def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
+    """The generator of operations that name a seed of their own, or a generator; the default one for None.
 
     Operations that name the same seed go on in one sequence, which `set_seed` begins again.
     """
     if seed is None:
         return default_generator
+    if isinstance(seed, Generator):
+        return seed
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"an operation's seed must be a non-negative int or None, not {seed!r}")
     with _lock:

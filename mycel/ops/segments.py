@@ -1,6 +1,6 @@
 """Groups of elements: segments that share a number, runs of equal elements, masks of lengths, and ranks of targets.
 
-`unique` and `unique_consecutive` have shapes that depend on values (`mycel.selection`); the latter needs the values.
+`unique` and `unique_consecutive` have shapes that depend on values (`mycel.selection`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mycel.ops._operands import (
     constant_like,
     flat,
     iota,
+    move_axis,
     operand,
     reshaped,
     run,
@@ -30,6 +31,7 @@ from mycel.ops._operands import (
 from mycel.ops.indexed import _write
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
+from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims.window import lowest
 from mycel.selection import flat_positions, is_open
@@ -137,13 +139,17 @@ def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
 ) -> Any:
-    """The elements (or parts along `dim`) without those equal to the one before; also positions and counts (int64). It needs the values.
+    """The elements (or parts along `dim`) without those equal to the one before; also positions and counts (int64).
 
     >>> import mycel as ms
     >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1])).tolist()
     [1, 2, 1]
     """
     x = operand("unique_consecutive", input)
+    if is_open(x):
+        return _runs(
+            x, None if dim is None else axis_of("unique_consecutive", dim, x.ndim), return_inverse, return_counts
+        )
     array = (
         x.asnumpy().reshape(-1)
         if dim is None
@@ -158,6 +164,25 @@ def unique_consecutive(
     extra = [Tensor((inverse.reshape(x.shape) if dim is None else inverse).astype(np.int64))] if return_inverse else []
     extra += [Tensor(np.diff(np.append(starts, count)).astype(np.int64))] if return_counts else []
     return (kept, *extra) if extra else kept
+
+
+def _runs(x: Tensor, axis: Optional[int], return_inverse: bool, return_counts: bool) -> Any:
+    """`unique_consecutive` where values are not known."""
+    parts = flat(x) if axis is None else move_axis(x, axis, 0)
+    count = parts.shape[0]
+    changed = run(E.ne, take_slice(parts, 0, 0, count - 1), take_slice(parts, 0, 1, count))
+    if changed.ndim > 1:
+        changed = run(R.reduce_any, changed, axes=tuple(range(1, changed.ndim)), keepdims=False)
+    changed = run(S.CONCAT, Tensor([True]), changed, axis=0)
+    starts = flat_positions(changed, 1)
+    numbers = sorting.cumsum(cast(changed, D.int64), 0) - 1
+    kept = run(I.take, parts, starts, axis=0)
+    results = [kept if axis is None else move_axis(kept, 0, axis)]
+    if return_inverse:
+        results.append(reshaped(numbers, x.shape) if axis is None else numbers)
+    if return_counts:
+        results.append(run(I.take_add, numbers * 0 + 1, numbers, axis=0, size=starts.shape[0]))
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:

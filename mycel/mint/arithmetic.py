@@ -1,0 +1,490 @@
+"""Arithmetic whose forms differ from those of `mycel.ops`: scaled sums, roundings of quotients, distances, products."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import ops
+from mycel.errors import ShapeError
+from mycel.ops._operands import floating, operand, operands
+from mycel.ops.decompositions import matrices, triangular
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "add", "addcdiv", "addcmul", "addr_", "allclose", "baddbmm", "batch_norm_elemt", "batch_norm_gather_stats_with_counts", "batch_norm_stats", "bitwise_not",
+    "bmm", "cdist", "clamp", "clip", "conv2d", "conv_tbc", "div", "eq", "equal", "fix", "floor_divide", "fmod", "frac", "ge", "greater_equal", "histc", "imag", "isnan",
+    "lerp", "less", "lt", "mul", "mv", "real", "remainder", "softmax", "sqrt", "sub", "triangular_solve", "vdot", "xlogy",
+]  # fmt: skip
+
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """input + alpha * other.
+
+    >>> import mycel as ms
+    >>> ms.mint.add(ms.Tensor([1.0]), ms.Tensor([2.0]), alpha=3).tolist()
+    [7.0]
+    """
+    return ops.add(input, _scaled("add", other, alpha))
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """input - alpha * other.
+
+    >>> import mycel as ms
+    >>> ms.mint.sub(ms.Tensor([1.0]), ms.Tensor([2.0]), alpha=3).tolist()
+    [-5.0]
+    """
+    return ops.sub(input, _scaled("sub", other, alpha))
+
+
+def _scaled(name: str, x: Any, alpha: Any) -> Any:
+    if isinstance(alpha, (int, float)) and not isinstance(alpha, bool) and alpha == 1:
+        return x
+    return ops.mul(operand(name, x), alpha)
+
+
+def mul(input: Any, other: Any) -> Tensor:
+    """input * other, element by element.
+
+    >>> import mycel as ms
+    >>> ms.mint.mul(ms.Tensor([3.0]), 2).tolist()
+    [6.0]
+    """
+    return ops.mul(input, other)
+
+
+def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
+    """input / other, as it is, or rounded down ("floor") or towards 0 ("trunc").
+
+    >>> import mycel as ms
+    >>> ms.mint.div(ms.Tensor([-3.0]), 2, rounding_mode="floor").tolist()
+    [-2.0]
+    """
+    return ops.div(input, other, rounding_mode=rounding_mode)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """input + value * tensor1 / tensor2.
+
+    >>> import mycel as ms
+    >>> ms.mint.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0])).tolist()
+    [3.0]
+    """
+    return ops.addcdiv(input, tensor1, tensor2, value)
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """input + value * tensor1 * tensor2.
+
+    >>> import mycel as ms
+    >>> ms.mint.addcmul(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0])).tolist()
+    [9.0]
+    """
+    return ops.addcmul(input, tensor1, tensor2, value)
+
+
+def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`input` overwritten by beta * input + alpha * (vec1 as a column) @ (vec2 as a row), and returned.
+
+    >>> import mycel as ms
+    >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
+    [[7.0]]
+    """
+    return input.copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))  # type: ignore[no-any-return]
+
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * batch1 @ batch2 for stacks of matrices.
+
+    >>> import mycel as ms
+    >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), ms.ops.ones((1, 1, 2)), ms.ops.ones((1, 2, 1))).item()
+    3.0
+    """
+    return ops.baddbmm(input, batch1, batch2, beta, alpha)
+
+
+def bmm(input: Any, mat2: Any) -> Tensor:
+    """The products of two stacks of matrices.
+
+    >>> import mycel as ms
+    >>> ms.mint.bmm(ms.ops.ones((1, 1, 2)), ms.ops.ones((1, 2, 1))).item()
+    2.0
+    """
+    return ops.bmm(input, mat2)
+
+
+def mv(input: Any, vec: Any) -> Tensor:
+    """The product of a matrix and a vector.
+
+    >>> import mycel as ms
+    >>> ms.mint.mv(ms.ops.ones((1, 2)), ms.ops.ones((2,))).tolist()
+    [2.0]
+    """
+    return ops.mv(input, vec)
+
+
+def vdot(input: Any, other: Any) -> Tensor:
+    """The sum of the products of two vectors, complex ones with the conjugate of the first.
+
+    >>> import mycel as ms
+    >>> ms.mint.vdot(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])).item()
+    11.0
+    """
+    x, y = operands("vdot", input, other)
+    if x.ndim != 1 or y.ndim != 1 or x.shape != y.shape:
+        raise ShapeError(f"vdot: takes two vectors of one size, not of shapes {x.shape} and {y.shape}")
+    return ops.sum(ops.conj(x) * y)
+
+
+def triangular_solve(
+    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The solution x of the triangular system A x = b, or of A^T x = b with `transpose`, and A.
+
+    >>> import mycel as ms
+    >>> ms.mint.triangular_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]))[0].tolist()
+    [[2.0]]
+    """
+    matrix = matrices("triangular_solve", A)
+    right = matrices("triangular_solve", b, square=False)
+    return triangular(matrix, right, not upper, "T" if transpose else "N", unitriangular), matrix
+
+
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether ``|input - other| <= atol + rtol * |other|`` everywhere, as a Python bool; with `equal_nan` NaN is close to NaN.
+
+    >>> import mycel as ms
+    >>> ms.mint.allclose(ms.Tensor([1.0]), ms.Tensor([1.0]))
+    True
+    """
+    return bool(ops.all(ops.isclose(input, other, rtol, atol, equal_nan)))
+
+
+def bitwise_not(input: Any) -> Tensor:
+    """All bits inverted; of booleans the other value.
+
+    >>> import mycel as ms
+    >>> ms.mint.bitwise_not(ms.Tensor([0])).tolist()
+    [-1]
+    """
+    return ops.bitwise_not(input)
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """The distances of order `p` between the rows of two stacks of matrices. `compute_mode` is checked and changes nothing.
+
+    >>> import mycel as ms
+    >>> ms.mint.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
+    5.0
+    """
+    modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    if compute_mode not in modes:
+        raise ValueError(f"cdist: compute_mode must be one of {', '.join(modes)}, not {compute_mode!r}")
+    return ops.cdist(x1, x2, p)
+
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """Each element, but at least `min` and at most `max`, numbers or tensors.
+
+    >>> import mycel as ms
+    >>> ms.mint.clamp(ms.Tensor([1, 5]), 2, 3).tolist()
+    [2, 3]
+    """
+    return ops.clamp(input, min, max)
+
+
+def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """Each element, but at least `min` and at most `max`, numbers or tensors.
+
+    >>> import mycel as ms
+    >>> ms.mint.clip(ms.Tensor([1, 5]), 2, 3).tolist()
+    [2, 3]
+    """
+    return ops.clamp(input, min, max)
+
+
+def eq(input: Any, other: Any) -> Tensor:
+    """input == other.
+
+    >>> import mycel as ms
+    >>> ms.mint.eq(ms.Tensor([1, 2]), 2).tolist()
+    [False, True]
+    """
+    return ops.eq(input, other)
+
+
+def equal(input: Any, other: Any) -> Tensor:
+    """Whether two tensors have the same shape and equal elements: one boolean.
+
+    >>> import mycel as ms
+    >>> ms.mint.equal(ms.Tensor([1, 2]), ms.Tensor([1, 2])).item()
+    True
+    """
+    x, y = operands("equal", input, other)
+    return ops.all(ops.eq(x, y)) if x.shape == y.shape else operand("equal", False)
+
+
+def ge(input: Any, other: Any) -> Tensor:
+    """input >= other.
+
+    >>> import mycel as ms
+    >>> ms.mint.ge(ms.Tensor([1, 2]), 2).tolist()
+    [False, True]
+    """
+    return ops.ge(input, other)
+
+
+def greater_equal(input: Any, other: Any) -> Tensor:
+    """input >= other.
+
+    >>> import mycel as ms
+    >>> ms.mint.greater_equal(ms.Tensor([1, 2]), 2).tolist()
+    [False, True]
+    """
+    return ops.ge(input, other)
+
+
+def less(input: Any, other: Any) -> Tensor:
+    """input < other.
+
+    >>> import mycel as ms
+    >>> ms.mint.less(ms.Tensor([1, 2]), 2).tolist()
+    [True, False]
+    """
+    return ops.less(input, other)
+
+
+def lt(input: Any, other: Any) -> Tensor:
+    """input < other.
+
+    >>> import mycel as ms
+    >>> ms.mint.lt(ms.Tensor([1, 2]), 2).tolist()
+    [True, False]
+    """
+    return ops.less(input, other)
+
+
+def fix(input: Any) -> Tensor:
+    """Each element without its fraction.
+
+    >>> import mycel as ms
+    >>> ms.mint.fix(ms.Tensor([-1.5])).tolist()
+    [-1.0]
+    """
+    return ops.trunc(input)
+
+
+def frac(input: Any) -> Tensor:
+    """The fraction of each element, with its sign.
+
+    >>> import mycel as ms
+    >>> ms.mint.frac(ms.Tensor([-1.5])).tolist()
+    [-0.5]
+    """
+    return ops.frac(input)
+
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """The largest whole number not above the quotient.
+
+    >>> import mycel as ms
+    >>> ms.mint.floor_divide(ms.Tensor([-3]), 2).tolist()
+    [-2]
+    """
+    return ops.floor_divide(input, other)
+
+
+def fmod(input: Any, other: Any) -> Tensor:
+    """The remainder of the division, with the sign of the dividend.
+
+    >>> import mycel as ms
+    >>> ms.mint.fmod(ms.Tensor([-3.0]), 2).tolist()
+    [-1.0]
+    """
+    return ops.fmod(input, other)
+
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """The remainder of the division, with the sign of the divisor.
+
+    >>> import mycel as ms
+    >>> ms.mint.remainder(ms.Tensor([-3.0]), 2).tolist()
+    [1.0]
+    """
+    return ops.remainder(input, other)
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """input + weight * (end - input).
+
+    >>> import mycel as ms
+    >>> ms.mint.lerp(ms.Tensor([1.0]), ms.Tensor([3.0]), 0.5).tolist()
+    [2.0]
+    """
+    return ops.lerp(input, end, weight)
+
+
+def xlogy(input: Any, other: Any) -> Tensor:
+    """input * log(other), 0 where input is 0.
+
+    >>> import mycel as ms
+    >>> ms.mint.xlogy(ms.Tensor([0.0]), ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return ops.xlogy(input, other)
+
+
+def isnan(tensor: Any) -> Tensor:
+    """Whether each element is NaN.
+
+    >>> import mycel as ms
+    >>> ms.mint.isnan(ms.Tensor([1.0])).tolist()
+    [False]
+    """
+    return ops.isnan(tensor)
+
+
+def sqrt(input: Any) -> Tensor:
+    """The square root of each element; NaN below 0.
+
+    >>> import mycel as ms
+    >>> ms.mint.sqrt(ms.Tensor([4.0])).tolist()
+    [2.0]
+    """
+    return ops.sqrt(input)
+
+
+def real(input: Any) -> Tensor:
+    """The real part of each element.
+
+    >>> import mycel as ms
+    >>> ms.mint.real(ms.Tensor([1 + 2j])).tolist()
+    [1.0]
+    """
+    return ops.real(input)
+
+
+def imag(input: Any) -> Tensor:
+    """The imaginary part of each element.
+
+    >>> import mycel as ms
+    >>> ms.mint.imag(ms.Tensor([1 + 2j])).tolist()
+    [2.0]
+    """
+    return ops.imag(input)
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """exp(x) over its sum along `dim`.
+
+    >>> import mycel as ms
+    >>> ms.mint.softmax(ms.Tensor([1.0, 1.0]), 0).tolist()
+    [0.5, 0.5]
+    """
+    return ops.softmax(input, dim, dtype=dtype)
+
+
+def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+    """How many elements lie in each of `bins` equal parts of [min, max], or of the range of the elements where both are 0.
+
+    >>> import mycel as ms
+    >>> ms.mint.histc(ms.Tensor([1.0, 2.0, 1.0]), 2, 0, 2).tolist()
+    [0.0, 3.0]
+    """
+    return ops.histc(input, bins, min, max)
+
+
+def conv2d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The two-dimensional convolution of (N, C, H, W) images; `padding` is a number, one for each axis, "valid" or "same".
+
+    >>> import mycel as ms
+    >>> ms.mint.conv2d(ms.ops.ones((1, 1, 3, 3)), ms.ops.ones((1, 1, 2, 2))).shape
+    (1, 1, 2, 2)
+    """
+    if isinstance(padding, str):
+        return ops.conv2d(input, weight, bias, stride, padding, 0, dilation, groups)
+    return ops.conv2d(input, weight, bias, stride, "pad", padding, dilation, groups)
+
+
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
+    """The convolution along time of (time, batch, channels) with weights (kernel, in, out), and a bias.
+
+    >>> import mycel as ms
+    >>> ms.mint.conv_tbc(ms.ops.ones((4, 1, 2)), ms.ops.ones((3, 2, 1)), ms.ops.zeros((1,))).shape
+    (2, 1, 1)
+    """
+    x, w = operand("conv_tbc", input), operand("conv_tbc", weight)
+    if x.ndim != 3 or w.ndim != 3 or x.shape[2] != w.shape[1]:
+        raise ShapeError(f"conv_tbc: weights of shape {w.shape} do not fit an input of shape {x.shape}")
+    image = ops.expand_dims(ops.permute(x, (1, 2, 0)), 2)
+    kernel = ops.expand_dims(ops.permute(w, (2, 1, 0)), 2)
+    out = ops.conv2d(image, kernel, operand("conv_tbc", bias), 1, "pad", (0, 0, pad, pad))
+    return ops.permute(ops.squeeze(out, 2), (2, 0, 1))
+
+
+def _channels(x: Tensor) -> tuple[int, ...]:
+    return tuple(a for a in range(x.ndim) if a != 1)
+
+
+def _beside(v: Any, x: Tensor) -> Tensor:
+    return ops.reshape(operand("batch_norm", v), tuple(-1 if a == 1 else 1 for a in range(x.ndim)))
+
+
+def batch_norm_stats(input: Any, eps: float) -> tuple[Tensor, Tensor]:
+    """The mean of each channel (axis 1) and 1 / sqrt(variance + eps).
+
+    >>> import mycel as ms
+    >>> ms.mint.batch_norm_stats(ms.ops.ones((2, 3)), 0.25)[1].tolist()
+    [2.0, 2.0, 2.0]
+    """
+    x = floating("batch_norm_stats", input)
+    mean = ops.mean(x, _channels(x))
+    variance = ops.mean(ops.square(x - _beside(mean, x)), _channels(x))
+    return mean, ops.rsqrt(variance + eps)
+
+
+def batch_norm_elemt(
+    input: Any, weight: Any = None, bias: Any = None, mean: Any = None, invstd: Any = None, eps: float = 1e-05
+) -> Tensor:
+    """(input - mean) * invstd * weight + bias, by channel (axis 1); what is None is left out.
+
+    >>> import mycel as ms
+    >>> x, one = ms.ops.ones((1, 1)), ms.ops.ones((1,))
+    >>> ms.mint.batch_norm_elemt(x, one, one, one, one).tolist()
+    [[1.0]]
+    """
+    x = floating("batch_norm_elemt", input)
+    out = x if mean is None else x - _beside(mean, x)
+    for factor in (invstd, weight):
+        out = out if factor is None else out * _beside(factor, x)
+    return out if bias is None else out + _beside(bias, x)
+
+
+def batch_norm_gather_stats_with_counts(
+    input: Any, mean: Any, invstd: Any, running_mean: Any = None, running_var: Any = None, momentum: float = 0.1, eps: float = 1e-05, counts: Any = None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The mean and 1 / sqrt(variance + eps) of each channel over several parts, of which `mean`, `invstd` (parts, channels) and `counts` (parts) are given.
+
+    Running statistics, where given, are overwritten: (1 - momentum) of the old and momentum of the new, the variance divided by the count less 1.
+
+    >>> import mycel as ms
+    >>> one = ms.ops.ones((1, 1))
+    >>> ms.mint.batch_norm_gather_stats_with_counts(one, one, one, eps=0.0, counts=ms.Tensor([2.0]))[0].tolist()
+    [1.0]
+    """
+    means, inverses = (
+        floating("batch_norm_gather_stats_with_counts", mean),
+        floating("batch_norm_gather_stats_with_counts", invstd),
+    )
+    weights = ops.reshape(cast(operand("batch_norm_gather_stats_with_counts", counts), means.dtype), (-1, 1))
+    total = ops.sum(weights)
+    average = ops.sum(means * weights, 0) / total
+    variances = 1 / ops.square(inverses) - eps
+    variance = ops.sum((variances + ops.square(means - average)) * weights, 0) / total
+    if running_mean is not None:
+        running_mean.copy_(running_mean * (1 - momentum) + average * momentum)
+    if running_var is not None:
+        running_var.copy_(running_var * (1 - momentum) + variance * (total / (total - 1)) * momentum)
+    return average, ops.rsqrt(variance + eps)

@@ -1,0 +1,221 @@
+"""New tensors: constants, ranges, random numbers from a `generator` (the default one unless it is given). `device` may be None or "CPU"."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.common.generator import Generator
+from mycel.ops._operands import floating, iota, operand, shape_of
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "bernoulli", "empty", "empty_like", "linspace", "multinomial", "normal", "ones", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+    "randperm", "zeros",
+]  # fmt: skip
+
+
+def _here(name: str, device: Any) -> None:
+    if device is not None and str(device).upper() != "CPU":
+        raise ValueError(f"{name}: device must be None or 'CPU', not {device!r}")
+
+
+def _by(generator: Optional[Generator]) -> Any:
+    if generator is not None and not isinstance(generator, Generator):
+        raise TypeError(f"generator must be a mycel.Generator or None, not {type(generator).__name__}")
+    return generator
+
+
+def _kind(dtype: Any, like: Any = None) -> Any:
+    return like if dtype is None else D.from_any(dtype)
+
+
+def zeros(size: Any, *, dtype: Any = None) -> Tensor:
+    """Zeros of a shape; float32 unless `dtype` says otherwise.
+
+    >>> import mycel as ms
+    >>> ms.mint.zeros((2,)).tolist()
+    [0.0, 0.0]
+    """
+    return ops.zeros(size, dtype)
+
+
+def ones(size: Any, *, dtype: Any = None) -> Tensor:
+    """Ones of a shape; float32 unless `dtype` says otherwise.
+
+    >>> import mycel as ms
+    >>> ms.mint.ones((2,)).tolist()
+    [1.0, 1.0]
+    """
+    return ops.ones(size, dtype)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of a shape (one sequence or sizes) whose elements say nothing: zeros. float32 unless `dtype` says otherwise.
+
+    >>> import mycel as ms
+    >>> ms.mint.empty(2, 3).shape
+    (2, 3)
+    """
+    _here("empty", device)
+    return ops.zeros(
+        size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size, _kind(dtype, D.float32)
+    )
+
+
+def empty_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of the shape and type of another whose elements say nothing: zeros.
+
+    >>> import mycel as ms
+    >>> ms.mint.empty_like(ms.Tensor([1, 2])).shape
+    (2,)
+    """
+    _here("empty_like", device)
+    return ops.zeros_like(operand("empty_like", input), dtype=dtype)
+
+
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included, at equal distances; float32 unless `dtype` says otherwise.
+
+    >>> import mycel as ms
+    >>> ms.mint.linspace(0, 1, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    kind = _kind(dtype, D.float32)
+    fine = D.float64 if kind is D.float64 or not kind.is_floating else D.float32
+    first, last = (cast(operand("linspace", v), fine) for v in (start, end))
+    if steps < 1:
+        raise ValueError(f"linspace: steps must be at least 1, not {steps}")
+    part = iota((steps,), 0, fine) / max(steps - 1, 1)
+    return cast(first * (1 - part) + last * part, kind)
+
+
+def rand(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Numbers spread evenly over [0, 1).
+
+    >>> import mycel as ms
+    >>> ms.mint.rand(2, 3).shape
+    (2, 3)
+    """
+    _here("rand", device)
+    return ops.rand(*size, dtype=dtype, seed=_by(generator))
+
+
+def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Numbers spread evenly over [0, 1), of the shape and type of another tensor.
+
+    >>> import mycel as ms
+    >>> ms.mint.rand_like(ms.ops.ones((2, 3))).shape
+    (2, 3)
+    """
+    _here("rand_like", device)
+    return ops.rand_like(input, dtype=dtype)
+
+
+def randn(*size: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Numbers of the standard normal distribution.
+
+    >>> import mycel as ms
+    >>> ms.mint.randn(2, 3).shape
+    (2, 3)
+    """
+    _here("randn", device)
+    return ops.randn(*size, dtype=dtype, seed=_by(generator))
+
+
+def randn_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Numbers of the standard normal distribution, of the shape and type of another tensor.
+
+    >>> import mycel as ms
+    >>> ms.mint.randn_like(ms.ops.ones((2, 3))).shape
+    (2, 3)
+    """
+    _here("randn_like", device)
+    return ops.randn_like(input, dtype=dtype)
+
+
+def _bounds(name: str, args: tuple[Any, ...], rest: int) -> tuple[Any, ...]:
+    """low (0 unless given), high, and what follows."""
+    if len(args) == rest + 1:
+        return (0, *args)
+    if len(args) == rest + 2:
+        return args
+    raise TypeError(
+        f"{name}: takes (low, high{', size' if rest else ''}), with low 0 unless given, not {len(args)} arguments"
+    )
+
+
+def randint(*args: Any, generator: Optional[Generator] = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """`randint(low, high, size)`: integers spread evenly over low .. high - 1, int64 unless `dtype` says otherwise; low is 0 unless given.
+
+    >>> import mycel as ms
+    >>> ms.mint.randint(0, 5, (2, 3)).shape
+    (2, 3)
+    """
+    _here("randint", device)
+    low, high, size = _bounds("randint", args, 1)
+    kind = _kind(dtype, D.int64)
+    return cast(ops.randint(low, high, size, _by(generator), dtype=kind if kind.is_integer else D.int64), kind)
+
+
+def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`randint_like(input, low, high)`: integers spread evenly over low .. high - 1, of the shape and type of a tensor; low is 0 unless given.
+
+    >>> import mycel as ms
+    >>> ms.mint.randint_like(ms.ops.ones((2, 3)), 5).shape
+    (2, 3)
+    """
+    x = operand("randint_like", input)
+    low, high = _bounds("randint_like", args, 0)
+    return randint(low, high, tuple(x.shape), dtype=_kind(dtype, x.dtype), device=device)
+
+
+def randperm(n: int, *, generator: Optional[Generator] = None, dtype: Any = D.int64) -> Tensor:
+    """The numbers 0 .. n - 1 in random order.
+
+    >>> import mycel as ms
+    >>> sorted(ms.mint.randperm(3).tolist())
+    [0, 1, 2]
+    """
+    order = ops.argsort(ops.rand(n, dtype=D.float64, seed=_by(generator)))
+    return cast(order, D.from_any(dtype))
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Optional[Generator] = None) -> Tensor:
+    """Numbers of normal distributions with means and standard deviations, numbers or tensors that broadcast to the result's shape.
+
+    `size` is the shape, needed where both are numbers.
+
+    >>> import mycel as ms
+    >>> ms.mint.normal(0.0, 1.0, (2, 3)).shape
+    (2, 3)
+    """
+    m, s = floating("normal", mean), floating("normal", std)
+    if size is None and not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        raise TypeError("normal: numbers for mean and std need a size")
+    shape = tuple(ops.add(m, s).shape) if size is None else shape_of("normal", size)
+    return ops.normal(shape, m, s, _by(generator))
+
+
+def bernoulli(input: Any, *, generator: Optional[Generator] = None) -> Tensor:
+    """1 with the probability that each element is, else 0.
+
+    >>> import mycel as ms
+    >>> ms.mint.bernoulli(ms.Tensor([0.0, 1.0])).tolist()
+    [0.0, 1.0]
+    """
+    x = floating("bernoulli", input)
+    return ops.bernoulli(x, x, _by(generator))
+
+
+def multinomial(
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Optional[Generator] = None
+) -> Tensor:
+    """int64 positions along the last axis, drawn with the probabilities of its weights; each at most once without `replacement`.
+
+    >>> import mycel as ms
+    >>> ms.mint.multinomial(ms.Tensor([0.0, 1.0]), 1).tolist()
+    [1]
+    """
+    return cast(ops.multinomial(input, num_samples, replacement, _by(generator)), D.int64)

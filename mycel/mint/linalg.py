@@ -1,0 +1,64 @@
+"""Linear algebra with `dim` and `keepdim`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel.ops import decompositions as M
+from mycel.ops.reduction import vector_norm as _vector_norm
+from mycel.tensor import Tensor
+
+__all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
+
+
+def inv(input: Any) -> Tensor:
+    """The inverses of square matrices.
+
+    >>> import mycel as ms
+    >>> ms.mint.linalg.inv(ms.Tensor([[2.0]])).tolist()
+    [[0.5]]
+    """
+    return M.inverse(input)
+
+
+def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Orthonormal columns Q and upper triangular R with Q R = A; "complete" gives square Q, "r" an empty Q.
+
+    >>> import mycel as ms
+    >>> [t.shape for t in ms.mint.linalg.qr(ms.ops.ones((3, 2)))]
+    [(3, 2), (2, 2)]
+    """
+    if mode == "r":
+        _, r = M.qr(A, "reduced")
+        return r[..., :0, :0], r
+    return M.qr(A, mode)
+
+
+def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The norm of matrices: "fro", "nuc", 2, -2, 1, -1, inf or -inf. See `mycel.ops.matrix_norm`.
+
+    >>> import mycel as ms
+    >>> ms.mint.linalg.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
+    5.0
+    """
+    return M.matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The norm of order `ord` over `dim`, all axes by default. See `mycel.ops.vector_norm`.
+
+    >>> import mycel as ms
+    >>> ms.mint.linalg.vector_norm(ms.Tensor([3.0, 4.0])).item()
+    5.0
+    """
+    return _vector_norm(x, ord, dim, keepdim, dtype=dtype)
+
+
+def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The norm of vectors (one axis) or matrices (two axes); without `ord` the 2-norm of all elements over `dim`.
+
+    >>> import mycel as ms
+    >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()
+    5.0
+    """
+    return M.norm(A, ord, dim, keepdim, dtype=dtype)

@@ -1,0 +1,441 @@
+"""Reductions, orders and running reductions with `dim` and `keepdim`. Positions are int64."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.errors import ShapeError
+from mycel.ops._operands import axis_of, flat, floating, operand, reshaped, take_slice
+from mycel.ops.decompositions import matrix_norm
+from mycel.ops.reduction import vector_norm
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax", "cummin", "cumsum", "kthvalue", "max", "mean", "median",
+    "min", "nansum", "norm", "prod", "sort", "std", "std_mean", "sum", "topk", "unique", "var", "var_mean",
+]  # fmt: skip
+
+
+class Chosen(NamedTuple):
+    """Values and their int64 positions."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _chosen(values: Tensor, indices: Tensor) -> Chosen:
+    return Chosen(values, cast(indices, D.int64))
+
+
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether all elements are true (not 0) over `dim`, an axis or several; all axes by default.
+
+    >>> import mycel as ms
+    >>> ms.mint.all(ms.Tensor([1, 0])).item()
+    False
+    """
+    return ops.all(cast(operand("all", input), D.bool_), dim, keepdim)
+
+
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether any element is true (not 0) over `dim`, an axis or several; all axes by default.
+
+    >>> import mycel as ms
+    >>> ms.mint.any(ms.Tensor([1, 0])).item()
+    True
+    """
+    return ops.any(cast(operand("any", input), D.bool_), dim, keepdim)
+
+
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """The largest elements over `dim`; all axes by default. Equal elements share the derivative.
+
+    >>> import mycel as ms
+    >>> ms.mint.amax(ms.Tensor([1.0, 3.0])).item()
+    3.0
+    """
+    return ops.amax(input, dim, keepdim)
+
+
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """The smallest elements over `dim`; all axes by default. Equal elements share the derivative.
+
+    >>> import mycel as ms
+    >>> ms.mint.amin(ms.Tensor([1.0, 3.0])).item()
+    1.0
+    """
+    return ops.amin(input, dim, keepdim)
+
+
+def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
+    """The position of the first largest element along `dim`, or among all elements in row-major order.
+
+    >>> import mycel as ms
+    >>> ms.mint.argmax(ms.Tensor([1.0, 3.0])).item()
+    1
+    """
+    return _position(ops.argmax, input, dim, keepdim)
+
+
+def argmin(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tensor:
+    """The position of the first smallest element along `dim`, or among all elements in row-major order.
+
+    >>> import mycel as ms
+    >>> ms.mint.argmin(ms.Tensor([1.0, 3.0])).item()
+    0
+    """
+    return _position(ops.argmin, input, dim, keepdim)
+
+
+def _position(function: Any, input: Any, dim: Optional[int], keepdim: bool) -> Tensor:
+    x = operand(function.__name__, input)
+    if dim is None:
+        found = function(flat(x), 0)
+        return cast(reshaped(found, (1,) * x.ndim) if keepdim else found, D.int64)
+    if x.ndim == 0:
+        axis_of(function.__name__, dim, 1)
+        return cast(function(flat(x), 0), D.int64)
+    return cast(function(x, dim, keepdim), D.int64)
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The largest element of all; along `dim` the largest with their positions; or of two tensors the larger at each place.
+
+    `max(input)`, `max(input, dim, keepdim)` gives (values, indices), `max(input, other)`.
+
+    >>> import mycel as ms
+    >>> ms.mint.max(ms.Tensor([[1.0, 3.0]]), 1).indices.tolist()
+    [1]
+    """
+    return _extreme("max", input, dim, keepdim, other)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The smallest element of all; along `dim` the smallest with their positions; or of two tensors the smaller at each place.
+
+    `min(input)`, `min(input, dim, keepdim)` gives (values, indices), `min(input, other)`.
+
+    >>> import mycel as ms
+    >>> ms.mint.min(ms.Tensor([[1.0, 3.0]]), 1).indices.tolist()
+    [0]
+    """
+    return _extreme("min", input, dim, keepdim, other)
+
+
+def _extreme(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
+    if isinstance(dim, Tensor) or other is not None:
+        return (ops.maximum if name == "max" else ops.minimum)(input, dim if other is None else other)
+    x = operand(name, input)
+    if dim is None:
+        return (ops.amax if name == "max" else ops.amin)(x)
+    positions = _position(ops.argmax if name == "max" else ops.argmin, x, dim, True)
+    if x.ndim == 0:
+        return Chosen(x, positions)
+    axis = axis_of(name, dim, x.ndim)
+    values = ops.gather_elements(x, axis, positions)
+    if keepdim:
+        return Chosen(values, positions)
+    return Chosen(ops.squeeze(values, axis), ops.squeeze(positions, axis))
+
+
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean over `dim`, an axis or several; all by default. With `dtype` the elements are converted first.
+
+    >>> import mycel as ms
+    >>> ms.mint.mean(ms.Tensor([1.0, 3.0])).item()
+    2.0
+    """
+    x = operand("mean", input)
+    return ops.mean(x if dtype is None else cast(x, D.from_any(dtype)), dim, keepdim)
+
+
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over `dim`, an axis or several; all by default. Integers and booleans are summed in int64.
+
+    >>> import mycel as ms
+    >>> ms.mint.sum(ms.Tensor([1, 3])).item()
+    4
+    """
+    return ops.sum(_counted(operand("sum", input), dtype), dim, keepdim)
+
+
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The product over `dim`; all by default. Integers and booleans are multiplied in int64.
+
+    >>> import mycel as ms
+    >>> ms.mint.prod(ms.Tensor([2, 3])).item()
+    6
+    """
+    return ops.prod(_counted(operand("prod", input), dtype), dim, keepdim)
+
+
+def _counted(x: Tensor, dtype: Any) -> Tensor:
+    if dtype is not None:
+        return cast(x, D.from_any(dtype))
+    return cast(x, D.int64) if x.dtype.kind in "iub" else x
+
+
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over `dim` with NaN as 0; all axes by default.
+
+    >>> import mycel as ms
+    >>> ms.mint.nansum(ms.Tensor([1.0, float("nan")])).item()
+    1.0
+    """
+    return ops.nansum(_counted(operand("nansum", input), dtype), dim, keepdim)
+
+
+def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Variances and means; divided by the count less `correction`."""
+    x = floating(name, input)
+    average = ops.mean(x, dim, True)
+    squares = ops.mean(ops.square(x - average), dim, keepdim)
+    axes = (
+        range(x.ndim)
+        if dim is None or dim == ()
+        else [axis_of(name, a, x.ndim) for a in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    )
+    count = math.prod(x.shape[a] for a in axes)
+    left = count - correction
+    scale = count / left if left > 0 else math.nan if count <= 1 and left == 0 else math.inf
+    if not keepdim:
+        average = reshaped(average, tuple(squares.shape))
+    return squares * scale, average
+
+
+def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
+    """The variance over `dim`: the squared distances from the mean, summed and divided by their count less `correction`.
+
+    >>> import mycel as ms
+    >>> ms.mint.var(ms.Tensor([1.0, 3.0])).item()
+    2.0
+    """
+    return _spread("var", input, dim, correction, keepdim)[0]
+
+
+def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
+    """The standard deviation over `dim`: the root of `var`.
+
+    >>> import mycel as ms
+    >>> ms.mint.std(ms.Tensor([1.0, 3.0]), correction=0).item()
+    1.0
+    """
+    return ops.sqrt(_spread("std", input, dim, correction, keepdim)[0])
+
+
+def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The variance and the mean over `dim`.
+
+    >>> import mycel as ms
+    >>> [t.item() for t in ms.mint.var_mean(ms.Tensor([1.0, 3.0]))]
+    [2.0, 2.0]
+    """
+    return _spread("var_mean", input, dim, correction, keepdim)
+
+
+def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean over `dim`.
+
+    >>> import mycel as ms
+    >>> [t.item() for t in ms.mint.std_mean(ms.Tensor([1.0, 3.0]), correction=0)]
+    [1.0, 2.0]
+    """
+    variance, average = _spread("std_mean", input, dim, correction, keepdim)
+    return ops.sqrt(variance), average
+
+
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The vector norm of order `p` over `dim` (all axes by default); "fro" is order 2, "nuc" the nuclear norm of two axes.
+
+    >>> import mycel as ms
+    >>> ms.mint.norm(ms.Tensor([3.0, 4.0])).item()
+    5.0
+    """
+    if p == "nuc":
+        x = floating("norm", input)
+        return matrix_norm(x, "nuc", tuple(range(x.ndim)) if dim is None else dim, keepdim, dtype=dtype)
+    if isinstance(p, str) and p != "fro":
+        raise ValueError(f"norm: p must be a number, 'fro' or 'nuc', not {p!r}")
+    return vector_norm(input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype)
+
+
+def count_nonzero(input: Any, dim: Any = None) -> Tensor:
+    """How many elements are not 0 over `dim`, in int64; all axes by default.
+
+    >>> import mycel as ms
+    >>> ms.mint.count_nonzero(ms.Tensor([1.0, 0.0])).item()
+    1
+    """
+    return sum(ops.ne(operand("count_nonzero", input), 0), dim)
+
+
+def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The positions that sort along `dim`, equal elements in their order whether `stable` or not; NaN counts as the largest.
+
+    >>> import mycel as ms
+    >>> ms.mint.argsort(ms.Tensor([3.0, 1.0])).tolist()
+    [1, 0]
+    """
+    return sort(input, dim=dim, descending=descending).indices
+
+
+def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = False) -> Chosen:
+    """The elements in order along `dim`, with their positions; equal elements keep their order; NaN counts as the largest.
+
+    >>> import mycel as ms
+    >>> ms.mint.sort(ms.Tensor([3.0, 1.0])).values.tolist()
+    [1.0, 3.0]
+    """
+    x = operand("sort", input)
+    if x.ndim == 0:
+        axis_of("sort", dim, 1)
+        return Chosen(x, ops.zeros((), D.int64))
+    if descending and x.dtype.is_floating:
+        # NaN first: the reverse of the ascending order, equal elements in theirs.
+        lead = ops.cast(ops.isnan(x), D.int32)
+        found = ops.sort(x, dim, True)
+        count = ops.sum(lead, dim, True)
+        size = x.shape[dim]
+        places = ops.remainder(_steps(x, dim) - count, size)
+        return _chosen(ops.gather_elements(found[0], dim, places), ops.gather_elements(found[1], dim, places))
+    return _chosen(*ops.sort(x, dim, descending))
+
+
+def _steps(x: Tensor, dim: int) -> Tensor:
+    axis = axis_of("sort", dim, x.ndim)
+    shape = tuple(x.shape[a] if a == axis else 1 for a in range(x.ndim))
+    return ops.broadcast_to(reshaped(ops.arange(x.shape[axis], dtype=D.int32), shape), tuple(x.shape))
+
+
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Chosen:
+    """The `k` largest elements along `dim` in order, or the smallest, with their positions.
+
+    >>> import mycel as ms
+    >>> ms.mint.topk(ms.Tensor([3.0, 1.0, 2.0]), 2).indices.tolist()
+    [0, 2]
+    """
+    return _chosen(*ops.topk(input, k, dim, largest, sorted))
+
+
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
+    """The `k`-th smallest element along `dim`, counted from 1, with its position. ValueError for `k` out of range.
+
+    >>> import mycel as ms
+    >>> ms.mint.kthvalue(ms.Tensor([3.0, 1.0, 2.0]), 2).values.item()
+    2.0
+    """
+    x = operand("kthvalue", input)
+    axis = axis_of("kthvalue", dim, x.ndim)
+    if not 1 <= k <= x.shape[axis]:
+        raise ValueError(f"kthvalue: k must be in [1, {x.shape[axis]}], not {k}")
+    values, indices = sort(x, dim=axis)
+    parts = [take_slice(t, axis, k - 1, k) for t in (values, indices)]
+    return Chosen(*(parts if keepdim else [ops.squeeze(p, axis) for p in parts]))
+
+
+def median(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Any:
+    """The median of all elements; or along `dim` with its position. Of two in the middle it is the smaller; NaN if there is one.
+
+    >>> import mycel as ms
+    >>> ms.mint.median(ms.Tensor([3.0, 1.0, 2.0])).item()
+    2.0
+    """
+    x = operand("median", input)
+    if dim is None:
+        return _middle(flat(x), 0, False).values
+    if x.ndim == 0:
+        axis_of("median", dim, 1)
+        return Chosen(x, ops.zeros((), D.int64))
+    return _middle(x, axis_of("median", dim, x.ndim), keepdim)
+
+
+def _middle(x: Tensor, axis: int, keepdim: bool) -> Chosen:
+    if x.shape[axis] == 0:
+        raise ShapeError(f"median: axis {axis} of a tensor of shape {x.shape} has no elements")
+    found = kthvalue(x, (x.shape[axis] + 1) // 2, axis, True)
+    if x.dtype.is_floating:
+        last = kthvalue(x, x.shape[axis], axis, True)
+        bad = ops.isnan(last.values)
+        place = cast(ops.argmax(cast(ops.isnan(x), D.int32), axis, True), D.int64)
+        found = Chosen(ops.where(bad, last.values, found.values), ops.where(bad, place, found.indices))
+    return found if keepdim else Chosen(ops.squeeze(found.values, axis), ops.squeeze(found.indices, axis))
+
+
+def cummax(input: Any, dim: int) -> Chosen:
+    """The running maxima along `dim` and their positions, the last of equals; NaN stays from where it appears.
+
+    >>> import mycel as ms
+    >>> ms.mint.cummax(ms.Tensor([1.0, 3.0, 2.0]), 0).values.tolist()
+    [1.0, 3.0, 3.0]
+    """
+    return _chosen(*ops.cummax(input, dim))
+
+
+def cummin(input: Any, dim: int) -> Chosen:
+    """The running minima along `dim` and their positions, the last of equals; NaN stays from where it appears.
+
+    >>> import mycel as ms
+    >>> ms.mint.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0).values.tolist()
+    [3.0, 1.0, 1.0]
+    """
+    return _chosen(*ops.cummin(input, dim))
+
+
+def cumsum(input: Any, dim: int, dtype: Any = None) -> Tensor:
+    """The running sums along `dim`. Integers and booleans are summed in int64.
+
+    >>> import mycel as ms
+    >>> ms.mint.cumsum(ms.Tensor([1, 2]), 0).tolist()
+    [1, 3]
+    """
+    return ops.cumsum(_counted(operand("cumsum", input), dtype), dim)
+
+
+def unique(
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Optional[int] = None,
+) -> Any:
+    """The distinct elements in ascending order, whether `sorted` or not; with where each element went, and how often each was there.
+
+    With `dim` the distinct slices along it, in lexicographic order.
+
+    >>> import mycel as ms
+    >>> ms.mint.unique(ms.Tensor([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    x = operand("unique", input)
+    if dim is not None:
+        return _unique_slices(x, axis_of("unique", dim, x.ndim), return_inverse, return_counts)
+    order = sort(flat(x), dim=0)
+    found = ops.unique_consecutive(order.values, return_inverse, return_counts)
+    parts = list(found) if isinstance(found, (tuple, list)) else [found]
+    if return_inverse:
+        back = ops.scatter(ops.zeros_like(order.indices), 0, order.indices, cast(parts[1], D.int64))
+        parts[1] = reshaped(back, tuple(x.shape))
+    if return_counts:
+        parts[-1] = cast(parts[-1], D.int64)
+    return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def _unique_slices(x: Tensor, axis: int, return_inverse: bool, return_counts: bool) -> Any:
+    rows = ops.movedim(x, axis, 0)
+    table = ops.reshape(rows, (rows.shape[0], -1))
+    order = ops.arange(rows.shape[0], dtype=D.int64)
+    # By the columns from the last to the first, each sort keeping the order of equals.
+    for k in range(table.shape[1] - 1, -1, -1):
+        column = ops.gather(take_slice(table, 1, k, k + 1), order, 0)
+        order = ops.gather(order, sort(flat(column), dim=0).indices, 0)
+    found = ops.unique_consecutive(ops.gather(rows, order, 0), return_inverse, return_counts, 0)
+    parts = list(found) if isinstance(found, (tuple, list)) else [found]
+    parts[0] = ops.movedim(parts[0], 0, axis)
+    if return_inverse:
+        parts[1] = ops.scatter(ops.zeros_like(order), 0, order, cast(parts[1], D.int64))
+    if return_counts:
+        parts[-1] = cast(parts[-1], D.int64)
+    return tuple(parts) if len(parts) > 1 else parts[0]
