@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mycel.engines.native.nest_schedule import better_lanes, tile_of, turns
+from mycel.engines.native.nest_schedule import better_lanes, tile_of, turnable, turns
 from mycel.ir.dims import DimLike, hint, is_one, same
 from mycel.kernel.nest import Access, Affine, Builder, Expr, Loop, Nest, Reduce, Store
 
@@ -103,7 +103,7 @@ def _tiled(nest: Nest) -> Nest:
     made = rewritten(nest, move, False)
     made.loops = [nest.loops[k] for k in order]
     made.tile = last - 1
-    made.turned = frozenset(a for a in loads_of(made) if turns(a, last - 1, last))
+    made.turned = frozenset(a for a in turnable(made, loads_of(made)) if turns(a, last - 1, last))
     return made
 
 

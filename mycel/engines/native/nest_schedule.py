@@ -20,7 +20,7 @@ from mycel.engines.native.strided import small_step
 from mycel.ir.dims import DimLike, hint, is_one, is_zero
 from mycel.kernel.nest import Access, Nest
 
-__all__ = ["better_lanes", "copies", "described", "grain", "pays_to_copy", "tile_of", "turns"]
+__all__ = ["better_lanes", "copies", "described", "grain", "pays_to_copy", "tile_of", "turnable", "turns"]
 
 NARROW = 4
 GRAIN_WORK = 65536
@@ -49,6 +49,12 @@ def turns(access: Access, tile: int, vector: int) -> bool:
     )
 
 
+def turnable(nest: Nest, loads: Sequence[Access]) -> list[Access]:
+    """The loads that may be read a tile ahead: those that no store may be written over (`inplace`), which would be at the same place."""
+    written = {s.target.offset for s in nest.stores}
+    return [a for a in loads if a.offset not in written]
+
+
 def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
     """The loop to be tiled for the sake of loads that are contiguous along it; None where there is none or it does not pay."""
     vector = len(nest.loops) - 1
@@ -58,7 +64,7 @@ def tile_of(nest: Nest, loads: Sequence[Access]) -> Optional[int]:
         return None
     best, most = None, 0
     for k in range(vector):
-        count = sum(turns(a, k, vector) for a in loads)
+        count = sum(turns(a, k, vector) for a in turnable(nest, loads))
         if count > most and hint(nest.loops[k].extent) >= NARROW:
             best, most = k, count
     return best
