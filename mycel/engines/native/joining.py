@@ -13,6 +13,7 @@ from typing import Any
 from mycel.engines.native.rules import FULL_RULES
 from mycel.ir.dims import same
 from mycel.ir.graph import Node
+from mycel.prims.base import GET_ITEM
 
 __all__ = ["join_maps"]
 
@@ -63,14 +64,26 @@ def _read_by(lowering: Any, unit: Any) -> list[Any]:
     return [found[k] for k in sorted(found, reverse=True)]
 
 
+def _needed(lowering: Any, unit: Any) -> list[Any]:
+    """The other groups and steps whose values a group reads."""
+    found: dict[int, Any] = {}
+    for node in unit.members:
+        for i in node.inputs:
+            root = lowering.root(i)
+            other = lowering.unit_of.get(root.inputs[0] if root.prim is GET_ITEM else root)
+            if other is not None and other is not unit:
+                found[other.number] = other
+    return list(found.values())
+
+
 def _fits(lowering: Any, first: Any, second: Any) -> bool:
     """Whether one group may be computed together with a group that it comes before."""
     from mycel.engines.native.lower import broadcast_position
 
     if lowering.results.isdisjoint(second.members) and not lowering.results.isdisjoint(first.members):
         return False
-    for u in lowering.units:
-        if u is not first and u is not second and u.before >> first.number & 1 and second.before >> u.number & 1:
+    for u in _needed(lowering, second):
+        if u is not first and u.before >> first.number & 1:
             return False
     if first.before >> second.number & 1:
         return False
