@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Optional, TypeVar
+from weakref import WeakSet
 
 from mycel import config, eager, precision
 from mycel.dtype import DType
@@ -33,12 +34,18 @@ MOST = 1024  # calls remembered of one function
 VARIETY = 16  # calls that differ in numbers alone: what changes from call to call is not compiled again and again
 _NUMBERS = frozenset((bool, int, float))
 _AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
-_tables: list[dict[Any, Any]] = []
+_tables: WeakSet[_Table] = WeakSet()
+
+
+class _Table(dict[Any, Any]):
+    """What is remembered of a function's calls."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 def _forget(options: Any) -> None:
     if "check_nan" in options:
-        for table in _tables:
+        for table in list(_tables):
             table.clear()
 
 
@@ -174,9 +181,8 @@ def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
 
 def fused(function: F) -> F:
     """`function`, run as one program where it is called eagerly."""
-    table: dict[Any, Any] = {}
-    varieties: dict[Any, int] = {}
-    _tables.extend((table, varieties))
+    table, varieties = _Table(), _Table()
+    _tables.update((table, varieties))
 
     def known_or_new(key: tuple[Any, ...]) -> Optional[bool]:
         """False where a call is not to be traced: values are checked, or it is one of many that differ in numbers."""
@@ -215,7 +221,7 @@ def fused(function: F) -> F:
         if found is None:
             found = known_or_new(known)
             if found is None:
-                traced = _traced(function, args, kwargs) if tensors else None
+                traced = _traced(function, args, kwargs)
                 found = table[known] = False if traced is None else traced
         if found is False:
             return function(*args, **kwargs)

@@ -406,12 +406,14 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
             if block is None:
                 if len(_blocks) >= eager.MOST_ENTRIES:
                     _blocks.clear()
+                    _writers.clear()
                 block = _blocks[known] = _block(tensor, index)
     new = cast(as_tensor(value), tensor.dtype)
-    tensor._replace(_written(tensor, index, new) if not block else _with_block(tensor, new, *block[0], sizes=block[1]))
+    tensor._replace(_written(tensor, index, new) if not block else block[1](tensor, new, *block[0]))
 
 
 _blocks: dict[Any, Any] = {}
+_writers: dict[Any, Any] = {}
 
 
 def _block(x: Tensor, index: Any) -> Any:
@@ -419,14 +421,21 @@ def _block(x: Tensor, index: Any) -> Any:
     shape, whole, backwards, firsts, strides = _selected(_Axes(x.shape, index).steps)
     if backwards or set(strides) - {1} or 0 in whole or tuple(whole) == x.shape:
         return False
-    return [scalar(a, D.int64) for a in firsts], (tuple(shape), tuple(whole))
+    sizes = tuple(shape), tuple(whole)
+    writer = _writers.get(sizes)
+    if writer is None:
+        writer = _writers[sizes] = _writer(*sizes)
+    return [scalar(a, D.int64) for a in firsts], writer
 
 
-@fused
-def _with_block(x: Tensor, value: Tensor, *starts: Tensor, sizes: Any) -> Tensor:
-    """`x` with a block from `starts` on replaced by a value that is broadcast to the first of `sizes`, and has the second in `x`."""
-    value = _reshaped(_fitted(value, sizes[0]), sizes[1])
-    return apply(B.dynamic_update_slice, x, value, *starts)  # type: ignore[no-any-return]
+def _writer(shape: tuple[Any, ...], whole: tuple[Any, ...]) -> Any:
+    """What replaces a block of a tensor, of sizes `whole`, by a value that is broadcast to `shape`."""
+
+    @fused
+    def with_block(x: Tensor, value: Tensor, *starts: Tensor) -> Tensor:
+        return apply(B.dynamic_update_slice, x, _reshaped(_fitted(value, shape), whole), *starts)  # type: ignore[no-any-return]
+
+    return with_block
 
 
 def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:

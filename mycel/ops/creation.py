@@ -14,6 +14,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.errors import ShapeError
+from mycel.fused import fused
 from mycel.ir.dims import Dim
 from mycel.ops._operands import (
     axis_of,
@@ -46,6 +47,7 @@ def _filled(shape: tuple[Any, ...], value: Any, dtype: DType) -> Tensor:
     )
 
 
+@fused
 def zeros(size: Any, dtype: Any = None) -> Tensor:
     """A tensor of zeros of shape `size` and type `dtype` (float32); ValueError for negative sizes.
 
@@ -56,6 +58,7 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
     return _filled(check_sizes("zeros", shape_of("zeros", size)), 0, D.from_any(dtype or D.float32))
 
 
+@fused
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """A tensor of ones of shape `shape` and type `dtype` (float32); ValueError for negative sizes.
 
@@ -80,6 +83,7 @@ def _likes(name: str, input: Any) -> Tensor:
     return operand(name, input)
 
 
+@fused
 def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
     """Zeros of the shape of `input`, and of its type unless `dtype` is given.
 
@@ -91,6 +95,7 @@ def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
     return _filled(x.shape, 0, x.dtype if dtype is None else D.from_any(dtype))
 
 
+@fused
 def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
     """Ones of the shape of `input`, and of its type unless `dtype` is given.
 
@@ -112,6 +117,7 @@ def empty_like(input: Any, *, dtype: Any = None) -> Tensor:
     return zeros_like(input, dtype=dtype)
 
 
+@fused
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     """`fill_value` (a number or a tensor of one element) at every place of shape `size`, in its own type unless `dtype` is given.
 
@@ -132,6 +138,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     return _filled(shape, fill_value, D.from_any(dtype) if dtype is not None else as_tensor(fill_value).dtype)
 
 
+@fused
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     """`fill_value` in the shape of `input`, and in its type unless `dtype` is given.
 

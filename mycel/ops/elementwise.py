@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import dtype as D
+from mycel.fused import fused
 from mycel.ops._operands import floating, operand, operands, run
 from mycel.ops.complex_numbers import absolute_value, direction
 from mycel.prims import elementwise as E
@@ -67,7 +68,7 @@ def _real(
         at,
         _show(value),
     )
-    return function
+    return fused(function)
 
 
 _COMPLEX = {E.abs_: absolute_value, E.sign: direction}
@@ -87,7 +88,7 @@ def _number(
         return run(primitive, x)
 
     _describe(function, name, summary, "The result has the type of the argument.", at, _show(value, dtype))
-    return function
+    return fused(function)
 
 
 def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -> Callable[[Any], Tensor]:
@@ -100,7 +101,7 @@ def _whole(name: str, primitive: Primitive, summary: str, at: str, value: str) -
     _describe(
         function, name, summary, "The result has the type of the argument; the derivative is 0.", at, _show(value)
     )
-    return function
+    return fused(function)
 
 
 abs = _number(
@@ -150,6 +151,7 @@ ceil = _whole("ceil", E.ceil, "The smallest whole number not below each element.
 trunc = _whole("trunc", E.trunc, "Each element without its fraction.", "-1.7", "-1")
 
 
+@fused
 def positive(input: Any) -> Tensor:
     """The argument itself; TypeError for booleans.
 
@@ -163,6 +165,7 @@ def positive(input: Any) -> Tensor:
     return x
 
 
+@fused
 def round(input: Any, *, decimals: int = 0) -> Tensor:
     """The nearest number with `decimals` decimals, ties to even; negative `decimals` round to tens. Integers stay.
 
@@ -179,6 +182,7 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
     return run(E.rint, x * scale) / scale  # type: ignore[no-any-return]
 
 
+@fused
 def square(input: Any) -> Tensor:
     """Each element times itself.
 
@@ -190,6 +194,7 @@ def square(input: Any) -> Tensor:
     return x * x  # type: ignore[no-any-return]
 
 
+@fused
 def reciprocal(input: Any) -> Tensor:
     """1 / x of each element x; float32 for integers.
 
@@ -200,6 +205,7 @@ def reciprocal(input: Any) -> Tensor:
     return 1.0 / floating("reciprocal", input)  # type: ignore[no-any-return]
 
 
+@fused
 def inv(x: Any) -> Tensor:
     """1 / x of each element x; float32 for integers.
 
@@ -223,7 +229,7 @@ def _test(name: str, primitive: Primitive, summary: str, call: str, shown: str) 
         return full_like(x, of_integers, dtype=D.bool_)
 
     _describe(function, name, summary, "The result is boolean.", call, _show(shown, "Bool"))
-    return function
+    return fused(function)
 
 
 isnan = _test("isnan", E.is_nan, "Whether each element is NaN.", "1.0", "False")
@@ -255,7 +261,7 @@ def _binary(
 
     function = {"io": input_other, "xy": x_y, "ie": input_exponent}[names]
     _describe(function, name, summary, note, call, shown)
-    return function
+    return fused(function)
 
 
 _COMMON = "Operands broadcast and meet in their common type."
@@ -374,6 +380,7 @@ logical_or = _logical("logical_or", E.logical_or, "Whether either element is tru
 logical_xor = _logical("logical_xor", E.logical_xor, "Whether exactly one element is true.", "True")
 
 
+@fused
 def logical_not(input: Any) -> Tensor:
     """Whether each element is false (0 for numbers).
 
@@ -404,6 +411,7 @@ bitwise_left_shift = _bits("bitwise_left_shift", "lshift", "The bits moved up by
 bitwise_right_shift = _bits("bitwise_right_shift", "rshift", "The bits moved down by as many places.", "12, 2", "3")
 
 
+@fused
 def bitwise_not(input: Any) -> Tensor:
     """All bits inverted; logical not for booleans. TypeError for other types.
 
@@ -417,6 +425,7 @@ def bitwise_not(input: Any) -> Tensor:
     return ~x
 
 
+@fused
 def invert(x: Any) -> Tensor:
     """All bits inverted; the same as `bitwise_not`.
 
@@ -427,6 +436,7 @@ def invert(x: Any) -> Tensor:
     return bitwise_not(x)
 
 
+@fused
 def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
     """The quotient; float32 for integers. `rounding_mode` "floor" rounds down and "trunc" towards 0, in the operands' type.
 
@@ -444,6 +454,7 @@ def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tenso
     raise ValueError(f"div: rounding_mode must be None, 'floor' or 'trunc', not {rounding_mode!r}")
 
 
+@fused
 def divide(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
     """The same as `div`.
 
@@ -454,6 +465,7 @@ def divide(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Te
     return div(input, other, rounding_mode=rounding_mode)
 
 
+@fused
 def true_divide(dividend: Any, divisor: Any) -> Tensor:
     """The quotient; float32 for integers.
 
@@ -464,6 +476,7 @@ def true_divide(dividend: Any, divisor: Any) -> Tensor:
     return div(dividend, divisor)
 
 
+@fused
 def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """``input - alpha * other``.
 

@@ -137,7 +137,9 @@ def _kept_vjp(ct: Sequence[Optional[Node]], out: Any, *operands: Node, graph: Gr
     backward, wanted = link.backward(present)
     result: list[Optional[Node]] = [None] * len(operands)
     if backward is not None:
-        whole = C.call.node(*operands, *out[count:], *[c for c in ct[:count] if c is not None], graph=backward)
+        whole = C.call.node(
+            *operands, *[out[i] for i in link.places], *[c for c in ct[:count] if c is not None], graph=backward
+        )
         for place, i in enumerate(wanted):
             result[i] = get_item(whole, place)
     return result

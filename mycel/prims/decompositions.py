@@ -24,7 +24,18 @@ from mycel.prims.base import Primitive, Sample, need_kind, register, same_dtype
 from mycel.prims.complex import complex_of, conjugate, part_of, real
 from mycel.prims.linalg import matmul, swap_last
 
-__all__ = ["cholesky", "eig", "eigh", "householder", "lu", "matrix_exponential", "qr", "solve", "svd", "triangular_solve"]
+__all__ = [
+    "cholesky",
+    "eig",
+    "eigh",
+    "householder",
+    "lu",
+    "matrix_exponential",
+    "qr",
+    "solve",
+    "svd",
+    "triangular_solve",
+]
 
 KINDS = ("float32", "float64")
 

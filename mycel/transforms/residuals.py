@@ -45,7 +45,8 @@ _LIGHT = frozenset(
 class Link:
     """A graph with the values that it keeps (`graph`, whose first `count` outputs are the function's), and its derivatives.
 
-    `active` are the inputs by which it is differentiated; with symbolic sizes, `decisions` says for which of them the derivatives are good.
+    `places` says which outputs of the graph are the kept values. `active` are the inputs by which it is differentiated; with symbolic sizes, `decisions` says
+    for which of them the derivatives are good.
     """
 
     def __init__(self, graph: Graph, active: Sequence[int], decisions: Optional[Decisions] = None) -> None:
@@ -56,7 +57,9 @@ class Link:
         smooth = [o.dtype.is_differentiable for o in graph.outputs]
         self._seeds = [input_node(o.type, "cotangent") if s else None for o, s in zip(graph.outputs, smooth)]
         self.kept = _worth_keeping(graph, [g for g in self._gradients(tuple(smooth)) if g is not None])
-        self.graph = Graph(graph.inputs, (*graph.outputs, *self.kept), graph.name)
+        own = [n for n in self.kept if n not in graph.outputs]
+        self.graph = Graph(graph.inputs, (*graph.outputs, *own), graph.name)
+        self.places = tuple([self.graph.outputs.index(n) for n in self.kept])
 
     def _gradients(self, present: tuple[bool, ...]) -> list[Optional[Node]]:
         pairs = [(o, s) for o, s, p in zip(self._outputs, self._seeds, present) if p and s is not None]
