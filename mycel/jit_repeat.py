@@ -14,15 +14,18 @@ from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
 from mycel import config, eager
+from mycel.engines import buffers
 from mycel.engines.failures import out_of_memory
 from mycel.engines.native.program import program_of
 from mycel.engines.native.repeat import Repetition, Rounds
 from mycel.jit import Jit, Version
 from mycel.log import logger
+from mycel.parameter import Parameter
 from mycel.tensor import Tensor, make
+from mycel.tree import map_leaves
 from mycel.views import root_of
 
-__all__ = ["Repeater", "Results"]
+__all__ = ["Repeater", "Results", "held"]
 
 
 class Results:
@@ -150,7 +153,8 @@ class Repeater:
             loop = self._loop(group, keep) if len(group) > 1 else None
             if loop is None:
                 for batch in group:
-                    results.add(1, _constant(self.call(*batch)))
+                    given = self.call(*batch)
+                    results.add(1, _constant(held(given) if keep else given))
             else:
                 results.add(*loop)
             start = stop
@@ -164,7 +168,7 @@ class Repeater:
         if version is None:
             # Why it is not one graph was logged when that was found.
             return None
-        reason = refusal(version)
+        reason = refusal(version, keep)
         if reason:
             return self._tell(reason)
         entry = version.program or version.compile()
@@ -198,7 +202,7 @@ class Repeater:
         return None
 
 
-def refusal(version: Version) -> str:
+def refusal(version: Version, keep: bool) -> str:
     """Why a version cannot be a round of a native loop; empty if it can."""
     if not version.result_types:
         return "it computes nothing with tensors"
@@ -210,9 +214,23 @@ def refusal(version: Version) -> str:
         return "it prints or calls Python after each step"
     if version.effects:
         return f"it changes {version.effects[0][0]}, an object of Python's; keep it in a Parameter"
+    if keep and version.shares:
+        return "it changes tensors that its results may be, and the results of all steps are wanted"
     if len({id(root_of(t)) for t in version.tensors}) != len(version.tensors) and version.shares:
         return "it uses tensors from outside that share elements"
     return ""
+
+
+def held(outputs: Any) -> Any:
+    """Outputs whose values stay what they are now, whatever is written to the tensors that they are."""
+
+    def hold(value: Any) -> Any:
+        if not isinstance(value, Tensor) or value._buf is None:
+            return value
+        held = buffers.copy(value._buf, value._type) if isinstance(value, Parameter) else value._buf
+        return make(value._type, held)
+
+    return map_leaves(hold, outputs)
 
 
 def _constant(value: Any) -> Callable[[int], Any]:

@@ -188,14 +188,15 @@ class Later:
 
     MOST = 64
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
         self._channel: Optional[_Channel] = None
         self._thread: Optional[threading.Thread] = None
 
     def __call__(self, task: Callable[..., Any], *arguments: Any) -> None:
-        """Do `task(*arguments)` after all that was given before; waits where `MOST` tasks are waiting. Raises what a task before has raised."""
+        """Do `task(*arguments)` after all that was given before; waits where `most` tasks are waiting. Raises what a task before has raised."""
         if self._channel is None:
-            self._channel = channel = _Channel(self.MOST)
+            self._channel = channel = _Channel(self._most)
             _open.add(channel)
             weakref.finalize(self, channel.close)
             self._thread = _start(_work, "mycel-later", channel)

@@ -14,14 +14,15 @@ that checkpoints are saved, and then KeyboardInterrupt is raised. A second Ctrl-
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 from mycel import nn
 from mycel.cell import Cell
 from mycel.errors import Unsupported
-from mycel.jit_repeat import Results
+from mycel.jit_repeat import Results, held
 from mycel.log import logger
 from mycel.nn.optim import Optimizer
 from mycel.tensor import Tensor
@@ -50,12 +51,22 @@ class _FunctionLoss(Cell):
         return self.function(*arguments)
 
 
-def _close(epochs: Epochs, later: Later) -> None:
-    """Do what was to be done later, and end the threads, whatever fails."""
+@contextlib.contextmanager
+def _closing(epochs: Optional[Epochs], later: Later) -> Iterator[None]:
+    """At the end, do what was to be done later, and end the threads, whatever fails; the first error is the one that counts."""
     try:
+        yield
+    except BaseException:
+        try:
+            later.close()
+        except Exception as error:
+            logger.warning("Model: what was to be done later has failed too: %s: %s", type(error).__name__, error)
+        raise
+    else:
         later.close()
     finally:
-        epochs.close()
+        if epochs is not None:
+            epochs.close()
 
 
 class Model:
@@ -285,28 +296,25 @@ class Model:
             train_epoch = functools.partial(self._sink_epoch, Runner(self._train_network._compiled()))
         count, rest = epoch - first_epoch, steps - first_step % steps
         epochs = Epochs(dataset, sink_size, count, rest, min(steps, LONGEST) if sink else 0)
-        try:
-            with DeferredInterrupt() as interrupt, callback_list:
-                callback_list.on_train_begin(context)
-                try:
-                    for done in range(first_epoch, epoch):
-                        params["cur_epoch_num"] = done + 1
-                        callback_list.on_train_epoch_begin(context)
-                        train_epoch(epochs, params, callback_list, context, interrupt)
-                        if not interrupt.requested:
-                            validate(params, callback_list, interrupt)
-                        callback_list.on_train_epoch_end(context)
-                        if context.get_stop_requested() or interrupt.requested:
-                            break
-                except KeyboardInterrupt:
-                    context.request_stop()
-                    callback_list.on_train_end(context)
-                    raise
+        with _closing(epochs, later), DeferredInterrupt() as interrupt, callback_list:
+            callback_list.on_train_begin(context)
+            try:
+                for done in range(first_epoch, epoch):
+                    params["cur_epoch_num"] = done + 1
+                    callback_list.on_train_epoch_begin(context)
+                    train_epoch(epochs, params, callback_list, context, interrupt)
+                    if not interrupt.requested:
+                        validate(params, callback_list, interrupt)
+                    callback_list.on_train_epoch_end(context)
+                    if context.get_stop_requested() or interrupt.requested:
+                        break
+            except KeyboardInterrupt:
+                context.request_stop()
                 callback_list.on_train_end(context)
-                later.flush()
-                interrupt.check()
-        finally:
-            _close(epochs, later)
+                raise
+            callback_list.on_train_end(context)
+            later.flush()
+            interrupt.check()
 
     def _sink_epoch(
         self,
@@ -321,25 +329,24 @@ class Model:
         begun, results = params.cur_step_num, Results()
         steps = params.batch_num - begun % params.batch_num
         epochs.begin()
-        while batches := epochs.take(runner.stretch):
-            for batch in batches:
-                _check_columns("train_dataset", batch, self._loss_fn)
-            if not len(results):
-                params["train_dataset_element"] = batches[0]
-                params["cur_step_num"] = begun + steps
-                callback_list.on_train_step_begin(context)
+        try:
+            while batches := epochs.take(runner.stretch):
+                for batch in batches:
+                    _check_columns("train_dataset", batch, self._loss_fn)
+                if not len(results):
+                    params["train_dataset_element"] = batches[0]
+                    params["cur_step_num"] = begun + steps
+                    callback_list.on_train_step_begin(context)
                 params["step_running"] = True
-            try:
                 results.extend(runner.run(batches))
-            except BaseException:
-                params["cur_step_num"] = begun + len(results) + 1
-                raise
-            params["train_dataset_element"] = batches[-1]
-            if interrupt.requested:
-                break
+                params["step_running"] = False
+                params["train_dataset_element"] = batches[-1]
+                if interrupt.requested:
+                    break
+        finally:
+            # As many as were done, where a sink ends early; with the one that is running, where that fails.
+            params["cur_step_num"] = begun + len(results) + bool(params["step_running"])
         if len(results):
-            params["step_running"] = False
-            params["cur_step_num"] = begun + len(results)
             params["net_outputs"], params["sink_outputs"] = results[-1], results
             callback_list.on_train_step_end(context)
 
@@ -374,12 +381,9 @@ class Model:
         self._need_metrics("Model.eval")
         later = Later()
         callback_list = CallbackList(callbacks, later)
-        try:
-            with callback_list:
-                results: dict[str, Any] = self._evaluate(valid_dataset, callback_list, dataset_sink_mode, {})["metrics"]
-                return results
-        finally:
-            later.close()
+        with _closing(None, later), callback_list:
+            results: dict[str, Any] = self._evaluate(valid_dataset, callback_list, dataset_sink_mode, {})["metrics"]
+            return results
 
     def _need_metrics(self, function: str) -> None:
         if not self._metrics:
@@ -416,35 +420,33 @@ class Model:
         network.set_train(False)
         callback_list.on_eval_begin(context)
         callback_list.on_eval_epoch_begin(context)
-        # Metrics take in a batch while the next one is computed.
-        updates = Later()
-        sink_steps = sink and not callback_list.having("on_eval_step_begin", "on_eval_step_end")
-        runner = Runner(network._compiled(), keep=True) if sink_steps else None
+        watching = callback_list.having("on_eval_step_begin", "on_eval_step_end")
+        runner = Runner(network._compiled(), keep=True) if sink and not watching else None
+        # Metrics take in a batch while the next one is computed, unless somebody could see that.
+        updates = Later(2)
+        alone = any(not callback.writes_later for callback in watching)
         epochs = Epochs(dataset)
-        try:
-            epochs.begin()
+        with _closing(epochs, updates):
             while batches := epochs.take(runner.stretch if runner is not None else 1):
                 for batch in batches:
                     _check_columns("valid_dataset", batch, self._loss_fn if self._eval_indexes == [0, 1, 2] else None)
                 if runner is not None:
-                    results = runner.run(batches)
+                    results: Any = runner.run(batches)
                     params["cur_step_num"] += len(results)
                     params["net_outputs"] = results[-1]
-                    for outputs in results:
-                        updates(self._update_metrics, outputs, mean_loss)
                 else:
                     params["cur_step_num"] += 1
                     callback_list.on_eval_step_begin(context)
                     params["net_outputs"] = network(*batches[0])
                     callback_list.on_eval_step_end(context)
-                    updates(self._update_metrics, params["net_outputs"], mean_loss)
+                    results = [held(params["net_outputs"])]
+                updates(self._update_metrics, results, mean_loss)
+                if alone:
+                    updates.flush()
                 if interrupt is not None:
                     interrupt.check()
                 if context.get_stop_requested():
                     break
-            updates.flush()
-        finally:
-            _close(epochs, updates)
         callback_list.on_eval_epoch_end(context)
         params["metrics"] = {name: metric.eval() for name, metric in self._metrics.items()}
         params["eval_results"] = dict(params["metrics"])
@@ -453,7 +455,11 @@ class Model:
         callback_list.on_eval_end(context)
         return params
 
-    def _update_metrics(self, outputs: Any, mean_loss: Loss) -> None:
+    def _update_metrics(self, results: Any, mean_loss: Loss) -> None:
+        for outputs in results:
+            self._update_metrics_with(outputs, mean_loss)
+
+    def _update_metrics_with(self, outputs: Any, mean_loss: Loss) -> None:
         outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
         if self._eval_indexes is None:
             for metric in self._metrics.values():

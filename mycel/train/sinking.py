@@ -16,7 +16,9 @@ from mycel.jit import Jit
 from mycel.jit_config import JitConfig
 from mycel.jit_repeat import Repeater, Results
 from mycel.tensor import Tensor
+from mycel.train._background import BYTES
 from mycel.train._batches import LONGEST, Epochs, check_dataset
+from mycel.tree import flatten
 
 __all__ = ["Runner", "data_sink"]
 
@@ -24,7 +26,7 @@ STRETCH = 0.25
 
 
 class Runner:
-    """A compiled function, run on many batches at once; `stretch` is how many take about `STRETCH` seconds."""
+    """A compiled function, run on many batches at once; `stretch` is how many take about `STRETCH` seconds, and give results that fit into `BYTES` if they are kept."""
 
     def __init__(self, function: Jit, keep: bool = False) -> None:
         self._repeater = Repeater(function)
@@ -38,6 +40,9 @@ class Runner:
         taken = max((time.perf_counter() - begun) / len(batches), 1e-7)
         # The first stretches take longer than later ones will, as things are compiled in them.
         self.stretch = max(1, min(LONGEST, 4 * self.stretch, int(STRETCH / taken)))
+        if self._keep:
+            size = sum(int(t.nbytes) for t in flatten(results[-1])[0] if isinstance(t, Tensor))
+            self.stretch = max(1, min(self.stretch, BYTES // max(size, 1)))
         return results
 
 

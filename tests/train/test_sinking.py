@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import time
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,7 @@ from mycel.train import (
     CheckpointConfig,
     LambdaCallback,
     LossMonitor,
+    Metric,
     Model,
     ModelCheckpoint,
     TimeMonitor,
@@ -153,6 +155,62 @@ def test_evaluation_in_sinks_gives_the_same_results() -> None:
     seen = []
     watch = LambdaCallback(on_eval_step_end=lambda c: seen.append(c.original_args().cur_step_num))
     assert trained.eval(data, watch, dataset_sink_mode=True) == plain and seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("sink", [True, False])
+def test_metrics_see_what_each_batch_gave_of_a_state_that_changes(sink: bool) -> None:
+    class Sees(Metric):
+        def clear(self) -> None:
+            self.values: list[float] = []
+
+        def update(self, *inputs: Any) -> None:
+            time.sleep(0.002)
+            self.values.append(float(inputs[0].asnumpy()))
+
+        def eval(self) -> list[float]:
+            return self.values
+
+    class Counts(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.count = ms.Parameter(ms.Tensor(0.0), name="count")
+
+        def construct(self, x: Any) -> Any:
+            ops.assign_add(self.count, x.sum())
+            return self.count
+
+    judge = Model(Counts(), eval_network=Counts(), metrics={"seen": Sees()})
+    assert judge.eval(ones(6), dataset_sink_mode=sink) == {"seen": [1, 2, 3, 4, 5, 6]}
+
+
+def test_an_error_of_a_metric_is_raised_with_its_lines() -> None:
+    class Bad(Metric):
+        def clear(self) -> None:
+            pass
+
+        def update(self, *inputs: Any) -> None:
+            raise ZeroDivisionError("metric")
+
+        def eval(self) -> Any:
+            return 0
+
+    judge = Model(Tiny(), eval_network=Tiny(), metrics={"bad": Bad()})
+    for sink in (True, False):
+        with pytest.raises(ZeroDivisionError, match="metric") as caught:
+            judge.eval(ones(6), dataset_sink_mode=sink)
+        assert "update" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)] and gone()
+
+
+def test_a_callback_that_fails_counts_more_than_what_was_to_be_done_later(caplog: Any) -> None:
+    caplog.set_level(logging.WARNING, "mycel")
+
+    def fail(context: Any) -> None:
+        context.later([].index, "nothing")
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        Model(Tiny()).train(1, ones(3), LambdaCallback(on_train_step_end=fail))
+    assert any("has failed too: ValueError" in r.getMessage() for r in caplog.records) and gone()
 
 
 def test_fit_in_sinks_is_fit_step_by_step() -> None:
