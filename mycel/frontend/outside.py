@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mycel import config
+from mycel.engines.native.watching import KnownCode
 from mycel.errors import CompileError
 from mycel.frontend import tracebacks
 from mycel.frontend.guards import MISSING
@@ -136,7 +137,7 @@ def see_result(stage: Any, value: Any, count: int) -> Any:
 
 # Watching.
 
-_known_native: set[types.CodeType] = set()
+_native = KnownCode()
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # Where rules of primitives are called, which a program may have defined: they are a part of the primitive.
 _RULES = tuple(
@@ -156,10 +157,10 @@ def watched(stage: Any) -> Iterator[None]:
         return
 
     def on_event(frame: types.FrameType, event: str, arg: Any) -> None:
-        if event == "call" and frame.f_code not in _known_native:
+        if event == "call" and id(frame.f_code) not in _native.codes:
             _judge(stage, frame)
 
-    sys.setprofile(on_event)
+    _native.watch(on_event)
     try:
         yield
     finally:
@@ -172,7 +173,7 @@ def _judge(stage: Any, frame: types.FrameType) -> None:
     code = frame.f_code
     if is_native_code(code, frame.f_globals):
         if code.co_filename != "<string>":
-            _known_native.add(code)
+            _native.add(code)
             return
         # Methods that dataclasses and named tuples generate.
         for name in code.co_varnames[: code.co_argcount]:
