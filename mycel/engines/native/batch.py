@@ -1,9 +1,11 @@
 """Kernels that do not depend on each other, run as one parallel step.
 
-A step that has little to do is not worth waking threads for, and an optimizer takes one for each parameter. So neighbouring kernels are ordered by how many of them each has to
-wait for, and those that wait for equally many are a batch: one range, in which each has a share as long as its work, and which threads split as they do any other
-(`mycel_batch`). The members of a batch run at one time: what one reads must not be written by another, also where an output takes the place of an input, and what one of
-them needs lives as long as the batch (`Liveness`). Nothing that is computed changes.
+A step that has little to do is not worth waking threads for, and an optimizer takes one for each parameter. So
+neighbouring kernels are ordered by how many of them each has to wait for, and those that wait for equally many are a
+batch: one range, in which each has a share as long as its work, and which threads split as they do any other
+(`mycel_batch`). The members of a batch run at one time: what one reads must not be written by another, also where an
+output takes the place of an input, and what one of them needs lives as long as the batch (`Liveness`). Nothing that
+is computed changes.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BATCH", "BATCH_SYMBOLS", "batches", "encode_batch", "without_shared"]
 
-# The elements of a kernel that needs no company, the bytes of the arena that a batch may keep alive for longer, and the work that is worth a second thread.
+# The elements of a kernel that needs no company, the bytes of the arena that a batch may keep alive for longer, and
+# the work that is worth a second thread.
 LARGE = 1 << 22
 ROOM = 1 << 22
 LEAST = 1 << 17
@@ -29,7 +32,10 @@ UNIT = 64
 def batches(
     steps: Sequence[Step], aliases: Mapping[int, int], number: Callable[[DimLike], int]
 ) -> tuple[list[Step], list[list[Step]]]:
-    """The steps in an order in which the members of each batch are neighbours, and the batches, whose members know their number; `aliases` are the inputs that outputs replace."""
+    """The steps in an order in which the members of each batch are neighbours, and the batches.
+
+    `aliases` are the inputs that outputs replace. The members of a batch are given its number.
+    """
     order: list[Step] = []
     found: list[list[Step]] = []
     run: list[Step] = []
@@ -131,8 +137,10 @@ def encode_batch(program: Any, members: Sequence[Step], entries: Sequence[Any]) 
 
 BATCH_SYMBOLS = ("mycel_batch",)
 
-# Words: quadruples of the members (function, arguments, extent, where its share begins), how many, the length of the range. A boundary inside of a member with a
-# long extent is moved to a multiple of 64, which vectors like; both threads that share it move it alike. Short extents are rows, each of which may be much work.
+# Words: quadruples of the members (function, arguments, extent, where its share begins), how many, the length of the
+# range. A boundary inside of a member with a
+# long extent is moved to a multiple of 64, which vectors like; both threads that share it move it alike. Short
+# extents are rows, each of which may be much work.
 BATCH = r"""
 define void @mycel_batch(ptr %args, i64 %begin, i64 %end) {
 entry:

@@ -1,8 +1,9 @@
 """Gradients by weights of size 1 in 16 bits, as products of matrices.
 
-In channels-last memory an image batch is a matrix (positions, channels), and the gradient by weights that meet one position at a time is the product of one such matrix,
-transposed, with another. Where there are few positions the library's products are faster than its convolutions, by a fifth for 28 x 28 positions of 8 images
-and by a factor of two to three for 7 x 7; with many positions they are slower.
+In channels-last memory an image batch is a matrix (positions, channels), and the gradient by weights that meet one
+position at a time is the product of one such matrix, transposed, with another. Where there are few positions the
+library's products are faster than its convolutions, by a fifth for 28 x 28 positions of 8 images and by a factor of
+two to three for 7 x 7; with many positions they are slower.
 """
 
 from __future__ import annotations

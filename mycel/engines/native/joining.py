@@ -1,9 +1,11 @@
 """Joining groups that the order of the graph kept apart.
 
-A node joins the group of one of its operands (`lower`). Where two operands are in groups of their own, over the same positions, the other group's values are written and read
-back. Here such a group takes in the one that reads it, if that reads just where the values are computed, and if no third group stands between them. So an optimizer's step,
-whose averages do not depend on each other, becomes one pass over each parameter. A group that makes results of the graph does not take in one that makes none, since
-results decide the order of axes in memory, which what follows may not want.
+A node joins the group of one of its operands (`lower`). Where two operands are in groups of their own, over the same
+positions, the other group's values are written and read back. Here such a group takes in the one that reads it, if
+that reads just where the values are computed, and if no third group stands between them. So an optimizer's step,
+whose averages do not depend on each other, becomes one pass over each parameter. A group that makes results of the
+graph does not take in one that makes none, since results decide the order of axes in memory, which what follows may
+not want.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Sorting, selecting and searching as steps of a program (`ordering_ir`).
 
-Rows are what the kernels take: where another axis is ordered, its elements are moved next to each other first, and the results lie so as well, as views. Rows
-are gathered in parts, of which a thread takes some; where the scratch memory is too large for the stack, each part has its own in the arena.
+Rows are what the kernels take: where another axis is ordered, its elements are moved next to each other first, and
+the results lie so as well, as views. Rows are gathered in parts, of which a thread takes some; where the scratch
+memory is too large for the stack, each part has its own in the arena.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def _ordered(lowering: Any, node: Node, m: DimLike, half: DimLike, descending: b
 
 
 def _run(
-    lowering: Any, node: Node, rows: View, results: list[View], m: DimLike, half: DimLike, dtype: DType, descending: bool, what: str,
+    lowering: Any, node: Node, rows: View, results: list[View], m: DimLike, half: DimLike, dtype: DType, descending: bool,
+    what: str,
 ) -> None:  # fmt: skip
     n = rows.shape[-1]
     count = product(rows.shape[:-1])

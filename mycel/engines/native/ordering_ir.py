@@ -1,18 +1,22 @@
 """Sorting, selecting and searching rows, as LLVM IR.
 
-*Keys.* An element becomes an unsigned integer of its size whose order is the wanted one: integers are shifted to begin at zero, floats have their sign bit flipped or, below
-zero, all bits; every NaN is the largest key and -0 is 0. For descending order all bits but those of NaN's key are flipped. A *record* is a key above the element's position,
-in 64 bits, or 128 for elements of 8 bytes: no two are equal, so that any way of sorting records is stable.
+*Keys.* An element becomes an unsigned integer of its size whose order is the wanted one: integers are shifted to
+begin at zero, floats have their sign bit flipped or, below zero, all bits; every NaN is the largest key and -0 is 0.
+For descending order all bits but those of NaN's key are flipped. A *record* is a key above the element's position, in
+64 bits, or 128 for elements of 8 bytes: no two are equal, so that any way of sorting records is stable.
 
-*Sorting.* Few records are ranked: where a record belongs is the number of those below it, counted with vectors and no branch. More are sorted by the bytes of their keys, from
-the lowest up, between two halves of scratch memory; a byte that all keys share costs one look at its counts.
+*Sorting.* Few records are ranked: where a record belongs is the number of those below it, counted with vectors and no
+branch. More are sorted by the bytes of their keys, from the lowest up, between two halves of scratch memory; a byte
+that all keys share costs one look at its counts.
 
-*Selecting.* The first k of a row are sought with a threshold, the k-th of what has been seen: elements below it, which become few soon, are put aside, and when there is
-no room left all but the k first are dropped, and the threshold falls. Equal elements that come later are never below it, so this is stable as well.
+*Selecting.* The first k of a row are sought with a threshold, the k-th of what has been seen: elements below it,
+which become few soon, are put aside, and when there is no room left all but the k first are dropped, and the
+threshold falls. Equal elements that come later are never below it, so this is stable as well.
 
 *Searching* halves an interval whose length does not depend on what is found, for a vector of values at once.
 
-A sorted element is computed back from its key, except zeros and NaN, which are read again to keep their sign and payload.
+A sorted element is computed back from its key, except zeros and NaN, which are read again to keep their sign and
+payload.
 """
 
 from __future__ import annotations
@@ -327,9 +331,10 @@ def _select(o: _Order) -> str:
 
 
 def _rows(o: _Order, stack: int, body: str) -> str:
-    """The kernel: some rows of `n` elements, whose results are `m` long; scratch memory is the stack's where `stack` bytes are enough.
+    """The kernel: some rows of `n` elements, whose results are `m` long; scratch memory is on the stack if `stack` is its size.
 
-    Words: rows, parts, n, m, room in records of half of the scratch memory, addresses of the elements, values, positions and scratch memory.
+    Words: rows, parts, n, m, the records that half of the scratch memory holds, then the addresses of the elements, values,
+    positions and scratch memory.
     """
     c = Code()
     c.leave_if(c.op("icmp sge i64", "%begin", "%end"), "void")

@@ -1,7 +1,8 @@
 """Writing whole kernels in LLVM IR by hand: what no nest of loops describes (sorting, selecting, searching).
 
-A `Code` is one function's body in the making. Values are SSA names; what changes in the course of it is a variable, a slot of the stack that the `sroa` pass turns into
-registers. Slots are made in the entry block, so that loops do not grow the stack.
+A `Code` is one function's body in the making. Values are SSA names; what changes in the course of it is a variable, a
+slot of the stack that the `sroa` pass turns into registers. Slots are made in the entry block, so that loops do not
+grow the stack.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Products and convolutions of 16-bit floats on processors that have no instructions for them.
 
-The dense library would convert one element after the other there. So such a node becomes one of float32 between casts, which are kernels like others and join what is around
-them: operands are widened where they are computed, sums are float32 in any case, and results are rounded once, where they are used first.
+The dense library would convert one element after the other there. So such a node becomes one of float32 between
+casts, which are kernels like others and join what is around them: operands are widened where they are computed, sums
+are float32 in any case, and results are rounded once, where they are used first.
 """
 
 from __future__ import annotations
