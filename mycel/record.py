@@ -337,7 +337,7 @@ class Recorder(eager.Context):
             return _Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(kind, roots, given, wrt)  # fmt: skip
         if now is self and self.depth > 1:
             return _Replay(self, self.emit, True).run(kind, roots, given, wrt)
-        if any(n.prim is custom or _is_symbolic(n) for n in order):
+        if any([n.prim is custom or _is_symbolic(n) for n in order]):
             with eager.use_context(None):
                 return _Replay(self, eager.execute, False).run(kind, roots, given, wrt)
         return self._compiled(kind, order, roots, given, wrt)
@@ -356,23 +356,15 @@ class Recorder(eager.Context):
         self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
     ) -> Optionals:
         position = {node: i for i, node in enumerate(order)}
-        key = (
-            kind,
-            tuple(
-                [
-                    (
-                        n.prim,
-                        freeze(n.params) if n.prim else (),
-                        tuple([position[i] for i in n.inputs]) if n.prim else (),
-                        n.type,
-                        n.where,
-                    )
-                    for n in order
-                ]
-            ),
-            tuple([position[r] for r in roots]),
-            tuple([position.get(w, -1) for w in wrt]),
-        )
+        parts: list[Any] = [kind]
+        for n in order:
+            prim, params = n.prim, n.params
+            parts += (prim, n.type, n.where)
+            if prim is not None:
+                if params:
+                    parts.append(params["link"] if prim is kept_call else freeze(params))
+                parts += [position[i] for i in n.inputs]
+        key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
         found = _derived.get(key)
         if found is None:
             if len(_derived) >= MOST_GRAPHS:
@@ -428,9 +420,12 @@ def _nodes_of(
 
 def _is_symbolic(node: Node) -> bool:
     """Whether a node calls a graph with symbolic sizes, which is compiled by itself."""
-    return node.prim is kept_call and any(
-        isinstance(t, TensorType) and not t.is_static for t in node.params["graph"].input_types
-    )
+    if node.prim is not kept_call:
+        return False
+    link = node.params["link"]
+    if link.symbolic is None:
+        link.symbolic = any(isinstance(t, TensorType) and not t.is_static for t in link.graph.input_types)
+    return bool(link.symbolic)
 
 
 def _place_of_item(node: Node, position: dict[Node, int]) -> tuple[int, int]:

@@ -384,6 +384,8 @@ _PARTS = (
     "mycel.numpy",
     "mycel.tensor",
     "mycel.indexing",
+    "mycel.fused",
+    "mycel.routes",
     "mycel.eager",
     "mycel.engines",
     "mycel.record",

@@ -175,7 +175,7 @@ def _find(name: str) -> Primitive:
 
 def freeze(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Parameters as a hashable key."""
-    return tuple(sorted(params.items()))
+    return tuple(sorted(params.items()) if len(params) > 1 else params.items())
 
 
 # Two primitives of the representation itself.

@@ -51,6 +51,7 @@ class Link:
 
     def __init__(self, graph: Graph, active: Sequence[int], decisions: Optional[Decisions] = None) -> None:
         self.active, self.decisions = tuple(active), decisions
+        self.symbolic: Optional[bool] = None
         self.count = len(graph.outputs)
         self._inputs, self._outputs = graph.inputs, graph.outputs
         self._backward: dict[tuple[bool, ...], tuple[Optional[Graph], tuple[int, ...]]] = {}
