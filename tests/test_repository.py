@@ -16,12 +16,12 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE = {"numpy", "llvmlite", "onednn-cpu-gomp", "ml_dtypes", "safetensors", "rich"}
+CORE = {"numpy", "llvmlite", "onednn-cpu-gomp", "ml_dtypes", "safetensors", "rich", "scipy"}
 EXTRAS = {
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "docs": {"pdoc"},
-    "dev": {"pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter", "scipy", "tomli", "protobuf"},
+    "dev": {"pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter", "tomli", "protobuf"},
 }
 
 # A path into somebody's own folders, as in the tracebacks and logs that get pasted by mistake.
