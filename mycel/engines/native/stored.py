@@ -95,7 +95,7 @@ def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
     if not cache.is_on() or len(graph.nodes) < LEAST:
         return None
     surroundings = _surroundings()
-    if surroundings is None:
+    if surroundings is None or not all(map(_is_own, {n.prim for n in _staged(graph) if n.prim is not None})):
         return None
     try:
         # What was kept of nodes without positions has none to give to nodes that have them.
@@ -105,6 +105,12 @@ def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
         logger.debug("%s is not kept: %s", graph.name, error)
         return None
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_own(prim: Primitive) -> bool:
+    """Whether a primitive is Mycel's; what another does is not in the key."""
+    rules = [getattr(rule, "func", rule) for rule in (prim.infer, prim.expand) if rule is not None]
+    return all(str(getattr(rule, "__module__", "")).startswith("mycel.") for rule in rules)
 
 
 def _kind() -> str:
@@ -382,6 +388,8 @@ def _type(shape: tuple[int, ...], element: DType) -> TensorType:
 
 
 def _primitive(name: str) -> Primitive:
+    if name not in REGISTRY:
+        raise pickle.UnpicklingError(f"there is no primitive {name}")
     return REGISTRY[name]
 
 

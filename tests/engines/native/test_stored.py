@@ -27,6 +27,7 @@ from mycel.ir.graph import Graph, at, input_node
 from mycel.ir.printer import to_text
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E
+from mycel.prims.base import REGISTRY, Primitive
 from mycel.prims.linalg import matmul
 from mycel.prims.reduce import reduce_sum
 
@@ -91,6 +92,17 @@ def test_names_are_those_of_the_graph_at_hand() -> None:
     program = compile_native(graph)
     assert program.graph.name == "chain_other"
     assert program.graph.inputs == graph.inputs
+
+
+def test_every_primitive_of_mycel_is_known_as_such() -> None:
+    assert [name for name, prim in REGISTRY.items() if not stored._is_own(prim)] == []
+
+
+def test_primitives_that_a_program_defines_are_not_kept(folder: Path) -> None:
+    theirs = Primitive("of_a_program", lambda x: x, expand=lambda x: E.exp(x))
+    graph = chain()
+    compile_native(Graph(graph.inputs, [theirs(graph.outputs[0])], "theirs"))
+    assert kept(folder) == []
 
 
 def test_small_graphs_are_not_kept(folder: Path) -> None:
