@@ -56,7 +56,10 @@ def _is_long(node: Node) -> bool:
         return False
     if node.dtype.itemsize <= 2 and not node.dtype.is_integer and node.prim not in (R.reduce_max, R.reduce_min):
         return False
-    few, least = hint(node.type.size), MANY
+    if not isinstance(node.type.size, int):
+        # With a symbolic number of results there are as a rule many, each of them short.
+        return False
+    few, least = node.type.size, MANY
     if few >= FEW:
         axes = node.params["axes"]
         kept = [a for a in range(source.rank) if a not in axes]

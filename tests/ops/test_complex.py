@@ -189,3 +189,13 @@ def test_formulas_agree_with_the_reference_engine(name: str) -> None:
     if want.dtype.kind == "c":
         got = got[..., 0] + 1j * got[..., 1]
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+def test_symbolic_sizes_of_complex_numbers() -> None:
+    @ms.jit
+    def power(z: Tensor) -> Tensor:
+        return ops.abs(ops.exp(z) * z).sum()
+
+    for n in (3, 5, 7, 4):
+        z = np.exp(1j * np.arange(float(n)))
+        np.testing.assert_allclose(float(power(Tensor(z))), np.abs(np.exp(z) * z).sum(), rtol=1e-12)

@@ -20,6 +20,7 @@ from mycel.engines.native.program import Program, Template
 from mycel.errors import ShapeError
 from mycel.ir.dims import Decisions, deciding
 from mycel.ir.graph import Graph
+from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
 from mycel.transforms.specialize import specialize
 from mycel.transforms.symbolic_reductions import split_symbolic
@@ -85,13 +86,13 @@ class Instances:
     def _lower(self, sizes: Mapping[str, int]) -> Template:
         decisions = Decisions(sizes)
         with deciding(decisions):
-            template = Template(split_symbolic(_optimized(expand(self.graph))), self.aliases)
+            template = Template(split_symbolic(_optimized(complex_pairs(expand(self.graph)))), self.aliases)
         self.templates.insert(0, (decisions.condition(), template))
         self.decided.insert(0, decisions.describe())
         return template
 
     def _fixed(self, sizes: Mapping[str, int]) -> Program:
-        opened = expand(specialize(self.graph, sizes))
+        opened = complex_pairs(expand(specialize(self.graph, sizes)))
         return Program(Template(optimize(opened) if len(opened.nodes) > 1 else opened, self.aliases))
 
     def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
