@@ -36,6 +36,7 @@ from mycel.ops import (
     tensor_writes,
 )
 from mycel.ops._operands import all_axes, broadcast, cast_index, flat, operand, reshaped, run, shape_of
+from mycel.ops.tensor_signatures import OTHER_NAMES, as_method
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -321,6 +322,16 @@ def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor
     return indexed._along("index_add", self, dim, index, source * alpha, "add")
 
 
+def _scatter_added(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+    """A new tensor with the elements of `src` added at the positions that `index` names along one axis."""
+    return indexed.tensor_scatter_elements(self, index, src, dim, "add")
+
+
+def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+    """A new tensor with the parts of `source`, times `alpha`, added at the positions of a vector along one axis."""
+    return indexed._along("index_add", self, dim, index, source * alpha, "add")
+
+
 def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
     """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" trusts them."""
     if mode not in ("clip", "wrap", "raise"):
@@ -468,10 +479,10 @@ def _attach() -> None:
     Tensor.__setitem__ = indexing.put  # type: ignore[method-assign]
     for module, names in _SAME.items():
         for name in names.split():
-            setattr(Tensor, name, getattr(module, name))
+            setattr(Tensor, name, as_method(getattr(module, name), OTHER_NAMES.get(name)))
     for name, function in _RENAMED.items():
-        setattr(Tensor, name, function)
-    tensor_writes.attach({"scatter_add_": _scatter_add, "index_add_": _index_add, "index_put_": _index_put})
+        setattr(Tensor, name, as_method(function))
+    tensor_writes.attach({"scatter_add_": _scatter_added, "index_add_": _index_added, "index_put_": _index_put})
     methods: dict[str, Any] = {
         **tensor_reductions.methods,
         "reshape": _reshape, "view": _view, "reshape_as": _reshape_as, "resize": _resize, "transpose": _transpose, "permute": _permute,

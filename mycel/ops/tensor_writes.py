@@ -17,6 +17,7 @@ from mycel.errors import ShapeError
 from mycel.ops import activation, creation, elementwise, indexed, linalg, math, random
 from mycel.ops._operands import broadcast, flat, operand, reshaped, run, select
 from mycel.ops.state import fitted
+from mycel.ops.tensor_signatures import drawing, with_signature
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import random as distributions
@@ -49,7 +50,8 @@ def _writer(name: str, function: Callable[..., Any]) -> Any:
         new = cast(new, self.dtype)
         return self._replace(run(E.identity, new) if new is self else new)
 
-    return _named(method, name, f"The tensor itself, after writing the result of `{name[:-1]}` into it.")
+    _named(method, name, f"The tensor itself, after writing the result of `{name[:-1]}` into it.")
+    return with_signature(method, function)
 
 
 def _filled(self: Tensor, value: Any) -> Tensor:
@@ -79,9 +81,10 @@ def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
 
         return self._replace(cast(draw(self, generator or default_generator, *args, **named), self.dtype))
 
-    return _named(
+    _named(
         method, name, "The tensor itself, after writing random numbers into it; from `generator` or the default one."
     )
+    return drawing(method, draw)
 
 
 def _uniform(self: Tensor, generator: Any, from_: Any = 0, to: Any = 1) -> Tensor:

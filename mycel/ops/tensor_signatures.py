@@ -1,0 +1,83 @@
+"""The parameters of tensor methods that are functions of `mycel.ops`.
+
+A function's first parameter is named for what it takes ("input", "x"), that of a method is `self`, and some methods have names of their own for the others. A
+method is therefore the function's code under other names of its parameters: nothing is called in between, and `inspect.signature` says what can be passed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, Optional
+
+from mycel.fused import fused
+
+__all__ = ["OTHER_NAMES", "as_method", "drawing", "with_signature"]
+
+# Parameters that have another name in the method than in the function.
+OTHER_NAMES: dict[str, dict[str, str]] = {
+    "approximate_equal": {"y": "other"},
+    "diagonal": {"dim1": "axis1", "dim2": "axis2"},
+    "float_power": {"exponent": "other"},
+    "multiply": {"other": "value"},
+}
+
+
+def _copy(function: FunctionType, code: Any) -> FunctionType:
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    made.__annotations__ = dict(function.__annotations__)
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+def _renamed(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
+    """A function of the same code whose local names are others."""
+    code = function.__code__
+    made = _copy(
+        function,
+        code.replace(
+            co_varnames=tuple([names.get(n, n) for n in code.co_varnames]),
+            co_cellvars=tuple([names.get(n, n) for n in code.co_cellvars]),
+        ),
+    )
+    made.__annotations__ = {names.get(n, n): kind for n, kind in made.__annotations__.items()}
+    return made
+
+
+def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] = None) -> Callable[..., Any]:
+    """`function` with its first parameter named `self`, and others as `others` says; the function itself where nothing changes."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is None or not isinstance(function, FunctionType) or first.kind is first.VAR_POSITIONAL:
+        return function
+    names = {**(others or {}), first.name: "self"}
+    if names == {"self": "self"}:
+        return function
+    inner = function.__dict__.get("__wrapped__")
+    if inner is None:
+        return _renamed(function, names)
+    if others:
+        # What is passed by name reaches the inner function, so it is wrapped anew.
+        return fused(_renamed(inner, names))
+    made = _copy(function, function.__code__)
+    made.__dict__["__wrapped__"] = _renamed(inner, names)
+    return made
+
+
+def with_signature(method: Any, function: Callable[..., Any]) -> Any:
+    """`method`, which passes all on to `function`, with the parameters of that."""
+    known = inspect.signature(function)
+    first, *rest = known.parameters.values()
+    method.__signature__ = known.replace(parameters=[first.replace(name="self"), *rest])
+    return method
+
+
+def drawing(method: Any, draw: Callable[..., Any]) -> Any:
+    """`method`, which draws by ``draw(self, generator, ...)``, with the parameters of that and the generator last and by name."""
+    known = inspect.signature(draw)
+    first, generator, *rest = known.parameters.values()
+    last = generator.replace(kind=generator.KEYWORD_ONLY, default=None)
+    method.__signature__ = known.replace(parameters=[first, *rest, last])
+    return method
