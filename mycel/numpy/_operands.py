@@ -17,23 +17,23 @@ from mycel.tensor import Tensor, cast
 __all__ = ["as_kind", "asarray", "both"]
 
 
-def asarray(value: Any, dtype: Any = None) -> Tensor:
-    """`value` as a tensor, itself where it is one of that type; TypeError for what is no array.
+def asarray(a: Any, dtype: Any = None) -> Tensor:
+    """`a` as a tensor, itself where it is one of that type; TypeError for what is no array.
 
     >>> import mycel.numpy as mnp
     >>> mnp.asarray([1, 2]).dtype
     mindspore.int32
     """
     kind = None if dtype is None else D.from_any(dtype)
-    if isinstance(value, Tensor):
-        return value if kind is None else cast(value, kind)
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
+    if isinstance(a, Tensor):
+        return a if kind is None else cast(a, kind)
+    if isinstance(a, (list, tuple)) and any(isinstance(v, Tensor) for v in a):
         from mycel.ops.array import stack
 
-        made = stack([asarray(v) for v in value])
+        made = stack([asarray(v) for v in a])
         return made if kind is None else cast(made, kind)
-    made = operand("asarray", value)
-    if kind is None and made.dtype is D.int64 and not isinstance(value, (np.ndarray, np.generic)):
+    made = operand("asarray", a)
+    if kind is None and made.dtype is D.int64 and not isinstance(a, (np.ndarray, np.generic)):
         kind = D.int32
     return made if kind is None else cast(made, kind)
 

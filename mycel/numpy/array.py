@@ -20,31 +20,6 @@ def export(function: Any) -> Any:
     return function
 
 
-def _forward(name: str, function: Any, parameter: str = "a") -> Any:
-    """A function of `mycel.ops` whose first argument may be anything array-like."""
-
-    def made(first: Any, *args: Any, **named: Any) -> Any:
-        return function(asarray(first), *args, **named)
-
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
-    return export(made)
-
-
-ravel, moveaxis, swapaxes = (
-    _forward("ravel", ops.ravel),
-    _forward("moveaxis", ops.moveaxis),
-    _forward("swapaxes", ops.swapaxes),
-)
-expand_dims, fliplr, flipud = (
-    _forward("expand_dims", ops.expand_dims),
-    _forward("fliplr", ops.fliplr),
-    _forward("flipud", ops.flipud),
-)
-array_split, argwhere = _forward("array_split", ops.tensor_split), _forward("argwhere", ops.argwhere)
-hsplit, vsplit, dsplit = _forward("hsplit", ops.hsplit), _forward("vsplit", ops.vsplit), _forward("dsplit", ops.dsplit)
-
-
 @export
 def reshape(x: Any, new_shape: Any) -> Tensor:
     """The same elements under another shape.

@@ -110,7 +110,18 @@ def _like(name: str, function: Any) -> Any:
     return export(made)
 
 
-zeros_like, ones_like, empty_like = _like("zeros_like", zeros), _like("ones_like", ones), _like("empty_like", empty)
+zeros_like, ones_like = _like("zeros_like", zeros), _like("ones_like", ones)
+
+
+@export
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """`empty` of the shape and type of an array unless others are given.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.empty_like([[1, 2]]).shape
+    (1, 2)
+    """
+    return zeros_like(prototype, dtype, shape)  # type: ignore[no-any-return]
 
 
 @export

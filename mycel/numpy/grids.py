@@ -1,0 +1,247 @@
+"""Windows, grids and positions under NumPy's names: what depends on sizes alone is computed once, in float64, and rounded."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as _numpy
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.numpy._operands import as_kind, asarray
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "bartlett", "blackman", "diag_indices", "geomspace", "hamming", "hanning", "indices", "ix_", "mgrid", "ogrid", "ravel_multi_index",
+    "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from", "unravel_index",
+]  # fmt: skip
+
+
+def _window(name: str, values: Any, M: int) -> Tensor:
+    if isinstance(M, bool) or not isinstance(M, int):
+        raise TypeError(f"{name}: the number of points must be an int, not {type(M).__name__}")
+    return Tensor(values(M), D.float32)
+
+
+def bartlett(M: int) -> Tensor:
+    """A triangle of M points with zeros at the ends, float32. Bartlett, 1950.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.bartlett(5).tolist()
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    return _window("bartlett", _numpy.bartlett, M)
+
+
+def blackman(M: int) -> Tensor:
+    """Blackman's window of M points, 0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1)), float32.
+
+    >>> import mycel.numpy as mnp
+    >>> round(mnp.blackman(5)[1].item(), 4)
+    0.34
+    """
+    return _window("blackman", _numpy.blackman, M)
+
+
+def hamming(M: int) -> Tensor:
+    """Hamming's window of M points, 0.54 - 0.46 cos(2 pi n / (M - 1)), float32.
+
+    >>> import mycel.numpy as mnp
+    >>> round(mnp.hamming(4)[1].item(), 4)
+    0.77
+    """
+    return _window("hamming", _numpy.hamming, M)
+
+
+def hanning(M: int) -> Tensor:
+    """Hann's window of M points, 0.5 - 0.5 cos(2 pi n / (M - 1)), float32.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.hanning(5).tolist()
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    return _window("hanning", _numpy.hanning, M)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
+    """`num` numbers from `start` to `stop`, each a fixed multiple of the one before; both ends of one sign and not zero.
+
+    `start` and `stop` may be arrays that broadcast; the new axis is put at `axis`.
+
+    >>> import mycel.numpy as mnp
+    >>> [round(v, 4) for v in mnp.geomspace(1, 8, 4).tolist()]
+    [1.0, 2.0, 4.0, 8.0]
+    """
+    if isinstance(num, bool) or not isinstance(num, int) or num < 0:
+        raise ValueError(f"geomspace: the number of points must be a non-negative int, not {num!r}")
+    first, last = (v if v.dtype.is_floating else cast(v, D.float32) for v in (asarray(start), asarray(stop)))
+    kind = D.promote(first.dtype, last.dtype)
+    parts = max(num - 1 if endpoint else num, 1)
+    way = Tensor(_numpy.arange(num) / parts).astype(kind)
+    first, ratio = ops.expand_dims(cast(first, kind), -1), ops.expand_dims(cast(last, kind) / cast(first, kind), -1)
+    return as_kind(ops.moveaxis(first * ops.pow(ratio, way), -1, axis), dtype)
+
+
+def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
+    """For each axis of a shape an array of it with each element's place along the axis; with `sparse` shapes that broadcast to it.
+
+    A list of tensors, as MindSpore gives it (NumPy stacks the dense ones).
+
+    >>> import mycel.numpy as mnp
+    >>> [grid.tolist() for grid in mnp.indices((2, 2))]
+    [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
+    """
+    kind = D.from_any(dtype)
+    made: Any = _numpy.indices(tuple(dimensions), sparse=sparse)  # type: ignore[call-overload]
+    return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
+
+
+def ix_(*args: Any) -> tuple[Tensor, ...]:
+    """Vectors of positions as an open grid: the k-th has its elements along axis k. A mask stands for the places where it holds.
+
+    >>> import mycel.numpy as mnp
+    >>> [grid.shape for grid in mnp.ix_([0, 1], [2, 4, 5])]
+    [(2, 1), (1, 3)]
+    """
+    grids = []
+    for k, arg in enumerate(args):
+        x = asarray(arg)
+        if x.ndim != 1:
+            raise ValueError(f"ix_: every argument must be a vector, not of shape {tuple(x.shape)}")
+        x = ops.nonzero(x, as_tuple=True)[0] if x.dtype is D.bool_ else x
+        grids.append(ops.reshape(x, (1,) * k + (-1,) + (1,) * (len(args) - k - 1)))
+    return tuple(grids)
+
+
+class _Grid:
+    """Coordinates by slices: `start:stop:step`, or `start:stop:countj` for `count` points that include both ends."""
+
+    def __init__(self, dense: bool) -> None:
+        self._dense = dense
+
+    def __getitem__(self, key: Any) -> Any:
+        made = (_numpy.mgrid if self._dense else _numpy.ogrid)[key]
+        return [_grid(v) for v in made] if isinstance(made, (tuple, list)) else _grid(made)
+
+
+def _grid(values: Any) -> Tensor:
+    kind = D.float32 if values.dtype.kind == "f" else D.int32
+    return Tensor(_numpy.ascontiguousarray(values)).astype(kind)
+
+
+#: The coordinates of every point of a grid, stacked: `mgrid[0:2, 0:3]` has the shape (2, 2, 3).
+mgrid = _Grid(True)
+#: The coordinates along each axis of a grid, in shapes that broadcast: `ogrid[0:2, 0:3]` has the shapes (2, 1) and (1, 3).
+ogrid = _Grid(False)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
+    """The positions of the main diagonal of an array with `ndim` axes of size n.
+
+    >>> import mycel.numpy as mnp
+    >>> [p.tolist() for p in mnp.diag_indices(3)]
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    return (Tensor(_numpy.arange(n), D.int32),) * ndim
+
+
+def _pair(found: Any) -> tuple[Tensor, Tensor]:
+    rows, columns = found
+    return Tensor(rows, D.int32), Tensor(columns, D.int32)
+
+
+def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
+    """The rows and columns of the elements on and below the k-th diagonal of an n x m matrix.
+
+    >>> import mycel.numpy as mnp
+    >>> [p.tolist() for p in mnp.tril_indices(2)]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return _pair(_numpy.tril_indices(n, k, m))
+
+
+def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
+    """The rows and columns of the elements on and above the k-th diagonal of an n x m matrix.
+
+    >>> import mycel.numpy as mnp
+    >>> [p.tolist() for p in mnp.triu_indices(2)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return _pair(_numpy.triu_indices(n, k, m))
+
+
+def _sizes(name: str, arr: Any) -> Any:
+    x = asarray(arr)
+    if x.ndim != 2:
+        raise ValueError(f"{name}: the array must be a matrix, not of shape {tuple(x.shape)}")
+    return x.shape
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
+    """`tril_indices` for a matrix.
+
+    >>> import mycel.numpy as mnp
+    >>> [p.tolist() for p in mnp.tril_indices_from(mnp.ones((2, 2)))]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    rows, columns = _sizes("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Tensor, Tensor]:
+    """`triu_indices` for a matrix.
+
+    >>> import mycel.numpy as mnp
+    >>> [p.tolist() for p in mnp.triu_indices_from(mnp.ones((2, 2)))]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    rows, columns = _sizes("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def _order(name: str, order: str) -> bool:
+    if order not in ("C", "F"):
+        raise ValueError(f"{name}: order must be 'C' or 'F', not {order!r}")
+    return order == "C"
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
+    """Flat positions (int32) of positions along each axis of an array of shape `dims`.
+
+    Positions beyond an axis are cut to it (`clip`) or go on at its other end (`wrap`). MindSpore returns these whole numbers as float32.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.ravel_multi_index([[3, 6], [4, 5]], (7, 6)).tolist()
+    [22, 41]
+    """
+    if mode not in ("clip", "wrap"):
+        raise ValueError(f"ravel_multi_index: mode must be 'clip' or 'wrap', not {mode!r}")
+    sizes = (dims,) if isinstance(dims, int) else tuple(dims)
+    parts = [cast(asarray(p), D.int32) for p in multi_index]
+    if len(parts) != len(sizes):
+        raise ValueError(f"ravel_multi_index: {len(parts)} rows of positions for {len(sizes)} dimensions")
+    rows = list(zip(parts, sizes))
+    flat: Any = None
+    for part, size in rows if _order("ravel_multi_index", order) else rows[::-1]:
+        place = ops.clamp(part, 0, size - 1) if mode == "clip" else ops.floor_mod(part, size)
+        flat = place if flat is None else flat * size + place
+    return flat  # type: ignore[no-any-return]
+
+
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
+    """The positions along each axis of flat positions in an array of a shape; negative ones count from the end, and ones beyond are cut.
+
+    >>> import mycel.numpy as mnp
+    >>> [p.tolist() for p in mnp.unravel_index([22, 41], (7, 6))]
+    [[3, 6], [4, 5]]
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    total = int(_numpy.prod(sizes))
+    flat = asarray(indices)
+    flat = ops.where(ops.less(flat, 0), flat + total, flat)
+    flat = ops.clamp(flat, 0, total - 1)
+    places = []
+    for size in reversed(sizes) if _order("unravel_index", order) else sizes:
+        places.append(ops.floor_mod(flat, size))
+        flat = ops.floor_divide(flat, size)
+    return tuple(reversed(places) if order == "C" else places)

@@ -1,0 +1,187 @@
+"""Counting values in bins under NumPy's names.
+
+A value belongs to the bin whose left edge it reaches, and to the last bin if it is the last edge; values outside count nowhere. The bin is
+found by binary search in the edges, so that counts agree with the edges returned, and counts are sums over segments: float32 as in MindSpore,
+or of the weights' type and differentiable by them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as _numpy
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.numpy._operands import asarray
+from mycel.tensor import Tensor, cast
+
+__all__ = ["digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
+
+def _float(x: Tensor) -> Tensor:
+    return x if x.dtype.is_floating else cast(x, D.float32)
+
+
+def _place(edges: Tensor, x: Tensor, right: bool) -> Tensor:
+    """How many edges lie before each value, those equal to it among them where `right`."""
+    kind = D.promote(edges.dtype, x.dtype)
+    return ops.searchsorted(cast(edges, kind), cast(x, kind), right=right, out_int32=True)
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
+    """The number (int32) of the bin of each value: bins[i - 1] <= x < bins[i], with `right` bins[i - 1] < x <= bins[i].
+
+    `bins` is a vector that rises or falls; where it falls, the inequalities are turned round.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.digitize([0.5, 2.0], [0.0, 1.0, 2.0]).tolist()
+    [1, 3]
+    """
+    value, edges = asarray(x), asarray(bins)
+    if edges.ndim != 1:
+        raise ValueError(f"digitize: the bins must be a vector, not of shape {tuple(edges.shape)}")
+    if edges.shape[0] == 0:
+        return ops.zeros(value.shape, D.int32)
+    rising = _place(edges, value, not right)
+    falling = edges.shape[0] - _place(ops.flip(edges, (0,)), value, not right)
+    return ops.where(ops.less_equal(edges[0], edges[-1]), rising, falling)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
+    """The edges of bins: a vector of them as it is, or for an int equal parts of `range`, by default of what the values span.
+
+    Where the span is a point, it is widened by 0.5 on both sides. `weights` change nothing. TypeError for the name of a rule.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.histogram_bin_edges([1.0, 3.0], 2).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    if isinstance(bins, (str, bool, float)):
+        raise TypeError(f"histogram_bin_edges: bins must be an int or a vector of edges, not {bins!r}")
+    if not isinstance(bins, int):
+        edges = asarray(bins)
+        if edges.ndim != 1:
+            raise ValueError(f"histogram_bin_edges: the edges must be a vector, not of shape {tuple(edges.shape)}")
+        return edges
+    if bins < 1:
+        raise ValueError(f"histogram_bin_edges: there must be at least one bin, not {bins}")
+    x = _float(ops.ravel(asarray(a)))
+    if range is not None:
+        low, high = (float(v) for v in range)
+        if low > high:
+            raise ValueError(f"histogram_bin_edges: the range must rise, not {range!r}")
+        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+        return Tensor(_numpy.linspace(low, high, bins + 1)).astype(x.dtype)
+    if x.shape[0] == 0:
+        return Tensor(_numpy.linspace(-0.5, 0.5, bins + 1)).astype(x.dtype)
+    least, most = ops.amin(x), ops.amax(x)
+    point = ops.equal(least, most)
+    least, most = ops.where(point, least - 0.5, least), ops.where(point, most + 0.5, most)
+    way = Tensor(_numpy.arange(bins + 1) / bins).astype(x.dtype)
+    inner = least + (most - least) * way
+    # Rounding must not lose the largest value.
+    return ops.concat((inner[:bins], ops.expand_dims(most, 0)))
+
+
+def _bins(x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """The bin of each value, and whether it has one."""
+    count = edges.shape[0] - 1
+    found = _place(edges, x, True) - 1
+    kind = D.promote(edges.dtype, x.dtype)
+    at_end = ops.equal(cast(x, kind), cast(edges[-1], kind))
+    found = ops.where(at_end, count - 1, found)
+    return found, ops.logical_and(ops.greater_equal(found, 0), ops.less(found, count))
+
+
+def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
+    if weights is None:
+        return ops.ones(x.shape, x.dtype if x.dtype is D.float64 else D.float32)
+    amounts = _float(ops.ravel(asarray(weights)))
+    if tuple(amounts.shape) != tuple(x.shape):
+        raise ValueError(f"{name}: {amounts.shape[0]} weights for {x.shape[0]} values")
+    return amounts
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
+) -> tuple[Tensor, Tensor]:
+    """How many values (or how much of their weights) lie in each bin, and the edges; with `density` such that the integral is 1.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.histogram([1, 2, 1], [0, 1, 2, 3])[0].tolist()
+    [0.0, 2.0, 1.0]
+    """
+    x = ops.ravel(asarray(a))
+    edges = histogram_bin_edges(x, bins, range)
+    found, inside = _bins(x, edges)
+    amounts = _amounts("histogram", x, weights)
+    count = ops.unsorted_segment_sum(amounts, ops.where(inside, found, -1), edges.shape[0] - 1)
+    if density:
+        count = count / (cast(ops.diff(edges), count.dtype) * ops.sum(count))
+    return count, edges
+
+
+def _columns(sample: Any) -> list[Tensor]:
+    if isinstance(sample, (list, tuple)):
+        return [ops.ravel(asarray(v)) for v in sample]
+    x = asarray(sample)
+    if x.ndim == 1:
+        return [x]
+    if x.ndim != 2:
+        raise ValueError(f"histogramdd: the sample must be (N, D) or a sequence of D vectors, not {tuple(x.shape)}")
+    return list(ops.unstack(x, 1))
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
+) -> tuple[Tensor, list[Tensor]]:
+    """`histogram` in D dimensions: `sample` is (N, D) or a sequence of D vectors; the counts and a list of D vectors of edges.
+
+    `bins` is an int, or for each dimension an int or a vector of edges; `range` is for each dimension a pair or None.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.histogramdd([[0.0, 1.0], [0.0, 1.0]], 2)[0].tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    columns = _columns(sample)
+    rank = len(columns)
+    each = [bins] * rank if isinstance(bins, int) else list(bins)
+    ranges: list[Any] = [None] * rank if range is None else list(range)
+    if len(each) != rank or len(ranges) != rank:
+        raise ValueError(f"histogramdd: {len(each)} bins and {len(ranges)} ranges for {rank} dimensions")
+    edges = [histogram_bin_edges(x, b, r) for x, b, r in zip(columns, each, ranges)]
+    sizes = [e.shape[0] - 1 for e in edges]
+    flat: Any = 0
+    all_inside: Optional[Tensor] = None
+    for x, e, size in zip(columns, edges, sizes):
+        found, inside = _bins(x, e)
+        flat = flat * size + found
+        all_inside = inside if all_inside is None else ops.logical_and(all_inside, inside)
+    total = 1
+    for size in sizes:
+        total = total * size
+    amounts = _amounts("histogramdd", columns[0], weights)
+    count = ops.unsorted_segment_sum(amounts, ops.where(all_inside, flat, -1), total).reshape(tuple(sizes))
+    if density:
+        count = count / ops.sum(count)
+        for k, e in enumerate(edges):
+            width = cast(ops.diff(e), count.dtype)
+            count = count / width.reshape((1,) * k + (-1,) + (1,) * (rank - k - 1))
+    return count, edges
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`histogram` of pairs: counts (bins of x, bins of y) and both vectors of edges.
+
+    `bins` is an int, a vector of edges for both, or a pair of ints or vectors.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0].tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    pair = bins if isinstance(bins, int) or (isinstance(bins, (list, tuple)) and len(bins) == 2) else (bins, bins)
+    count, (first, second) = histogramdd((x, y), pair, range, weights, density)
+    return count, first, second
