@@ -20,6 +20,7 @@ from mycel.dtype import DType
 from mycel.engines import buffers
 from mycel.engines.select import compile_graph
 from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.types import TensorType
 from mycel.log import logger
 from mycel.parameter import Parameter
 from mycel.prims.base import Primitive, constant, outputs_of
@@ -27,7 +28,7 @@ from mycel.record import Recorder
 from mycel.tensor import Tensor, make, make_staged
 from mycel.transforms.residuals import link
 
-__all__ = ["entry_of", "fused"]
+__all__ = ["entry_of", "fused", "graph_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST = 1024  # calls remembered of one function
@@ -155,6 +156,15 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
     except Exception as error:
         logger.debug("%s is not run as one program: %s", function.__name__, error)
         return None
+
+
+def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph:
+    """A function of tensors of these types, which gives a tuple of tensors, as a graph: the body of a loop."""
+    inputs = [input_node(t) for t in types]
+    context = _Tracing()
+    with eager.use_context(context):
+        results = function(*[make_staged(i) for i in inputs])
+        return Graph(inputs, [context._node(t) for t in results], function.__name__)
 
 
 def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:

@@ -1,0 +1,308 @@
+"""Recurrent layers (Elman, 1990; Hochreiter and Schmidhuber, 1997; Cho et al., 2014) and their single steps.
+
+With p = x @ weight_ih.T + bias_ih and q = h @ weight_hh.T + bias_hh, split into as many gates as there are, a step is
+
+    RNN     h' = tanh(p + q), or relu
+    GRU     r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z);  n = tanh(p_n + r * q_n);  h' = n + z * (h - n)
+    LSTM    i, f, g, o of p + q;  c' = sigmoid(f) * c + sigmoid(i) * tanh(g);  h' = sigmoid(o) * tanh(c')
+
+The layers compute p for all times in one product and run the steps as one recurrence (`ops.recurrence`). Where `seq_length` is given a sequence that has ended
+keeps its state and gives zeros; so the reverse direction, which comes from the end, starts at each sequence's own last element.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.cell import Cell
+from mycel.common.initializer import Uniform, initializer
+from mycel.nn import checks
+from mycel.nn.layer.basic import Dropout
+from mycel.ops.recurrence import GATES, recurrence, step
+from mycel.parameter import Parameter, ParameterTuple
+from mycel.tensor import Tensor, cast
+
+__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
+
+
+def _weight(name: str, shape: tuple[int, ...], hidden: int, dtype: Any) -> Parameter:
+    return Parameter(initializer(Uniform(1 / math.sqrt(hidden)), shape, dtype), name=name)
+
+
+class _Step(Cell):
+    """The weights of one step."""
+
+    mode = "tanh"
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool, dtype: Any) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.input_size = checks.integer(owner, "input_size", input_size, 1)
+        self.hidden_size = checks.integer(owner, "hidden_size", hidden_size, 1)
+        self.has_bias = checks.boolean(owner, "has_bias", has_bias)
+        rows = GATES[self.mode] * hidden_size
+        self.weight_ih = _weight("weight_ih", (rows, input_size), hidden_size, dtype)
+        self.weight_hh = _weight("weight_hh", (rows, hidden_size), hidden_size, dtype)
+        self.bias_ih = _weight("bias_ih", (rows,), hidden_size, dtype) if has_bias else None
+        self.bias_hh = _weight("bias_hh", (rows,), hidden_size, dtype) if has_bias else None
+
+    def _next(self, x: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
+        owner = type(self).__name__
+        if x.ndim != 2 or x.shape[1] != self.input_size:
+            raise ValueError(f"{owner}: x must be (batch, {self.input_size}), not of shape {x.shape}")
+        for state in states:
+            if state.shape != (x.shape[0], self.hidden_size):
+                raise ValueError(
+                    f"{owner}: a state must be of shape {(x.shape[0], self.hidden_size)}, not {state.shape}"
+                )
+        return step(self.mode, ops.dense(x, self.weight_ih, self.bias_ih), states, self.weight_hh, self.bias_hh)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"input_size={self.input_size}, hidden_size={self.hidden_size}, has_bias={self.has_bias}"
+
+
+class RNNCell(_Step):
+    """One step of an Elman network: ``tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``, or relu (Elman, 1990).
+
+    x is (batch, input_size), `hx` and the result (batch, hidden_size). The weights start uniformly in ±1 / sqrt(hidden_size). Raises ValueError for
+    other shapes and for a nonlinearity other than "tanh" and "relu".
+
+    >>> import mycel as ms
+    >>> ms.nn.RNNCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: str = "tanh", dtype: Any = D.float32
+    ) -> None:  # fmt: skip
+        self.mode = checks.choice("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))
+        super().__init__(input_size, hidden_size, has_bias, dtype)
+        self.nonlinearity = nonlinearity
+
+    def construct(self, x: Tensor, hx: Tensor) -> Tensor:
+        """The next state."""
+        return self._next(x, _tensor("RNNCell", hx))[0]
+
+
+class GRUCell(_Step):
+    """One step of a gated recurrent unit (Cho et al., 2014), with the reset gate behind the product with h.
+
+    x is (batch, input_size), `hx` and the result (batch, hidden_size); the weights hold the gates r, z, n. Raises ValueError for other shapes.
+
+    >>> import mycel as ms
+    >>> ms.nn.GRUCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
+    (2, 4)
+    """
+
+    mode = "gru"
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = D.float32) -> None:
+        super().__init__(input_size, hidden_size, has_bias, dtype)
+
+    def construct(self, x: Tensor, hx: Tensor) -> Tensor:
+        """The next state."""
+        return self._next(x, _tensor("GRUCell", hx))[0]
+
+
+class LSTMCell(_Step):
+    """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997).
+
+    x is (batch, input_size), `hx` the pair (h, c) of (batch, hidden_size), and the result the next such pair; the weights hold the gates i, f, g, o. Raises
+    TypeError where `hx` is no pair, ValueError for other shapes.
+
+    >>> import mycel as ms
+    >>> h, c = ms.nn.LSTMCell(3, 4)(ms.ops.ones((2, 3)), (ms.ops.zeros((2, 4)), ms.ops.zeros((2, 4))))
+    >>> h.shape, c.shape
+    ((2, 4), (2, 4))
+    """
+
+    mode = "lstm"
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = D.float32) -> None:
+        super().__init__(input_size, hidden_size, has_bias, dtype)
+
+    def construct(self, x: Tensor, hx: Any) -> tuple[Tensor, ...]:
+        """The next state."""
+        return self._next(x, *_pair("LSTMCell", hx))
+
+
+def _tensor(owner: str, hx: Any) -> Tensor:
+    if not isinstance(hx, Tensor):
+        raise TypeError(f"{owner}: hx must be a tensor, not {type(hx).__name__}")
+    return hx
+
+
+def _pair(owner: str, hx: Any) -> tuple[Tensor, Tensor]:
+    if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+        raise TypeError(f"{owner}: hx must be the pair (h, c), not {type(hx).__name__}")
+    return _tensor(owner, hx[0]), _tensor(owner, hx[1])
+
+
+class _Recurrent(Cell):
+    """Layers of one or two directions."""
+
+    mode = "tanh"
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        owner = type(self).__name__
+        self.input_size = checks.integer(owner, "input_size", input_size, 1)
+        self.hidden_size = checks.integer(owner, "hidden_size", hidden_size, 1)
+        self.num_layers = checks.integer(owner, "num_layers", num_layers, 1)
+        self.has_bias = checks.boolean(owner, "has_bias", has_bias)
+        self.batch_first = checks.boolean(owner, "batch_first", batch_first)
+        self.dropout = checks.number(owner, "dropout", dropout, at_least=0, below=1)
+        self.bidirectional = checks.boolean(owner, "bidirectional", bidirectional)
+        self.dropout_op = Dropout(p=self.dropout)
+        rows, directions = GATES[self.mode] * hidden_size, 1 + bidirectional
+        kinds: list[tuple[str, Any]] = [
+            ("weight_ih", lambda layer: (rows, hidden_size * directions if layer else input_size)),
+            ("weight_hh", lambda layer: (rows, hidden_size)),
+        ]
+        if has_bias:
+            kinds += [("bias_ih", lambda layer: (rows,)), ("bias_hh", lambda layer: (rows,))]
+        lists: dict[str, list[Parameter]] = {}
+        for kind, shape in kinds:
+            for layer in range(num_layers):
+                for direction in range(directions):
+                    name = f"{kind}_l{layer}{'_reverse' if direction else ''}"
+                    made = _weight(name, shape(layer), hidden_size, dtype)
+                    setattr(self, name, made)
+                    lists.setdefault(kind, []).append(made)
+        self.__dict__["_lists"] = {kind: ParameterTuple(found) for kind, found in lists.items()}
+
+    @property
+    def w_ih_list(self) -> Any:
+        """The weights of inputs, by layer and direction."""
+        return self._lists["weight_ih"]
+
+    @property
+    def w_hh_list(self) -> Any:
+        """The weights of states, by layer and direction."""
+        return self._lists["weight_hh"]
+
+    @property
+    def b_ih_list(self) -> Any:
+        """The biases of inputs, by layer and direction; an empty list without biases."""
+        return self._lists.get("bias_ih", [])
+
+    @property
+    def b_hh_list(self) -> Any:
+        """The biases of states, by layer and direction; an empty list without biases."""
+        return self._lists.get("bias_hh", [])
+
+    def construct(self, x: Tensor, hx: Any = None, seq_length: Optional[Tensor] = None) -> tuple[Tensor, Any]:
+        """The last layer's outputs at all times, and the last state of every layer and direction."""
+        owner = type(self).__name__
+        if x.ndim != 3 or x.shape[2] != self.input_size:
+            order = "batch, time" if self.batch_first else "time, batch"
+            raise ValueError(f"{owner}: x must be ({order}, {self.input_size}), not of shape {x.shape}")
+        if x.dtype.kind != "f":
+            raise TypeError(f"{owner}: x must be of floating type, not {x.dtype.name}")
+        if self.batch_first:
+            x = ops.transpose(x, (1, 0, 2))
+        states = self._first_states(x, hx)
+        mask = None
+        if seq_length is not None:
+            if not isinstance(seq_length, Tensor) or seq_length.shape != (x.shape[1],):
+                raise ValueError(f"{owner}: seq_length must be a tensor of one length for each of {x.shape[1]} sequences")
+            mask = ops.expand_dims(ops.arange(x.shape[0]), 1) < ops.expand_dims(seq_length, 0)
+        last: list[tuple[Tensor, ...]] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(1 + self.bidirectional):
+                output, state = self._run(x, states, len(last), mask)
+                outputs.append(output)
+                last.append(state)
+            x = ops.cat(outputs, 2) if self.bidirectional else outputs[0]
+            if self.dropout and layer < self.num_layers - 1:
+                x = self.dropout_op(x)
+        if self.batch_first:
+            x = ops.transpose(x, (1, 0, 2))
+        joined = tuple(ops.stack(parts) for parts in zip(*last))
+        return x, joined if self.mode == "lstm" else joined[0]
+
+    def _first_states(self, x: Tensor, hx: Any) -> tuple[Tensor, ...]:
+        owner = type(self).__name__
+        shape = (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
+        if hx is None:
+            return (ops.zeros(shape, x.dtype),) * (2 if self.mode == "lstm" else 1)
+        states = _pair(owner, hx) if self.mode == "lstm" else (_tensor(owner, hx),)
+        for state in states:
+            if state.shape != shape:
+                raise ValueError(f"{owner}: hx must be of shape {shape}, not {state.shape}")
+        return tuple(cast(state, x.dtype) for state in states)
+
+    def _run(self, x: Tensor, states: tuple[Tensor, ...], index: int, mask: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+        suffix = f"_l{index // 2}{'_reverse' if index % 2 else ''}" if self.bidirectional else f"_l{index}"
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.has_bias else ("weight_ih", "weight_hh")
+        weights = [cast(getattr(self, name + suffix), x.dtype) for name in names]
+        w_ih, w_hh, b_ih, b_hh = weights if self.has_bias else (*weights, None, None)
+        first = tuple(state[index] for state in states)
+        reverse = self.bidirectional and index % 2 == 1
+        output, *last = recurrence(self.mode, ops.dense(x, w_ih, b_ih), first, w_hh, b_hh, mask, reverse)
+        return output, tuple(last)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"input_size={self.input_size}, hidden_size={self.hidden_size}, num_layers={self.num_layers}, has_bias={self.has_bias}, "
+            f"batch_first={self.batch_first}, dropout={self.dropout}, bidirectional={self.bidirectional}"
+        )
+
+
+class RNN(_Recurrent):
+    """Layers of Elman networks: ``RNN(input_size, hidden_size, num_layers, nonlinearity, ...)``.
+
+    x is (time, batch, input_size), or (batch, time, input_size) with `batch_first`; `hx` is (num_layers * directions, batch, hidden_size), zeros where it is not given;
+    `seq_length` gives the length of each sequence. The results are the outputs, (time, batch, directions * hidden_size) or batch first, and the last states, of the
+    form of `hx`. In training elements between layers are dropped with probability `dropout`. Raises TypeError or ValueError for arguments that do not fit.
+
+    >>> import mycel as ms
+    >>> output, h = ms.nn.RNN(3, 4, bidirectional=True)(ms.ops.ones((5, 2, 3)))
+    >>> output.shape, h.shape
+    ((5, 2, 8), (2, 2, 4))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        rest = list(args)
+        # MindSpore's order has the nonlinearity by keyword only.
+        self.mode = checks.choice("RNN", "nonlinearity", kwargs.pop("nonlinearity", "tanh"), ("tanh", "relu"))
+        super().__init__(*rest, **kwargs)
+
+
+class GRU(_Recurrent):
+    """Layers of gated recurrent units (see `GRUCell`); arguments and results as those of `RNN`, without a nonlinearity.
+
+    >>> import mycel as ms
+    >>> output, h = ms.nn.GRU(3, 4, num_layers=2, batch_first=True)(ms.ops.ones((2, 5, 3)))
+    >>> output.shape, h.shape
+    ((2, 5, 4), (2, 2, 4))
+    """
+
+    mode = "gru"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+
+class LSTM(_Recurrent):
+    """Layers of long short-term memories (see `LSTMCell`); arguments and results as those of `RNN`, with pairs (h, c) for states.
+
+    >>> import mycel as ms
+    >>> output, (h, c) = ms.nn.LSTM(3, 4)(ms.ops.ones((5, 2, 3)))
+    >>> output.shape, h.shape, c.shape
+    ((5, 2, 4), (1, 2, 4), (1, 2, 4))
+    """
+
+    mode = "lstm"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
