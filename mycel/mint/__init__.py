@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from mycel.common.markers import constexpr as constexpr
 from mycel.mint import linalg as linalg
+from mycel.mint import optim as optim
 from mycel.mint import special as special
 from mycel.tensor import Tensor as Tensor
 from mycel.ops import (

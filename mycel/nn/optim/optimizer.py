@@ -13,11 +13,12 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import config, eager, ops
+from mycel import ops
 from mycel.cell import Cell
 from mycel.nn import checks
 from mycel.nn.layer.container import CellList
 from mycel.nn.learning_rate_schedule import LearningRateSchedule
+from mycel.nn.optim.stepping import Stepping
 from mycel.nn.state import store
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor
@@ -26,9 +27,6 @@ __all__ = ["Optimizer"]
 
 _GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
 Rate = Union[Parameter, Cell]
-_OWN = __name__.partition(".")[0] + "."
-# Which call of an optimizer of this library is compiled as a whole in PYNATIVE_MODE too: what is called a few times is not worth it.
-COMPILED_FROM = 4
 
 
 class _ListedRate(LearningRateSchedule):
@@ -56,7 +54,7 @@ class _ConstantRate(LearningRateSchedule):
         return self.learning_rate + 0.0  # type: ignore[no-any-return]
 
 
-class Optimizer(Cell):
+class Optimizer(Stepping):
     """Base of optimizers; a subclass defines ``construct(gradients)`` for a tuple of one gradient for each of `parameters`.
 
     `parameters` is a list of parameters or of groups: dictionaries with "params" and optionally "lr", "weight_decay" and
@@ -338,24 +336,6 @@ class Optimizer(Cell):
             for target, value in zip(targets, rule(rate, targets[0], gradient, *targets[1:])):
                 store(target, value)
         return True
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if eager.active or config._context["mode"] == config.GRAPH_MODE or self._pre_hooks or self._hooks:
-            return super().__call__(*args, **kwargs)
-        # Steps are counted where no guard looks.
-        state = self.__dict__
-        taken = state["_taken"] = state.get("_taken", 0) + 1
-        if taken < COMPILED_FROM or self._is_foreign():
-            return super().__call__(*args, **kwargs)
-        return self._call_compiled(args, kwargs)
-
-    def _is_foreign(self) -> bool:
-        """Whether the step runs code from outside of this library, which stays as Python runs it."""
-        known = self.__dict__.get("_foreign")
-        if known is None:
-            known = any(not type(c).__module__.startswith(_OWN) for _, c in self.cells_and_names())
-            self.__dict__["_foreign"] = known
-        return bool(known)
 
     def construct(self, gradients: Any) -> Any:
         """Take one step; subclasses define it."""

@@ -1,0 +1,5 @@
+"""Interfaces that MindSpore calls experimental."""
+
+from __future__ import annotations
+
+from mycel.experimental import optim as optim

@@ -1,0 +1,265 @@
+"""Adam and its relatives: steps scaled by running averages m of the gradient and v of its square, with weights b1 and b2, corrected for their start at 0.
+
+With t the number of the step, M = m / (1 - b1**t) and V = v / (1 - b2**t):
+
+    Adam, AdamW  p -= lr * M / (sqrt(V) + eps), with amsgrad the largest v so far; AdamW first p *= 1 - lr * weight_decay
+    Adamax       p -= lr * M / u, u = max(b2 * u, |g| + eps)
+    NAdam        p -= lr * ((1 - c) / (1 - C) * g + c' / (1 - C c') * m) / (sqrt(V) + eps), with c = b1 * (1 - 0.96**(t * momentum_decay) / 2),
+                 c' that of the next step and C the product of all c
+    RAdam        p -= lr * M * r / (sqrt(V) + eps) where the variance of the rate can be had (rho > 5), p -= lr * M where not
+
+The factors that depend on the step are computed in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.experimental.optim.optimizer import Group, Optimizer, average, put, root, single
+from mycel.nn.state import store
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor, cast
+
+__all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
+
+
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, 2014), with the largest second moment (Reddi et al., 2018) where `amsgrad`.
+
+    `weight_decay` adds ``weight_decay * p`` to the gradient, `maximize` climbs instead of descending. The states are "exp_avg.<parameter>",
+    "exp_avg_sq.<parameter>", with `amsgrad` "max_exp_avg_sq.<parameter>", and "state_step". Raises ValueError for numbers below 0 and betas outside [0, 1).
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.Adam([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    array([0.5], dtype=float32)
+    """
+
+    _decoupled = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+            },
+        )
+        self._states("exp_avg")
+        self._states("exp_avg_sq")
+        self._states("max_exp_avg_sq")
+        self._counter("state_step")
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("eps", "weight_decay"), ("amsgrad", "maximize"), "betas")
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        t = self._count(self.state_step)
+        states = (self.exp_avg, self.exp_avg_sq, self.max_exp_avg_sq)
+        for group, rows in self._each(gradients, *states, decay=not self._decoupled):
+            lr, eps, (b1, b2) = group["lr"], group["eps"], group["betas"]
+            rate, spread = lr * single(1 / (1 - b1**t)), single(1 / ops.sqrt(1 - b2**t))
+            kept = 1 - lr * group["weight_decay"] if self._decoupled and group["weight_decay"] else None
+            amsgrad = group["amsgrad"]
+            for g, targets in rows:
+                p, m, v, top = targets
+                p = p if kept is None else p * kept
+                m, v = average(m, g, b1), average(v, g * g, b2)
+                if amsgrad:
+                    top = ops.maximum(top, v)
+                    put(targets, p - rate * m / (root(top) * spread + eps), m, v, top)
+                else:
+                    put(targets, p - rate * m / (root(v) * spread + eps), m, v)
+        return True
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2017): ``p *= 1 - lr * weight_decay`` before the step. Otherwise as `Adam`.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.AdamW([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    array([0.495], dtype=float32)
+    """
+
+    _decoupled = True
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+
+class Adamax(Optimizer):
+    """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7).
+
+    The states are "exp_avg.<parameter>", "exp_inf.<parameter>" and "step_t". Raises ValueError for numbers below 0 and betas outside [0, 1).
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.Adamax([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        )
+        self._states("exp_avg")
+        self._states("exp_inf")
+        self._counter("step_t")
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("eps", "weight_decay"), ("maximize",), "betas")
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        t = self._count(self.step_t)
+        for group, rows in self._each(gradients, self.exp_avg, self.exp_inf):
+            eps, (b1, b2) = group["eps"], group["betas"]
+            rate = group["lr"] * single(1 / (1 - b1**t))
+            for g, targets in rows:
+                p, m, u = targets
+                m, u = average(m, g, b1), ops.maximum(u * b2, ops.abs(g) + eps)
+                put(targets, p - rate * m / u, m, u)
+        return True
+
+
+class NAdam(Optimizer):
+    """Adam with Nesterov's momentum, whose weight changes with the step (Dozat, 2016).
+
+    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>", "step_t" and for each group the product of the momenta, "mu_product_<group>". Raises
+    ValueError for numbers below 0 and betas outside [0, 1).
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.NAdam([w], lr=0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    array([0.8944], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 4e-3,
+    ) -> None:
+        super().__init__(
+            params,
+            {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay},
+        )
+        self._states("exp_avg")
+        self._states("exp_avg_sq")
+        self._counter("step_t")
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Optimize the parameters of one more group, with options of its own."""
+        super().add_param_group(param_group)
+        held = Parameter(Tensor(np.float64(1)), name=f"mu_product_{len(self.param_groups) - 1}", requires_grad=False)
+        setattr(self, held.name, held)
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("eps", "weight_decay", "momentum_decay"), (), "betas")
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        t = self._count(self.step_t)
+        for number, (group, rows) in enumerate(self._each(gradients, self.exp_avg, self.exp_avg_sq)):
+            eps, (b1, b2), slowing = group["eps"], group["betas"], group["momentum_decay"]
+            product = getattr(self, f"mu_product_{number}")
+            now, after = (b1 * (1 - 0.5 * 0.96 ** (step * slowing)) for step in (t, t + 1))
+            store(product, product * now)
+            total = cast(product, D.float64)
+            fresh = group["lr"] * single((1 - now) / (1 - total))
+            momentum = group["lr"] * single(after / (1 - total * after))
+            spread = single(1 / ops.sqrt(1 - b2**t))
+            for g, targets in rows:
+                p, m, v = targets
+                m, v = average(m, g, b1), average(v, g * g, b2)
+                put(targets, p - (fresh * g + momentum * m) / (root(v) * spread + eps), m, v)
+        return True
+
+
+class RAdam(Optimizer):
+    """Adam whose steps wait for the variance of their scale, and are rectified by it (Liu et al., 2019).
+
+    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>" and "step_t". Raises ValueError for numbers below 0 and betas outside [0, 1).
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.RAdam([w], lr=0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    array([0.7], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self._states("exp_avg")
+        self._states("exp_avg_sq")
+        self._counter("step_t")
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("eps", "weight_decay"), (), "betas")
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        t = self._count(self.step_t)
+        for group, rows in self._each(gradients, self.exp_avg, self.exp_avg_sq):
+            eps, (b1, b2) = group["eps"], group["betas"]
+            rate = group["lr"] * single(1 / (1 - b1**t))
+            most = 2 / (1 - b2) - 1
+            rho = most - 2 * t * b2**t / (1 - b2**t)
+            known = rho > 5
+            # Where there is no variance yet, the number under the root is one that has a root.
+            length = ops.where(known, rho, ops.full_like(rho, 6.0))
+            rectified = ops.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length) * (1 - b2**t))
+            scale = single(rectified)
+            for g, targets in rows:
+                p, m, v = targets
+                m, v = average(m, g, b1), average(v, g * g, b2)
+                put(targets, p - rate * m * ops.where(known, scale / (root(v) + eps), ops.ones_like(v)), m, v)
+        return True

@@ -1,0 +1,163 @@
+"""Optimizers that scale each coordinate's step by the squares of its past gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel.experimental.optim.optimizer import Group, Optimizer, average, put, root, single
+from mycel.nn import checks
+
+__all__ = ["Adadelta", "Adagrad", "RMSprop"]
+
+
+class Adadelta(Optimizer):
+    """Adadelta (Zeiler, 2012): ``s = rho * s + (1 - rho) * g**2; d = sqrt(a + eps) / sqrt(s + eps) * g; a = rho * a + (1 - rho) * d**2; p -= lr * d``.
+
+    The states s are "accum.<parameter>", the states a "accum_update.<parameter>". Raises ValueError for negative numbers and `rho` above 1.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.Adadelta([w], lr=100.0)((ms.Tensor([3.0]),)); w.asnumpy().round(3)
+    array([0.684], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
+        self._states("accum")
+        self._states("accum_update")
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("eps", "weight_decay"), ("maximize",))
+        checks.number(type(self).__name__, "rho", group["rho"], at_least=0, at_most=1)
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        for group, rows in self._each(gradients, self.accum, self.accum_update):
+            lr, rho, eps = group["lr"], group["rho"], group["eps"]
+            for g, targets in rows:
+                p, s, a = targets
+                s = average(s, g * g, rho)
+                d = root(a + eps) / root(s + eps) * g
+                put(targets, p - lr * d, s, average(a, d * d, rho))
+        return True
+
+
+class Adagrad(Optimizer):
+    """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(a) + eps)``.
+
+    The states a are "accum.<parameter>", at first `initial_accumulator_value`; the steps are counted in "step_t". Raises ValueError for negative numbers.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.Adagrad([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 0.01,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "maximize": maximize,
+            },
+        )
+        self._states("accum", lambda group: float(group["initial_accumulator_value"]))
+        self._counter("step_t")
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("lr_decay", "eps", "weight_decay", "initial_accumulator_value"), ("maximize",))
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        t = self._count(self.step_t)
+        for group, rows in self._each(gradients, self.accum):
+            eps, rate = group["eps"], group["lr"] * single(1 / (1 + (t - 1) * group["lr_decay"]))
+            for g, targets in rows:
+                p, a = targets
+                a = a + g * g
+                put(targets, p - rate * g / (root(a) + eps), a)
+        return True
+
+
+class RMSprop(Optimizer):
+    """RMSProp (Tieleman and Hinton, 2012), with momentum, and centred (Graves, 2013) on request.
+
+    ``s = alpha * s + (1 - alpha) * g**2; d = g / (sqrt(s) + eps)``, where `centered` takes the square of the mean gradient from s; then ``p -= lr * d``, or with
+    momentum ``v = momentum * v + d; p -= lr * v``. The states are "mean_square.<parameter>", "moment.<parameter>" and "mean_grad.<parameter>".
+    Raises ValueError for negative numbers.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.RMSprop([w], lr=0.1, alpha=0.75)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    array([0.8], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 0.01,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+            },
+        )
+        self._states("mean_square")
+        self._states("moment")
+        self._states("mean_grad")
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("alpha", "eps", "weight_decay", "momentum"), ("centered", "maximize"))
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        for group, rows in self._each(gradients, self.mean_square, self.moment, self.mean_grad):
+            lr, alpha, eps = group["lr"], group["alpha"], group["eps"]
+            momentum, centered = group["momentum"], group["centered"]
+            for g, targets in rows:
+                p, s, v, mean = targets
+                s = average(s, g * g, alpha)
+                spread = s
+                if centered:
+                    mean = average(mean, g, alpha)
+                    spread = s - mean * mean
+                d = g / (root(spread) + eps)
+                v = v * momentum + d if momentum > 0 else v
+                put(targets, p - lr * (v if momentum > 0 else d), s, v, mean)
+        return True

@@ -1,0 +1,186 @@
+"""Gradient descent with momentum, with averaging, and by signs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
+from mycel.nn import checks
+from mycel.nn.state import store
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor, cast
+
+__all__ = ["ASGD", "Rprop", "SGD"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with optional momentum (Polyak, 1964), dampening and Nesterov's form (Sutskever et al., 2013).
+
+    ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr * v``, or with `nesterov`
+    ``p -= lr * (g + momentum * v)``. The states are "accum.<parameter>" and "stat.<parameter>" (1 before the first step). Raises ValueError for negative
+    numbers, and for `nesterov` without momentum or with dampening.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.SGD([w], lr=0.5)((ms.Tensor([1.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+            },
+        )
+        self._states("accum")
+        self._states("stat", "ones")
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("momentum", "weight_decay"), ("nesterov", "maximize"))
+        checks.number(type(self).__name__, "dampening", group["dampening"])
+        if group["nesterov"] and (group["momentum"] == 0 or group["dampening"] != 0):
+            raise ValueError(
+                f"{type(self).__name__}: nesterov needs a positive momentum and no dampening, but momentum is {group['momentum']} "
+                f"and dampening {group['dampening']}"
+            )
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        for group, rows in self._each(gradients, self.accum, self.stat):
+            lr, momentum, fresh, nesterov = group["lr"], group["momentum"], 1 - group["dampening"], group["nesterov"]
+            for g, targets in rows:
+                p, v, first = targets
+                if momentum == 0:
+                    put(targets, p - lr * g)
+                    continue
+                v = ops.where(first > 0, g, v * momentum + g * fresh)
+                put(targets, p - lr * (g + v * momentum if nesterov else v), v, ops.zeros_like(first))
+        return True
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992).
+
+    ``p -= eta * (g + lambd * p)`` with ``eta = lr / (1 + lambd * lr * t)**alpha`` of the step before; "ax.<parameter>" is the average of p over the steps after `t0`.
+    The other states are "step_t" and "eta_<group>". Raises ValueError for a negative `weight_decay`.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.ASGD([w], lr=0.5, lambd=0.1)((ms.Tensor([1.0]),)); w.asnumpy().round(4)
+    array([0.45], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 0.01,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize},
+        )
+        self._states("ax")
+        self._counter("step_t")
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Optimize the parameters of one more group, with options of its own."""
+        super().add_param_group(param_group)
+        rate = Tensor(np.float32(self.param_groups[-1]["lr"].asnumpy()))
+        held = Parameter(rate, name=f"eta_{len(self.param_groups) - 1}", requires_grad=False)
+        setattr(self, held.name, held)
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, ("weight_decay",), ("maximize",))
+        for key in ("lambd", "alpha", "t0"):
+            checks.number(type(self).__name__, key, group[key])
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        t = self._count(self.step_t)
+        for number, (group, rows) in enumerate(self._each(gradients, self.ax)):
+            held, lambd = getattr(self, f"eta_{number}"), group["lambd"]
+            eta = held + 0.0
+            # The weight of the average is that which the step before would leave.
+            share = single(1 / ops.maximum(t - 1 - group["t0"], ops.ones_like(t)))
+            for g, targets in rows:
+                p, mean = targets
+                p = p * (1 - lambd * eta) - eta * g
+                put(targets, p, mean + (p - mean) * share)
+            lr = cast(group["lr"], D.float64)
+            store(held, lr / (1 + lambd * lr * t) ** group["alpha"])
+        return True
+
+
+class Rprop(Optimizer):
+    """Resilient propagation (Riedmiller and Braun, 1993): steps of sizes that grow while the sign of the gradient stays, and shrink where it changes.
+
+    `etas` are the factors of shrinking and growing, `step_sizes` the bounds of the sizes, which start at `lr`. After a change of sign a coordinate rests for one
+    step. The states are "prev.<parameter>", "step_size.<parameter>" and "step_t". Raises ValueError unless ``0 < etas[0] < 1 < etas[1]``.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.experimental.optim.Rprop([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 0.01,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
+        self._states("prev")
+        self._states("step_size", lambda group: float(group["lr"].asnumpy()))
+        self._counter("step_t")
+
+    def _check_group(self, group: Group) -> None:
+        self._checked(group, (), ("maximize",))
+        etas, sizes = group["etas"], group["step_sizes"]
+        if not (isinstance(etas, (list, tuple)) and len(etas) == 2 and 0 < etas[0] < 1 < etas[1]):
+            raise ValueError(f"Rprop: etas must be a number in (0, 1) and one above 1, not {etas!r}")
+        if not (isinstance(sizes, (list, tuple)) and len(sizes) == 2 and 0 <= sizes[0] <= sizes[1]):
+            raise ValueError(f"Rprop: step_sizes must be a smallest and a largest size, not {sizes!r}")
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        self._count(self.step_t)
+        for group, rows in self._each(gradients, self.prev, self.step_size):
+            (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
+            for g, targets in rows:
+                p, before, size = targets
+                turn = g * before
+                size = ops.clamp(
+                    ops.where(turn > 0, size * grow, ops.where(turn < 0, size * shrink, size)), least, most
+                )
+                g = ops.where(turn < 0, ops.zeros_like(g), g)
+                put(targets, p - ops.sign(g) * size, g, size)
+        return True

@@ -1,0 +1,626 @@
+"""Schedulers: each `step` sets the learning rates of an optimizer's groups.
+
+The count of steps `last_epoch` and the rates are Parameters, and a rate is a function of tensors, so that `step` may be called inside a compiled function, which
+is compiled once. Most rates follow from the rate before (`get_lr`), so that several schedulers of one optimizer multiply their effects; where the rate is also known from the
+step alone (`_get_closed_form_lr`), that is what ``step(epoch)`` uses. Factors are computed in float64. Definitions are PyTorch's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager, ops
+from mycel.common.markers import jit_class as jit_class
+from mycel.experimental.optim.optimizer import Optimizer as Optimizer
+from mycel.nn import checks
+from mycel.nn.state import store
+from mycel.parameter import Parameter as Parameter
+from mycel.tensor import Tensor as Tensor
+from mycel.tensor import cast
+
+__all__ = [
+    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
+    "MultiplicativeLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip
+
+Rates = list[Tensor]
+
+
+def _optimizer(name: str, optimizer: Any) -> Optimizer:
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(
+            f"{name}: optimizer must be one of mycel.experimental.optim or mycel.mint.optim, not {type(optimizer).__name__}"
+        )
+    return optimizer
+
+
+def _called(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of the user's gives; the compiler follows it into a graph."""
+    context: Any = eager.local.context if eager.active else None
+    if context is not None and context.is_staging:
+        return context.invoke(function, args, {})
+    return function(*args)
+
+
+def _state(name: str, value: Any, kind: Any = np.float32) -> Parameter:
+    return Parameter(Tensor(kind(value)), name=name, requires_grad=False)
+
+
+def _store_rates(holders: Sequence[Parameter], values: Sequence[Any]) -> None:
+    if len(values) != len(holders):
+        raise ValueError(f"get_lr gave {len(values)} rates for {len(holders)} parameter groups")
+    for holder, value in zip(holders, values):
+        store(holder, value if isinstance(value, Tensor) else Tensor(np.float32(value)))
+
+
+class LRScheduler:
+    """Base of schedulers; a subclass defines ``get_lr()``, which returns a list of one rate for each group, from ``self.last_epoch`` and ``self._last_lr``.
+
+    Making a scheduler takes its first step, after which `last_epoch` is 0. With `last_epoch` not -1 training goes on: the groups must have "initial_lr".
+    Raises TypeError for what is no optimizer with groups, KeyError for a group without "initial_lr".
+
+    >>> import mycel as ms
+    >>> class Half(ms.experimental.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [lr * 0.5 for lr in self._last_lr]
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = Half(optimizer); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.25
+    """
+
+    def __init__(self, optimizer: Any, last_epoch: int = -1) -> None:
+        name = type(self).__name__
+        self.optimizer = _optimizer(name, optimizer)
+        checks.integer(name, "last_epoch", last_epoch, at_least=-1)
+        for number, group in enumerate(self.optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"].asnumpy().item())
+            elif "initial_lr" not in group:
+                raise KeyError(f"{name}: parameter group {number} has no 'initial_lr', from which to go on")
+        self.base_lrs = [Tensor(np.float32(group["initial_lr"])) for group in self.optimizer.param_groups]
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self.groups_num = len(self._last_lr)
+        self.last_epoch = _state(f"last_epoch_{name}", last_epoch)
+        self.step()
+
+    def get_lr(self) -> Any:
+        """The rates of the groups at `last_epoch`; schedulers define it."""
+        raise NotImplementedError(f"{type(self).__name__} must define get_lr()")
+
+    def get_last_lr(self) -> Rates:
+        """The rates of the groups as the last step left them."""
+        return [lr + 0.0 for lr in self._last_lr]
+
+    def step(self, epoch: Any = None) -> None:
+        """Go on by one step, or to `epoch`, and set the rates."""
+        if epoch is None:
+            store(self.last_epoch, self.last_epoch + 1)
+            values = _called(self.get_lr)
+        else:
+            store(self.last_epoch, epoch if isinstance(epoch, Tensor) else Tensor(np.float32(epoch)))
+            values = self._rates_at_epoch()
+        _store_rates(self._last_lr, values)
+
+    def _rates_at_epoch(self) -> Any:
+        closed = getattr(self, "_get_closed_form_lr", None)
+        return _called(self.get_lr if closed is None else closed)
+
+    def _epoch(self) -> Tensor:
+        return cast(self.last_epoch, D.float64)
+
+    def _scaled(self, factor: Tensor) -> Rates:
+        return [lr * factor for lr in self._last_lr]
+
+    def _from_base(self, factor: Tensor) -> Rates:
+        return [lr * factor for lr in self.base_lrs]
+
+    def _proposed(self, enters: Tensor, active: Tensor) -> Any:
+        """The rates of one more step where `active`, of the step to 0 where `enters`; nothing is counted elsewhere."""
+        before = self.last_epoch + 0.0
+        store(self.last_epoch, ops.where(enters, ops.zeros_like(before), before + 1))
+        values = _called(self.get_lr)
+        if hasattr(self, "_get_closed_form_lr"):
+            values = [ops.where(enters, a, b) for a, b in zip(self._rates_at_epoch(), values)]
+        store(self.last_epoch, ops.where(active, self.last_epoch, before))
+        return values
+
+
+def _one() -> Tensor:
+    return Tensor(np.float64(1))
+
+
+def _at(condition: Tensor, value: Any, otherwise: Any = 1.0) -> Tensor:
+    one = _one()
+    return ops.where(condition, one * value, one * otherwise)
+
+
+class StepLR(LRScheduler):
+    """The rate times `gamma` after every `step_size` steps.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.StepLR(optimizer, 1, 0.5); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        self.step_size = checks.integer("StepLR", "step_size", step_size, at_least=1)
+        self.gamma = checks.number("StepLR", "gamma", gamma)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch = self._epoch()
+        return self._scaled(_at(ops.logical_and(epoch > 0, epoch % self.step_size == 0), self.gamma))
+
+    def _get_closed_form_lr(self) -> Rates:
+        return self._from_base(self.gamma ** ops.floor(self._epoch() / self.step_size))
+
+
+class MultiStepLR(LRScheduler):
+    """The rate times `gamma` at each of the steps `milestones`.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.MultiStepLR(optimizer, [1], 0.5); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(self, optimizer: Any, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
+        if not isinstance(milestones, (list, tuple)):
+            raise TypeError(f"MultiStepLR: milestones must be a list of steps, not {type(milestones).__name__}")
+        self.milestones = Counter(checks.integer("MultiStepLR", "each milestone", m, at_least=0) for m in milestones)
+        self.gamma = checks.number("MultiStepLR", "gamma", gamma)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch, factor = self._epoch(), _one()
+        for milestone, count in self.milestones.items():
+            factor = factor * _at(epoch == milestone, self.gamma**count)
+        return self._scaled(factor)
+
+    def _get_closed_form_lr(self) -> Rates:
+        epoch, factor = self._epoch(), _one()
+        for milestone, count in self.milestones.items():
+            factor = factor * _at(epoch >= milestone, self.gamma**count)
+        return self._from_base(factor)
+
+
+class ConstantLR(LRScheduler):
+    """The rate times `factor` for the first `total_iters` steps.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> ms.experimental.optim.lr_scheduler.ConstantLR(optimizer, 0.5).get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
+        self.factor = checks.number("ConstantLR", "factor", factor, above=0, at_most=1)
+        self.total_iters = checks.integer("ConstantLR", "total_iters", total_iters, at_least=0)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch = self._epoch()
+        return self._scaled(_at(epoch == 0, self.factor, _at(epoch == self.total_iters, 1 / self.factor)))
+
+    def _get_closed_form_lr(self) -> Rates:
+        return self._from_base(_at(self._epoch() < self.total_iters, self.factor))
+
+
+class LinearLR(LRScheduler):
+    """The rate times a factor that goes in a line from `start_factor` to `end_factor` within `total_iters` steps.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.LinearLR(optimizer, 0.5, 1.0, 2); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.75
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        self.start_factor = checks.number("LinearLR", "start_factor", start_factor, above=0, at_most=1)
+        self.end_factor = checks.number("LinearLR", "end_factor", end_factor, at_least=0, at_most=1)
+        self.total_iters = checks.integer("LinearLR", "total_iters", total_iters, at_least=1)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch, way = self._epoch(), self.end_factor - self.start_factor
+        # Past the end, where the factor before may be 0, nothing is divided.
+        inside = ops.minimum(epoch, _one() * self.total_iters)
+        later = 1 + way / (self.total_iters * self.start_factor + (inside - 1) * way)
+        return self._scaled(_at(epoch == 0, self.start_factor, _at(epoch > self.total_iters, 1.0, later)))
+
+    def _get_closed_form_lr(self) -> Rates:
+        done = ops.minimum(self._epoch(), _one() * self.total_iters) / self.total_iters
+        return self._from_base(self.start_factor + (self.end_factor - self.start_factor) * done)
+
+
+class ExponentialLR(LRScheduler):
+    """The rate times `gamma` at each step.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.ExponentialLR(optimizer, 0.5); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = checks.number("ExponentialLR", "gamma", gamma)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        return self._scaled(_at(self._epoch() > 0, self.gamma))
+
+    def _get_closed_form_lr(self) -> Rates:
+        return self._from_base(self.gamma ** self._epoch())
+
+
+class PolynomialLR(LRScheduler):
+    """The rate times ``(1 - step / total_iters) ** power``, and 0 from then on.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.PolynomialLR(optimizer, 2); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = checks.integer("PolynomialLR", "total_iters", total_iters, at_least=1)
+        self.power = checks.number("PolynomialLR", "power", power)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch, total = self._epoch(), self.total_iters
+        inside = ops.minimum(epoch, _one() * total)
+        factor = ((total - inside) / (total - inside + 1)) ** self.power
+        return self._scaled(_at(ops.logical_or(epoch == 0, epoch > total), 1.0, factor))
+
+    def _get_closed_form_lr(self) -> Rates:
+        done = ops.minimum(self._epoch(), _one() * self.total_iters) / self.total_iters
+        return self._from_base((1 - done) ** self.power)
+
+
+class CosineAnnealingLR(LRScheduler):
+    """The rate goes along half a cosine from the first to `eta_min` in `T_max` steps, and back (Loshchilov and Hutter, 2016).
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.0
+    """
+
+    def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        self.T_max = checks.integer("CosineAnnealingLR", "T_max", T_max, at_least=1)
+        self.eta_min = checks.number("CosineAnnealingLR", "eta_min", eta_min)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch, total, low = self._epoch(), self.T_max, self.eta_min
+        start = epoch == 0
+        turns = (epoch - 1 - total) % (2 * total) == 0
+        angle = math.pi / total
+        before = ops.where(turns, _one(), 1 + ops.cos(angle * (epoch - 1)))
+        factor = (1 + ops.cos(angle * epoch)) / before
+        rise = (1 - math.cos(angle)) / 2
+        return [
+            ops.where(start, lr, ops.where(turns, lr + (base - low) * rise, factor * (lr - low) + low))
+            for lr, base in zip((cast(lr, D.float64) for lr in self._last_lr), self.base_lrs)
+        ]
+
+    def _get_closed_form_lr(self) -> Rates:
+        part = (1 + ops.cos(math.pi / self.T_max * self._epoch())) / 2
+        return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """The rate goes along half a cosine from the first to `eta_min` in `T_0` steps, and starts again, each time for `T_mult` times as many (Loshchilov and Hutter, 2016).
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1) -> None:
+        name = "CosineAnnealingWarmRestarts"
+        self.T_0 = checks.integer(name, "T_0", T_0, at_least=1)
+        self.T_mult = checks.integer(name, "T_mult", T_mult, at_least=1)
+        self.eta_min = checks.number(name, "eta_min", eta_min)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch = self._epoch()
+        if self.T_mult == 1:
+            part = epoch % self.T_0 / self.T_0
+        else:
+            grown = epoch * ((self.T_mult - 1) / self.T_0) + 1
+            cycle = ops.floor(ops.log(grown) / math.log(self.T_mult))
+            # The logarithm may fall to the wrong side of a restart.
+            cycle = cycle + ops.where(self._start(cycle + 1) <= epoch, _one(), _one() * 0)
+            cycle = cycle - ops.where(self._start(cycle) > epoch, _one(), _one() * 0)
+            part = (epoch - self._start(cycle)) / (self.T_0 * self.T_mult**cycle)
+        height = (1 + ops.cos(math.pi * part)) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+
+    def _start(self, cycle: Tensor) -> Tensor:
+        return ops.round((self.T_mult**cycle - 1) / (self.T_mult - 1) * self.T_0)
+
+
+class LambdaLR(LRScheduler):
+    """The first rate times a function of the step; `lr_lambda` is one, or a list of one for each group. It is called with a tensor.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1) -> None:
+        self.lr_lambdas = _functions("LambdaLR", optimizer, lr_lambda)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        return [base * _called(f, self.last_epoch + 0.0) for base, f in zip(self.base_lrs, self.lr_lambdas)]
+
+
+class MultiplicativeLR(LRScheduler):
+    """The rate times a function of the step, at each step; `lr_lambda` is one, or a list of one for each group. It is called with a tensor.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1) -> None:
+        self.lr_lambdas = _functions("MultiplicativeLR", optimizer, lr_lambda)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch = self.last_epoch + 0.0
+        # At the first step the functions are not asked, but at 1, so that they need not make sense at 0.
+        later = ops.maximum(epoch, ops.ones_like(epoch))
+        return [ops.where(epoch > 0, lr * _called(f, later), lr) for lr, f in zip(self._last_lr, self.lr_lambdas)]
+
+
+def _functions(name: str, optimizer: Any, given: Any) -> list[Callable[[Tensor], Any]]:
+    count = len(_optimizer(name, optimizer).param_groups)
+    functions = list(given) if isinstance(given, (list, tuple)) else [given] * count
+    if len(functions) != count:
+        raise ValueError(f"{name}: there are {len(functions)} functions for {count} parameter groups")
+    for function in functions:
+        if not callable(function):
+            raise TypeError(f"{name}: lr_lambda must be a function or a list of them, not {type(function).__name__}")
+    return functions
+
+
+class CyclicLR(LRScheduler):
+    """The rate goes up from `base_lr` to `max_lr` in `step_size_up` steps and down in `step_size_down` (as many by default), again and again (Smith, 2015).
+
+    `mode` scales the height of a cycle: "triangular" not at all, "triangular2" halves it with each, "exp_range" takes ``gamma ** step``. A `scale_fn` of your own is
+    called with the number of the cycle, from 1, or with the step (`scale_mode` "cycle" or "iterations"), a tensor.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.CyclicLR(optimizer, 0.0, 1.0, 2); scheduler.step(); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        base_lr: Union[float, Sequence[float]],
+        max_lr: Union[float, Sequence[float]],
+        step_size_up: int = 2000,
+        step_size_down: Optional[int] = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Optional[Callable[[Tensor], Any]] = None,
+        scale_mode: str = "cycle",
+        last_epoch: int = -1,
+    ) -> None:
+        count = len(_optimizer("CyclicLR", optimizer).param_groups)
+        lows = _per_group("base_lr", base_lr, count)
+        self.max_lrs = [Tensor(np.float32(v)) for v in _per_group("max_lr", max_lr, count)]
+        up = checks.number("CyclicLR", "step_size_up", step_size_up, above=0)
+        down = up if step_size_down is None else checks.number("CyclicLR", "step_size_down", step_size_down, above=0)
+        self.total_step_size, self.step_up_ratio = up + down, up / (up + down)
+        self.gamma = checks.number("CyclicLR", "gamma", gamma)
+        self.mode = mode
+        if scale_fn is None:
+            self.mode = checks.choice("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
+            scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        elif not callable(scale_fn):
+            raise TypeError(f"CyclicLR: scale_fn must be a function, not {type(scale_fn).__name__}")
+        self.scale_mode = checks.choice("CyclicLR", "scale_mode", scale_mode, ("cycle", "iterations"))
+        self._scale_fn = scale_fn
+        if last_epoch == -1:
+            for group, low in zip(optimizer.param_groups, lows):
+                group["lr"] = low
+                group["initial_lr"] = low
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = [Tensor(np.float32(v)) for v in lows]
+
+    def scale_fn(self, x: Tensor) -> Any:
+        """The height of a cycle at its number, or at the step."""
+        if self._scale_fn is not None:
+            return _called(self._scale_fn, x)
+        if self.mode == "triangular":
+            return 1.0
+        return 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+
+    def get_lr(self) -> Rates:
+        """The rates of the groups at `last_epoch`."""
+        epoch, total, ratio = self._epoch(), self.total_step_size, self.step_up_ratio
+        inside = epoch % total
+        part = inside / total
+        rise = ops.where(part <= ratio, part / ratio, (part - 1) / (ratio - 1))
+        cycle = ops.floor((epoch - inside) / total + 0.5) + 1
+        scale = self.scale_fn(cast(cycle if self.scale_mode == "cycle" else epoch, D.float32))
+        return [base + (top - base) * rise * scale for base, top in zip(self.base_lrs, self.max_lrs)]
+
+
+def _per_group(name: str, value: Any, count: int) -> list[float]:
+    values = list(value) if isinstance(value, (list, tuple)) else [value] * count
+    if len(values) != count:
+        raise ValueError(f"there are {len(values)} values of {name} for {count} parameter groups")
+    return [checks.number("a scheduler", name, v) for v in values]
+
+
+class SequentialLR:
+    """Several schedulers of one optimizer, one after the other: the next takes over at each of the steps `milestones`, with its own step 0.
+
+    Raises ValueError unless there is one milestone less than there are schedulers, all of `optimizer`.
+
+    >>> import mycel as ms
+    >>> from mycel.experimental.optim import lr_scheduler
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> parts = [lr_scheduler.ConstantLR(optimizer, 0.5), lr_scheduler.ExponentialLR(optimizer, 0.5)]
+    >>> scheduler = lr_scheduler.SequentialLR(optimizer, parts, [1]); scheduler.step(); scheduler.get_last_lr()[0].item()
+    1.0
+    """
+
+    def __init__(
+        self, optimizer: Any, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
+    ) -> None:
+        self.optimizer = _optimizer("SequentialLR", optimizer)
+        self._schedulers = list(schedulers)
+        self.milestones = [checks.integer("SequentialLR", "each milestone", m, at_least=1) for m in milestones]
+        if not self._schedulers or len(self.milestones) != len(self._schedulers) - 1:
+            raise ValueError(
+                f"SequentialLR: {len(self._schedulers)} schedulers need one milestone less, not {len(self.milestones)}"
+            )
+        if sorted(set(self.milestones)) != self.milestones:
+            raise ValueError(f"SequentialLR: milestones must increase, not be {self.milestones}")
+        for scheduler in self._schedulers:
+            if not isinstance(scheduler, LRScheduler):
+                raise TypeError(f"SequentialLR: {type(scheduler).__name__} cannot be one of several schedulers")
+            if scheduler.optimizer is not optimizer:
+                raise ValueError(f"SequentialLR: {type(scheduler).__name__} is a scheduler of another optimizer")
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self.last_epoch = _state("last_epoch_SequentialLR", last_epoch + 1)
+        # The schedulers' own first steps are taken back, and that of the first scheduler is taken again.
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        for scheduler in self._schedulers:
+            store(scheduler.last_epoch, scheduler.last_epoch - 1)
+        self._schedulers[0].step()
+
+    def get_last_lr(self) -> Rates:
+        """The rates of the groups as the last step left them."""
+        return [lr + 0.0 for lr in self._last_lr]
+
+    def step(self) -> None:
+        """Go on by one step, and set the rates."""
+        store(self.last_epoch, self.last_epoch + 1)
+        epoch = self.last_epoch + 0.0
+        rates: list[Any] = [lr + 0.0 for lr in self._last_lr]
+        bounds = [-math.inf, *self.milestones, math.inf]
+        for scheduler, start, end in zip(self._schedulers, bounds, bounds[1:]):
+            active = ops.logical_and(epoch >= start, epoch < end)
+            proposed = scheduler._proposed(epoch == start, active)
+            rates = [ops.where(active, new, old) for new, old in zip(proposed, rates)]
+        _store_rates(self._last_lr, rates)
+
+
+class ReduceLROnPlateau:
+    """The rate times `factor` when a metric has not become better for more than `patience` steps; never below `min_lr`, a number or one for each group.
+
+    Better is lower (`mode` "min") or higher ("max") by `threshold`, relative to the best so far (`threshold_mode` "rel") or absolute ("abs"). After a
+    reduction `cooldown` steps do not count. A rate that would change by `eps` or less stays.
+
+    >>> import mycel as ms
+    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
+    >>> scheduler = ms.experimental.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "min", 0.5, patience=0)
+    >>> scheduler.step(3.0); scheduler.step(4.0); scheduler.get_last_lr()[0].item()
+    0.5
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: Union[float, Sequence[float]] = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        name = "ReduceLROnPlateau"
+        self.optimizer = _optimizer(name, optimizer)
+        self.mode = checks.choice(name, "mode", mode, ("min", "max"))
+        self.threshold_mode = checks.choice(name, "threshold_mode", threshold_mode, ("rel", "abs"))
+        self.factor = checks.number(name, "factor", factor, below=1)
+        self.patience = checks.integer(name, "patience", patience, at_least=0)
+        self.cooldown = checks.integer(name, "cooldown", cooldown, at_least=0)
+        self.threshold = checks.number(name, "threshold", threshold)
+        self.eps = checks.number(name, "eps", eps, at_least=0)
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self.min_lrs = [Tensor(np.float32(v)) for v in _per_group("min_lr", min_lr, len(self._last_lr))]
+        self.best = _state("best", math.inf if mode == "min" else -math.inf)
+        self.wait = _state("wait", 0)
+        self.cooldown_counter = _state("cooldown_counter", 0)
+        self.last_epoch = _state("last_epoch_ReduceLROnPlateau", 0, np.int32)
+
+    def get_last_lr(self) -> Rates:
+        """The rates of the groups as the last step left them."""
+        return [lr + 0.0 for lr in self._last_lr]
+
+    @property
+    def in_cooldown(self) -> Tensor:
+        """Whether steps do not count now."""
+        return self.cooldown_counter > 0
+
+    def step(self, metrics: Any) -> None:
+        """Go on by one step with a metric, a number or a tensor of one."""
+        value = metrics if isinstance(metrics, Tensor) else Tensor(np.float32(metrics))
+        value = ops.reshape(cast(value, D.float32), ())
+        store(self.last_epoch, self.last_epoch + 1)
+        best = self.best + 0.0
+        better = self._is_improvement(value, best)
+        store(self.best, ops.where(better, value, best))
+        wait, cooling = self.wait + 0.0, self.cooldown_counter + 0.0
+        none = ops.zeros_like(wait)
+        cools = cooling > 0
+        wait = ops.where(ops.logical_or(better, cools), none, wait + 1)
+        cooling = ops.where(cools, cooling - 1, cooling)
+        reduces = wait > self.patience
+        store(self.cooldown_counter, ops.where(reduces, none + self.cooldown, cooling))
+        store(self.wait, ops.where(reduces, none, wait))
+        rates = []
+        for old, least in zip(self._last_lr, self.min_lrs):
+            new = ops.maximum(old * self.factor, least)
+            rates.append(ops.where(ops.logical_and(reduces, old - new > self.eps), new, old + 0.0))
+        _store_rates(self._last_lr, rates)
+
+    def _is_improvement(self, value: Tensor, best: Tensor) -> Tensor:
+        sign = -1 if self.mode == "min" else 1
+        if self.threshold_mode == "rel":
+            bound = best * (1 + sign * self.threshold)
+        else:
+            bound = best + sign * self.threshold
+        return value < bound if self.mode == "min" else value > bound
