@@ -116,7 +116,7 @@ _PLAIN: dict[Any, str] = {
         Erf=erf Erfc=erfc Erfinv=erfinv Exp=exp Expm1=expm1 Floor=floor FloorDiv=floor_divide FloorMod=remainder Greater=greater
         GreaterEqual=greater_equal Inv=inv Invert=invert IsFinite=isfinite IsInf=isinf IsNan=isnan LeftShift=bitwise_left_shift Less=less
         LessEqual=less_equal Lgamma=lgamma Log=log Log1p=log1p LogicalAnd=logical_and LogicalNot=logical_not LogicalOr=logical_or
-        LogicalXor=logical_xor Maximum=maximum Minimum=minimum Mod=remainder Mul=mul Neg=neg NotEqual=not_equal Pow=pow
+        LogicalXor=logical_xor Maximum=maximum Minimum=minimum Mod=truncate_mod Mul=mul Neg=neg NotEqual=not_equal Pow=pow
         RealDiv=div Reciprocal=reciprocal RightShift=bitwise_right_shift Rint=round Round=round Rsqrt=rsqrt Sigmoid=sigmoid Sign=sign Sin=sin
         Sinh=sinh Sqrt=sqrt Square=square Sub=sub Tan=tan Tanh=tanh Trunc=trunc TruncateDiv=truncate_div TruncateMod=truncate_mod""",
     math: """Addcdiv=addcdiv Addcmul=addcmul AddN=addn AccumulateNV2=accumulate_n Fmax=fmax Fmin=fmin Gcd=gcd Heaviside=heaviside Hypot=hypot
