@@ -429,8 +429,8 @@ def unique(x: Any, return_inverse: bool = False) -> Any:
     >>> mnp.unique([2, 1, 2]).tolist()
     [1, 2]
     """
-    values, inverse = ops.unique(asarray(x))
-    return (values, inverse) if return_inverse else values
+    values, inverse = asarray(x).unique(return_inverse=True)
+    return (values, inverse.astype(D.int32)) if return_inverse else values
 
 
 @export

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any, Optional
 
+import ml_dtypes
 import numpy as np
 
 from mycel import dtype as D
@@ -33,7 +33,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.prims.window import lowest
 from mycel.selection import flat_positions, is_open
 from mycel.tensor import Tensor, cast
 
@@ -70,7 +69,7 @@ def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
     >>> ms.ops.unsorted_segment_max(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2).tolist()
     [3.0, 2.0]
     """
-    return _segments("unsorted_segment_max", x, segment_ids, num_segments, "max", lowest)
+    return _segments("unsorted_segment_max", x, segment_ids, num_segments, "max", _lowest)
 
 
 def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
@@ -97,26 +96,36 @@ def _segments(name: str, x: Any, segment_ids: Any, num_segments: Any, mode: str,
 
 
 def _highest(kind: DType) -> Any:
-    return np.inf if kind.is_floating else int(np.iinfo(kind.numpy).max)
+    if kind.is_floating:
+        return float(ml_dtypes.finfo(kind.numpy).max)  # type: ignore[no-untyped-call]
+    return int(np.iinfo(kind.numpy).max)
+
+
+def _lowest(kind: DType) -> Any:
+    return -_highest(kind) if kind.is_floating else int(np.iinfo(kind.numpy).min)
 
 
 def unique(input: Any) -> tuple[Tensor, Tensor]:
-    """The distinct elements in increasing order, and for each element of `input` the int32 position of its own.
+    """The distinct elements in the order in which they come, and for each element of `input` the int32 position of its own.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.unique(ms.Tensor([3, 1, 3]))]
-    [[1, 3], [1, 0, 1]]
+    [[3, 1], [0, 1, 0]]
     """
     x = operand("unique", input)
     if is_open(x):
-        elements, places, _ = distinct(x)
-        return elements, cast(places, D.int32)
-    values, inverse = np.unique(x.asnumpy(), return_inverse=True)
-    return Tensor(values), Tensor(inverse.reshape(x.shape).astype(np.int32))
+        elements, places, _, first = distinct(x)
+        order = sorting.argsort(first)
+        ranks = cast(sorting.argsort(order), D.int32)
+        return run(I.take, elements, order, axis=0), run(I.take, ranks, places, axis=0)
+    values, starts, inverse = np.unique(x.asnumpy(), return_index=True, return_inverse=True)
+    by_start = np.argsort(starts)
+    return Tensor(values[by_start]), Tensor(np.argsort(by_start)[inverse].reshape(x.shape).astype(np.int32))
 
 
-def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """`unique` where values are not known: the elements, each element's position (int64), and the counts, by sorting."""
+def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The elements where values are not known, in increasing order by sorting; each element's position (int64), the counts, and where each
+    comes first."""
     line = flat(x)
     order = sorting.argsort(line)
     ordered = run(I.take, line, order, axis=0)
@@ -133,7 +142,8 @@ def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     nothing = numbers * 0
     inverse = run(I.scatter_nd, nothing, cast(places, D.int64), numbers, mode="set")
     counts = run(I.take_add, nothing + 1, numbers, axis=0, size=starts.shape[0])
-    return run(I.take, ordered, starts, axis=0), reshaped(inverse, x.shape), counts
+    first = run(I.take, order, starts, axis=0)
+    return run(I.take, ordered, starts, axis=0), reshaped(inverse, x.shape), counts, first
 
 
 def unique_consecutive(
@@ -157,7 +167,8 @@ def unique_consecutive(
     )
     count = array.shape[0]
     changed = np.ones(count, bool)
-    changed[1:] = (array[1:] != array[:-1]).reshape(builtins.max(count - 1, 0), -1).any(axis=1) if count else False
+    if count > 1:
+        changed[1:] = (array[1:] != array[:-1]).reshape(count - 1, -1).any(axis=1)
     starts = np.flatnonzero(changed)
     kept = Tensor(np.ascontiguousarray(array[starts] if dim is None else np.moveaxis(array[starts], 0, dim)))
     inverse = np.cumsum(changed) - 1

@@ -401,7 +401,7 @@ def _unique(
 ) -> Any:
     """The distinct elements (or parts along `dim`) in increasing order; also positions and counts (int64)."""
     if dim is None and is_open(self):
-        values, places, counts = segments.distinct(self)
+        values, places, counts, _ = segments.distinct(self)
         further = [t for t, wanted in ((places, return_inverse), (counts, return_counts)) if wanted]
         return (values, *further) if further else values
     found = np.unique(self.asnumpy(), return_inverse=True, return_counts=True, axis=dim)
