@@ -99,8 +99,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     x = floating("cov", input)
     if x.ndim > 2:
         raise ShapeError(f"cov: takes at most 2 dimensions, not {x._type}")
-    single = x.ndim < 2
-    x = reshaped(x, (1, x.size)) if single else x
+    x = reshaped(x, (1, x.size)) if x.ndim < 2 else x
     weight: Optional[Tensor] = None
     for given in (fweights, aweights):
         if given is not None:
@@ -114,7 +113,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     else:
         factor = count - correction * _over_observations(weight * operand("cov", aweights, x.dtype)) / count
     product = matmul(centred if weight is None else centred * weight, swapaxes(centred, 0, 1)) / factor
-    return reshaped(product, ()) if single else product
+    return reshaped(product, ()) if x.shape[0] == 1 else product
 
 
 def cartesian_prod(*inputs: Any) -> Tensor:
