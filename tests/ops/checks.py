@@ -10,7 +10,28 @@ import numpy as np
 import mycel as ms
 from mycel import Tensor
 
-__all__ = ["check_gradient", "close", "numbers"]
+__all__ = ["add_everywhere", "check_gradient", "close", "everywhere", "numbers"]
+
+
+def everywhere(names: str) -> str:
+    """The public names that functions with one meaning have: in `ops`, in `numpy` and as methods, one for each object."""
+    found: dict[int, str] = {}
+    for name in names.split():
+        for full in (f"ops.{name}", f"Tensor.{name}", f"numpy.{name}"):
+            owner = {"ops": ms.ops, "Tensor": Tensor, "numpy": ms.numpy}[full.split(".")[0]]
+            if hasattr(owner, name):
+                found.setdefault(id(getattr(owner, name)), full)
+    assert found, f"nothing is called {names}"
+    return " ".join(found.values())
+
+
+def add_everywhere(checks: Any, names: str, expected: Callable[..., Any], *cases: Any, **more: Any) -> None:
+    """Declare a check of all names; further names of the same function are compiled and differentiated in the first case only."""
+    first, *others = everywhere(names).split()
+    checks.add(first, expected, *cases, **more)
+    if others:
+        checks.add(" ".join(others), expected, cases[0], **more)
+        checks.add(" ".join(others), expected, *cases[1:], **{**more, "jit": False, "grad": ()})
 
 
 def numbers(*shape: int, seed: int = 0, low: float = -2.0, high: float = 2.0) -> np.ndarray:
