@@ -1,6 +1,7 @@
 """Rest for the collector of garbage while something is compiled.
 
 Compilation makes a great many objects, all of which stay alive until it is done; each search for garbage would go through all of them again and find none.
+A pause ends with its block or, where an interrupt came between its beginning and its block, with its object.
 """
 
 from __future__ import annotations
@@ -8,18 +9,17 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 __all__ = ["left_alone"]
 
 
 class _Pauses:
-    """How many blocks are open in all threads, and whether the collector ran before the first."""
+    """The pauses that are open in all threads, by identity, and whether the collector ran before the first."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.open = 0
+        # An object may end, and so its pause, while its own thread holds the lock.
+        self.lock = threading.RLock()
+        self.open: set[int] = set()
         self.was_on = False
 
 
@@ -37,26 +37,33 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-@contextmanager
-def left_alone() -> Iterator[None]:
+class left_alone:  # noqa: N801
     """Collect no garbage while any such block runs; afterwards as before.
 
+    >>> before = gc.isenabled()
     >>> with left_alone():
     ...     gc.isenabled()
     False
-    >>> gc.isenabled()
+    >>> gc.isenabled() == before
     True
     """
-    with _pauses.lock:
-        if _pauses.open == 0:
-            _pauses.was_on = gc.isenabled()
-            gc.disable()
-        _pauses.open += 1
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
         with _pauses.lock:
-            # A child that was forked inside such a block counts anew.
-            _pauses.open = max(_pauses.open - 1, 0)
-            if _pauses.open == 0 and _pauses.was_on:
-                gc.enable()
+            if not _pauses.open:
+                _pauses.was_on = gc.isenabled()
+                gc.disable()
+            _pauses.open.add(id(self))
+
+    def __exit__(self, *error: object) -> None:
+        self._end()
+
+    def __del__(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        with _pauses.lock:
+            if id(self) in _pauses.open:
+                _pauses.open.discard(id(self))
+                if not _pauses.open and _pauses.was_on:
+                    gc.enable()

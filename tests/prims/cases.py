@@ -22,7 +22,8 @@ from mycel.prims.base import GET_ITEM, REGISTRY, Primitive, Sample, outputs_of
 Array = np.ndarray[Any, Any]
 
 # A tuple cannot be drawn at random: the primitives with several outputs test it.
-WITHOUT_CASES = {"get_item", "recur"}
+# Made by passes of engines: never differentiated or batched.
+WITHOUT_CASES = {"get_item", "on_complex", "recur"}
 
 
 @dataclass(frozen=True)

@@ -54,16 +54,18 @@ class LossMonitor(Callback):
 
     def _show(self, run_context: RunContext) -> None:
         params = run_context.original_args()
-        loss = step_loss(params.get("net_outputs"))
-        step = (params.cur_step_num - 1) % params.batch_num + 1
-        where = f"epoch: {params.get('cur_epoch_num', 1)} step: {step}"
-        if isinstance(loss, float) and not math.isfinite(loss):
-            raise ValueError(
-                f"LossMonitor: {where}, loss is {loss}; training stops because it cannot recover from that"
-            )
-        if self._per_print_times and params.cur_step_num - self._last_print_time >= self._per_print_times:
-            self._last_print_time = params.cur_step_num
-            run_context.later(_write, sys.stdout, where, loss)
+        # The steps of a sink are shown one by one, as they are without.
+        outputs = params.get("sink_outputs") or [params.get("net_outputs")]
+        for number, output in enumerate(outputs, params.cur_step_num - len(outputs) + 1):
+            loss = step_loss(output)
+            where = f"epoch: {params.get('cur_epoch_num', 1)} step: {(number - 1) % params.batch_num + 1}"
+            if isinstance(loss, float) and not math.isfinite(loss):
+                raise ValueError(
+                    f"LossMonitor: {where}, loss is {loss}; training stops because it cannot recover from that"
+                )
+            if self._per_print_times and number - self._last_print_time >= self._per_print_times:
+                self._last_print_time = number
+                run_context.later(_write, sys.stdout, where, loss)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Print the metrics if this epoch was validated."""
