@@ -87,9 +87,7 @@ def recurrence(
     return run(S.CONCAT, *((more, outputs) if reverse else (outputs, more)), axis=0), *last
 
 
-def _straight(
-    mode: str, p: Tensor, mask: Optional[Tensor], states: States, weights: States, reverse: bool
-) -> States:
+def _straight(mode: str, p: Tensor, mask: Optional[Tensor], states: States, weights: States, reverse: bool) -> States:
     """All steps one after the other."""
     length, batch = p.shape[0], p.shape[1]
     hidden = states[0].shape[1]

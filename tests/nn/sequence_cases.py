@@ -57,27 +57,38 @@ CASES: dict[str, Case] = {
     "LSTM_layers": Case(lambda nn: nn.LSTM(3, 4, 2, bidirectional=True), (LONG, (state(4), state(4, 1.9)))),
     "LSTM_no_bias": Case(lambda nn: nn.LSTM(3, 4, has_bias=False), (LONG,)),
     "LSTM_batch_first": Case(lambda nn: nn.LSTM(3, 4, batch_first=True, bidirectional=True), (LONG,)),
-    "LSTM_lengths": Case(
-        lambda nn: nn.LSTM(3, 4, bidirectional=True), (LONG, (state(2), state(2, 1.9)), LENGTHS)
-    ),
+    "LSTM_lengths": Case(lambda nn: nn.LSTM(3, 4, bidirectional=True), (LONG, (state(2), state(2, 1.9)), LENGTHS)),
     "LSTM_long": Case(lambda nn: nn.LSTM(3, 4, bidirectional=True), (wave(23, 2, 3), (state(2), state(2, 1.9)))),
     "GRU_long_lengths": Case(
         lambda nn: nn.GRU(3, 4, bidirectional=True), (wave(23, 2, 3), state(2), np.array([23, 11], np.int32))
     ),
     "MultiheadAttention": Case(lambda nn: nn.MultiheadAttention(8, 2), (X, X, X)),
-    "MultiheadAttention_cross": Case(lambda nn: nn.MultiheadAttention(8, 4), (Y, X, X), {"average_attn_weights": False}),
+    "MultiheadAttention_cross": Case(
+        lambda nn: nn.MultiheadAttention(8, 4), (Y, X, X), {"average_attn_weights": False}
+    ),
     "MultiheadAttention_sizes": Case(
         lambda nn: nn.MultiheadAttention(8, 2, kdim=3, vdim=6), (Y, LONG, wave(5, 2, 6)), {"key_padding_mask": PADDED}
     ),
     "MultiheadAttention_appended": Case(
-        lambda nn: nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True), (Y, X, X), {"key_padding_mask": PADDED}
+        lambda nn: nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True),
+        (Y, X, X),
+        {"key_padding_mask": PADDED},
     ),
-    "MultiheadAttention_ahead": Case(lambda nn: nn.MultiheadAttention(8, 2, has_bias=False), (Y, Y, Y), {"attn_mask": AHEAD}),
+    "MultiheadAttention_ahead": Case(
+        lambda nn: nn.MultiheadAttention(8, 2, has_bias=False), (Y, Y, Y), {"attn_mask": AHEAD}
+    ),
     "MultiheadAttention_added": Case(
-        lambda nn: nn.MultiheadAttention(8, 2), (Y, X, X), {"attn_mask": wave(4, 3, 5, phase=2.2), "key_padding_mask": PADDED}
+        lambda nn: nn.MultiheadAttention(8, 2),
+        (Y, X, X),
+        {"attn_mask": wave(3, 5, phase=2.2), "key_padding_mask": wave(2, 5, phase=3.0)},
+    ),
+    "MultiheadAttention_heads": Case(
+        lambda nn: nn.MultiheadAttention(8, 2), (Y, X, X), {"attn_mask": wave(4, 3, 5, phase=2.2)}
     ),
     "MultiheadAttention_batch_first": Case(
-        lambda nn: nn.MultiheadAttention(8, 2, batch_first=True), (wave(2, 3, 8), wave(2, 5, 8), wave(2, 5, 8)), {"need_weights": False}
+        lambda nn: nn.MultiheadAttention(8, 2, batch_first=True),
+        (wave(2, 3, 8), wave(2, 5, 8), wave(2, 5, 8)),
+        {"need_weights": False},
     ),
     "MultiheadAttention_single": Case(
         lambda nn: nn.MultiheadAttention(8, 2), (Y[:, 0], X[:, 0], X[:, 0]), {"key_padding_mask": PADDED[0]}
@@ -91,12 +102,17 @@ CASES: dict[str, Case] = {
         lambda nn: nn.TransformerEncoderLayer(8, 2, 6, 0.0, batch_first=True), (wave(2, 5, 8), None, PADDED)
     ),
     "TransformerDecoderLayer": Case(
-        lambda nn: nn.TransformerDecoderLayer(8, 2, 6, 0.0), (Y, X), {"tgt_mask": AHEAD, "memory_key_padding_mask": PADDED}
+        lambda nn: nn.TransformerDecoderLayer(8, 2, 6, 0.0),
+        (Y, X),
+        {"tgt_mask": AHEAD, "memory_key_padding_mask": PADDED},
     ),
     "TransformerDecoderLayer_first": Case(
         lambda nn: nn.TransformerDecoderLayer(8, 2, 6, 0.0, norm_first=True),
         (Y, X),
-        {"memory_mask": np.triu(np.ones((3, 5), bool), 3), "tgt_key_padding_mask": np.array([[0, 0, 1], [0, 0, 0]], bool)},
+        {
+            "memory_mask": np.triu(np.ones((3, 5), bool), 3),
+            "tgt_key_padding_mask": np.array([[0, 0, 1], [0, 0, 0]], bool),
+        },
     ),
     "TransformerEncoder": Case(
         lambda nn: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 6, 0.0), 2, nn.LayerNorm((8,))), (X,)

@@ -212,7 +212,9 @@ class _Recurrent(Cell):
         mask = None
         if seq_length is not None:
             if not isinstance(seq_length, Tensor) or seq_length.shape != (x.shape[1],):
-                raise ValueError(f"{owner}: seq_length must be a tensor of one length for each of {x.shape[1]} sequences")
+                raise ValueError(
+                    f"{owner}: seq_length must be a tensor of one length for each of {x.shape[1]} sequences"
+                )
             mask = ops.expand_dims(ops.arange(x.shape[0]), 1) < ops.expand_dims(seq_length, 0)
         last: list[tuple[Tensor, ...]] = []
         for layer in range(self.num_layers):

@@ -4,7 +4,7 @@
 
 Queries are (length, batch, features), or (batch, length, features) with `batch_first`, or (length, features) of one sample. A boolean (or uint8) mask is
 true where nothing may be looked at; a mask of floats is added. `attn_mask` is (queries, keys), or (batch * num_heads, queries, keys);
-`key_padding_mask` is (batch, keys). A query that may look at nothing has weights of NaN. Encoders and decoders copy the layer that they are given,
+`key_padding_mask` is (batch, keys). Masks of both kinds may be mixed (MindSpore 2.10 on a CPU then lets padding be seen). A query that may look at nothing has weights of NaN. Encoders and decoders copy the layer that they are given,
 so that all of their layers start with the same values.
 """
 
@@ -223,9 +223,7 @@ class TransformerEncoderLayer(Cell):
         self.dropout1 = Dropout(p=dropout)
         self.dropout2 = Dropout(p=dropout)
 
-    def construct(
-        self, src: Tensor, src_mask: MaybeTensor = None, src_key_padding_mask: MaybeTensor = None
-    ) -> Tensor:
+    def construct(self, src: Tensor, src_mask: MaybeTensor = None, src_key_padding_mask: MaybeTensor = None) -> Tensor:
         """The encoded sequence."""
         if self.norm_first:
             src = src + self._attention(self.norm1(src), src_mask, src_key_padding_mask)
@@ -311,9 +309,7 @@ class TransformerEncoder(Cell):
         self.num_layers = num_layers
         self.norm = norm
 
-    def construct(
-        self, src: Tensor, src_mask: MaybeTensor = None, src_key_padding_mask: MaybeTensor = None
-    ) -> Tensor:
+    def construct(self, src: Tensor, src_mask: MaybeTensor = None, src_key_padding_mask: MaybeTensor = None) -> Tensor:
         """The encoded sequence."""
         for layer in self.layers:
             src = layer(src, src_mask, src_key_padding_mask)
@@ -386,7 +382,9 @@ class Transformer(Cell):
         """The decoded target."""
         axis = 0 if self.batch_first else 1
         if src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
-            raise ValueError(f"Transformer: src and tgt must have one batch; their shapes are {src.shape} and {tgt.shape}")
+            raise ValueError(
+                f"Transformer: src and tgt must have one batch; their shapes are {src.shape} and {tgt.shape}"
+            )
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise ValueError(
                 f"Transformer: src and tgt must have {self.d_model} features; their shapes are {src.shape} and {tgt.shape}"
