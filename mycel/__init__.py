@@ -90,7 +90,9 @@ _TRAIN = (
     "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "async_ckpt_thread_status", "ckpt_to_safetensors", "data_sink",
     "get_metric_fn", "load_checkpoint", "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs",
-    "safetensors_to_ckpt", "save_checkpoint",
+    "safetensors_to_ckpt", "save_checkpoint", "BackupAndRestore", "BleuScore", "ConfusionMatrixMetric", "CosineSimilarity",
+    "DatasetHelper", "Dice", "HausdorffDistance", "MeanSurfaceDistance", "OcclusionSensitivity", "Perplexity", "ROC",
+    "RootMeanSquareDistance", "SummaryCollector", "SummaryRecord", "auc", "build_train_network", "connect_network_with_dataset",
 )  # fmt: skip
 _RUNTIME = (
     "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",

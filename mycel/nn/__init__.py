@@ -1,5 +1,10 @@
 """Neural-network layers, losses, training cells, learning rates and optimizers."""
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from mycel.cell import Cell as Cell
 from mycel.cell import GraphCell as GraphCell
 from mycel.nn.derivatives import Jvp as Jvp
@@ -162,3 +167,17 @@ from mycel.nn.wrap import TrainOneStepCell as TrainOneStepCell
 from mycel.nn.wrap import WithEvalCell as WithEvalCell
 from mycel.nn.wrap import WithGradCell as WithGradCell
 from mycel.nn.wrap import WithLossCell as WithLossCell
+
+# Metrics, which MindSpore has here as well.
+_METRICS = (
+    "Accuracy", "BleuScore", "ConfusionMatrix", "ConfusionMatrixMetric", "CosineSimilarity", "Dice", "F1", "Fbeta", "HausdorffDistance",
+    "Loss", "MAE", "MSE", "MeanSurfaceDistance", "Metric", "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall",
+    "RootMeanSquareDistance", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc", "get_metric_fn",
+    "get_metrics", "names", "rearrange_inputs",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _METRICS:
+        return getattr(importlib.import_module("mycel.train"), name)
+    raise AttributeError(f"module 'mycel.nn' has no attribute {name!r}")

@@ -140,7 +140,7 @@ def test_confusion_matrix_of_an_absent_class_has_zeros_and_checks_ranges():
         M.ConfusionMatrix(3, "x")
 
 
-@pytest.mark.parametrize("name", [name for name in M.names() if name not in ("confusion_matrix", "topk")])
+@pytest.mark.parametrize("name", [name for name in M.names() if name not in ("auc", "confusion_matrix", "topk")])
 def test_nothing_seen_is_an_error_by_name(name):
     metric = M.get_metric_fn(name)
     with pytest.raises(RuntimeError, match=f"{type(metric).__name__}.eval: nothing to evaluate"):

@@ -1,5 +1,6 @@
 """Callbacks: what runs between the steps and epochs of training and evaluation."""
 
+from mycel.train.callback.backup import BackupAndRestore as BackupAndRestore
 from mycel.train.callback.base import Callback as Callback
 from mycel.train.callback.base import RunContext as RunContext
 from mycel.train.callback.checkpoint import CheckpointConfig as CheckpointConfig
@@ -12,3 +13,4 @@ from mycel.train.callback.monitor import LambdaCallback as LambdaCallback
 from mycel.train.callback.monitor import LossMonitor as LossMonitor
 from mycel.train.callback.monitor import TimeMonitor as TimeMonitor
 from mycel.train.callback.request_exit import OnRequestExit as OnRequestExit
+from mycel.train.callback.summary import SummaryCollector as SummaryCollector

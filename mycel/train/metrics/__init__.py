@@ -17,20 +17,42 @@ from mycel.train.metrics.classification import Top1CategoricalAccuracy as Top1Ca
 from mycel.train.metrics.classification import Top5CategoricalAccuracy as Top5CategoricalAccuracy
 from mycel.train.metrics.classification import TopKCategoricalAccuracy as TopKCategoricalAccuracy
 from mycel.train.metrics.confusion import ConfusionMatrix as ConfusionMatrix
+from mycel.train.metrics.curves import ROC as ROC
+from mycel.train.metrics.curves import auc as auc
 from mycel.train.metrics.errors import MAE as MAE
 from mycel.train.metrics.errors import MSE as MSE
 from mycel.train.metrics.errors import Loss as Loss
+from mycel.train.metrics.rates import ConfusionMatrixMetric as ConfusionMatrixMetric
+from mycel.train.metrics.similarity import CosineSimilarity as CosineSimilarity
+from mycel.train.metrics.similarity import Dice as Dice
+from mycel.train.metrics.similarity import OcclusionSensitivity as OcclusionSensitivity
+from mycel.train.metrics.surfaces import HausdorffDistance as HausdorffDistance
+from mycel.train.metrics.surfaces import MeanSurfaceDistance as MeanSurfaceDistance
+from mycel.train.metrics.surfaces import RootMeanSquareDistance as RootMeanSquareDistance
+from mycel.train.metrics.text import BleuScore as BleuScore
+from mycel.train.metrics.text import Perplexity as Perplexity
 
-_METRICS: dict[str, Callable[..., Metric]] = {
+_METRICS: dict[str, Callable[..., Any]] = {
     "F1": F1,
     "acc": Accuracy,
     "accuracy": Accuracy,
+    "auc": auc,
+    "bleu_score": BleuScore,
     "confusion_matrix": ConfusionMatrix,
+    "confusion_matrix_metric": ConfusionMatrixMetric,
+    "cosine_similarity": CosineSimilarity,
+    "dice": Dice,
+    "hausdorff_distance": HausdorffDistance,
     "loss": Loss,
     "mae": MAE,
+    "mean_surface_distance": MeanSurfaceDistance,
     "mse": MSE,
+    "occlusion_sensitivity": OcclusionSensitivity,
+    "perplexity": Perplexity,
     "precision": Precision,
     "recall": Recall,
+    "roc": ROC,
+    "root_mean_square_distance": RootMeanSquareDistance,
     "top_1_accuracy": Top1CategoricalAccuracy,
     "top_5_accuracy": Top5CategoricalAccuracy,
     "topk": TopKCategoricalAccuracy,
@@ -42,8 +64,8 @@ def names() -> list[str]:
     return sorted(_METRICS)
 
 
-def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
-    """A new metric by its name, made with the further arguments. Raises KeyError for an unknown name.
+def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
+    """A new metric by its name, made with the further arguments ("auc" is a function, and called with them). Raises KeyError for an unknown name.
 
     >>> type(get_metric_fn("accuracy", eval_type="multilabel")).__name__
     'Accuracy'

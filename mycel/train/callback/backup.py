@@ -1,0 +1,66 @@
+"""BackupAndRestore: go on with a training run that was cut off."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mycel.train.callback.base import Callback, RunContext
+from mycel.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+
+__all__ = ["BackupAndRestore"]
+
+
+class BackupAndRestore(Callback):
+    """Keep the training network and its optimizer's state in ``backup_dir/backup.ckpt``, and begin with what is there.
+
+    `save_freq` is "epoch" or a number of steps. With `delete_checkpoint` the file is removed when training has come to its end. Raises ValueError for other options.
+
+    >>> BackupAndRestore("backup", save_freq=0)
+    Traceback (most recent call last):
+    ...
+    ValueError: BackupAndRestore: save_freq must be 'epoch' or a positive number of steps, not 0
+    """
+
+    def __init__(self, backup_dir: str, save_freq: Any = "epoch", delete_checkpoint: bool = True) -> None:
+        super().__init__()
+        if not isinstance(backup_dir, (str, os.PathLike)) or not str(backup_dir):
+            raise ValueError(f"BackupAndRestore: backup_dir must be a path, not {backup_dir!r}")
+        steps = isinstance(save_freq, int) and not isinstance(save_freq, bool) and save_freq > 0
+        if save_freq != "epoch" and not steps:
+            raise ValueError(
+                f"BackupAndRestore: save_freq must be 'epoch' or a positive number of steps, not {save_freq!r}"
+            )
+        if not isinstance(delete_checkpoint, bool):
+            raise ValueError(f"BackupAndRestore: delete_checkpoint must be True or False, not {delete_checkpoint!r}")
+        self.save_freq, self.delete_checkpoint = save_freq, delete_checkpoint
+        self.backup_dir = os.path.realpath(backup_dir)
+        self.backup_file = os.path.join(self.backup_dir, "backup.ckpt")
+        self._last = 0
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Load the backup if there is one."""
+        os.makedirs(self.backup_dir, exist_ok=True)
+        self._last = 0
+        if os.path.isfile(self.backup_file):
+            load_param_into_net(run_context.original_args().train_network, load_checkpoint(self.backup_file))
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Save if so many steps have passed."""
+        step = run_context.original_args().cur_step_num
+        if self.save_freq != "epoch" and step - self._last >= self.save_freq:
+            self._last = step
+            self._save(run_context)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Save if epochs are saved."""
+        if self.save_freq == "epoch":
+            self._save(run_context)
+
+    def _save(self, run_context: RunContext) -> None:
+        save_checkpoint(run_context.original_args().train_network, self.backup_file)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Remove the backup, unless the run was stopped."""
+        if self.delete_checkpoint and os.path.isfile(self.backup_file) and not run_context.get_stop_requested():
+            os.remove(self.backup_file)

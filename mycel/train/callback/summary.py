@@ -1,0 +1,147 @@
+"""SummaryCollector: a callback that records losses, learning rates, parameters and inputs for TensorBoard."""
+
+from __future__ import annotations
+
+import re
+from types import TracebackType
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.errors import Unsupported
+from mycel.tensor import Tensor
+from mycel.train.callback.base import Callback, RunContext, step_loss
+from mycel.train.summary import SummaryRecord
+
+__all__ = ["SummaryCollector"]
+
+_COLLECTED = {"collect_metric": bool, "collect_input_data": bool, "histogram_regular": str}
+_MISSING = (
+    "collect_graph",
+    "collect_train_lineage",
+    "collect_eval_lineage",
+    "collect_dataset_graph",
+    "collect_landscape",
+)
+
+
+class SummaryCollector(Callback):
+    """Record, at the first step and every `collect_freq` steps, what a training run does, by a `SummaryRecord` in `summary_dir`.
+
+    `collect_specified_data` chooses: "collect_metric" (the loss; True by default), "collect_input_data" (the first input, as an image where it has the shape of images) and
+    "histogram_regular" (a regular expression of parameters' names; "" for the first five, None for none). With `keep_default_action` what it does not name is
+    collected as by default, otherwise not. `collect_tensor_freq` is the frequency of input data and histograms, by default that of 20 times in the first epoch's steps at most.
+    `custom_lineage_data` is written as a tensor of text's bytes for each name. Graphs, lineages and landscapes are not collected: Unsupported where they are asked for.
+    Raises TypeError and ValueError for other arguments.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     collector = SummaryCollector(folder, collect_freq=1)
+    """
+
+    def __init__(
+        self,
+        summary_dir: str,
+        collect_freq: int = 10,
+        num_process: int = 32,
+        collect_specified_data: Optional[dict[str, Any]] = None,
+        keep_default_action: bool = True,
+        custom_lineage_data: Optional[dict[str, Any]] = None,
+        collect_tensor_freq: Optional[int] = None,
+        max_file_size: Optional[int] = None,
+        export_options: Any = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (("collect_freq", collect_freq), ("collect_tensor_freq", collect_tensor_freq)):
+            if value is None and name == "collect_tensor_freq":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"SummaryCollector: {name} must be a positive integer, not {value!r}")
+        if not isinstance(keep_default_action, bool):
+            raise TypeError(f"SummaryCollector: keep_default_action must be True or False, not {keep_default_action!r}")
+        chosen = dict(collect_specified_data or {})
+        for name, value in chosen.items():
+            if name in _MISSING:
+                if value:
+                    raise Unsupported(
+                        f"SummaryCollector: {name} is not supported; those that are: {', '.join(_COLLECTED)}"
+                    )
+            elif name not in _COLLECTED:
+                raise ValueError(
+                    f"SummaryCollector: collect_specified_data has {name!r}; known: {', '.join(_COLLECTED)}"
+                )
+            elif not isinstance(value, _COLLECTED[name]) and not (name == "histogram_regular" and value is None):
+                raise TypeError(f"SummaryCollector: {name} must be of type {_COLLECTED[name].__name__}, not {value!r}")
+        self._metric = chosen.get("collect_metric", keep_default_action)
+        self._input = chosen.get("collect_input_data", keep_default_action)
+        self._pattern = chosen.get("histogram_regular", "" if keep_default_action else None)
+        self._custom = dict(custom_lineage_data or {})
+        for name, value in self._custom.items():
+            if not isinstance(name, str) or not isinstance(value, (int, float, str)):
+                raise TypeError(
+                    f"SummaryCollector: custom_lineage_data maps names to numbers and strings, not {name!r}: {value!r}"
+                )
+        self._every, self._tensors_every = collect_freq, collect_tensor_freq
+        self._dir, self._limit, self._options = summary_dir, max_file_size, export_options
+        if export_options is not None:
+            raise Unsupported("SummaryCollector: export_options is not supported; write arrays with numpy.save")
+        self._record: Optional[SummaryRecord] = None
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> Optional[bool]:
+        self._close()
+        return None
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Open the file."""
+        self._record = SummaryRecord(self._dir, max_file_size=self._limit)
+        for name, value in self._custom.items():
+            kind = "scalar" if not isinstance(value, str) else "tensor"
+            self._record.add_value(kind, name, value if kind == "scalar" else np.frombuffer(value.encode(), np.uint8))
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Record the step if it is one of those to be recorded."""
+        params = run_context.original_args()
+        step, record = params.cur_step_num, self._record
+        if record is None:
+            return
+        often = self._tensors_every or max(self._every, params.batch_num // 20)
+        first = step == 1
+        values: list[tuple[str, str, Any]] = []
+        if self._metric and (first or step % self._every == 0):
+            loss = step_loss(params.net_outputs)
+            if loss is not None:
+                values.append(("scalar", "loss", loss))
+            rate = getattr(params.get("optimizer"), "learning_rate", None)
+            if isinstance(rate, Tensor) and rate.size == 1:
+                values.append(("scalar", "learning_rate", rate.asnumpy()))
+        if first or step % often == 0:
+            if self._input and isinstance(params.get("train_dataset_element"), (tuple, list)):
+                data = params["train_dataset_element"][0]
+                shown = data.ndim == 4 and data.shape[1] in (1, 3)
+                values.append(("image" if shown else "tensor", "input_data", np.array(data.asnumpy())))
+            values += [("histogram", p.name, np.array(p.asnumpy())) for p in self._parameters(params.train_network)]
+        if values:
+            run_context.later(_write, record, values, step)
+
+    def _parameters(self, network: Any) -> list[Any]:
+        if self._pattern is None:
+            return []
+        known = list(network.trainable_params())
+        return known[:5] if not self._pattern else [p for p in known if re.match(self._pattern, p.name)]
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Close the file, when all is written."""
+        run_context.later(self._close)
+
+    def _close(self) -> None:
+        if self._record is not None:
+            self._record.close()
+
+
+def _write(record: SummaryRecord, values: list[tuple[str, str, Any]], step: int) -> None:
+    for plugin, name, value in values:
+        record.add_value(plugin, name, value)
+    record.record(step)
+    record.flush()

@@ -1,0 +1,116 @@
+"""DatasetHelper: a dataset's batches for training loops written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from mycel.cell import Cell
+from mycel.train._batches import LONGEST, Epochs, check_dataset
+
+__all__ = ["DatasetHelper", "connect_network_with_dataset"]
+
+
+class DatasetHelper:
+    """Go over a dataset, one epoch for each ``for``: without sinking its elements are the batches.
+
+    With `dataset_sink_mode` the loop gives empty tuples, `sink_size` of them (-1 for the dataset's size), and the network made by `connect_network_with_dataset` takes a
+    batch at each call. `epoch_num` is how many epochs there will be, -1 for any number. Raises TypeError and ValueError for other arguments.
+
+    >>> import numpy as np, mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset((np.arange(4),), ["x"], shuffle=False).batch(2)
+    >>> [batch[0].asnumpy().tolist() for batch in DatasetHelper(data, dataset_sink_mode=False)]
+    [[0, 1], [2, 3]]
+    """
+
+    def __init__(self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1) -> None:
+        check_dataset(dataset, "DatasetHelper", "dataset")
+        if not isinstance(dataset_sink_mode, bool):
+            raise TypeError(f"DatasetHelper: dataset_sink_mode must be True or False, not {dataset_sink_mode!r}")
+        for name, value in (("sink_size", sink_size), ("epoch_num", epoch_num)):
+            if not isinstance(value, int) or isinstance(value, bool) or value == 0 or value < -1:
+                raise ValueError(f"DatasetHelper: {name} must be -1 or a positive integer, not {value!r}")
+        self._dataset, self._sinks, self._size = dataset, dataset_sink_mode, sink_size
+        self._epoch_num = epoch_num
+        self._epochs: Optional[Epochs] = None
+        self._ready: Optional[Iterator[tuple[Any, ...]]] = None
+
+    @property
+    def dataset(self) -> Any:
+        """The dataset."""
+        return self._dataset
+
+    def sink_size(self) -> int:
+        """How many batches one epoch of the loop has."""
+        return self._size if self._sinks and self._size > 0 else int(self._dataset.get_dataset_size())
+
+    def types_shapes(self) -> tuple[Any, Any]:
+        """The element types and the shapes of the columns."""
+        return self._dataset.output_types(), self._dataset.output_shapes()
+
+    def get_data_info(self) -> tuple[Any, Any]:
+        """The element types and the shapes of the columns."""
+        return self.types_shapes()
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        if self._epochs is None:
+            count = None if self._epoch_num == -1 else self._epoch_num
+            size = self.sink_size() if self._sinks else -1
+            self._epochs = Epochs(self._dataset, size, count, most=min(size, LONGEST) if size > 0 else 0)
+        for _ in self._ready or ():
+            pass
+        self._ready = iter(self._epochs.epoch())
+        return iter([()] * self.sink_size()) if self._sinks else self._ready
+
+    def next_batch(self) -> tuple[Any, ...]:
+        """The next batch of the epoch under way; RuntimeError where no loop over the helper has begun, or its batches are used up."""
+        batch = next(self._ready, None) if self._ready is not None else None
+        if batch is None:
+            raise RuntimeError(
+                "DatasetHelper: there is no batch; call the connected network once in each round of a loop over the helper"
+            )
+        return batch
+
+    def stop_send(self) -> None:
+        """End the thread that reads the dataset."""
+        if self._epochs is not None:
+            self._epochs.close()
+            self._epochs = self._ready = None
+
+    def release(self) -> None:
+        """End the thread that reads the dataset."""
+        self.stop_send()
+
+    def continue_send(self) -> None:
+        """Nothing: reading goes on by itself."""
+
+
+class _Connected(Cell):
+    """A network that takes its inputs from a DatasetHelper."""
+
+    def __init__(self, network: Cell, helper: DatasetHelper) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = network
+        self._helper = helper
+
+    def __call__(self) -> Any:
+        return self.network(*self._helper.next_batch())
+
+
+def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
+    """A network without inputs: each call runs `network` on the next batch of a helper that sinks. TypeError for other arguments.
+
+    >>> import numpy as np, mycel as ms, mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset((np.ones((4, 2), np.float32),), ["x"]).batch(2)
+    >>> helper = DatasetHelper(data)
+    >>> net = connect_network_with_dataset(ms.nn.ReLU(), helper)
+    >>> [net().shape for _ in helper]
+    [(2, 2), (2, 2)]
+    """
+    if not isinstance(network, Cell):
+        raise TypeError(f"connect_network_with_dataset: network must be a Cell, not {type(network).__name__}")
+    if not isinstance(dataset_helper, DatasetHelper) or not dataset_helper._sinks:
+        raise TypeError(
+            "connect_network_with_dataset: dataset_helper must be a DatasetHelper with dataset_sink_mode=True"
+        )
+    return _Connected(network, dataset_helper)

@@ -1,0 +1,199 @@
+"""Cosine similarity, the Dice coefficient, and which parts of an input a prediction hangs on."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mycel.tensor import Tensor
+from mycel.train.metrics.base import Metric, as_array, rearrange_inputs
+
+__all__ = ["CosineSimilarity", "Dice", "OcclusionSensitivity"]
+
+Array = NDArray[Any]
+
+
+class CosineSimilarity(Metric):
+    """The similarities of every row of a matrix [N, D] to every other: cosines of angles ("cosine") or inner products ("dot").
+
+    `reduction` is "none" for all [N, N], or "sum" or "mean" over each row's. `zero_diagonal` sets those of rows to themselves to 0.
+    It is of the matrix of the last `update`. A row of zeros has no cosine and gives NaN. ValueError for other options.
+
+    >>> import mycel as ms
+    >>> CosineSimilarity()(ms.Tensor([[1.0, 0.0], [0.0, 2.0]])).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
+    """
+
+    def __init__(self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True) -> None:
+        super().__init__()
+        if similarity not in ("cosine", "dot"):
+            raise ValueError(f"CosineSimilarity: similarity must be 'cosine' or 'dot', not {similarity!r}")
+        if reduction not in ("none", "sum", "mean"):
+            raise ValueError(f"CosineSimilarity: reduction must be 'none', 'sum' or 'mean', not {reduction!r}")
+        if not isinstance(zero_diagonal, bool):
+            raise TypeError(f"CosineSimilarity: zero_diagonal must be True or False, not {zero_diagonal!r}")
+        self.similarity, self.reduction, self.zero_diagonal = similarity, reduction, zero_diagonal
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the matrix."""
+        self._rows: Optional[Array] = None
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take the matrix."""
+        (rows,) = self._arrays(inputs, "inputs")
+        if rows.ndim != 2:
+            raise ValueError(f"CosineSimilarity.update: takes a matrix, not an array of shape {rows.shape}")
+        self._rows = rows.astype(np.result_type(rows.dtype, np.float32) if rows.dtype.kind == "f" else np.float64)
+
+    def eval(self) -> Array:
+        """The similarities."""
+        if self._rows is None:
+            raise self._nothing()
+        rows = self._rows
+        if self.similarity == "cosine":
+            norms = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+            rows = rows / np.where(norms == 0, np.nan, norms)
+        found: Array = rows @ rows.T
+        if self.zero_diagonal:
+            np.fill_diagonal(found, 0)
+        if self.reduction == "none":
+            return found
+        return found.sum(axis=-1) if self.reduction == "sum" else found.mean(axis=-1)
+
+
+class Dice(Metric):
+    """Dice coefficients 2 x.y / (x.x + y.y + smooth) of predictions x and labels y, one for each `update`, summed and divided by the number of samples.
+
+    The samples are the first dimension, so that a call with one sample gives its coefficient; the division by samples and not by updates is MindSpore's.
+    ValueError for shapes that differ.
+
+    >>> import mycel as ms
+    >>> round(Dice()(ms.Tensor([[1.0, 0.0, 1.0]]), ms.Tensor([[1.0, 0.0, 0.0]])), 4)
+    0.6667
+    """
+
+    def __init__(self, smooth: float = 1e-5) -> None:
+        super().__init__()
+        if not isinstance(smooth, (int, float)) or isinstance(smooth, bool) or smooth <= 0:
+            raise ValueError(f"Dice: smooth must be a positive number, not {smooth!r}")
+        self.smooth = smooth
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything seen."""
+        self._sum, self._samples = 0.0, 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in predictions and labels of one shape [N, ...]."""
+        predicted, true = (a.astype(np.float64) for a in self._arrays(inputs, "y_pred", "y"))
+        if predicted.shape != true.shape or predicted.ndim == 0:
+            raise ValueError(
+                f"Dice.update: y_pred and y have one shape [N, ...], not {predicted.shape} and {true.shape}"
+            )
+        both = 2 * float((predicted * true).sum())
+        self._sum += both / (float((predicted * predicted).sum() + (true * true).sum()) + self.smooth)
+        self._samples += predicted.shape[0]
+
+    def eval(self) -> float:
+        """The coefficients' sum over the number of samples."""
+        if self._samples == 0:
+            raise self._nothing()
+        return self._sum / self._samples
+
+
+class OcclusionSensitivity(Metric):
+    """How much the score of a class falls when a part of the input is covered (Zeiler and Fergus, ECCV 2014), for every place of the part.
+
+    Around each element, the elements from `margin` before to `margin` - 1 behind along every dimension are set to `pad_val`; `margin` may be a list with a number for each
+    dimension behind the batch. `n_batch` covered inputs go through the model at once. `b_box` gives for each dimension the first and last place to be
+    covered, -1 for all. `update` takes the model, an input [1, ...] and the class; the result has the shape of the input without the batch, or of the box.
+    It is of the last `update`. Raises TypeError and ValueError for what does not fit.
+
+    >>> import mycel as ms
+    >>> OcclusionSensitivity(margin=1)(lambda x: x, ms.Tensor([[1.0, 2.0, 3.0]]), ms.Tensor(1)).tolist()
+    [0.0, 2.0, 2.0]
+    """
+
+    def __init__(self, pad_val: float = 0.0, margin: Any = 2, n_batch: int = 128, b_box: Any = None) -> None:
+        super().__init__()
+        if not isinstance(pad_val, float):
+            raise TypeError(f"OcclusionSensitivity: pad_val must be a float, not {pad_val!r}")
+        margins = margin if isinstance(margin, (list, tuple)) else [margin]
+        if not margins or not all(isinstance(m, int) and not isinstance(m, bool) and m >= 0 for m in margins):
+            raise ValueError(
+                f"OcclusionSensitivity: margin must be an integer from 0 on, or a list of them, not {margin!r}"
+            )
+        if not isinstance(n_batch, int) or isinstance(n_batch, bool) or n_batch < 1:
+            raise ValueError(f"OcclusionSensitivity: n_batch must be a positive integer, not {n_batch!r}")
+        if b_box is not None and not isinstance(b_box, (list, tuple)):
+            raise TypeError(f"OcclusionSensitivity: b_box must be a list or None, not {b_box!r}")
+        self.pad_val, self.margin, self.n_batch, self.b_box = pad_val, margin, n_batch, b_box
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything seen."""
+        self._found: Optional[Array] = None
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take the model, an input and a class, and cover the input part by part."""
+        if len(inputs) != 3:
+            raise ValueError(f"OcclusionSensitivity.update takes 3 inputs (model, y_pred, label), not {len(inputs)}")
+        model, data, label = inputs[0], as_array(inputs[1]), as_array(inputs[2])
+        if data.ndim < 2 or data.shape[0] != 1:
+            raise ValueError(
+                f"OcclusionSensitivity.update: takes one input [1, ...] at a time, not one of shape {data.shape}"
+            )
+        if label.size != 1 or label.dtype.kind not in "iu":
+            raise ValueError(f"OcclusionSensitivity.update: label must be one integer, not {label.tolist()!r}")
+        chosen = int(label.reshape(()))
+        low, high = self._box(data.shape[1:])
+        margins = self.margin if isinstance(self.margin, (list, tuple)) else [self.margin] * (data.ndim - 1)
+        if len(margins) != data.ndim - 1:
+            raise ValueError(f"OcclusionSensitivity.update: {len(margins)} margins for {data.ndim - 1} dimensions")
+        whole = self._score(model, data, chosen)[0]
+        sizes = [b - a + 1 for a, b in zip(low, high)]
+        found = np.empty(int(np.prod(sizes)), whole.dtype)
+        places = list(np.ndindex(*sizes))
+        for first in range(0, len(places), self.n_batch):
+            part = places[first : first + self.n_batch]
+            covered = np.repeat(data, len(part), axis=0)
+            for row, place in enumerate(part):
+                window = [slice(max(a + p - m, 0), max(a + p + m, 0)) for a, p, m in zip(low, place, margins)]
+                covered[(row, *window)] = self.pad_val
+            found[first : first + len(part)] = whole - self._score(model, covered, chosen)
+        self._found = found.reshape(sizes)
+
+    def _box(self, shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
+        if self.b_box is None:
+            return [0] * len(shape), [n - 1 for n in shape]
+        if len(self.b_box) != 2 * len(shape):
+            raise ValueError(
+                f"OcclusionSensitivity.update: b_box holds the first and last place of each of the {len(shape)} dimensions, not {self.b_box!r}"
+            )
+        low = [0 if a == -1 else a for a in self.b_box[::2]]
+        high = [n - 1 if b == -1 else b for b, n in zip(self.b_box[1::2], shape)]
+        if not all(0 <= a <= b < n for a, b, n in zip(low, high, shape)):
+            raise ValueError(
+                f"OcclusionSensitivity.update: b_box {self.b_box!r} does not lie in an input of shape {shape}"
+            )
+        return low, high
+
+    def _score(self, model: Any, data: Array, label: int) -> Array:
+        scores = as_array(model(Tensor(data)))
+        if scores.ndim != 2 or not 0 <= label < scores.shape[1]:
+            raise ValueError(
+                f"OcclusionSensitivity.update: the model gives scores [N, C] with label {label} among the classes, not of shape {scores.shape}"
+            )
+        return np.asarray(scores[:, label])
+
+    def eval(self) -> Array:
+        """The falls of the score."""
+        if self._found is None:
+            raise self._nothing()
+        return self._found

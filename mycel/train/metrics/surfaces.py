@@ -1,0 +1,169 @@
+"""Distances between the surfaces of two segmentations: Hausdorff, mean, and root mean square.
+
+The surface of a set of cells is what its erosion by the cross of neighbours takes off. The directed distances of A from B are those of every cell of A's
+surface from the nearest of B's (Taha and Hanbury, "Metrics for evaluating 3D medical image segmentation", BMC Medical Imaging 15, 2015). Cells are unit cubes; distances are
+"euclidean", "chessboard" (the largest difference of coordinates) or "taxicab" (their sum).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mycel.train.metrics.base import Metric, rearrange_inputs
+
+__all__ = ["HausdorffDistance", "MeanSurfaceDistance", "RootMeanSquareDistance"]
+
+Array = NDArray[Any]
+_KINDS = ("euclidean", "chessboard", "taxicab")
+
+
+class _SurfaceMetric(Metric):
+    """Keeps the surfaces of the last pair of segmentations."""
+
+    def __init__(self, distance_metric: str) -> None:
+        super().__init__()
+        if distance_metric not in _KINDS:
+            raise ValueError(
+                f"{type(self).__name__}: distance_metric must be one of {', '.join(_KINDS)}, not {distance_metric!r}"
+            )
+        self.distance_metric = distance_metric
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything seen."""
+        self._surfaces: Optional[tuple[Array, Array]] = None
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in predicted and true segmentations of one shape, and the label whose cells are compared."""
+        name = f"{type(self).__name__}.update"
+        if len(inputs) != 3:
+            raise ValueError(f"{name} takes 3 inputs (y_pred, y, label_idx), not {len(inputs)}")
+        predicted, true = self._arrays(inputs[:2], "y_pred", "y")
+        label = inputs[2]
+        if not isinstance(label, (int, float, np.number)) or isinstance(label, bool):
+            raise TypeError(f"{name}: label_idx must be a number, not {type(label).__name__}")
+        if predicted.size == 0 or predicted.shape != true.shape:
+            raise ValueError(
+                f"{name}: y_pred and y have one shape with elements, not {predicted.shape} and {true.shape}"
+            )
+        if not (predicted == label).any() and not (true == label).any():
+            raise ValueError(f"{name}: the label {label!r} is neither in y_pred nor in y")
+        self._surfaces = _surface(predicted == label), _surface(true == label)
+
+    def _pair(self) -> tuple[Array, Array]:
+        if self._surfaces is None:
+            raise self._nothing()
+        return self._surfaces
+
+    def _distances(self, of: Array, to: Array) -> Array:
+        """From every cell of one surface to the nearest of another: infinite where that has none, none where the first has none."""
+        from scipy import ndimage
+
+        if not of.any():
+            return np.zeros(0)
+        if not to.any():
+            return np.full(int(of.sum()), np.inf)
+        if self.distance_metric == "euclidean":
+            field = ndimage.distance_transform_edt(~to)
+        else:
+            field = ndimage.distance_transform_cdt(~to, metric=self.distance_metric)
+        return np.asarray(field, np.float64)[of]
+
+
+def _surface(cells: Array) -> Array:
+    from scipy import ndimage
+
+    return np.logical_and(cells, ~ndimage.binary_erosion(cells))
+
+
+class HausdorffDistance(_SurfaceMetric):
+    """The largest of the distances between two surfaces, in both directions, or from predicted to true if `directed`.
+
+    `percentile`, a float from 0 to 100, gives that percentile of the distances instead of the largest. `crop` leaves out what is outside of both sets,
+    which changes no distance. Infinite where one set is empty.
+    `update` takes y_pred, y [...] and the label. Raises TypeError and ValueError for other options.
+
+    >>> import mycel as ms
+    >>> HausdorffDistance()(ms.Tensor([[1, 1], [0, 0]]), ms.Tensor([[1, 1], [1, 0]]), 1)
+    1.0
+    """
+
+    def __init__(
+        self,
+        distance_metric: str = "euclidean",
+        percentile: Optional[float] = None,
+        directed: bool = False,
+        crop: bool = True,
+    ) -> None:
+        super().__init__(distance_metric)
+        if percentile is not None and not isinstance(percentile, float):
+            raise TypeError(f"HausdorffDistance: percentile must be a float or None, not {percentile!r}")
+        if percentile is not None and not 0 <= percentile <= 100:
+            raise ValueError(f"HausdorffDistance: percentile must be from 0 to 100, not {percentile}")
+        for name, value in (("directed", directed), ("crop", crop)):
+            if not isinstance(value, bool):
+                raise TypeError(f"HausdorffDistance: {name} must be True or False, not {value!r}")
+        self.percentile, self.directed, self.crop = percentile, directed, crop
+
+    def eval(self) -> float:
+        """The distance."""
+        predicted, true = self._pair()
+        one_way = self._extreme(self._distances(predicted, true))
+        return one_way if self.directed else max(one_way, self._extreme(self._distances(true, predicted)))
+
+    def _extreme(self, distances: Array) -> float:
+        if distances.size == 0:
+            return float("inf")
+        if self.percentile is None or np.isinf(distances).any():
+            return float(distances.max())
+        return float(np.percentile(distances, self.percentile))
+
+
+class MeanSurfaceDistance(_SurfaceMetric):
+    """The mean distance from the predicted surface to the true one, or, if `symmetric`, the mean of that and of the other direction's.
+
+    `update` takes y_pred, y [...] and the label. Infinite where one set is empty.
+
+    >>> import mycel as ms
+    >>> MeanSurfaceDistance()(ms.Tensor([[1, 1], [1, 1]]), ms.Tensor([[1, 1], [0, 0]]), 1)
+    0.5
+    """
+
+    def __init__(self, symmetric: bool = False, distance_metric: str = "euclidean") -> None:
+        super().__init__(distance_metric)
+        if not isinstance(symmetric, bool):
+            raise TypeError(f"{type(self).__name__}: symmetric must be True or False, not {symmetric!r}")
+        self.symmetric = symmetric
+
+    def eval(self) -> float:
+        """The mean distance."""
+        predicted, true = self._pair()
+        one_way = _mean(self._distances(predicted, true))
+        return (one_way + _mean(self._distances(true, predicted))) / 2 if self.symmetric else one_way
+
+
+class RootMeanSquareDistance(MeanSurfaceDistance):
+    """The root of the mean squared distance from the predicted surface to the true one, or, if `symmetric`, of the mean of both directions' means.
+
+    `update` takes y_pred, y [...] and the label. Infinite where one set is empty. (MindSpore leaves out the root unless `symmetric`.)
+
+    >>> import mycel as ms
+    >>> RootMeanSquareDistance()(ms.Tensor([[1, 1], [1, 1]]), ms.Tensor([[1, 1], [0, 0]]), 1) ** 2
+    0.5000000000000001
+    """
+
+    def eval(self) -> float:
+        """The root of the mean squared distance."""
+        predicted, true = self._pair()
+        square = _mean(self._distances(predicted, true) ** 2)
+        if self.symmetric:
+            square = (square + _mean(self._distances(true, predicted) ** 2)) / 2
+        return float(np.sqrt(square))
+
+
+def _mean(distances: Array) -> float:
+    return float(distances.mean()) if distances.size else float("inf")

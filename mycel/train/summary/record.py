@@ -1,0 +1,164 @@
+"""SummaryRecord: values of a training run, written step by step into a file that TensorBoard reads."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from types import TracebackType
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mycel.errors import Unsupported
+from mycel.log import logger
+from mycel.train.metrics.base import as_array
+from mycel.train.summary import events
+
+__all__ = ["SummaryRecord"]
+
+_PLUGINS = ("scalar", "tensor", "image", "histogram")
+
+
+class SummaryRecord:
+    """Write scalars, tensors, images and histograms of steps into an event file in `log_dir`, which is made where it is missing.
+
+    The file is ``file_prefix.out.events.summary.<time>.<host>file_suffix``. Values given to `add_value` are written by the next `record`. At `max_file_size` bytes no more is
+    written, and it is said once. `network` and `num_process` have no effect: there is no graph to show, and one process writes. It is a context manager, which closes the file.
+    Raises TypeError and ValueError for other arguments, Unsupported for `export_options`; with `raise_exception` a full file is a RuntimeError.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with SummaryRecord(folder) as record:
+    ...         record.add_value("scalar", "loss", 0.5)
+    ...         written = record.record(1)
+    ...     name, = os.listdir(folder)
+    >>> written, name.startswith("events.out.events.summary.")
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        log_dir: str,
+        file_prefix: str = "events",
+        file_suffix: str = "_MS",
+        num_process: int = 32,
+        network: Any = None,
+        max_file_size: Optional[int] = None,
+        raise_exception: bool = False,
+        export_options: Any = None,
+    ) -> None:
+        for name, text in (("log_dir", log_dir), ("file_prefix", file_prefix), ("file_suffix", file_suffix)):
+            if not isinstance(text, (str, os.PathLike)) or (name != "log_dir" and "/" in str(text)):
+                raise ValueError(
+                    f"SummaryRecord: {name} must be a {'path' if name == 'log_dir' else 'name without /'}, not {text!r}"
+                )
+        if max_file_size is not None and (
+            not isinstance(max_file_size, int) or isinstance(max_file_size, bool) or max_file_size <= 0
+        ):
+            raise ValueError(f"SummaryRecord: max_file_size must be a positive integer or None, not {max_file_size!r}")
+        if not isinstance(raise_exception, bool):
+            raise TypeError(f"SummaryRecord: raise_exception must be True or False, not {raise_exception!r}")
+        if export_options is not None:
+            raise Unsupported("SummaryRecord: export_options is not supported; write arrays with numpy.save")
+        self._dir = os.path.realpath(log_dir)
+        os.makedirs(self._dir, exist_ok=True)
+        second = f"{time.time():.6f}"
+        name = f"{file_prefix}.out.events.summary.{second}.{socket.gethostname()}{file_suffix}"
+        self._path = os.path.join(self._dir, name)
+        self._limit, self._raises, self._full = max_file_size, raise_exception, False
+        self._mode = "train"
+        self._waiting: list[tuple[str, bytes]] = []
+        self._file: Any = open(self._path, "wb")
+        self._write(events.event(time.time(), version="brain.Event:2"))
+
+    @property
+    def log_dir(self) -> str:
+        """The path of the event file."""
+        return self._path
+
+    def set_mode(self, mode: str) -> None:
+        """Say whether "train" or "eval" is under way; ValueError for other words."""
+        if mode not in ("train", "eval"):
+            raise ValueError(f"SummaryRecord.set_mode: mode must be 'train' or 'eval', not {mode!r}")
+        self._mode = mode
+
+    def add_value(self, plugin: str, name: str, value: Any) -> None:
+        """Give a value to the next `record`, under a name.
+
+        `plugin` is "scalar" (one number), "tensor" (any), "histogram" (numbers) or "image": [N, C, H, W] with 1 or 3 channels, of which the first picture is shown; floats
+        from 0 to 1, or integers from 0 to 255. Raises ValueError for others and for shapes that do not fit.
+        """
+        if plugin not in _PLUGINS:
+            raise ValueError(f"SummaryRecord.add_value: plugin must be one of {', '.join(_PLUGINS)}, not {plugin!r}")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"SummaryRecord.add_value: name must be a string that is not empty, not {name!r}")
+        array = as_array(value)
+        if plugin == "scalar":
+            if array.size != 1:
+                raise ValueError(
+                    f"SummaryRecord.add_value: the scalar {name!r} has shape {array.shape}; give one number"
+                )
+            content = events.scalar(name, float(array.reshape(())))
+        elif plugin == "tensor":
+            content = events.tensor(name, array)
+        elif plugin == "histogram":
+            content = events.histogram(name, array)
+        else:
+            content = events.image(name, _pixels(name, array))
+        self._waiting.append((plugin, content))
+
+    def record(self, step: int, train_network: Any = None, plugin_filter: Any = None) -> bool:
+        """Write the values given since the last call as those of a step; whether that was done.
+
+        `plugin_filter`, called with the name of a plugin, says which are written; the others are dropped. `train_network` has no effect.
+        """
+        if not isinstance(step, int) or isinstance(step, bool):
+            raise TypeError(f"SummaryRecord.record: step must be an integer, not {step!r}")
+        if self._file is None:
+            raise RuntimeError("SummaryRecord.record: the file is closed; make a new SummaryRecord")
+        values = [c for plugin, c in self._waiting if plugin_filter is None or plugin_filter(plugin)]
+        self._waiting.clear()
+        return self._write(events.event(time.time(), step, b"".join(values))) if values else not self._full
+
+    def _write(self, data: bytes) -> bool:
+        framed = events.record(data)
+        if self._limit is not None and self._file.tell() + len(framed) > self._limit:
+            text = f"SummaryRecord: {self._path} has reached max_file_size ({self._limit} bytes); no more is written"
+            if self._raises:
+                raise RuntimeError(text)
+            if not self._full:
+                logger.warning("%s", text)
+            self._full = True
+        if self._full:
+            return False
+        self._file.write(framed)
+        return True
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> SummaryRecord:
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+
+def _pixels(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim != 4 or array.shape[1] not in (1, 3) or array.size == 0:
+        raise ValueError(f"SummaryRecord.add_value: the image {name!r} has shape {array.shape}, not [N, 1 or 3, H, W]")
+    first = array[0].transpose(1, 2, 0)
+    scaled = np.rint(first.astype(np.float64) * 255) if first.dtype.kind == "f" else first
+    return np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)
