@@ -42,7 +42,7 @@ class Content(NamedTuple):
 
 class Memory:
     """`blocks` taken during the profile; `baseline` bytes in use before it, which are `before` by name; `timeline` of (seconds, bytes in use); `peak` and what was `alive`
-    then; `arena` lists what was in the largest arena in use then. `allocator` has the bytes that the allocator had given out, and those that it held in all, at the end.
+    then; `arena` lists what was in the largest arena of those programs that ran. `allocator` has the bytes that the allocator had given out, and those that it held in all, at the end.
     """
 
     def __init__(self, recording: Recording, operations: Any) -> None:
@@ -100,7 +100,8 @@ class Memory:
         at = self.peak_time
         self.alive = sorted((b for b in self.blocks if b.begin <= at and (b.end is None or b.end > at)), key=lambda b: -b.nbytes)  # fmt: skip
         arenas = [(b.nbytes, self._owners[id(b)]) for b in self.alive if id(b) in self._owners]
-        arenas += [(h.nbytes, h.program) for h in recording.before if h.program is not None]
+        active = {id(r.program) for r in recording.trace.runs}
+        arenas += [(h.nbytes, h.program) for h in recording.before if h.program is not None and id(h.program) in active]
         if arenas:
             self.arena = arena_contents(max(arenas, key=lambda a: a[0])[1])
 
