@@ -82,6 +82,7 @@ half, single, double = float16, float32, float64
 short, long, ubyte, ushort, byte = int16, int64, uint8, uint16, int8
 float_, int_, uint, intc, uintc, intp, uintp = float32, int64, uint64, int32, uint32, int64, uint64
 cfloat, cdouble = complex64, complex128
+int, float, bool = int32, float32, bool_
 
 _TRAIN = (
     "Accuracy", "Callback", "CheckpointConfig", "CheckpointError", "ConfusionMatrix", "DynamicLossScaleManager",
@@ -98,7 +99,17 @@ _RUNTIME = (
     "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
     "memory_summary", "reset_max_memory_allocated", "reset_max_memory_reserved", "reset_peak_memory_stats", "set_memory",
 )  # fmt: skip
+_OTHERS = {
+    "mycel.machine": "dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
+    "set_device synchronize",
+    "mycel.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
+    "mycel.dtype": "dtype_to_nptype dtype_to_pytype pytype_to_dtype",
+    "mycel.log": "get_level get_log_config",
+    "mycel.compat.context": "ParallelMode get_algo_parameters get_auto_parallel_context reset_algo_parameters "
+    "reset_auto_parallel_context set_algo_parameters set_auto_parallel_context",
+}
 _LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel.runtime" for name in _RUNTIME}
+_LAZY.update((name, module) for module, names in _OTHERS.items() for name in names.split())
 _LAZY.update(profile="mycel.profiler.whole", Profiler="mycel.profiler.session", EnvProfiler="mycel.profiler.session")
 _MODULES = ("amp", "common", "compat", "dataset", "experimental", "hal", "mint", "numpy", "profiler", "runtime", "scipy", "train")
 

@@ -142,6 +142,43 @@ def to_numpy(value: Any) -> np.dtype[Any]:
     return from_any(value).numpy  # type: ignore[no-any-return]
 
 
+def dtype_to_nptype(type_: Any) -> Any:
+    """The NumPy scalar type of a data type.
+
+    >>> dtype_to_nptype(float32)
+    <class 'numpy.float32'>
+    """
+    return to_numpy(type_).type
+
+
+_KIND_TO_PYTHON = {"b": builtins.bool, "i": builtins.int, "u": builtins.int, "f": builtins.float, "c": builtins.complex}
+
+
+def dtype_to_pytype(type_: Any) -> type:
+    """The Python type of a data type's elements: bool, int, float or complex.
+
+    >>> dtype_to_pytype(float16)
+    <class 'float'>
+    """
+    return _KIND_TO_PYTHON[from_any(type_).kind]
+
+
+def pytype_to_dtype(obj: type) -> DType:
+    """The data type of a Python or NumPy type; float is float64. TypeError for what is no type, NotImplementedError for types that tensors cannot hold.
+
+    >>> pytype_to_dtype(float).name
+    'float64'
+    """
+    if not isinstance(obj, type):
+        raise TypeError(f"pytype_to_dtype: takes a type such as int, not {obj!r}")
+    if obj is builtins.float:
+        return float64
+    try:
+        return from_any(obj)
+    except TypeError:
+        raise NotImplementedError(f"pytype_to_dtype: {obj.__name__} has no data type that tensors can hold") from None
+
+
 _FLOAT_RANK = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
-__all__ = ["logger"]
+__all__ = ["get_level", "get_log_config", "logger"]
 
 logger = logging.getLogger("mycel")
 if not logger.handlers:
@@ -14,3 +14,15 @@ if not logger.handlers:
     logger.addHandler(_handler)
     logger.propagate = False
     logger.setLevel(getattr(logging, os.environ.get("MYCEL_LOG", "warning").upper(), logging.WARNING))
+
+_LEVELS = {logging.DEBUG: "0", logging.INFO: "1", logging.WARNING: "2", logging.ERROR: "3", logging.CRITICAL: "4"}
+
+
+def get_level() -> str:
+    """The logger's level as MindSpore counts them: "0" debug, "1" info, "2" warning, "3" error, "4" critical."""
+    return _LEVELS[min((level for level in _LEVELS if level >= logger.level), default=logging.CRITICAL)]
+
+
+def get_log_config() -> dict[str, str]:
+    """The logger's settings under MindSpore's names; logs go to the standard error stream."""
+    return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}

@@ -536,7 +536,12 @@ eager._make_tensor = make
 
 
 def tensor(
-    input_data: Any = None, dtype: Any = None, shape: Any = None, init: Any = None, const_arg: bool = False
+    input_data: Any = None,
+    dtype: Any = None,
+    shape: Any = None,
+    init: Any = None,
+    const_arg: bool = False,
+    device: Optional[str] = None,
 ) -> Tensor:
     """Make a tensor; see `Tensor`.
 
@@ -544,7 +549,7 @@ def tensor(
     >>> ms.tensor([1, 2, 3]).shape
     (3,)
     """
-    return Tensor(input_data, dtype, shape, init, const_arg)
+    return Tensor(input_data, dtype, shape, init, const_arg, device)
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:

@@ -32,6 +32,7 @@ from mycel.ops import (
     reduction,
     segments,
     sorting,
+    tensor_attributes,
     tensor_reductions,
     tensor_writes,
 )
@@ -483,6 +484,7 @@ def _attach() -> None:
     for name, function in _RENAMED.items():
         setattr(Tensor, name, as_method(function))
     tensor_writes.attach({"scatter_add_": _scatter_added, "index_add_": _index_added, "index_put_": _index_put})
+    tensor_attributes.attach()
     methods: dict[str, Any] = {
         **tensor_reductions.methods,
         "reshape": _reshape, "view": _view, "reshape_as": _reshape_as, "resize": _resize, "transpose": _transpose, "permute": _permute,

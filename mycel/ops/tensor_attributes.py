@@ -1,0 +1,143 @@
+"""What can be asked of a tensor besides its values: where it lies, its bytes, and MindSpore's marks.
+
+Everything lies on the CPU, in memory of its own: what would move a tensor elsewhere is an error that says so, and what speaks of places that there are not has the answer of this one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import storage
+from mycel.ops import convolution
+from mycel.tensor import Tensor
+
+__all__ = ["attach"]
+
+
+def _data_ptr(self: Tensor) -> int:
+    """The address of the first element."""
+    return int(self._value("data_ptr()").ctypes.data)
+
+
+def _storage(self: Tensor) -> storage.UntypedStorage:
+    """The bytes of the tensor."""
+    return storage.UntypedStorage(self)
+
+
+def _storage_offset(self: Tensor) -> int:
+    """0: the first element is the first of its storage."""
+    return 0
+
+
+def _get_bytes(self: Tensor) -> bytes:
+    """A copy of the tensor's bytes, in row-major order."""
+    return self._value("get_bytes()").tobytes()
+
+
+def _convert_bytes_to_tensor(bytes_str: bytes, dims: Any, data_type: Any) -> Tensor:
+    """The tensor of a shape and type whose bytes these are. ValueError where their number does not fit."""
+    return Tensor(np.frombuffer(bytes_str, D.to_numpy(data_type)).reshape(tuple(dims)))
+
+
+def _data_sync(self: Tensor, need_wait: bool = True) -> None:
+    """Nothing: values are where they are computed."""
+
+
+def _flush_from_cache(self: Tensor) -> None:
+    """Nothing: there is no cache of parameters."""
+
+
+def _is_init(self: Tensor) -> bool:
+    """Whether the tensor was drawn by an initializer and has its values."""
+    return not self.has_init and bool(self.__dict__.get("is_init", False))
+
+
+def _is_pinned(self: Tensor) -> bool:
+    """False: there is no device that memory could be pinned for."""
+    return False
+
+
+def _is_shared(self: Tensor) -> bool:
+    """False: no other process has this memory."""
+    return False
+
+
+def _pin_memory(self: Tensor) -> Tensor:
+    """RuntimeError: there is no device that memory could be pinned for."""
+    raise RuntimeError("pin_memory: there is no device beside the CPU to pin memory for; use the tensor as it is")
+
+
+def _move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
+    """A copy on the device named: "CPU". ValueError for others."""
+    if to != "CPU":
+        raise ValueError(f"move_to: device {to!r} is not available in this build; use 'CPU'")
+    return self.copy()  # type: ignore[attr-defined, no-any-return]
+
+
+def _offload_file_path(self: Tensor) -> str:
+    """The empty string: values are in memory."""
+    return ""
+
+
+def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set whether a parameter is trained; the tensor itself. For other tensors, which functions say what is differentiated, it has no effect."""
+    if not isinstance(requires_grad, bool):
+        raise TypeError(f"requires_grad_: takes True or False, not {requires_grad!r}")
+    if "requires_grad" in self.__dict__:
+        self.requires_grad = requires_grad  # type: ignore[attr-defined]
+    return self
+
+
+def _set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
+    """Mark the tensor as a constant argument; the tensor itself. Compiled functions treat it as any other."""
+    if not isinstance(const_arg, bool):
+        raise TypeError(f"set_const_arg: takes True or False, not {const_arg!r}")
+    self.__dict__["_const_arg"] = const_arg
+    return self
+
+
+def _to_dlpack(self: Tensor) -> Any:
+    """See `mycel.to_dlpack`."""
+    return storage.to_dlpack(self)
+
+
+def _fold(
+    self: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """See `mycel.ops.fold`."""
+    size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
+    return convolution.fold(self, size, kernel_size, dilation, padding, stride)
+
+
+def _unfold(self: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """See `mycel.ops.unfold`."""
+    return convolution.unfold(self, kernel_size, dilation, padding, stride)
+
+
+def _init_of(self: Tensor) -> Optional[Any]:
+    return self.__dict__.get("init")
+
+
+_METHODS: dict[str, Any] = {
+    "data_ptr": _data_ptr, "storage": _storage, "untyped_storage": _storage, "storage_offset": _storage_offset, "get_bytes": _get_bytes,
+    "convert_bytes_to_tensor": staticmethod(_convert_bytes_to_tensor), "data_sync": _data_sync, "flush_from_cache": _flush_from_cache,
+    "is_init": _is_init, "is_pinned": _is_pinned, "is_shared": _is_shared, "pin_memory": _pin_memory, "move_to": _move_to,
+    "offload_file_path": _offload_file_path, "requires_grad_": _requires_grad, "set_const_arg": _set_const_arg, "to_dlpack": _to_dlpack,
+    "from_dlpack": staticmethod(storage.from_dlpack), "fold": _fold, "unfold": _unfold,
+}  # fmt: skip
+_PROPERTIES: dict[str, tuple[Any, str]] = {
+    "const_arg": (lambda self: self.__dict__.get("_const_arg", False), "Whether `set_const_arg` marked the tensor."),
+    "init_finished": (lambda self: not self.has_init, "Whether the tensor has its values."),
+    "is_meta": (lambda self: False, "False: tensors have values."),
+}
+
+
+def attach() -> None:
+    """Attach the methods and properties."""
+    for name, method in _METHODS.items():
+        setattr(Tensor, name, method)
+    for name, (compute, text) in _PROPERTIES.items():
+        setattr(Tensor, name, property(compute, doc=text))
