@@ -15,6 +15,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import config, eager, precision
+from mycel.cell_extras import CellExtras
 from mycel.cell_hooks import CellHooks, WithKwargs
 from mycel.cell_hooks import state_epoch as state_epoch
 from mycel.cell_state import CellState
@@ -36,7 +37,7 @@ compiler = _Compiler()
 _set = object.__setattr__
 
 
-class Cell(CellHooks, CellState):
+class Cell(CellHooks, CellState, CellExtras):
     """Base of layers, networks, losses and optimizers; subclasses define `construct`.
 
     `auto_prefix` names parameters by attribute path; `flags` are kept as attributes.

@@ -98,8 +98,17 @@ class Parameter(Tensor):
         attributes["sliced"] = False
         attributes["unique"] = False
 
-    name: str
-    requires_grad: bool
+    name: str = ""
+    requires_grad: bool = True
+    # Marks for clusters, which have no effect on one device.
+    layerwise_parallel: bool = False
+    parallel_optimizer: bool = True
+    parallel_optimizer_comm_recompute: bool = False
+    comm_fusion: int = 1
+    cache_enable: bool = False
+    cache_shape: tuple[int, ...] = ()
+    sliced: bool = False
+    key: int = -1
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self._type.shape))
