@@ -7,6 +7,7 @@ from typing import Any
 
 from mycel.cell import Cell as Cell
 from mycel.cell import GraphCell as GraphCell
+from mycel.nn import probability as probability
 from mycel.nn.derivatives import Jvp as Jvp
 from mycel.nn.derivatives import Vjp as Vjp
 from mycel.nn.dynamic_lr import cosine_decay_lr as cosine_decay_lr

@@ -1,0 +1,114 @@
+"""The base of bijectors.
+
+A subclass defines `_forward` and `_inverse` and the logarithm of the absolute derivative of one of them, `_forward_log_jacobian` or
+`_inverse_log_jacobian`; the other is the same with its sign turned, at the image of the point.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.cell import Cell
+from mycel.ops._operands import operand
+from mycel.tensor import Tensor, cast
+
+__all__ = ["Bijector"]
+
+
+class Bijector(Cell):
+    """A function with an inverse, for tensors of any shape; `dtype` is what it computes in, that of its operand for None.
+
+    Called with the name of a method and its arguments it is that method; called with a distribution it gives the transformed one.
+
+    >>> import mycel as ms
+    >>> exp = ms.nn.probability.bijector.Exp()
+    >>> exp("inverse", ms.Tensor([1.0])).tolist()
+    [0.0]
+    """
+
+    def __init__(
+        self,
+        is_constant_jacobian: bool = False,
+        is_injective: bool = True,
+        name: Optional[str] = None,
+        dtype: Any = None,
+        param: Optional[dict[str, Any]] = None,
+    ) -> None:
+        super().__init__()
+        self.name = type(self).__name__ if name is None else name
+        self.dtype = None if dtype is None else D.from_any(dtype)
+        self.is_constant_jacobian = is_constant_jacobian
+        self.is_injective = is_injective
+        self.parameters: dict[str, Any] = dict(param or {})
+        self.batch_shape: tuple[Any, ...] = ()
+
+    def _number(self, value: Any) -> Tensor:
+        made = value if isinstance(value, Tensor) else Tensor(np.asarray(value), self.dtype or D.float32)
+        self.batch_shape = np.broadcast_shapes(self.batch_shape, tuple(made.shape))
+        return made
+
+    def _value(self, name: str, value: Any) -> Tensor:
+        x = operand(f"{self.name}.{name}", value)
+        kind = self.dtype or (x.dtype if x.dtype.is_floating else D.float32)
+        return cast(x, kind)
+
+    def forward(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The image of a point."""
+        return self._forward(self._value("forward", value), *args, **kwargs)
+
+    def inverse(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The point that has this image."""
+        return self._inverse(self._value("inverse", value), *args, **kwargs)
+
+    def forward_log_jacobian(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of the absolute derivative of `forward` at a point."""
+        x = self._value("forward_log_jacobian", value)
+        if type(self)._forward_log_jacobian is Bijector._forward_log_jacobian:
+            return -self._inverse_log_jacobian(self._forward(x, *args, **kwargs), *args, **kwargs)
+        return self._forward_log_jacobian(x, *args, **kwargs)
+
+    def inverse_log_jacobian(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of the absolute derivative of `inverse` at an image."""
+        y = self._value("inverse_log_jacobian", value)
+        if type(self)._inverse_log_jacobian is Bijector._inverse_log_jacobian:
+            return -self._forward_log_jacobian(self._inverse(y, *args, **kwargs), *args, **kwargs)
+        return self._inverse_log_jacobian(y, *args, **kwargs)
+
+    def _undefined(self, method: str) -> NotImplementedError:
+        return NotImplementedError(f"{self.name} does not define {method}; define _{method} in the subclass")
+
+    def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        raise self._undefined("forward")
+
+    def _inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        raise self._undefined("inverse")
+
+    def _forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        raise self._undefined("forward_log_jacobian")
+
+    def _inverse_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        raise self._undefined("inverse_log_jacobian")
+
+    def falls(self) -> Tensor:
+        """Where `forward` is decreasing: nowhere, unless a subclass says so."""
+        return ops.zeros((), D.bool_)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from mycel.nn.probability.distribution.base import Distribution
+        from mycel.nn.probability.distribution.transformed import TransformedDistribution
+
+        if args and isinstance(args[0], Distribution):
+            return TransformedDistribution(self, *args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def construct(self, name: Any, *args: Any, **kwargs: Any) -> Any:
+        """The method of a name."""
+        if name not in ("forward", "inverse", "forward_log_jacobian", "inverse_log_jacobian"):
+            raise ValueError(
+                f"{self.name}: there is no method {name!r} to call; give forward, inverse or one's _log_jacobian"
+            )
+        return getattr(self, name)(*args, **kwargs)

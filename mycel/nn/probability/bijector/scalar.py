@@ -1,0 +1,170 @@
+"""Bijectors of single numbers: powers, the exponential, affine functions, softplus, Gumbel's distribution function, inverses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import ops
+from mycel.nn.probability.bijector.base import Bijector
+from mycel.tensor import Tensor
+
+__all__ = ["Exp", "GumbelCDF", "Invert", "PowerTransform", "ScalarAffine", "Softplus"]
+
+
+class PowerTransform(Bijector):
+    """y = (1 + c x)^(1 / c) for a power c >= 0, and exp(x) for c = 0, its limit; x > -1 / c. ValueError for a negative power.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.bijector.PowerTransform(0.5).forward(ms.Tensor([2.0])).tolist()
+    [4.0]
+    """
+
+    def __init__(self, power: float = 0.0, name: str = "PowerTransform") -> None:
+        if isinstance(power, bool) or not isinstance(power, (int, float)) or power < 0:
+            raise ValueError(f"{name}: the power must be a number of at least 0, not {power!r}")
+        super().__init__(False, True, name, None, {"power": power})
+        self._power = float(power)
+        self.power = self._number(power)
+
+    def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        c = self._power
+        return ops.exp(ops.log1p(value * c) / c) if c else ops.exp(value)
+
+    def _inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        c = self._power
+        return ops.expm1(ops.log(value) * c) / c if c else ops.log(value)
+
+    def _forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        c = self._power
+        return ops.log1p(value * c) * (1.0 / c - 1.0) if c else value * 1.0
+
+    def _inverse_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return ops.log(value) * (self._power - 1.0)
+
+
+class Exp(PowerTransform):
+    """y = exp(x).
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.bijector.Exp().forward(ms.Tensor([0.0])).tolist()
+    [1.0]
+    """
+
+    def __init__(self, name: str = "Exp") -> None:
+        super().__init__(0.0, name)
+
+
+class ScalarAffine(Bijector):
+    """y = scale * x + shift; `scale` is not zero.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.bijector.ScalarAffine(2.0, 1.0).forward(ms.Tensor([3.0])).tolist()
+    [7.0]
+    """
+
+    def __init__(self, scale: Any = 1.0, shift: Any = 0.0, name: str = "ScalarAffine") -> None:
+        super().__init__(True, True, name, None, {"scale": scale, "shift": shift})
+        self.scale, self.shift = self._number(scale), self._number(shift)
+
+    def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.scale * value + self.shift  # type: ignore[no-any-return]
+
+    def _inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return (value - self.shift) / self.scale  # type: ignore[no-any-return]
+
+    def _forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return ops.log(ops.abs(self.scale))
+
+    def _inverse_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return -ops.log(ops.abs(self.scale))
+
+    def falls(self) -> Tensor:
+        """Where the scale is negative."""
+        return ops.less(self.scale, 0)
+
+
+class Softplus(Bijector):
+    """y = log(1 + exp(k x)) / k for a sharpness k.
+
+    >>> import mycel as ms
+    >>> f"{ms.nn.probability.bijector.Softplus(2.0).forward(ms.Tensor(0.0)).item():.4f}"
+    '0.3466'
+    """
+
+    def __init__(self, sharpness: Any = 1.0, name: str = "Softplus") -> None:
+        super().__init__(False, True, name, None, {"sharpness": sharpness})
+        self.sharpness = self._number(sharpness)
+
+    def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return -ops.logsigmoid(-self.sharpness * value) / self.sharpness  # type: ignore[no-any-return]
+
+    def _inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return value + ops.log(-ops.expm1(-self.sharpness * value)) / self.sharpness  # type: ignore[no-any-return]
+
+    def _forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return ops.logsigmoid(self.sharpness * value)
+
+    def _inverse_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return -ops.log(-ops.expm1(-self.sharpness * value))
+
+
+class GumbelCDF(Bijector):
+    """y = exp(-exp(-(x - loc) / scale)), the distribution function of Gumbel's distribution; `scale` is positive.
+
+    >>> import mycel as ms
+    >>> f"{ms.nn.probability.bijector.GumbelCDF().forward(ms.Tensor(0.0)).item():.4f}"
+    '0.3679'
+    """
+
+    def __init__(self, loc: Any = 0.0, scale: Any = 1.0, name: str = "GumbelCDF") -> None:
+        super().__init__(False, True, name, None, {"loc": loc, "scale": scale})
+        self.loc, self.scale = self._number(loc), self._number(scale)
+
+    def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return ops.exp(-ops.exp((self.loc - value) / self.scale))
+
+    def _inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.loc - self.scale * ops.log(-ops.log(value))  # type: ignore[no-any-return]
+
+    def _forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        z = (value - self.loc) / self.scale
+        return -z - ops.exp(-z) - ops.log(self.scale)  # type: ignore[no-any-return]
+
+    def _inverse_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return ops.log(self.scale / (-ops.log(value) * value))
+
+
+class Invert(Bijector):
+    """The inverse of another bijector.
+
+    >>> import mycel as ms
+    >>> from mycel.nn.probability.bijector import Exp, Invert
+    >>> Invert(Exp()).forward(ms.Tensor([1.0])).tolist()
+    [0.0]
+    """
+
+    def __init__(self, bijector: Bijector, name: str = "") -> None:
+        if not isinstance(bijector, Bijector):
+            raise TypeError(f"Invert: the bijector must be a Bijector, not {type(bijector).__name__}")
+        super().__init__(
+            bijector.is_constant_jacobian, bijector.is_injective, name or f"Invert{bijector.name}", bijector.dtype,
+            {"bijector": bijector},
+        )  # fmt: skip
+        self.bijector = bijector
+        self.batch_shape = bijector.batch_shape
+
+    def _forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.bijector.inverse(value, *args, **kwargs)
+
+    def _inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.bijector.forward(value, *args, **kwargs)
+
+    def _forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.bijector.inverse_log_jacobian(value, *args, **kwargs)
+
+    def _inverse_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.bijector.forward_log_jacobian(value, *args, **kwargs)
+
+    def falls(self) -> Tensor:
+        """Where the other falls."""
+        return self.bijector.falls()

@@ -1,0 +1,255 @@
+"""The base of distributions.
+
+A subclass names its parameters in `_names` and defines what it knows as functions of a value and of the parameters: `_log_prob(x, *p)`, `_cdf`, `_mean`,
+`_var`, `_mode`, `_entropy`, `_kl_loss(*other, *p)`, `_sample(shape, *p)`. The rest follows: a probability is the exponential of its logarithm, survival is one minus
+`_cdf`, a cross entropy is an entropy and a divergence. A parameter may be left out when the distribution is made; then every call names it. Parameters given
+to a call come in their order after the value (after the other distribution's, for divergences), or by name.
+
+A distribution with a seed draws from a generator of its own, so that equal ones give equal numbers; without one (None or 0) from the default generator.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.cell import Cell
+from mycel.common.generator import Generator, default_generator
+from mycel.ops._operands import operand
+from mycel.prims.base import broadcast_shapes
+from mycel.tensor import Tensor, cast
+
+__all__ = ["Distribution"]
+
+_METHODS = (
+    "prob", "log_prob", "cdf", "log_cdf", "survival_function", "log_survival", "mean", "sd", "var", "mode", "entropy", "kl_loss", "cross_entropy", "sample",
+    "get_dist_args", "get_dist_type",
+)  # fmt: skip
+
+
+class Distribution(Cell):
+    """A probability distribution: `seed` of its generator, `dtype` of its samples, `name`, and `param`, a dictionary of what it was made of.
+
+    Called with the name of a method and its arguments it is that method.
+
+    >>> import mycel as ms
+    >>> normal = ms.nn.probability.distribution.Normal(0.0, 1.0)
+    >>> f"{normal('log_prob', ms.Tensor(0.0)).item():.4f}"
+    '-0.9189'
+    """
+
+    _names: tuple[str, ...] = ()
+
+    def __init__(self, seed: Optional[int], dtype: Any, name: str, param: Optional[dict[str, Any]]) -> None:
+        super().__init__()
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+            raise ValueError(f"{name}: the seed must be a non-negative int or None, not {seed!r}")
+        self.seed = seed or 0
+        self.name = name
+        self.dtype = D.from_any(dtype)
+        # Parameters and probabilities are of floating type, whatever samples are.
+        self.parameter_type = self.dtype if self.dtype.is_floating else D.float32
+        self.parameters: dict[str, Any] = dict(param or {})
+        self._generator = default_generator if not seed else Generator().manual_seed(seed)
+        self._held: list[Optional[Tensor]] = []
+        self.broadcast_shape: tuple[Any, ...] = ()
+
+    @property
+    def batch_shape(self) -> tuple[Any, ...]:
+        """The common shape of the parameters."""
+        return self.broadcast_shape
+
+    @property
+    def is_scalar_batch(self) -> bool:
+        """Whether the parameters are single numbers."""
+        return self.broadcast_shape == ()
+
+    def _hold(self, **values: Any) -> None:
+        """Take the parameters that the distribution is made with."""
+        for name, value in values.items():
+            held = None
+            if value is not None:
+                held = value if isinstance(value, Tensor) else Tensor(np.asarray(value), self.parameter_type)
+            self._held.append(held)
+            if held is not None:
+                self.broadcast_shape = broadcast_shapes(self.broadcast_shape, held.shape)
+            if not callable(getattr(type(self), name, None)):
+                setattr(self, name, held)
+
+    def _check(self, what: str, value: Any, low: float = 0.0, high: float = np.inf, closed: bool = False) -> None:
+        """Numbers given as Python or NumPy values must lie between bounds; tensors are not looked into."""
+        if value is None or isinstance(value, Tensor):
+            return
+        found = np.asarray(value, np.float64)
+        if not np.all((found >= low if closed else found > low) & (found <= high if closed else found < high)):
+            raise ValueError(
+                f"{self.name}: {what} must be {'at least' if closed else 'greater than'} {low:g} and "
+                f"{'at most' if closed else 'less than'} {high:g}, not {value!r}"
+            )
+
+    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> list[Tensor]:
+        """The parameters: those that a call gives, else those that the distribution was made with."""
+        if not self._names:
+            return list(args)
+        given = list(args) + [None] * (len(self._names) - len(args))
+        if len(given) > len(self._names):
+            raise TypeError(f"{self.name} takes the parameters {', '.join(self._names)}, not {len(given)} of them")
+        held = self._held if self._held and not suffix else [None] * len(self._names)
+        found = []
+        for name, value, own in zip(self._names, given, held):
+            for spelling in (name + suffix, f"{name}1{suffix}"):
+                value = kwargs.pop(spelling, value)
+            value = own if value is None else value
+            if value is None:
+                raise TypeError(
+                    f"{self.name}: the parameter {name + suffix} is needed, in the call or where the distribution is made"
+                )
+            found.append(cast(operand(self.name, value), self.parameter_type))
+        if kwargs and not suffix:
+            raise TypeError(f"{self.name} has no parameters {', '.join(kwargs)}; they are {', '.join(self._names)}")
+        return found
+
+    def _both(self, dist: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
+        """The parameters of the other distribution, of the same kind, and of this one."""
+        if dist != type(self).__name__:
+            raise ValueError(f"{self.name}: the other distribution must be {type(self).__name__}, not {dist}")
+        count = len(self._names)
+        return self._given(args[:count], kwargs, "_b"), self._given(args[count:], kwargs)
+
+    def _value(self, name: str, value: Any) -> Tensor:
+        return cast(operand(f"{self.name}.{name}", value), self.parameter_type)
+
+    def _undefined(self, name: str) -> NotImplementedError:
+        known = ", ".join(
+            n for n in _METHODS[:-2] if getattr(type(self), f"_{n}", None) is not getattr(Distribution, f"_{n}", None)
+        )
+        return NotImplementedError(f"{name} is not implemented for the {self.name} distribution; defined are {known}")
+
+    def prob(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The density, or the probability, of a value."""
+        return self._prob(self._value("prob", value), *self._given(args, kwargs))
+
+    def log_prob(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of `prob`."""
+        return self._log_prob(self._value("log_prob", value), *self._given(args, kwargs))
+
+    def cdf(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The probability of what is at most a value."""
+        return self._cdf(self._value("cdf", value), *self._given(args, kwargs))
+
+    def log_cdf(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of `cdf`."""
+        return self._log_cdf(self._value("log_cdf", value), *self._given(args, kwargs))
+
+    def survival_function(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The probability of what is greater than a value."""
+        return self._survival_function(self._value("survival_function", value), *self._given(args, kwargs))
+
+    def log_survival(self, value: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of `survival_function`."""
+        return self._log_survival(self._value("log_survival", value), *self._given(args, kwargs))
+
+    def mean(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The expected value."""
+        return self._full(self._mean, args, kwargs)
+
+    def sd(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The standard deviation."""
+        return self._full(self._sd, args, kwargs)
+
+    def var(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The variance."""
+        return self._full(self._var, args, kwargs)
+
+    def mode(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The value of the highest density or probability, in the distribution's type."""
+        return cast(self._full(self._mode, args, kwargs), self.dtype)
+
+    def entropy(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The expected value of -log_prob."""
+        return self._full(self._entropy, args, kwargs)
+
+    def kl_loss(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
+        """The divergence KL(this || other) to another distribution of the kind named, whose parameters come first. Kullback and Leibler, 1951."""
+        other, own = self._both(dist, args, kwargs)
+        return self._kl_loss(*other, *own)
+
+    def cross_entropy(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
+        """The expected value of the other distribution's -log_prob under this one: entropy and divergence."""
+        other, own = self._both(dist, args, kwargs)
+        return self._entropy(*own) + self._kl_loss(*other, *own)  # type: ignore[no-any-return]
+
+    def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
+        """Random values, of shape `shape` followed by that of the parameters."""
+        own = self._given(args, kwargs)
+        batch = self._batch(own)
+        return cast(self._sample((*tuple(shape), *batch), *own), self.dtype)
+
+    def get_dist_args(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        """The parameters, those that are given and the others."""
+        return tuple(self._given(args, kwargs))
+
+    def get_dist_type(self) -> str:
+        """The kind of the distribution, as `kl_loss` names it."""
+        return type(self).__name__
+
+    def construct(self, name: Any, *args: Any, **kwargs: Any) -> Any:
+        """The method of a name."""
+        if name not in _METHODS:
+            raise ValueError(f"{self.name}: there is no method {name!r} to call; there are {', '.join(_METHODS)}")
+        return getattr(self, name)(*args, **kwargs)
+
+    def _batch(self, own: list[Tensor]) -> tuple[Any, ...]:
+        return broadcast_shapes(*[p.shape for p in own]) if own else ()
+
+    def _full(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        own = self._given(args, kwargs)
+        return ops.broadcast_to(function(*own), self._batch(own))
+
+    def _prob(self, value: Tensor, *own: Any) -> Tensor:
+        return ops.exp(self._log_prob(value, *own))
+
+    def _log_prob(self, value: Tensor, *own: Any) -> Tensor:
+        if type(self)._prob is Distribution._prob:
+            raise self._undefined("prob")
+        return ops.log(self._prob(value, *own))
+
+    def _cdf(self, value: Tensor, *own: Any) -> Tensor:
+        raise self._undefined("cdf")
+
+    def _log_cdf(self, value: Tensor, *own: Any) -> Tensor:
+        return ops.log(self._cdf(value, *own))
+
+    def _survival_function(self, value: Tensor, *own: Any) -> Tensor:
+        return 1.0 - self._cdf(value, *own)  # type: ignore[no-any-return]
+
+    def _log_survival(self, value: Tensor, *own: Any) -> Tensor:
+        return ops.log(self._survival_function(value, *own))
+
+    def _mean(self, *own: Any) -> Tensor:
+        raise self._undefined("mean")
+
+    def _var(self, *own: Any) -> Tensor:
+        if type(self)._sd is Distribution._sd:
+            raise self._undefined("var")
+        return ops.square(self._sd(*own))
+
+    def _sd(self, *own: Any) -> Tensor:
+        if type(self)._var is Distribution._var:
+            raise self._undefined("sd")
+        return ops.sqrt(self._var(*own))
+
+    def _mode(self, *own: Any) -> Tensor:
+        raise self._undefined("mode")
+
+    def _entropy(self, *own: Any) -> Tensor:
+        raise self._undefined("entropy")
+
+    def _kl_loss(self, *both: Any) -> Tensor:
+        raise self._undefined("kl_loss")
+
+    def _sample(self, shape: Any, *own: Any) -> Tensor:
+        raise self._undefined("sample")

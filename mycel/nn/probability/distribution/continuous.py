@@ -1,0 +1,393 @@
+"""Distributions of a location and a scale, and the uniform one. z is (x - location) / scale throughout; formulas are those of Johnson, Kotz and Balakrishnan."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.nn.probability.distribution import draws
+from mycel.nn.probability.distribution.base import Distribution
+from mycel.ops.random_rejection import gamma_numbers
+from mycel.tensor import Tensor
+
+__all__ = ["Cauchy", "HalfNormal", "Laplace", "Logistic", "Normal", "StudentT", "Uniform"]
+
+_ROOT_2 = math.sqrt(2.0)
+_LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+def normal_log_prob(x: Tensor, m: Tensor, s: Tensor) -> Tensor:
+    return -0.5 * ops.square((x - m) / s) - ops.log(s) - _LOG_ROOT_2PI  # type: ignore[no-any-return]
+
+
+def normal_below(x: Tensor, m: Tensor, s: Tensor) -> Tensor:
+    return 0.5 * ops.erfc((m - x) / (s * _ROOT_2))  # type: ignore[no-any-return]
+
+
+def normal_above(x: Tensor, m: Tensor, s: Tensor) -> Tensor:
+    return 0.5 * ops.erfc((x - m) / (s * _ROOT_2))  # type: ignore[no-any-return]
+
+
+def normal_divergence(mb: Tensor, sb: Tensor, m: Tensor, s: Tensor) -> Tensor:
+    return ops.log(sb / s) + 0.5 * (ops.square(s / sb) + ops.square((m - mb) / sb)) - 0.5  # type: ignore[no-any-return]
+
+
+class _Located(Distribution):
+    """What has a `mean` and an `sd`, or a `loc` and a `scale`; ValueError for one that is not positive."""
+
+    def _located(self, location: Any, scale: Any) -> None:
+        first, second = self._names[-2:]
+        self._check("Standard deviation" if second == "sd" else "Scale", scale)
+        self._hold(**{first: location, second: scale})
+
+
+class Normal(_Located):
+    """The normal distribution of a mean and a standard deviation.
+
+    >>> import mycel as ms
+    >>> f"{ms.nn.probability.distribution.Normal(0.0, 1.0).cdf(ms.Tensor(1.0)).item():.4f}"
+    '0.8413'
+    """
+
+    _names = ("mean", "sd")
+
+    def __init__(
+        self, mean: Any = None, sd: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Normal"
+    ) -> None:
+        super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
+        self._located(mean, sd)
+
+    def _log_prob(self, value: Tensor, *own: Tensor) -> Tensor:
+        return normal_log_prob(value, *own)
+
+    def _cdf(self, value: Tensor, *own: Tensor) -> Tensor:
+        return normal_below(value, *own)
+
+    def _survival_function(self, value: Tensor, *own: Tensor) -> Tensor:
+        return normal_above(value, *own)
+
+    def _mean(self, m: Tensor, s: Tensor) -> Tensor:
+        return m
+
+    def _mode(self, m: Tensor, s: Tensor) -> Tensor:
+        return m
+
+    def _sd(self, m: Tensor, s: Tensor) -> Tensor:
+        return s
+
+    def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
+        return ops.log(s) + (_LOG_ROOT_2PI + 0.5)  # type: ignore[no-any-return]
+
+    def _kl_loss(self, *both: Tensor) -> Tensor:
+        return normal_divergence(*both)
+
+    def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
+        return draws.standard_normal(shape, self._generator, self.parameter_type) * s + m  # type: ignore[no-any-return]
+
+
+class HalfNormal(_Located):
+    """mean + |x| with x normal of mean 0 and standard deviation `sd`: `mean` is where the distribution begins. 0 below it.
+
+    >>> import mycel as ms
+    >>> f"{ms.nn.probability.distribution.HalfNormal(0.0, 1.0).prob(ms.Tensor(0.0)).item():.4f}"
+    '0.7979'
+    """
+
+    _names = ("mean", "sd")
+
+    def __init__(
+        self,
+        mean: Any = None,
+        sd: Any = None,
+        seed: Optional[int] = None,
+        dtype: Any = D.float32,
+        name: str = "HalfNormal",
+    ) -> None:
+        super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
+        self._located(mean, sd)
+
+    def _log_prob(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.where(value >= m, normal_log_prob(value, m, s) + math.log(2.0), -math.inf)
+
+    def _cdf(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.erf(ops.relu(value - m) / (s * _ROOT_2))
+
+    def _survival_function(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.erfc(ops.relu(value - m) / (s * _ROOT_2))
+
+    def _mean(self, m: Tensor, s: Tensor) -> Tensor:
+        return m + s * math.sqrt(2.0 / math.pi)  # type: ignore[no-any-return]
+
+    def _mode(self, m: Tensor, s: Tensor) -> Tensor:
+        return m
+
+    def _sd(self, m: Tensor, s: Tensor) -> Tensor:
+        return s * math.sqrt(1.0 - 2.0 / math.pi)  # type: ignore[no-any-return]
+
+    def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
+        return ops.log(s) + 0.5 * math.log(math.pi / 2.0) + 0.5  # type: ignore[no-any-return]
+
+    def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
+        return ops.abs(draws.standard_normal(shape, self._generator, self.parameter_type)) * s + m  # type: ignore[no-any-return]
+
+
+class Laplace(_Located):
+    """The Laplace distribution exp(-|z|) / (2 scale); as in MindSpore the scale is the parameter called `sd`, and the deviation sqrt(2) times it.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.distribution.Laplace(0.0, 1.0).prob(ms.Tensor(0.0)).item()
+    0.5
+    """
+
+    _names = ("mean", "sd")
+
+    def __init__(
+        self,
+        mean: Any = None,
+        sd: Any = None,
+        seed: Optional[int] = None,
+        dtype: Any = D.float32,
+        name: str = "Laplace",
+    ) -> None:
+        super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
+        self._located(mean, sd)
+
+    def _log_prob(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return -ops.abs(value - m) / s - ops.log(s * 2.0)  # type: ignore[no-any-return]
+
+    def _cdf(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        tail = 0.5 * ops.exp(-ops.abs(value - m) / s)
+        return ops.where(value < m, tail, 1.0 - tail)
+
+    def _survival_function(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return self._cdf(m * 2.0 - value, m, s)
+
+    def _mean(self, m: Tensor, s: Tensor) -> Tensor:
+        return m
+
+    def _mode(self, m: Tensor, s: Tensor) -> Tensor:
+        return m
+
+    def _sd(self, m: Tensor, s: Tensor) -> Tensor:
+        return s * _ROOT_2  # type: ignore[no-any-return]
+
+    def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
+        return ops.log(s * 2.0) + 1.0  # type: ignore[no-any-return]
+
+    def _kl_loss(self, mb: Tensor, sb: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        far = ops.abs(m - mb)
+        return ops.log(sb / s) + (far + s * ops.exp(-far / s)) / sb - 1.0  # type: ignore[no-any-return]
+
+    def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
+        u = draws.open_uniform(shape, self._generator) - 0.5
+        drawn = -ops.sign(u) * ops.log1p(-2.0 * ops.abs(u))
+        return drawn.astype(self.parameter_type) * s + m  # type: ignore[no-any-return]
+
+
+class Cauchy(_Located):
+    """The Cauchy distribution, which has a median (`loc`) but neither a mean nor a variance: those raise ValueError.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.distribution.Cauchy(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
+    0.5
+    """
+
+    _names = ("loc", "scale")
+
+    def __init__(
+        self,
+        loc: Any = None,
+        scale: Any = None,
+        seed: Optional[int] = None,
+        dtype: Any = D.float32,
+        name: str = "Cauchy",
+    ) -> None:
+        super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
+        self._located(loc, scale)
+
+    def _log_prob(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return -ops.log1p(ops.square((value - m) / s)) - ops.log(s * math.pi)  # type: ignore[no-any-return]
+
+    def _cdf(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.atan2(s, m - value) / math.pi  # type: ignore[no-any-return]
+
+    def _survival_function(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.atan2(s, value - m) / math.pi  # type: ignore[no-any-return]
+
+    def _mean(self, *own: Tensor) -> Tensor:
+        raise ValueError("mean is undefined for the Cauchy distribution; its median is mode()")
+
+    def _sd(self, *own: Tensor) -> Tensor:
+        raise ValueError("sd is undefined for the Cauchy distribution")
+
+    def _var(self, *own: Tensor) -> Tensor:
+        raise ValueError("var is undefined for the Cauchy distribution")
+
+    def _mode(self, m: Tensor, s: Tensor) -> Tensor:
+        return m
+
+    def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
+        return ops.log(s * (4.0 * math.pi))
+
+    def _kl_loss(self, mb: Tensor, sb: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.log((ops.square(s + sb) + ops.square(m - mb)) / (4.0 * s * sb))
+
+    def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
+        drawn = ops.tan((draws.open_uniform(shape, self._generator) - 0.5) * math.pi)
+        return drawn.astype(self.parameter_type) * s + m  # type: ignore[no-any-return]
+
+
+class Logistic(_Located):
+    """The logistic distribution, whose distribution function is the sigmoid of z.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.distribution.Logistic(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
+    0.5
+    """
+
+    _names = ("loc", "scale")
+
+    def __init__(
+        self,
+        loc: Any = None,
+        scale: Any = None,
+        seed: Optional[int] = None,
+        dtype: Any = D.float32,
+        name: str = "Logistic",
+    ) -> None:
+        super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
+        self._located(loc, scale)
+
+    def _log_prob(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        z = (value - m) / s
+        return ops.logsigmoid(z) + ops.logsigmoid(-z) - ops.log(s)  # type: ignore[no-any-return]
+
+    def _cdf(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.sigmoid((value - m) / s)
+
+    def _log_cdf(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.logsigmoid((value - m) / s)
+
+    def _survival_function(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.sigmoid((m - value) / s)
+
+    def _log_survival(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.logsigmoid((m - value) / s)
+
+    def _mean(self, m: Tensor, s: Tensor) -> Tensor:
+        return m
+
+    def _mode(self, m: Tensor, s: Tensor) -> Tensor:
+        return m
+
+    def _sd(self, m: Tensor, s: Tensor) -> Tensor:
+        return s * (math.pi / math.sqrt(3.0))  # type: ignore[no-any-return]
+
+    def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
+        return ops.log(s) + 2.0  # type: ignore[no-any-return]
+
+    def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
+        u = draws.open_uniform(shape, self._generator)
+        return (ops.log(u) - ops.log1p(-u)).astype(self.parameter_type) * s + m  # type: ignore[attr-defined, no-any-return]
+
+
+class StudentT(_Located):
+    """Student's distribution of `df` degrees of freedom, moved by `mean` and stretched by `sd` (its scale, not its deviation).
+
+    The mean is NaN for df <= 1; the variance infinite for df <= 2 and NaN for df <= 1.
+
+    >>> import mycel as ms
+    >>> f"{ms.nn.probability.distribution.StudentT(3.0, 0.0, 1.0).prob(ms.Tensor(0.0)).item():.4f}"
+    '0.3676'
+    """
+
+    _names = ("df", "mean", "sd")
+
+    def __init__(
+        self, df: Any = None, mean: Any = None, sd: Any = None, seed: Optional[int] = None, dtype: Any = D.float32,
+        name: str = "StudentT",
+    ) -> None:  # fmt: skip
+        super().__init__(seed, dtype, name, {"df": df, "mean": mean, "sd": sd})
+        self._check("Degrees of freedom", df)
+        self._hold(df=df)
+        self._located(mean, sd)
+
+    def _log_prob(self, value: Tensor, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        z = (value - m) / s
+        half = (v + 1.0) / 2.0
+        constant = ops.lgamma(half) - ops.lgamma(v / 2.0) - 0.5 * ops.log(v * math.pi) - ops.log(s)
+        return constant - half * ops.log1p(z * z / v)  # type: ignore[no-any-return]
+
+    def _mean(self, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.where(v > 1.0, m, math.nan)
+
+    def _var(self, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        found = ops.where(v > 2.0, s * s * v / ops.where(v > 2.0, v - 2.0, 1.0), math.inf)
+        return ops.where(v > 1.0, found, math.nan)
+
+    def _mode(self, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        return ops.where(v > 0.0, m, m)
+
+    def _entropy(self, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        half = (v + 1.0) / 2.0
+        beta = ops.lgamma(v / 2.0) + 0.5 * math.log(math.pi) - ops.lgamma(half)
+        return half * (ops.digamma(half) - ops.digamma(v / 2.0)) + 0.5 * ops.log(v) + beta + ops.log(s)  # type: ignore[no-any-return]
+
+    def _sample(self, shape: Any, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
+        normal = draws.standard_normal(shape, self._generator, self.parameter_type)
+        half = gamma_numbers(shape, v / 2.0, self._generator, self.parameter_type)
+        return normal * ops.sqrt(v / 2.0 / half) * s + m  # type: ignore[no-any-return]
+
+
+class Uniform(Distribution):
+    """Evenly spread over [low, high]; ValueError unless low < high.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.distribution.Uniform(0.0, 2.0).prob(ms.Tensor(1.0)).item()
+    0.5
+    """
+
+    _names = ("low", "high")
+
+    def __init__(
+        self,
+        low: Any = None,
+        high: Any = None,
+        seed: Optional[int] = None,
+        dtype: Any = D.float32,
+        name: str = "Uniform",
+    ) -> None:
+        super().__init__(seed, dtype, name, {"low": low, "high": high})
+        if isinstance(low, (int, float)) and isinstance(high, (int, float)) and not low < high:
+            raise ValueError(f"{name}: low must be less than high, not {low} and {high}")
+        self._hold(low=low, high=high)
+
+    def _inside(self, value: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        return ops.logical_and(value >= low, value <= high)
+
+    def _log_prob(self, value: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        return ops.where(self._inside(value, low, high), -ops.log(high - low), -math.inf)
+
+    def _prob(self, value: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        return ops.where(self._inside(value, low, high), 1.0 / (high - low), 0.0)
+
+    def _cdf(self, value: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        return ops.clamp((value - low) / (high - low), 0.0, 1.0)
+
+    def _mean(self, low: Tensor, high: Tensor) -> Tensor:
+        return (low + high) / 2.0  # type: ignore[no-any-return]
+
+    def _sd(self, low: Tensor, high: Tensor) -> Tensor:
+        return (high - low) / math.sqrt(12.0)  # type: ignore[no-any-return]
+
+    def _entropy(self, low: Tensor, high: Tensor) -> Tensor:
+        return ops.log(high - low)
+
+    def _kl_loss(self, low_b: Tensor, high_b: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        within = ops.logical_and(low_b <= low, high <= high_b)
+        return ops.where(within, ops.log((high_b - low_b) / (high - low)), math.inf)
+
+    def _sample(self, shape: Any, low: Tensor, high: Tensor) -> Tensor:
+        return draws.unit(shape, self._generator, self.parameter_type) * (high - low) + low  # type: ignore[no-any-return]

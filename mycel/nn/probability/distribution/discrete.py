@@ -1,0 +1,229 @@
+"""Distributions of whole numbers: Bernoulli, categorical, geometric, Poisson. A value between two numbers has the probability 0."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.nn.probability.distribution import draws
+from mycel.nn.probability.distribution.base import Distribution
+from mycel.ops.random_rejection import poisson_numbers
+from mycel.tensor import Tensor
+
+__all__ = ["Bernoulli", "Categorical", "Geometric", "Poisson"]
+
+
+def _whole(value: Tensor, good: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether a value is a whole number and good, and the value or 0 where it is not."""
+    held = ops.logical_and(good, ops.equal(value, ops.floor(value)))
+    return held, ops.where(held, value, 0.0)
+
+
+class Bernoulli(Distribution):
+    """1 with probability `probs` and else 0; ValueError unless 0 < probs < 1.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.distribution.Bernoulli(0.25).mean().item()
+    0.25
+    """
+
+    _names = ("probs",)
+
+    def __init__(
+        self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Bernoulli"
+    ) -> None:
+        super().__init__(seed, dtype, name, {"probs": probs})
+        self._check("Probabilities", probs, 0.0, 1.0)
+        self._hold(probs=probs)
+
+    def _log_prob(self, value: Tensor, p: Tensor) -> Tensor:
+        held, k = _whole(value, ops.logical_and(value >= 0.0, value <= 1.0))
+        return ops.where(held, ops.where(k > 0.5, ops.log(p), ops.log1p(-p)), -math.inf)
+
+    def _cdf(self, value: Tensor, p: Tensor) -> Tensor:
+        return ops.where(value < 0.0, 0.0, ops.where(value < 1.0, 1.0 - p, 1.0))
+
+    def _survival_function(self, value: Tensor, p: Tensor) -> Tensor:
+        return ops.where(value < 0.0, 1.0, ops.where(value < 1.0, p, 0.0))
+
+    def _mean(self, p: Tensor) -> Tensor:
+        return p
+
+    def _var(self, p: Tensor) -> Tensor:
+        return p * (1.0 - p)  # type: ignore[no-any-return]
+
+    def _mode(self, p: Tensor) -> Tensor:
+        return p > 0.5  # type: ignore[no-any-return]
+
+    def _entropy(self, p: Tensor) -> Tensor:
+        return -ops.xlogy(p, p) - ops.xlogy(1.0 - p, 1.0 - p)  # type: ignore[no-any-return]
+
+    def _kl_loss(self, pb: Tensor, p: Tensor) -> Tensor:
+        return p * ops.log(p / pb) + (1.0 - p) * ops.log((1.0 - p) / (1.0 - pb))  # type: ignore[no-any-return]
+
+    def _sample(self, shape: Any, p: Tensor) -> Tensor:
+        return draws.unit(shape, self._generator, self.parameter_type) < p  # type: ignore[no-any-return]
+
+
+class Geometric(Distribution):
+    """(1 - probs)^k probs for k = 0, 1, ...: how often it fails before the first success.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.distribution.Geometric(0.5).prob(ms.Tensor(1.0)).item()
+    0.25
+    """
+
+    _names = ("probs",)
+
+    def __init__(
+        self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Geometric"
+    ) -> None:
+        super().__init__(seed, dtype, name, {"probs": probs})
+        self._check("Probabilities", probs, 0.0, 1.0)
+        self._hold(probs=probs)
+
+    def _log_prob(self, value: Tensor, p: Tensor) -> Tensor:
+        held, k = _whole(value, value >= 0.0)
+        return ops.where(held, k * ops.log1p(-p) + ops.log(p), -math.inf)
+
+    def _cdf(self, value: Tensor, p: Tensor) -> Tensor:
+        return -ops.expm1(self._log_survival(value, p))  # type: ignore[no-any-return]
+
+    def _survival_function(self, value: Tensor, p: Tensor) -> Tensor:
+        return ops.exp(self._log_survival(value, p))
+
+    def _log_survival(self, value: Tensor, p: Tensor) -> Tensor:
+        return ops.relu(ops.floor(value) + 1.0) * ops.log1p(-p)  # type: ignore[no-any-return]
+
+    def _mean(self, p: Tensor) -> Tensor:
+        return (1.0 - p) / p  # type: ignore[no-any-return]
+
+    def _var(self, p: Tensor) -> Tensor:
+        return (1.0 - p) / ops.square(p)  # type: ignore[no-any-return]
+
+    def _mode(self, p: Tensor) -> Tensor:
+        return ops.zeros_like(p)
+
+    def _entropy(self, p: Tensor) -> Tensor:
+        return -ops.log(p) - (1.0 - p) * ops.log1p(-p) / p  # type: ignore[no-any-return]
+
+    def _kl_loss(self, pb: Tensor, p: Tensor) -> Tensor:
+        return ops.log(p / pb) + (1.0 - p) / p * ops.log((1.0 - p) / (1.0 - pb))  # type: ignore[no-any-return]
+
+    def _sample(self, shape: Any, p: Tensor) -> Tensor:
+        drawn = draws.exponential(shape, self._generator, D.float64)
+        return ops.floor(drawn / -ops.log1p(-p.astype(D.float64)))  # type: ignore[attr-defined]
+
+
+class Poisson(Distribution):
+    """rate^k exp(-rate) / k! for k = 0, 1, ...
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.distribution.Poisson(2.0).mean().item()
+    2.0
+    """
+
+    _names = ("rate",)
+
+    def __init__(
+        self, rate: Any = None, seed: Optional[int] = None, dtype: Any = D.float32, name: str = "Poisson"
+    ) -> None:
+        super().__init__(seed, dtype, name, {"rate": rate})
+        self._check("Rate", rate)
+        self._hold(rate=rate)
+
+    def _log_prob(self, value: Tensor, rate: Tensor) -> Tensor:
+        held, k = _whole(value, value >= 0.0)
+        return ops.where(held, ops.xlogy(k, rate) - rate - ops.lgamma(k + 1.0), -math.inf)
+
+    def _cdf(self, value: Tensor, rate: Tensor) -> Tensor:
+        from mycel.ops.special import igammac
+
+        k = ops.floor(value)
+        return ops.where(k < 0.0, 0.0, igammac(ops.relu(k) + 1.0, rate))
+
+    def _survival_function(self, value: Tensor, rate: Tensor) -> Tensor:
+        from mycel.ops.special import igamma
+
+        k = ops.floor(value)
+        return ops.where(k < 0.0, 1.0, igamma(ops.relu(k) + 1.0, rate))
+
+    def _mean(self, rate: Tensor) -> Tensor:
+        return rate
+
+    def _var(self, rate: Tensor) -> Tensor:
+        return rate
+
+    def _mode(self, rate: Tensor) -> Tensor:
+        return ops.floor(rate)
+
+    def _kl_loss(self, rate_b: Tensor, rate: Tensor) -> Tensor:
+        return ops.xlogy(rate, rate / rate_b) + rate_b - rate  # type: ignore[no-any-return]
+
+    def _sample(self, shape: Any, rate: Tensor) -> Tensor:
+        return poisson_numbers(shape, rate, self._generator, self.parameter_type)
+
+
+class Categorical(Distribution):
+    """The numbers 0 .. C - 1 with the probabilities `probs` (..., C), which sum to 1 (ValueError where they do not).
+
+    The batch is what comes before the last axis; means and deviations have its shape.
+
+    >>> import mycel as ms
+    >>> ms.nn.probability.distribution.Categorical([0.25, 0.75]).prob(ms.Tensor(1.0)).item()
+    0.75
+    """
+
+    _names = ("probs",)
+
+    def __init__(
+        self, probs: Any = None, seed: Optional[int] = None, dtype: Any = D.int32, name: str = "Categorical"
+    ) -> None:
+        super().__init__(seed, dtype, name, {"probs": probs})
+        self._check("Probabilities", probs, 0.0, 1.0, True)
+        if probs is not None and not isinstance(probs, Tensor) and not np.allclose(np.sum(probs, -1), 1.0, atol=1e-5):
+            raise ValueError(f"{name}: the probabilities must sum to 1 along the last axis, not {probs!r}")
+        self._hold(probs=probs)
+        self.broadcast_shape = self.broadcast_shape[:-1]
+
+    def _batch(self, own: list[Tensor]) -> tuple[Any, ...]:
+        return tuple(own[0].shape[:-1])
+
+    def _numbers(self, p: Tensor) -> Tensor:
+        return ops.arange(p.shape[-1]).astype(self.parameter_type)  # type: ignore[attr-defined, no-any-return]
+
+    def _prob(self, value: Tensor, p: Tensor) -> Tensor:
+        return ops.sum(ops.where(ops.equal(ops.expand_dims(value, -1), self._numbers(p)), p, 0.0), -1)
+
+    def _log_prob(self, value: Tensor, p: Tensor) -> Tensor:
+        return ops.log(self._prob(value, p))
+
+    def _cdf(self, value: Tensor, p: Tensor) -> Tensor:
+        return ops.sum(ops.where(self._numbers(p) <= ops.expand_dims(value, -1), p, 0.0), -1)
+
+    def _survival_function(self, value: Tensor, p: Tensor) -> Tensor:
+        return ops.sum(ops.where(self._numbers(p) > ops.expand_dims(value, -1), p, 0.0), -1)
+
+    def _mean(self, p: Tensor) -> Tensor:
+        return ops.sum(p * self._numbers(p), -1)
+
+    def _var(self, p: Tensor) -> Tensor:
+        return ops.sum(p * ops.square(self._numbers(p) - ops.expand_dims(self._mean(p), -1)), -1)
+
+    def _mode(self, p: Tensor) -> Tensor:
+        return ops.argmax(p, -1)
+
+    def _entropy(self, p: Tensor) -> Tensor:
+        return -ops.sum(ops.xlogy(p, p), -1)  # type: ignore[no-any-return]
+
+    def _kl_loss(self, pb: Tensor, p: Tensor) -> Tensor:
+        return ops.sum(ops.xlogy(p, p) - ops.xlogy(p, pb), -1)
+
+    def _sample(self, shape: Any, p: Tensor) -> Tensor:
+        # The largest of log p plus Gumbel noise: Gumbel, 1954.
+        noise = draws.exponential((*shape, p.shape[-1]), self._generator, D.float64)
+        return ops.argmax(ops.log(p.astype(D.float64)) - ops.log(noise), -1)  # type: ignore[attr-defined]

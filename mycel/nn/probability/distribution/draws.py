@@ -1,0 +1,33 @@
+"""Random numbers of the elementary distributions, of a generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.ops.random import draw
+from mycel.prims import random as P
+from mycel.tensor import Tensor, cast
+
+__all__ = ["exponential", "open_uniform", "standard_normal", "unit"]
+
+
+def unit(shape: Any, generator: Any, dtype: Any) -> Tensor:
+    """Evenly spread over [0, 1)."""
+    return draw(P.uniform, shape, generator, dtype=dtype)
+
+
+def open_uniform(shape: Any, generator: Any) -> Tensor:
+    """Evenly spread over (0, 1), float64: the middles of 2**53 equal parts."""
+    return draw(P.uniform, shape, generator, dtype=D.float64) * (1 - 2.0**-53) + 2.0**-54  # type: ignore[no-any-return]
+
+
+def exponential(shape: Any, generator: Any, dtype: Any) -> Tensor:
+    """Of the exponential distribution of rate 1."""
+    return cast(-ops.log(open_uniform(shape, generator)), dtype)
+
+
+def standard_normal(shape: Any, generator: Any, dtype: Any) -> Tensor:
+    """Of the normal distribution of mean 0 and deviation 1."""
+    return draw(P.normal, shape, generator, dtype=dtype)
