@@ -15,6 +15,10 @@ from mycel import Parameter, Tensor, jacfwd, jacrev, jvp, nn, ops, vjp
 from mycel.ops import derivative, jet, linearize
 from mycel.tree import map_leaves
 
+CHECKED = dict.fromkeys(
+    ("jvp", "vjp", "jacfwd", "jacrev", "ops.linearize", "ops.jet", "ops.derivative"), "derivatives by hand"
+)
+
 
 @pytest.fixture(params=["PYNATIVE_MODE", "GRAPH_MODE"], autouse=True)
 def mode(request: pytest.FixtureRequest) -> Iterator[str]:

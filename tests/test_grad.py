@@ -16,6 +16,8 @@ import mycel as ms
 from mycel import Parameter, ParameterTuple, Tensor, get_grad, grad, nn, ops, value_and_grad
 from mycel.tree import map_leaves
 
+CHECKED = dict.fromkeys(("grad", "value_and_grad", "get_grad"), "finite differences")
+
 
 @pytest.fixture(params=["PYNATIVE_MODE", "GRAPH_MODE"], autouse=True)
 def mode(request: pytest.FixtureRequest) -> Iterator[str]:

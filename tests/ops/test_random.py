@@ -32,6 +32,16 @@ DRAWS = {
     "normal_": (lambda: ops.zeros(20000).normal_(1, 3), stats.norm(1, 3)),
 }
 
+CHECKED = {f"Tensor.{n}" if n.endswith("_") else f"ops.{n}": "SciPy's distributions" for n in DRAWS} | {
+    **dict.fromkeys(("ops.randint", "ops.bernoulli", "ops.multinomial", "ops.random_categorical"), "frequencies"),
+    **dict.fromkeys(("ops.randint_like", "Tensor.random_", "ops.randperm", "ops.shuffle", "ops.rrelu"), "definition"),
+    **dict.fromkeys(
+        ("ops.dropout", "ops.dropout1d", "ops.dropout2d", "ops.dropout3d", "ops.gumbel_softmax"), "definition"
+    ),
+    **dict.fromkeys(("manual_seed", "initial_seed", "get_rng_state", "set_rng_state", "Generator"), "repeated draws"),
+    **dict.fromkeys(("get_seed", "set_seed"), "repeated draws"),
+}
+
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_distributions(name: str) -> None:
