@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from mycel.common.markers import constexpr as constexpr
 from mycel.mint import linalg as linalg
+from mycel.mint import nn as nn
 from mycel.mint import optim as optim
 from mycel.mint import special as special
 from mycel.tensor import Tensor as Tensor
@@ -59,4 +60,9 @@ from mycel.mint.reductions import (
     max as max, mean as mean, median as median, min as min, nansum as nansum, norm as norm, prod as prod,
     sort as sort, std as std, std_mean as std_mean, sum as sum, topk as topk, unique as unique, var as var,
     var_mean as var_mean,
+)
+from mycel.mint.other_names import (
+    cdist_ as cdist_, equal_ext_op as equal_ext_op, flatten_ext as flatten_ext,
+    jit_forbidden_register as jit_forbidden_register, jit_view_unsupported as jit_view_unsupported, npu_gelu as npu_gelu,
+    softmax_ext as softmax_ext, squeeze_impl as squeeze_impl,
 )

@@ -12,7 +12,7 @@ from mycel.ops import log1p as log1p
 from mycel.ops import sinc as sinc
 from mycel.tensor import Tensor
 
-__all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "sinc"]
+__all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "round_op", "sinc"]
 
 
 def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
@@ -36,6 +36,16 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
 
     >>> import mycel as ms
     >>> ms.mint.special.round(ms.Tensor([2.5])).tolist()
+    [2.0]
+    """
+    return ops.round(input, decimals=decimals)
+
+
+def round_op(input: Any, decimals: int = 0) -> Tensor:
+    """Each element rounded to a number of decimals, as `round`.
+
+    >>> import mycel as ms
+    >>> ms.mint.special.round_op(ms.Tensor([2.5])).tolist()
     [2.0]
     """
     return ops.round(input, decimals=decimals)

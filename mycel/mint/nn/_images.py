@@ -1,0 +1,430 @@
+"""Convolutions, pooling, resizing, normalisation and tables under the names and arguments of PyTorch."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import math
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.api import stop_gradient
+from mycel.errors import ShapeError
+from mycel.ops import resize
+from mycel.ops._operands import floating, operand, reshaped, take_slice
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "conv1d", "conv3d", "embedding", "grid_sample",
+    "interpolate", "linear", "max_pool2d", "max_unpool2d", "normalize", "one_hot", "pad", "upsample",
+]  # fmt: skip
+
+
+def _convolved(function: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, *more: Any) -> Tensor:
+    if isinstance(padding, str):
+        if padding == "same" and builtins.any(s != 1 for s in (stride if isinstance(stride, tuple) else (stride,))):
+            raise ValueError(f"{function.__name__}: padding 'same' goes with stride 1, not {stride}")
+        return function(input, weight, bias, stride, padding, 0, *more)  # type: ignore[no-any-return]
+    return function(input, weight, bias, stride, "pad", padding, *more)  # type: ignore[no-any-return]
+
+
+def conv1d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The one-dimensional convolution of (N, C, L) signals; `padding` is a number, "valid" or "same".
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2))).tolist()
+    [[[2.0, 2.0, 2.0]]]
+    """
+    return _convolved(ops.conv1d, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The three-dimensional convolution of (N, C, D, H, W); `padding` is a number, one for each axis, "valid" or "same".
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.conv3d(ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((1, 1, 2, 2, 2))).shape
+    (1, 1, 2, 2, 2)
+    """
+    return _convolved(ops.conv3d, input, weight, bias, stride, padding, dilation, groups)
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
+    """``input @ weight.T + bias`` over the last axis.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.linear(ms.Tensor([1.0, 2.0]), ms.Tensor([[3.0, 4.0]])).tolist()
+    [11.0]
+    """
+    x, w = operand("linear", input), operand("linear", weight)
+    if w.ndim == 1:
+        result = ops.matmul(x, w)
+        return result if bias is None else result + operand("linear", bias)
+    if x.ndim == 1:
+        return reshaped(ops.dense(reshaped(x, (1, *x.shape)), w, bias), (w.shape[0],))
+    return ops.dense(x, w, bias)
+
+
+# Pooling.
+
+
+def avg_pool1d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Means over the windows of (N, C, L) or (C, L); the stride is the window where it is None.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.avg_pool1d(ms.Tensor([[[1.0, 3.0]]]), 2).tolist()
+    [[[2.0]]]
+    """
+    return ops.avg_pool1d(
+        input, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode, count_include_pad
+    )
+
+
+def avg_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: Optional[int] = None,
+) -> Tensor:
+    """Means over the windows of (N, C, H, W) or (C, H, W); `divisor_override` divides instead of the number of elements.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.avg_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
+    [[[[2.0]]]]
+    """
+    strides = kernel_size if stride is None else stride
+    divisor = _divisor("avg_pool2d", divisor_override)
+    return ops.avg_pool2d(input, kernel_size, strides, padding, ceil_mode, count_include_pad, divisor)
+
+
+def avg_pool3d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: Optional[int] = None,
+) -> Tensor:
+    """Means over the windows of (N, C, D, H, W) or (C, D, H, W); `divisor_override` divides instead of the number of elements.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.avg_pool3d(ms.ops.ones((1, 1, 2, 2, 2)), 2).tolist()
+    [[[[[1.0]]]]]
+    """
+    strides = kernel_size if stride is None else stride
+    divisor = _divisor("avg_pool3d", divisor_override)
+    return ops.avg_pool3d(input, kernel_size, strides, padding, ceil_mode, count_include_pad, divisor)
+
+
+def _divisor(name: str, value: Optional[int]) -> int:
+    if value == 0:
+        raise ValueError(f"{name}: divisor_override must not be 0")
+    return 0 if value is None else value
+
+
+def max_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices` also its position in H * W.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.max_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
+    [[[[3.0]]]]
+    """
+    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """(N, C, L) or (C, L) pooled by maxima to length `output_size`; with `return_indices` also their positions.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 1, True)[1].tolist()
+    [[[2]]]
+    """
+    x = operand("adaptive_max_pool1d", input)
+    size = output_size[0] if isinstance(output_size, (tuple, list)) else output_size
+    image = ops.expand_dims(x, -2)
+    if not return_indices:
+        return ops.squeeze(_adaptive_max(image, (1, size))[0], -2)
+    values, places = _adaptive_max(image, (1, size))
+    return ops.squeeze(values, -2), ops.squeeze(places, -2)
+
+
+def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """(N, C, H, W) or (C, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also positions in H * W.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.adaptive_max_pool2d(ms.ops.ones((1, 2, 5, 5)), 2).shape
+    (1, 2, 2, 2)
+    """
+    x = operand("adaptive_max_pool2d", input)
+    if not return_indices:
+        return ops.adaptive_max_pool2d(x, output_size)
+    sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    return _adaptive_max(x, tuple(d if n is None else n for d, n in zip(x.shape[-2:], sizes)))
+
+
+def _adaptive_max(x: Tensor, sizes: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    """The maxima of uneven windows over the last two axes, with their positions."""
+    height, width = x.shape[-2:]
+    if builtins.any(not isinstance(n, int) or n < 1 for n in sizes):
+        raise ValueError(f"adaptive_max_pool: output_size must be at least 1, not {sizes}")
+    values, places = [], []
+    for i, j in itertools.product(range(sizes[0]), range(sizes[1])):
+        top, left = i * height // sizes[0], j * width // sizes[1]
+        part = take_slice(x, x.ndim - 2, top, -(-(i + 1) * height // sizes[0]))
+        part = take_slice(part, x.ndim - 1, left, -(-(j + 1) * width // sizes[1]))
+        across = part.shape[-1]
+        flat = reshaped(part, (*part.shape[:-2], part.shape[-2] * across))
+        at = cast(ops.argmax(flat, -1, True), D.int64)
+        values.append(ops.gather_elements(flat, -1, at))
+        places.append((at // across + top) * width + at % across + left)
+    shape = (*x.shape[:-2], *sizes)
+    return reshaped(ops.concat(values, -1), shape), reshaped(ops.concat(places, -1), shape)
+
+
+def max_unpool2d(
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Tensor:
+    """The maxima of `max_pool2d` back at their positions `indices` in an image of zeros.
+
+    The image is as small as could be, or of `output_size`: (H, W), or all of its sizes. ShapeError where the indices are of another shape.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.max_unpool2d(ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]]), (1, 2)).tolist()
+    [[[[0.0, 3.0]]]]
+    """
+    x, place = operand("max_unpool2d", input), operand("max_unpool2d", indices)
+    if x.ndim not in (3, 4) or place.shape != x.shape:
+        raise ShapeError(
+            f"max_unpool2d: takes (N, C, H, W) or (C, H, W) with indices of that shape, not {x._type} and {place._type}"
+        )
+    window = _two("kernel_size", kernel_size)
+    steps, pads = window if stride is None else _two("stride", stride), _two("padding", padding)
+    if output_size is None:
+        size = tuple((d - 1) * s - 2 * p + k for d, s, p, k in zip(x.shape[-2:], steps, pads, window))
+    else:
+        size = tuple(output_size)[-2:]
+    flat = (*x.shape[:-2], x.shape[-2] * x.shape[-1])
+    image = ops.zeros((*x.shape[:-2], size[0] * size[1]), dtype=x.dtype)
+    filled = ops.scatter(image, -1, reshaped(place, flat), reshaped(x, flat))
+    return reshaped(filled, (*x.shape[:-2], *size))
+
+
+def _two(name: str, value: Any) -> tuple[int, ...]:
+    found = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(found) != 2:
+        raise ValueError(f"max_unpool2d: {name} must be one int or two, not {value!r}")
+    return found
+
+
+# Sizes.
+
+
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: Optional[bool] = None,
+    recompute_scale_factor: Optional[bool] = None,
+) -> Tensor:
+    """An input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
+
+    The arguments are those of `mycel.ops.interpolate`. Cubic weights are Keys' with a = -3/4, and the edge is repeated outside (PyTorch's definition).
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
+    [[[1.0, 1.0, 3.0, 3.0]]]
+    """
+    x = operand("interpolate", input)
+    if mode == "linear" and x.ndim == 3:
+        # One dimension is the last of two, of which the first stays.
+        given = {"size": size, "scale_factor": scale_factor}
+        one = {k: (v[0] if isinstance(v, (tuple, list)) else v) for k, v in given.items()}
+        pair = {k: None if v is None else (1, v) for k, v in one.items()}
+        image = ops.expand_dims(x, 2)
+        return ops.squeeze(
+            resize.interpolate(
+                image,
+                mode="bilinear",
+                align_corners=align_corners,
+                recompute_scale_factor=recompute_scale_factor,
+                **pair,
+            ),
+            2,
+        )
+    one_given = (size is None) != (scale_factor is None)
+    if mode != "bicubic" or align_corners or x.ndim != 4 or not one_given:
+        return resize.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor)
+    wanted = size if scale_factor is None else scale_factor
+    values = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted, wanted]
+    y = floating("interpolate", x)
+    for axis, value in zip((2, 3), values):
+        d = int(x.shape[axis])
+        out = int(value) if scale_factor is None else math.floor(d * value)
+        ratio = d / out if scale_factor is None or recompute_scale_factor else 1 / value
+        y = _cubic(y, axis, out, ratio)
+    return y
+
+
+def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
+    """Cubic convolution along an axis, `ratio` input elements for each of the output, the edge repeated outside."""
+    at = (np.arange(out) + 0.5) * ratio - 0.5
+    low = np.floor(at)
+    total: Optional[Tensor] = None
+    for k in (-1, 0, 1, 2):
+        far = np.abs(at - low - k)
+        near = (1.25 * far - 2.25) * far * far + 1
+        away = ((-0.75 * far + 3.75) * far - 6.0) * far + 3.0
+        weight = np.where(far <= 1, near, away).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
+        places = np.clip(low + k, 0, x.shape[axis] - 1).astype(np.int32)
+        part = ops.gather(x, Tensor(places), axis) * operand("interpolate", weight, x.dtype)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def upsample(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Optional[bool] = None
+) -> Tensor:
+    """`interpolate` under an older name.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
+    [[[1.0, 1.0, 3.0, 3.0]]]
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
+) -> Tensor:
+    """An input (N, C, [D,] H, W) at the positions of `grid`, as `mycel.ops.grid_sample`.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.grid_sample(ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])).item()
+    2.5
+    """
+    return resize.grid_sample(input, grid, mode, padding_mode, align_corners)
+
+
+def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
+    """Elements added around the last axes: `pad` is (low, high) of the last axis, then of the one before, and so on; see `mycel.ops.pad`.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.pad(ms.Tensor([1.0]), (1, 2)).tolist()
+    [0.0, 1.0, 0.0, 0.0]
+    """
+    return ops.pad(input, pad, mode, value)
+
+
+# Normalisation and tables.
+
+
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel (axis 1) normalised, scaled by `weight` and shifted by `bias` (Ioffe and Szegedy, 2015); see `mycel.ops.batch_norm`.
+
+    >>> import mycel as ms
+    >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
+    >>> ms.mint.nn.functional.batch_norm(ms.Tensor([[1.0], [3.0]]), zero, one, training=True, eps=0.0).tolist()
+    [[-1.0], [1.0]]
+    """
+    return ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+    """The input over its norm of order `p` along `dim`, or over `eps` where the norm is smaller.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.normalize(ms.Tensor([3.0, 4.0]), dim=0).asnumpy().round(1).tolist()
+    [0.6000000238418579, 0.800000011920929]
+    """
+    x = floating("normalize", input)
+    length = ops.vector_norm(x, p, dim, True)
+    return x / ops.clamp(length, eps)
+
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: Optional[int] = None,
+    max_norm: Optional[float] = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+) -> Tensor:
+    """The rows of a table `weight` that whole numbers name. The row `padding_idx` gets no gradient.
+
+    Rows whose norm of order `norm_type` is above `max_norm` are shortened to it in the result; derivatives do not see that, and the table stays as it is.
+    With `scale_grad_by_freq` the gradient of a row is divided by the number of times that it is named.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0], [3.0]])).tolist()
+    [[3.0], [1.0]]
+    """
+    index, table = operand("embedding", input), operand("embedding", weight)
+    rows = ops.embedding(index, table, padding_idx)
+    if scale_grad_by_freq:
+        ones = ops.ones(index.shape, dtype=rows.dtype)
+        named = ops.unsorted_segment_sum(
+            reshaped(ones, (index.size,)), reshaped(cast(index, D.int32), (index.size,)), table.shape[0]
+        )
+        share = ops.expand_dims(1.0 / ops.gather(named, index, 0), -1)
+        rows = rows * share + stop_gradient(rows) * (1 - share)
+    if max_norm is not None:
+        fixed = stop_gradient(rows)
+        length = ops.vector_norm(fixed, norm_type, -1, True)
+        limit = ops.where(length > max_norm, max_norm / (length + 1e-7), ops.ones_like(length))
+        rows = fixed * limit + (rows - fixed)
+    return rows
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+    """int64 rows of zeros with a one at the place that each whole number of the tensor names.
+
+    With `num_classes` -1 there are as many classes as the largest number needs: that is a value of the tensor, and a compiled function goes on from there in another graph.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.one_hot(ms.Tensor([1, 0])).tolist()
+    [[0, 1], [1, 0]]
+    """
+    index = operand("one_hot", tensor)
+    if index.dtype.kind not in "iu":
+        raise TypeError(f"one_hot: takes whole numbers, not {index.dtype}")
+    if num_classes < -1 or num_classes == 0:
+        raise ValueError(f"one_hot: num_classes must be -1 or at least 1, not {num_classes}")
+    classes = int(ops.max(reshaped(index, (index.size,)))[0]) + 1 if num_classes == -1 else num_classes
+    places = ops.arange(0, classes, 1, dtype=index.dtype)
+    return cast(ops.equal(ops.expand_dims(index, -1), places), D.int64)

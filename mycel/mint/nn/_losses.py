@@ -1,0 +1,76 @@
+"""Losses under the names and arguments of PyTorch. `reduction` is "none", "mean" or "sum"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import ops
+from mycel.ops._operands import one_of, operand
+from mycel.tensor import Tensor
+
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "nll_loss", "smooth_l1_loss"]
+
+
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """``-(y log x + (1 - y) log(1 - x))`` for probabilities x and y, times `weight`.
+
+    >>> import mycel as ms
+    >>> round(ms.mint.nn.functional.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item(), 4)
+    0.6931
+    """
+    return ops.binary_cross_entropy(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Tensor:
+    """`binary_cross_entropy` of the sigmoid of the input; `pos_weight` multiplies the part of the positive class.
+
+    >>> import mycel as ms
+    >>> round(ms.mint.nn.functional.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item(), 4)
+    0.6931
+    """
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """``y (log y - x)`` for log-probabilities x and probabilities y, or their logarithms with `log_target`.
+
+    `reduction` may also be "batchmean": the sum over the size of axis 0.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.kl_div(ms.Tensor([0.0]), ms.Tensor([0.0]), log_target=True).item()
+    0.0
+    """
+    if not log_target:
+        return ops.kl_div(input, target, reduction)
+    one_of("kl_div", "reduction", reduction, ("none", "mean", "sum", "batchmean"))
+    x, y = operand("kl_div", input), operand("kl_div", target)
+    loss = ops.exp(y) * (y - x)
+    if reduction == "none":
+        return loss
+    if reduction == "mean":
+        return ops.mean(loss)
+    return ops.sum(loss) if reduction == "sum" else ops.sum(loss) / (loss.shape[0] if loss.ndim else 1)
+
+
+def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """The negative of what the input, log-probabilities (N, C, ...), has at the classes `target` (N, ...), by `weight` of the class.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
+    2.0
+    """
+    return ops.nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """``d**2 / (2 beta)`` for differences |d| below `beta`, else ``|d| - beta / 2`` (Girshick, 2015); |d| where `beta` is 0.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.functional.smooth_l1_loss(ms.Tensor([3.0]), ms.Tensor([0.0])).item()
+    2.5
+    """
+    if beta == 0:
+        return ops.l1_loss(input, target, reduction)
+    return ops.smooth_l1_loss(input, target, beta, reduction)

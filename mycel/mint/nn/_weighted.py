@@ -1,0 +1,439 @@
+"""Layers with weights under the names and arguments of PyTorch; weights start as there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.cell import Cell
+from mycel.common.initializer import HeUniform, Normal, Uniform, initializer
+from mycel.mint.nn import functional as F
+from mycel.nn import checks
+from mycel.nn.state import store
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Embedding", "GroupNorm", "LayerNorm", "PReLU",
+    "SyncBatchNorm",
+]  # fmt: skip
+
+
+def _parameter(name: str, init: Any, shape: tuple[int, ...], dtype: Any, trained: bool = True) -> Parameter:
+    return Parameter(initializer(init, shape, D.float32 if dtype is None else dtype), name=name, requires_grad=trained)
+
+
+class _Convolution(Cell):
+    rank = 2
+    turned = False
+
+    def _start(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        output_padding: Any,
+        dilation: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        dtype: Any,
+    ) -> None:
+        owner = type(self).__name__
+        self.in_channels = checks.integer(owner, "in_channels", in_channels, 1)
+        self.out_channels = checks.integer(owner, "out_channels", out_channels, 1)
+        self.groups = checks.integer(owner, "groups", groups, 1)
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{owner}: groups {groups} must divide in_channels {in_channels} and out_channels {out_channels}"
+            )
+        self.kernel_size = checks.sizes(owner, "kernel_size", kernel_size, self.rank, 1)
+        self.stride = checks.sizes(owner, "stride", stride, self.rank, 1)
+        self.dilation = checks.sizes(owner, "dilation", dilation, self.rank, 1)
+        self.output_padding = checks.sizes(owner, "output_padding", output_padding, self.rank, 0)
+        self.padding: Any = padding
+        if isinstance(padding, str):
+            checks.choice(owner, "padding", padding, ("same", "valid"))
+            if padding == "same" and any(s != 1 for s in self.stride):
+                raise ValueError(f"{owner}: padding 'same' goes with stride 1, not {stride}")
+        else:
+            self.padding = checks.sizes(owner, "padding", padding, self.rank, 0)
+        modes = ("zeros",) if self.turned else ("zeros", "reflect", "replicate", "circular")
+        self.padding_mode = checks.choice(owner, "padding_mode", padding_mode, modes)
+        lead = (in_channels, out_channels // groups) if self.turned else (out_channels, in_channels // groups)
+        shape = (*lead, *self.kernel_size)
+        self.weight = _parameter("weight", HeUniform(math.sqrt(5)), shape, dtype)
+        bound = 1 / math.sqrt(math.prod(shape[1:]))
+        checks.boolean(owner, "bias", bias)
+        self.bias = _parameter("bias", Uniform(bound), (out_channels,), dtype) if bias else None
+
+    def _padded(self, x: Tensor) -> tuple[Tensor, Any]:
+        """The input with what is not zeros around it, and the padding that is left to do."""
+        if self.padding_mode == "zeros":
+            return x, self.padding if isinstance(self.padding, str) or self.rank > 1 else self.padding[0]
+        amounts: list[int] = []
+        for i in reversed(range(self.rank)):
+            if isinstance(self.padding, str):
+                total = self.dilation[i] * (self.kernel_size[i] - 1) if self.padding == "same" else 0
+                amounts += [total // 2, total - total // 2]
+            else:
+                amounts += [self.padding[i]] * 2
+        return F.pad(x, amounts, self.padding_mode), 0
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}, padding_mode={self.padding_mode!r}"
+        )
+
+
+class Conv1d(_Convolution):
+    """The convolution of (N, C, L) signals with a weight (out_channels, in_channels / groups, kernel).
+
+    `padding` is a number, "valid" or "same", `padding_mode` "zeros", "reflect", "replicate" or "circular". Weight and bias start evenly within
+    1 / sqrt(fan in). Raises TypeError or ValueError for arguments that do not fit together.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.Conv1d(2, 3, 2)(ms.ops.ones((1, 2, 5))).shape
+    (1, 3, 4)
+    """
+
+    rank = 1
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._start(in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype)  # fmt: skip
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        x, padding = self._padded(input)
+        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv2d(_Convolution):
+    """The convolution of (N, C, H, W) images with a weight (out_channels, in_channels / groups, *kernel); the arguments are those of `Conv1d`.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.Conv2d(2, 3, 2)(ms.ops.ones((1, 2, 5, 5))).shape
+    (1, 3, 4, 4)
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._start(in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype)  # fmt: skip
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        x, padding = self._padded(input)
+        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv3d(_Convolution):
+    """The convolution of (N, C, D, H, W) with a weight (out_channels, in_channels / groups, *kernel); the arguments are those of `Conv1d`.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.Conv3d(2, 3, 2)(ms.ops.ones((1, 2, 3, 3, 3))).shape
+    (1, 3, 2, 2, 2)
+    """
+
+    rank = 3
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._start(in_channels, out_channels, kernel_size, stride, padding, 0, dilation, groups, bias, padding_mode, dtype)  # fmt: skip
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        x, padding = self._padded(input)
+        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class ConvTranspose2d(_Convolution):
+    """The transpose of `Conv2d`: (N, C, H, W) spread over a larger image by a weight (in_channels, out_channels / groups, *kernel).
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.ConvTranspose2d(2, 3, 2, stride=2)(ms.ops.ones((1, 2, 2, 2))).shape
+    (1, 3, 4, 4)
+    """
+
+    turned = True
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+        bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if isinstance(padding, str):
+            raise TypeError(f"ConvTranspose2d: padding must be an int or two, not {padding!r}")
+        self._start(in_channels, out_channels, kernel_size, stride, padding, output_padding, dilation, groups, bias, padding_mode, dtype)  # fmt: skip
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The transposed convolution."""
+        return F.conv_transpose2d(
+            input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        )
+
+
+class _BatchNorm(Cell):
+    ranks: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.num_features = checks.integer(owner, "num_features", num_features, 1)
+        self.eps = checks.number(owner, "eps", eps, at_least=0)
+        self.momentum = checks.number(owner, "momentum", momentum, at_least=0, at_most=1)
+        self.affine = checks.boolean(owner, "affine", affine)
+        self.track_running_stats = checks.boolean(owner, "track_running_stats", track_running_stats)
+        size = (num_features,)
+        self.weight = _parameter("weight", "ones", size, dtype) if affine else None
+        self.bias = _parameter("bias", "zeros", size, dtype) if affine else None
+        self.running_mean = _parameter("running_mean", "zeros", size, dtype, False) if track_running_stats else None
+        self.running_var = _parameter("running_var", "ones", size, dtype, False) if track_running_stats else None
+        self.num_batches_tracked: Optional[Parameter] = None
+        if track_running_stats:
+            self.num_batches_tracked = Parameter(Tensor(np.int64(0)), name="num_batches_tracked", requires_grad=False)
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The normalised input; in training the running statistics follow the batch."""
+        if (self.ranks and input.ndim not in self.ranks) or input.ndim < 2 or input.shape[1] != self.num_features:
+            takes = " or ".join(map(str, self.ranks)) or "at least 2"
+            raise ValueError(
+                f"{type(self).__name__}: the input must have {takes} dimensions and {self.num_features} channels in axis 1, "
+                f"not the shape {input.shape}"
+            )
+        if self.training and self.num_batches_tracked is not None:
+            store(self.num_batches_tracked, self.num_batches_tracked + 1)
+        from_batch = self.training or self.running_mean is None
+        return F.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, from_batch, self.momentum, self.eps
+        )
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation (Ioffe and Szegedy, 2015) of (N, C) or (N, C, L).
+
+    In training, and always without `track_running_stats`, the statistics are the batch's, and the running ones follow:
+    ``running = (1 - momentum) * running + momentum * batch``, with the unbiased variance. Raises ValueError for inputs of another form.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
+    (2, 3)
+    """
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (N, C, H, W); the arguments and statistics are those of `BatchNorm1d`.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.BatchNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (N, C, D, H, W); the arguments and statistics are those of `BatchNorm1d`.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation of (N, C, ...) over all processes, which is one here; ValueError for a `process_group`.
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Optional[str] = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+        if process_group is not None:
+            raise ValueError(f"SyncBatchNorm: there is one process; process_group must be None, not {process_group!r}")
+
+
+class GroupNorm(Cell):
+    """Each sample and group of channels of (N, C, ...) normalised, then scaled and shifted by channel (Wu and He, 2018).
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3))).shape
+    (1, 4, 3)
+    """
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_groups = checks.integer("GroupNorm", "num_groups", num_groups, 1)
+        self.num_channels = checks.integer("GroupNorm", "num_channels", num_channels, 1)
+        if num_channels % num_groups:
+            raise ValueError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
+        self.eps = checks.number("GroupNorm", "eps", eps, at_least=0)
+        self.affine = checks.boolean("GroupNorm", "affine", affine)
+        self.weight = _parameter("weight", "ones", (num_channels,), dtype) if affine else None
+        self.bias = _parameter("bias", "zeros", (num_channels,), dtype) if affine else None
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LayerNorm(Cell):
+    """Each sample normalised over its last axes, whose sizes are `normalized_shape`, then scaled and shifted (Ba et al., 2016).
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.LayerNorm(4)(ms.ops.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        given = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
+        self.normalized_shape = tuple(checks.integer("LayerNorm", "each of normalized_shape", n, 1) for n in given)
+        self.eps = checks.number("LayerNorm", "eps", eps, at_least=0)
+        self.elementwise_affine = checks.boolean("LayerNorm", "elementwise_affine", elementwise_affine)
+        shifted = checks.boolean("LayerNorm", "bias", bias) and elementwise_affine
+        self.weight = _parameter("weight", "ones", self.normalized_shape, dtype) if elementwise_affine else None
+        self.bias = _parameter("bias", "zeros", self.normalized_shape, dtype) if shifted else None
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class Embedding(Cell):
+    """The rows of a table that whole numbers name; see `mycel.mint.nn.functional.embedding`.
+
+    The table starts as standard normal numbers, with zeros in the row `padding_idx`, or is `_weight`; `_freeze` keeps it from training. `sparse` gradients are
+    not supported (ValueError).
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.Embedding(5, 3, padding_idx=0)(ms.Tensor([0])).tolist()
+    [[0.0, 0.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: Optional[int] = None,
+        max_norm: Optional[float] = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Optional[Tensor] = None,
+        _freeze: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = checks.integer("Embedding", "num_embeddings", num_embeddings, 1)
+        self.embedding_dim = checks.integer("Embedding", "embedding_dim", embedding_dim, 1)
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"Embedding: padding_idx {padding_idx} is no row of a table of {num_embeddings}")
+        if sparse:
+            raise ValueError("Embedding: sparse gradients are not supported; leave sparse False")
+        self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
+        self.scale_grad_by_freq = checks.boolean("Embedding", "scale_grad_by_freq", scale_grad_by_freq)
+        shape = (num_embeddings, embedding_dim)
+        if _weight is not None:
+            if _weight.shape != shape:
+                raise ValueError(f"Embedding: _weight must have shape {shape}, not {_weight.shape}")
+            self.weight = Parameter(_weight, name="weight", requires_grad=not _freeze)
+        else:
+            self.weight = _parameter("weight", Normal(1.0, 0.0), shape, dtype, not _freeze)
+            if padding_idx is not None:
+                rows = np.arange(num_embeddings).reshape(-1, 1) == padding_idx % num_embeddings
+                self.weight.set_data(ops.where(Tensor(rows), ops.zeros_like(self.weight), self.weight))
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The rows."""
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"{self.num_embeddings}, {self.embedding_dim}, padding_idx={self.padding_idx}, max_norm={self.max_norm}"
+
+
+class PReLU(Cell):
+    """x where it is positive, else a weight times x, one for all or one for each channel (He et al., 2015).
+
+    >>> import mycel as ms
+    >>> ms.mint.nn.PReLU(init=0.5)(ms.Tensor([[-2.0, 1.0]])).tolist()
+    [[-1.0, 1.0]]
+    """
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters = checks.integer("PReLU", "num_parameters", num_parameters, 1)
+        self.weight = _parameter("weight", float(init), (num_parameters,), dtype)
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The function of a tensor."""
+        return F.prelu(input, self.weight)
+
+    def extend_repr(self) -> str:
+        """The arguments."""
+        return f"num_parameters={self.num_parameters}"

@@ -1,0 +1,88 @@
+"""Functions of `mint` under the names of MindSpore's operations, and its marks on functions for its graph compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mycel import ops
+from mycel.mint.arrangement import squeeze
+from mycel.mint.nn.functional import flatten as flatten_ext
+from mycel.mint.nn.functional import softmax as softmax_ext
+from mycel.ops._operands import operands
+from mycel.tensor import Tensor
+
+__all__ = [
+    "cdist_", "equal_ext_op", "flatten_ext", "jit_forbidden_register", "jit_view_unsupported", "npu_gelu", "softmax_ext", "squeeze_impl",
+]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cdist_(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
+    """The distances of order `p` between the rows of two stacks of matrices.
+
+    >>> import mycel as ms
+    >>> ms.mint.cdist_(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
+    5.0
+    """
+    return ops.cdist(x1, x2, p)
+
+
+def equal_ext_op(input: Any, other: Any) -> Tensor:
+    """Whether two tensors have the same shape and elements, as a tensor.
+
+    >>> import mycel as ms
+    >>> ms.mint.equal_ext_op(ms.Tensor([1, 2]), ms.Tensor([1, 2])).item()
+    True
+    """
+    x, y = operands("equal_ext_op", input, other)
+    if x.shape != y.shape:
+        return Tensor(False)
+    return ops.all(ops.equal(x, y))
+
+
+def npu_gelu(input: Any, approximate: str = "none") -> Tensor:
+    """The Gaussian error linear unit; `approximate` is 'none' or 'tanh'.
+
+    >>> import mycel as ms
+    >>> ms.mint.npu_gelu(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return ops.gelu(input, approximate)
+
+
+def squeeze_impl(input: Any, axis: Any) -> Tensor:
+    """Without those of the axes `axis`, one or several, that have size 1.
+
+    >>> import mycel as ms
+    >>> ms.mint.squeeze_impl(ms.ops.ones((1, 2, 1)), 0).shape
+    (2, 1)
+    """
+    return squeeze(input, axis)
+
+
+def jit_forbidden_register(fn: F) -> F:
+    """Mark a function that MindSpore's graphs must not call; here any function may be compiled, so it is the function itself.
+
+    >>> import mycel as ms
+    >>> ms.mint.jit_forbidden_register(abs) is abs
+    True
+    """
+    return _marked("jit_forbidden_register", fn)
+
+
+def jit_view_unsupported(fn: F) -> F:
+    """Mark a function whose views MindSpore's graphs do not support; here they are supported, so it is the function itself.
+
+    >>> import mycel as ms
+    >>> ms.mint.jit_view_unsupported(abs) is abs
+    True
+    """
+    return _marked("jit_view_unsupported", fn)
+
+
+def _marked(name: str, fn: F) -> F:
+    if not callable(fn):
+        raise TypeError(f"{name}: takes a function, not {type(fn).__name__}")
+    return fn
