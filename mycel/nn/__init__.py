@@ -59,6 +59,7 @@ from mycel.nn.layer.basic import OneHot as OneHot
 from mycel.nn.layer.basic import PixelShuffle as PixelShuffle
 from mycel.nn.layer.basic import PixelUnshuffle as PixelUnshuffle
 from mycel.nn.layer.basic import Unflatten as Unflatten
+from mycel.nn.layer.clipping import ClipByNorm as ClipByNorm
 from mycel.nn.layer.container import CellDict as CellDict
 from mycel.nn.layer.container import CellList as CellList
 from mycel.nn.layer.container import SequentialCell as SequentialCell
@@ -69,6 +70,13 @@ from mycel.nn.layer.conv import Conv2dTranspose as Conv2dTranspose
 from mycel.nn.layer.conv import Conv3d as Conv3d
 from mycel.nn.layer.conv import Conv3dTranspose as Conv3dTranspose
 from mycel.nn.layer.embedding import Embedding as Embedding
+from mycel.nn.layer.embedding import EmbeddingLookup as EmbeddingLookup
+from mycel.nn.layer.image import MSSSIM as MSSSIM
+from mycel.nn.layer.image import PSNR as PSNR
+from mycel.nn.layer.image import SSIM as SSIM
+from mycel.nn.layer.image import ChannelShuffle as ChannelShuffle
+from mycel.nn.layer.image import Unfold as Unfold
+from mycel.nn.layer.image import Upsample as Upsample
 from mycel.nn.layer.normalization import LRN as LRN
 from mycel.nn.layer.normalization import BatchNorm1d as BatchNorm1d
 from mycel.nn.layer.normalization import BatchNorm2d as BatchNorm2d
@@ -112,6 +120,14 @@ from mycel.nn.layer.transformer import TransformerDecoder as TransformerDecoder
 from mycel.nn.layer.transformer import TransformerDecoderLayer as TransformerDecoderLayer
 from mycel.nn.layer.transformer import TransformerEncoder as TransformerEncoder
 from mycel.nn.layer.transformer import TransformerEncoderLayer as TransformerEncoderLayer
+from mycel.nn.layer.unpooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from mycel.nn.layer.unpooling import FractionalMaxPool2d as FractionalMaxPool2d
+from mycel.nn.layer.unpooling import FractionalMaxPool3d as FractionalMaxPool3d
+from mycel.nn.layer.unpooling import LPPool1d as LPPool1d
+from mycel.nn.layer.unpooling import LPPool2d as LPPool2d
+from mycel.nn.layer.unpooling import MaxUnpool1d as MaxUnpool1d
+from mycel.nn.layer.unpooling import MaxUnpool2d as MaxUnpool2d
+from mycel.nn.layer.unpooling import MaxUnpool3d as MaxUnpool3d
 from mycel.nn.learning_rate_schedule import CosineDecayLR as CosineDecayLR
 from mycel.nn.learning_rate_schedule import ExponentialDecayLR as ExponentialDecayLR
 from mycel.nn.learning_rate_schedule import InverseDecayLR as InverseDecayLR
@@ -125,6 +141,7 @@ from mycel.nn.loss.classification import CrossEntropyLoss as CrossEntropyLoss
 from mycel.nn.loss.classification import DiceLoss as DiceLoss
 from mycel.nn.loss.classification import FocalLoss as FocalLoss
 from mycel.nn.loss.classification import KLDivLoss as KLDivLoss
+from mycel.nn.loss.classification import MultiClassDiceLoss as MultiClassDiceLoss
 from mycel.nn.loss.classification import MultilabelMarginLoss as MultilabelMarginLoss
 from mycel.nn.loss.classification import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
 from mycel.nn.loss.classification import MultiMarginLoss as MultiMarginLoss
@@ -143,6 +160,7 @@ from mycel.nn.loss.regression import RMSELoss as RMSELoss
 from mycel.nn.loss.regression import SmoothL1Loss as SmoothL1Loss
 from mycel.nn.loss.regression import SoftMarginLoss as SoftMarginLoss
 from mycel.nn.loss.regression import TripletMarginLoss as TripletMarginLoss
+from mycel.nn.loss.regression import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from mycel.nn.loss_scale import DynamicLossScaleUpdateCell as DynamicLossScaleUpdateCell
 from mycel.nn.loss_scale import FixedLossScaleUpdateCell as FixedLossScaleUpdateCell
 from mycel.nn.loss_scale import TrainOneStepWithLossScaleCell as TrainOneStepWithLossScaleCell

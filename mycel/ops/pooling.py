@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any, Optional, Union
 
+import numpy as np
+
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import DimLike
-from mycel.ops._operands import constant_like, floating, iota, operand, reshaped, run, take_slice
+from mycel.ops._operands import broadcast, constant_like, floating, iota, operand, reshaped, run, take_slice
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -268,13 +270,20 @@ def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, s
     window = per_axis(name, "kernel_size", kernel_size, rank)
     strides = window if stride is None else per_axis(name, "stride", stride, rank)
     pairs = with_ceil(value.shape[2:], window, strides, ((0, 0),) * rank, ceil_mode)
-    total = run(W.window_sum, value**norm_type, window=window, strides=strides, padding=pairs)
+    powers = value**norm_type
+    if ceil_mode:
+        # A window that hangs over the end counts for a whole one, by its mean.
+        total: Tensor = mean_windows(powers, window, strides, pairs, ((0, 0),) * rank) * math.prod(window)
+    else:
+        total = run(W.window_sum, powers, window=window, strides=strides, padding=pairs)
     return unbatched(total ** (1.0 / norm_type), single)  # type: ignore[operator]
 
 
 @fused
 def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """``sum(x ** p) ** (1 / p)`` over each window of (N, C, L), where p is `norm_type`.
+
+    With `ceil_mode` the sum of a window that hangs over the end is its mean times the size of a whole window, as MindSpore has it.
 
     >>> import mycel as ms
     >>> ms.ops.lp_pool1d(ms.Tensor([[[3.0, 4.0]]]), 2, 2).tolist()
@@ -286,6 +295,8 @@ def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil
 @fused
 def lp_pool2d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`.
+
+    With `ceil_mode` the sum of a window that hangs over the end is its mean times the size of a whole window, as MindSpore has it.
 
     >>> import mycel as ms
     >>> ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 2, 2).tolist()
@@ -380,13 +391,35 @@ def _adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions:
         best = unbatched(max_windows(x, window, window, none), single)
         return (best, unbatched(max_positions(x, window, window, none), single)) if positions else best
     if positions:
-        raise NotImplementedError(
-            f"{name}: return_indices needs output sizes {sizes} that divide the input's {spatial}"
-        )
+        best, place = _uneven_max(x, tuple(map(int, spatial)), tuple(map(int, sizes)))
+        return unbatched(best, single), unbatched(place, single)
     for axis, n in enumerate(sizes, start=2):
         parts = [run(R.reduce_max, _stretch(x, axis, i, n), axes=(axis,), keepdims=True) for i in range(n)]
         x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
     return unbatched(x, single)
+
+
+def _uneven_max(x: Tensor, spatial: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """The largest elements of windows of different sizes, and where they are: all are gathered, the smaller ones with their last element repeated."""
+    from mycel.ops.indexed import gather, gather_elements
+    from mycel.ops.reduction import argmax
+
+    rank = len(spatial)
+    flat: Any = np.zeros((1,) * (2 * rank), np.int64)
+    for k, (d, n) in enumerate(zip(spatial, sizes)):
+        begin = np.arange(n) * d // n
+        end = -(-(np.arange(n) + 1) * d // n)
+        width = int((end - begin).max())
+        at = np.minimum(begin[:, None] + np.arange(width), end[:, None] - 1)
+        shape = [1] * (2 * rank)
+        shape[k], shape[rank + k] = n, width
+        flat = flat * d + at.reshape(shape)
+    index = Tensor(flat.reshape(math.prod(sizes), -1))
+    lead = x.shape[:2]
+    windows = gather(reshaped(x, (*lead, math.prod(spatial))), index, 2)
+    best = argmax(windows, 3, True)
+    place = gather_elements(broadcast(reshaped(index, (1, 1, *index.shape)), windows.shape), 3, best)
+    return reshaped(gather_elements(windows, 3, best), (*lead, *sizes)), reshaped(place, (*lead, *sizes))
 
 
 @fused
@@ -413,10 +446,11 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 
 @fused
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> MaybePair:
-    """(N, C, D, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also positions in D * H * W.
+    """(N, C, D, H, W) pooled by maxima to `output_size`, where None keeps an axis; with `return_indices` also int32 positions in D * H * W.
 
     >>> import mycel as ms
     >>> ms.ops.adaptive_max_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 2).shape
     (1, 2, 2, 2, 2)
     """
-    return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
+    found = _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
+    return (found[0], cast(found[1], D.int32)) if isinstance(found, tuple) else found

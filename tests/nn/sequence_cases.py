@@ -19,7 +19,7 @@ class Case(NamedTuple):
 
     make: Callable[[Any], Any]
     inputs: tuple[Any, ...]
-    kwargs: dict[str, Any] = {}  # noqa: RUF012
+    kwargs: dict[str, Any] = {}
     outputs: Any = None
     gradient: bool = True
 
@@ -164,6 +164,6 @@ def run(ms: Any, case: Case) -> dict[str, Any]:
 
     positions = tuple(k for k, v in enumerate(case.inputs) if isinstance(v, np.ndarray) and v.dtype.kind == "f")
     parameters = list(cell.trainable_params())
-    gradients = ms.grad(loss, positions, parameters or None)(*inputs)
+    gradients = ms.grad(loss, positions or None, parameters or None)(*inputs)
     found["gradients"] = [_flat(g.asnumpy()) for g in _leaves(gradients)]
     return found

@@ -68,7 +68,7 @@ def test_masks_of_floats_and_of_booleans_may_be_mixed() -> None:
 
 
 def lstm_by_definition(cell: Any, x: Any, suffix: str, times: Any) -> Any:
-    sigmoid = lambda v: 1 / (1 + np.exp(-v))  # noqa: E731
+    sigmoid = lambda v: 1 / (1 + np.exp(-v))
     w, u, b, d = (getattr(cell, n + suffix).asnumpy().astype(np.float64) for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))  # fmt: skip
     h = c = np.zeros((x.shape[1], cell.hidden_size))
     out = np.zeros((*x.shape[:2], cell.hidden_size))

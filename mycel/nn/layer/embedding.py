@@ -9,10 +9,11 @@ from mycel import ops
 from mycel.cell import Cell
 from mycel.common.initializer import Initializer, initializer
 from mycel.nn import checks
+from mycel.nn.layer.clipping import clipped
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingLookup"]
 
 
 class _PaddedRow(Initializer):
@@ -74,3 +75,37 @@ class Embedding(Cell):
             f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
             f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}"
         )
+
+
+class EmbeddingLookup(Cell):
+    """The rows of a table of shape (vocab_size, embedding_size) that integer inputs name, zeros for numbers out of range.
+
+    Rows of a norm above `max_norm` are scaled to it. `target` ("CPU" or "DEVICE"), `slice_mode`, `manual_shapes` and `sparse` say where a table that is cut into parts lies,
+    and mean nothing on one CPU. Raises TypeError or ValueError for arguments that do not fit.
+
+    >>> import mycel as ms
+    >>> ms.nn.EmbeddingLookup(4, 2, "ones")(ms.Tensor([1, 7])).tolist()
+    [[1.0, 1.0], [0.0, 0.0]]
+    """
+
+    def __init__(
+        self, vocab_size: int, embedding_size: int, param_init: Any = "normal", target: str = "CPU", slice_mode: str = "batch_slice",
+        manual_shapes: Any = None, max_norm: Optional[float] = None, sparse: bool = True, dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        owner = "EmbeddingLookup"
+        self.vocab_size = checks.integer(owner, "vocab_size", vocab_size, 1)
+        self.embedding_size = checks.integer(owner, "embedding_size", embedding_size, 1)
+        self.target = checks.choice(owner, "target", target, ("CPU", "DEVICE"))
+        self.sparse = checks.boolean(owner, "sparse", sparse)
+        self.max_norm = None if max_norm is None else checks.number(owner, "max_norm", max_norm, above=0)
+        self.slice_mode, self.manual_shapes = slice_mode, manual_shapes
+        table = initializer(param_init, (vocab_size, embedding_size), dtype)
+        self.embedding_table = Parameter(table, name="embedding_table")
+
+    def construct(self, indices: Tensor) -> Tensor:
+        """The rows."""
+        known = ops.logical_and(indices >= 0, indices < self.vocab_size)
+        rows = ops.gather(self.embedding_table, ops.where(known, indices, ops.zeros_like(indices)), 0)
+        rows = ops.where(ops.expand_dims(known, -1), rows, ops.zeros_like(rows))
+        return rows if self.max_norm is None else clipped(rows, (indices.ndim,), self.max_norm)

@@ -219,7 +219,7 @@ class _Recurrent(Cell):
         last: list[tuple[Tensor, ...]] = []
         for layer in range(self.num_layers):
             outputs = []
-            for direction in range(1 + self.bidirectional):
+            for _ in range(1 + self.bidirectional):
                 output, state = self._run(x, states, len(last), mask)
                 outputs.append(output)
                 last.append(state)
@@ -245,7 +245,7 @@ class _Recurrent(Cell):
     def _run(self, x: Tensor, states: tuple[Tensor, ...], index: int, mask: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         suffix = f"_l{index // 2}{'_reverse' if index % 2 else ''}" if self.bidirectional else f"_l{index}"
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.has_bias else ("weight_ih", "weight_hh")
-        weights = [cast(getattr(self, name + suffix), x.dtype) for name in names]
+        weights: list[Any] = [cast(getattr(self, name + suffix), x.dtype) for name in names]
         w_ih, w_hh, b_ih, b_hh = weights if self.has_bias else (*weights, None, None)
         first = tuple(state[index] for state in states)
         reverse = self.bidirectional and index % 2 == 1

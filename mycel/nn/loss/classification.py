@@ -7,12 +7,13 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel import ops
 from mycel.nn import checks
+from mycel.nn.layer.activation import activation_of
 from mycel.nn.loss.base import LossBase, same_shape
 from mycel.tensor import Tensor
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "DiceLoss", "FocalLoss", "KLDivLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
-    "MultilabelMarginLoss", "NLLLoss", "SoftmaxCrossEntropyWithLogits",
+    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "DiceLoss", "FocalLoss", "KLDivLoss", "MultiClassDiceLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "MultilabelMarginLoss", "NLLLoss", "SoftmaxCrossEntropyWithLogits",
 ]  # fmt: skip
 
 
@@ -201,14 +202,14 @@ class MultilabelMarginLoss(LossBase):
 
 
 class DiceLoss(LossBase):
-    """One less Dice's coefficient: ``1 - (2 * sum(x * y) + smooth) / (sum(x**2) + sum(y**2) + smooth)`` (Milletari et al., 2016).
+    """One less Dice's coefficient: ``1 - 2 * sum(x * y) / (sum(x**2) + sum(y**2) + smooth)`` (Milletari et al., 2016).
 
     Raises ValueError for a `smooth` that is not positive, or for different shapes.
 
     >>> import mycel as ms
     >>> x = ms.Tensor([1.0, 0.0])
-    >>> float(ms.nn.DiceLoss()(x, x))
-    0.0
+    >>> float(ms.nn.DiceLoss(smooth=2.0)(x, x))
+    0.5
     """
 
     def __init__(self, smooth: float = 1e-5) -> None:
@@ -220,7 +221,50 @@ class DiceLoss(LossBase):
         same_shape("DiceLoss", logits, label)
         common = ops.sum(logits * label)
         whole = ops.sum(logits * logits) + ops.sum(label * label)
-        return 1 - (2 * common + self.smooth) / (whole + self.smooth)
+        return 1 - 2 * common / (whole + self.smooth)
+
+
+class MultiClassDiceLoss(LossBase):
+    """`DiceLoss` of each class (axis 1) of activation(logits), summed and divided by the number of classes (Milletari et al., 2016).
+
+    logits and labels are (N, C, ...) of one shape; `weights`, (C, D), scale the classes and give D losses; the class `ignore_indiex` (spelt as in MindSpore) counts nothing.
+    `activation` is a name, a Cell or None. Raises ValueError for shapes that do not fit.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> round(float(ms.nn.MultiClassDiceLoss(activation=None)(x, x)), 4)
+    0.0
+    """
+
+    def __init__(
+        self, weights: Optional[Tensor] = None, ignore_indiex: Any = None, activation: Any = "softmax"
+    ) -> None:
+        super().__init__()
+        if weights is not None and weights.ndim != 2:
+            raise ValueError(f"MultiClassDiceLoss: weights must be (classes, D), not of shape {weights.shape}")
+        self.weights = weights
+        if ignore_indiex is not None:
+            checks.integer("MultiClassDiceLoss", "ignore_indiex", ignore_indiex)
+        self.ignore_indiex = ignore_indiex
+        self.activation = activation_of("MultiClassDiceLoss", activation)
+        self.binarydiceloss = DiceLoss(1e-5)
+
+    def construct(self, logits: Tensor, label: Tensor) -> Any:
+        """The loss."""
+        same_shape("MultiClassDiceLoss", logits, label)
+        if logits.ndim < 2:
+            raise ValueError(f"MultiClassDiceLoss: logits must be (N, C, ...), not of shape {logits.shape}")
+        classes = int(label.shape[1])
+        if self.weights is not None and self.weights.shape[0] != classes:
+            raise ValueError(f"MultiClassDiceLoss: weights of shape {self.weights.shape} do not fit {classes} classes")
+        if self.activation is not None:
+            logits = self.activation(logits)
+        total: Any = 0.0
+        for i in range(classes):
+            if i != self.ignore_indiex:
+                loss = self.binarydiceloss(logits[:, i], label[:, i])
+                total = total + (loss if self.weights is None else loss * self.weights[i])
+        return total / classes
 
 
 class FocalLoss(LossBase):

@@ -11,7 +11,7 @@ from mycel.tensor import Tensor
 
 __all__ = [
     "CosineEmbeddingLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "L1Loss", "MAELoss", "MSELoss", "MarginRankingLoss",
-    "PoissonNLLLoss", "RMSELoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
+    "PoissonNLLLoss", "RMSELoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
 
 
@@ -199,6 +199,44 @@ class TripletMarginLoss(LossBase):
         """The loss."""
         margin = self.margin if margin is None else margin
         return ops.triplet_margin_loss(x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction)
+
+
+class TripletMarginWithDistanceLoss(LossBase):
+    """``max(0, d(x, positive) - d(x, negative) + margin)`` with a distance function of two tensors, reduced.
+
+    The distance is the 2-norm of the difference along axis 1 unless given. With `swap` the negative's distance is the smaller of that to x and to the positive.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([[0.0, 0.0]])
+    >>> float(ms.nn.TripletMarginWithDistanceLoss()(x, ms.Tensor([[3.0, 4.0]]), x))
+    6.0
+    """
+
+    def __init__(
+        self, distance_function: Any = None, swap: bool = False, reduction: str = "mean", margin: float = 1.0
+    ) -> None:
+        super().__init__(reduction)
+        if distance_function is not None and not callable(distance_function):
+            raise TypeError(
+                f"TripletMarginWithDistanceLoss: distance_function must be a function, not {type(distance_function).__name__}"
+            )
+        self.distance_function = _distance if distance_function is None else distance_function
+        self.swap = checks.boolean("TripletMarginWithDistanceLoss", "swap", swap)
+        self.margin = checks.number("TripletMarginWithDistanceLoss", "margin", margin)
+
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        near, far = self.distance_function(x, positive), self.distance_function(x, negative)
+        if self.swap:
+            far = ops.minimum(far, self.distance_function(positive, negative))
+        return self.get_loss(ops.relu(near - far + self.margin))
+
+
+def _distance(x: Tensor, y: Tensor) -> Tensor:
+    """The 2-norm of the difference along axis 1, whose derivative is 0 where it is 0."""
+    squares = ops.sum(ops.square(x - y), 1)
+    apart = squares > 0
+    return ops.where(apart, ops.sqrt(ops.where(apart, squares, ops.ones_like(squares))), ops.zeros_like(squares))
 
 
 class PoissonNLLLoss(LossBase):

@@ -1,0 +1,44 @@
+"""Tensors scaled down to a norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import ops
+from mycel.cell import Cell
+from mycel.nn import checks
+from mycel.ops._operands import wide
+from mycel.tensor import Tensor, cast
+
+__all__ = ["ClipByNorm", "clipped"]
+
+
+def clipped(x: Tensor, axes: tuple[int, ...], largest: Any) -> Tensor:
+    """``x * largest / max(norm, largest)`` with the 2-norm over `axes`; all in float32 at least."""
+    value = wide(x)
+    bound = cast(wide(largest), value.dtype) if isinstance(largest, Tensor) else largest
+    squares = ops.sum(ops.square(value), axes, keepdim=True)
+    # The root's derivative at 0 is infinite, where the norm's does not matter: the bound is larger.
+    apart = squares > 0
+    norm = ops.where(apart, ops.sqrt(ops.where(apart, squares, ops.ones_like(squares))), squares)
+    return cast(value * bound / ops.maximum(norm, bound), x.dtype)
+
+
+class ClipByNorm(Cell):
+    """``x * clip_norm / max(norm, clip_norm)`` with the 2-norm of x over `axis`, all axes by default.
+
+    `clip_norm`, a positive number or a tensor, must broadcast to x. (MindSpore 2.10's own norms along single axes are wrong on a CPU.) Raises TypeError for other axes than ints and tuples of them.
+
+    >>> import mycel as ms
+    >>> ms.nn.ClipByNorm()(ms.Tensor([3.0, 4.0]), ms.Tensor(10.0)).tolist()
+    [3.0, 4.0]
+    """
+
+    def __init__(self, axis: Any = None) -> None:
+        super().__init__()
+        given = axis if isinstance(axis, (tuple, list)) else () if axis is None else (axis,)
+        self.axis = tuple(checks.integer("ClipByNorm", "axis", a) for a in given)
+
+    def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
+        """The clipped tensor."""
+        return clipped(x, self.axis or tuple(range(x.ndim)), clip_norm)

@@ -1,0 +1,169 @@
+"""Pooling by norms, over adaptive volumes and over windows of random sizes, and maxima put back to where they came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import ops
+from mycel.cell import Cell
+from mycel.nn import checks
+from mycel.tensor import Tensor
+
+__all__ = [
+    "AdaptiveMaxPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+]  # fmt: skip
+
+
+class LPPool1d(Cell):
+    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, L) or (C, L), where p is `norm_type`; the stride is the window unless given.
+
+    >>> import mycel as ms
+    >>> ms.nn.LPPool1d(2, 2)(ms.Tensor([[[3.0, 4.0, 6.0, 8.0]]])).tolist()
+    [[[5.0, 10.0]]]
+    """
+
+    def __init__(self, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = checks.number("LPPool1d", "norm_type", norm_type, above=0)
+        self.kernel_size, self.stride = kernel_size, stride
+        self.ceil_mode = checks.boolean("LPPool1d", "ceil_mode", ceil_mode)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The norm of each window."""
+        return ops.lp_pool1d(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(Cell):
+    """``sum(x ** p) ** (1 / p)`` over each window of (N, C, H, W), where p is `norm_type`; the stride is the window unless given.
+
+    >>> import mycel as ms
+    >>> ms.nn.LPPool2d(2, 2)(ms.ops.ones((1, 1, 2, 2))).tolist()
+    [[[[2.0]]]]
+    """
+
+    def __init__(self, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = checks.number("LPPool2d", "norm_type", norm_type, above=0)
+        self.kernel_size, self.stride = kernel_size, stride
+        self.ceil_mode = checks.boolean("LPPool2d", "ceil_mode", ceil_mode)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The norm of each window."""
+        return ops.lp_pool2d(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class AdaptiveMaxPool3d(Cell):
+    """The largest of nearly equal windows of (N, C, D, H, W) or (C, D, H, W), with `return_indices` also its position in D * H * W.
+
+    `output_size` is an int or three, None for the input's own size.
+
+    >>> import mycel as ms
+    >>> ms.nn.AdaptiveMaxPool3d((1, 2, 3))(ms.ops.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 1, 2, 3)
+    """
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = checks.boolean("AdaptiveMaxPool3d", "return_indices", return_indices)
+
+    def construct(self, input: Tensor) -> Any:
+        """The largest of each window."""
+        return ops.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+class _Fractional(Cell):
+    def __init__(
+        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False, _random_samples: Any = None
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
+        self.return_indices = checks.boolean(type(self).__name__, "return_indices", return_indices)
+        self._random_samples = _random_samples
+
+
+class FractionalMaxPool2d(_Fractional):
+    """The largest elements of windows at random places of (N, C, H, W) (Graham, "Fractional Max-Pooling", 2014).
+
+    Exactly one of `output_size` and `output_ratio` is given; `return_indices` adds positions in H * W. Random numbers in [0, 1) of shape (N, C, 2) may be
+    given as `_random_samples`; see `ops.fractional_max_pool2d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.FractionalMaxPool2d(2, output_size=(3, 3))(ms.ops.ones((1, 1, 5, 5))).shape
+    (1, 1, 3, 3)
+    """
+
+    def construct(self, input: Tensor) -> Any:
+        """The largest of each window."""
+        return ops.fractional_max_pool2d(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool3d(_Fractional):
+    """The largest elements of windows at random places of (N, C, D, H, W); see `FractionalMaxPool2d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.FractionalMaxPool3d(2, output_size=(3, 3, 3))(ms.ops.ones((1, 1, 5, 5, 5))).shape
+    (1, 1, 3, 3, 3)
+    """
+
+    def construct(self, input: Tensor) -> Any:
+        """The largest of each window."""
+        return ops.fractional_max_pool3d(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class _Unpool(Cell):
+    rank = 1
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.kernel_size = checks.sizes(owner, "kernel_size", kernel_size, self.rank)
+        self.stride = self.kernel_size if stride is None else checks.sizes(owner, "stride", stride, self.rank)
+        self.padding = checks.sizes(owner, "padding", padding, self.rank, 0)
+
+
+class MaxUnpool1d(_Unpool):
+    """The elements of (N, C, L) or (C, L) at the positions that a maximum pooling found, zeros elsewhere; see `ops.max_unpool1d`.
+
+    >>> import mycel as ms
+    >>> ms.nn.MaxUnpool1d(2)(ms.Tensor([[[2.0, 4.0]]]), ms.Tensor([[[1, 2]]])).tolist()
+    [[[0.0, 2.0, 4.0, 0.0]]]
+    """
+
+    def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """The elements at their places."""
+        return ops.max_unpool1d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(_Unpool):
+    """The elements of (N, C, H, W) or (C, H, W) at the positions in an image that a maximum pooling found, zeros elsewhere.
+
+    >>> import mycel as ms
+    >>> ms.nn.MaxUnpool2d(2)(ms.Tensor([[[[5.0]]]]), ms.Tensor([[[[3]]]])).tolist()
+    [[[[0.0, 0.0], [0.0, 5.0]]]]
+    """
+
+    rank = 2
+
+    def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """The elements at their places."""
+        return ops.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool3d(_Unpool):
+    """The elements of (N, C, D, H, W) or (C, D, H, W) at the positions in a volume that a maximum pooling found, zeros elsewhere.
+
+    >>> import mycel as ms
+    >>> ms.nn.MaxUnpool3d(2)(ms.Tensor([[[[[5.0]]]]]), ms.Tensor([[[[[7]]]]])).sum().item()
+    5.0
+    """
+
+    rank = 3
+
+    def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """The elements at their places."""
+        return ops.max_unpool3d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
