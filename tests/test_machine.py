@@ -12,7 +12,8 @@ import mycel as ms
 CHECKED = dict.fromkeys(
     (
         "dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic set_device "
-        "synchronize dtype_to_nptype dtype_to_pytype pytype_to_dtype get_level get_log_config"
+        "synchronize dtype_to_nptype dtype_to_pytype pytype_to_dtype get_level get_log_config ParallelMode get_algo_parameters "
+        "get_auto_parallel_context reset_algo_parameters reset_auto_parallel_context set_algo_parameters set_auto_parallel_context"
     ).split(),
     "the system, MindSpore",
 )
@@ -89,10 +90,20 @@ def test_log() -> None:
         ms.log.logger.setLevel(before)
 
 
-def test_parallel_settings_are_those_of_context() -> None:
-    ms.set_auto_parallel_context(gradients_mean=True)
-    try:
-        assert ms.get_auto_parallel_context("gradients_mean") is True
-    finally:
-        ms.reset_auto_parallel_context()
-    assert ms.ParallelMode.AUTO_PARALLEL == "auto_parallel"
+def test_parallel_settings() -> None:
+    for put, get, reset, name, first, value in (
+        (ms.set_auto_parallel_context, ms.get_auto_parallel_context, ms.reset_auto_parallel_context, "gradients_mean", False, True),
+        (ms.set_algo_parameters, ms.get_algo_parameters, ms.reset_algo_parameters, "algo_approxi_epsilon", 0.1, 0.5),
+    ):  # fmt: skip
+        reset()
+        assert get(name) == first
+        put(**{name: value})
+        assert get(name) == value
+        reset()
+        assert get(name) == first
+        with pytest.raises(ValueError, match="no setting"):
+            put(nothing=1)
+    with pytest.raises(ValueError, match="alone"):
+        ms.set_auto_parallel_context(device_num=2)
+    modes = ["stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel", "auto_parallel"]
+    assert ms.ParallelMode.MODE_LIST == modes and ms.ParallelMode.AUTO_PARALLEL == "auto_parallel"

@@ -37,7 +37,8 @@ def public_objects() -> dict[str, Any]:
                     found[f"{module}.{name}" if module else name] = value
     for name in dir(ms.Tensor):
         if not name.startswith("_"):
-            found[f"Tensor.{name}"] = inspect.getattr_static(ms.Tensor, name)
+            method = inspect.getattr_static(ms.Tensor, name)
+            found[f"Tensor.{name}"] = getattr(method, "method_of", method)
     return found
 
 

@@ -48,7 +48,10 @@ def _renamed(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
 
 
 def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] = None) -> Callable[..., Any]:
-    """`function` with its first parameter named `self`, and others as `others` says; the function itself where nothing changes."""
+    """`function` with its first parameter named `self`, and others as `others` says; the function itself where nothing changes.
+
+    The method's `method_of` is the function.
+    """
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or not isinstance(function, FunctionType) or first.kind is first.VAR_POSITIONAL:
         return function
@@ -57,12 +60,14 @@ def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] 
         return function
     inner = function.__dict__.get("__wrapped__")
     if inner is None:
-        return _renamed(function, names)
-    if others:
+        made = _renamed(function, names)
+    elif others:
         # What is passed by name reaches the inner function, so it is wrapped anew.
-        return fused(_renamed(inner, names))
-    made = _copy(function, function.__code__)
-    made.__dict__["__wrapped__"] = _renamed(inner, names)
+        made = fused(_renamed(inner, names))
+    else:
+        made = _copy(function, function.__code__)
+        made.__dict__["__wrapped__"] = _renamed(inner, names)
+    made.__dict__["method_of"] = function
     return made
 
 

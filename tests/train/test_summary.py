@@ -26,6 +26,7 @@ CHECKED = {
     "train.SummaryCollector": "a reader of the published format",
     "train.BackupAndRestore": "an uninterrupted run",
     "train.DatasetHelper": "the dataset's rows",
+    "train.build_train_network": "a step by hand",
     "train.connect_network_with_dataset": "the network on the dataset's rows",
 }
 
@@ -213,3 +214,12 @@ def test_dataset_helper(size: int) -> None:
     with pytest.raises(RuntimeError, match="no batch"):
         net()
     helper.release()
+
+
+def test_build_train_network() -> None:
+    x, y = np.array([[1.0, 2.0, 3.0]], np.float32), np.array([[1.0]], np.float32)
+    net = ms.nn.Dense(3, 1, weight_init="ones", bias_init="zeros")
+    step = ms.train.build_train_network(net, ms.nn.SGD(net.trainable_params(), 0.01), ms.nn.MSELoss())
+    assert float(step(ms.Tensor(x), ms.Tensor(y))) == pytest.approx(25.0)
+    np.testing.assert_allclose(net.weight.asnumpy(), 1 - 0.01 * 2 * 5 * x, rtol=1e-6)
+    np.testing.assert_allclose(net.bias.asnumpy(), [-0.1], rtol=1e-6)

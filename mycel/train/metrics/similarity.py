@@ -164,8 +164,8 @@ class OcclusionSensitivity(Metric):
             part = places[first : first + self.n_batch]
             covered = np.repeat(data, len(part), axis=0)
             for row, place in enumerate(part):
-                window = [slice(max(a + p - m, 0), max(a + p + m, 0)) for a, p, m in zip(low, place, margins)]
-                covered[(row, *window)] = self.pad_val
+                window = tuple([slice(max(a + p - m, 0), max(a + p + m, 0)) for a, p, m in zip(low, place, margins)])
+                covered[row][window] = self.pad_val
             found[first : first + len(part)] = whole - self._score(model, covered, chosen)
         self._found = found.reshape(sizes)
 
