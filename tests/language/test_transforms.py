@@ -13,6 +13,8 @@ import mycel as ms
 from mycel import nn
 from tests.language.harness import F, P, Programs, X, Y
 
+CHECKED = {"ops.InsertGradientOf": "gradients by hand"}
+
 programs = Programs()
 
 

@@ -251,7 +251,7 @@ CHECKED = {
     },
     **{
         n: "NumPy"
-        for n in "Tensor.from_numpy from_numpy tensor Tensor.value Tensor.copy_ Tensor.fill_ Tensor.clamp_".split()
+        for n in "Tensor.from_numpy from_numpy tensor Tensor.data Tensor.has_init Tensor.init_data Tensor.value Tensor.copy_ Tensor.fill_ Tensor.clamp_".split()
     },
 }
 
@@ -284,6 +284,10 @@ def test_making_tensors_like_others(shape: tuple[int, ...]) -> None:
     for made in (Tensor.from_numpy(y), ms.from_numpy(y), ms.tensor(y), Tensor(y).value()):
         np.testing.assert_array_equal(made.asnumpy(), y)
     np.testing.assert_array_equal(Tensor(y).numpy(), y)
+    np.testing.assert_array_equal(Tensor(y).data.asnumpy(), y)
+    later = ms.common.initializer.initializer("ones", (2, 3), ms.float32)
+    np.testing.assert_array_equal(later.init_data().asnumpy(), np.ones((2, 3), np.float32))
+    assert not Tensor(y).has_init
     t = Tensor(y)
     assert t.fill_(2.5) is t and (t.asnumpy() == 2.5).all()
     assert t.copy_(Tensor(y)) is t
