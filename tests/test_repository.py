@@ -83,6 +83,11 @@ def test_the_patterns_find_what_they_are_for() -> None:
     assert not INDEX.search("https://keepachangelog.com/en/1.1.0/")
 
 
+def test_no_file_holds_the_marks_of_a_merge() -> None:
+    found = [name for name, text in text_files().items() if re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE)]
+    assert not found
+
+
 def test_no_file_is_large() -> None:
     large = {path.name: path.stat().st_size for path in repository_files() if path.stat().st_size > 1_000_000}
     assert large == {}
