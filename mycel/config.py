@@ -24,6 +24,9 @@ STRICT = 0
 COMPATIBLE = 1
 LAX = 2
 
+# MindSpore's names; all but the first are one here.
+TUNE_MODES = ("NO_TUNE", "RL", "GA", "RL,GA", "GA,RL")
+
 _DEFAULTS: dict[str, Any] = {
     "mode": PYNATIVE_MODE,
     "device_target": "CPU",
@@ -31,6 +34,7 @@ _DEFAULTS: dict[str, Any] = {
     "runtime_num_threads": 0,
     "enable_compile_cache": True,
     "check_nan": {"1": True, "nan": "nan"}.get(os.environ.get("MYCEL_CHECK_NAN", ""), False),
+    "auto_tune_mode": "GA" if os.environ.get("MYCEL_AUTOTUNE") == "1" else "NO_TUNE",
     "compile_cache_path": "",
     "max_device_memory": None,
 }
@@ -59,7 +63,6 @@ _NO_EFFECT: dict[str, tuple[Any, str]] = {
     "gpu_config": ({}, "this engine runs on the CPU"),
     "aoe_tune_mode": ("", "there is no Ascend device"),
     "aoe_config": ({}, "there is no Ascend device"),
-    "auto_tune_mode": (None, "there is no Ascend device"),
     "check_bprop": (False, "gradients are checked by construction"),
     "grad_for_scalar": (None, "gradients of scalars are always given"),
     "inter_op_parallel_num": (0, "operations of a graph run in order, each on all threads"),
@@ -107,6 +110,8 @@ def _check(name: str, value: Any) -> None:
             memory_size(value)
         except ValueError as error:
             raise ValueError(f"set_context: max_device_memory: {error}") from None
+    if name == "auto_tune_mode" and value not in TUNE_MODES:
+        raise ValueError(f"set_context: auto_tune_mode must be one of {', '.join(TUNE_MODES)}, not {value!r}")
     if name == "compile_cache_path" and not isinstance(value, str):
         raise ValueError(f"set_context: compile_cache_path must be a string, not {value!r}")
 
@@ -128,6 +133,9 @@ def set_context(**options: Any) -> None:
 
     ``check_nan=True`` makes every run raise `mycel.errors.NonFiniteError`, a FloatingPointError, that names the first operation that gives a NaN or an infinity,
     and its line, in eager and compiled code and in derivatives; ``check_nan="nan"`` looks for NaN only.
+
+    ``auto_tune_mode="GA"`` (or another of MindSpore's names) has functions compiled from then on try the ways to compute each matrix product and convolution, and keep the
+    quickest, in files too; ``"NO_TUNE"``, as it is at first, takes those that rules say.
 
     ``max_device_memory="2GB"`` limits what tensors and compiled functions may take from the system; more is a MemoryError. None takes what the system gives.
 

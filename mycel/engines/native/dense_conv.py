@@ -23,6 +23,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from mycel.engines.native import autotune
 from mycel.engines.native import dense_library as dnnl
 from mycel.engines.native.dense_plan import (
     Assembly,
@@ -30,6 +31,7 @@ from mycel.engines.native.dense_plan import (
     Operand,
     Plan,
     PostOperation,
+    Unsupported,
     cached,
     check_operands,
     choose,
@@ -196,9 +198,26 @@ def conv_backward_weights(
     return _convolution(BACKWARD_WEIGHTS, tuple(operands.items()), window, ())
 
 
-@cached
+# Ways to try, beside products of matrices: the library's convolution, with these images in layouts of its choice.
+WAYS: dict[str, tuple[str, ...]] = {"library": (), "source arranged": ("src",)}
+
+
 def _convolution(
     direction: Direction, named: tuple[tuple[str, Operand], ...], window: Window, post: tuple[PostOperation, ...]
+) -> Plan:
+    def build(way: str) -> Plan:
+        return _made(direction, named, window, post, way)
+
+    return autotune.quickest((direction.name, named, window, post), ("products", *WAYS), build)
+
+
+@cached
+def _made(
+    direction: Direction,
+    named: tuple[tuple[str, Operand], ...],
+    window: Window,
+    post: tuple[PostOperation, ...],
+    way: str,
 ) -> Plan:
     second_operands = post_operands(direction.name, post)
     operands = {**dict(named), **second_operands}
@@ -212,18 +231,22 @@ def _convolution(
         and window.groups == max(window.strides) == 1
         and not any(window.padding_low + window.padding_high)
     )
-    if plain and pointwise(direction.kind, images, (direction.weights, operands[direction.weights]), assembly):
-        return assembly.finish(work)
-    if plain and direction is FORWARD:
+    kernel = (direction.weights, operands[direction.weights])
+    if plain and way in (autotune.RULE, "products"):
+        if pointwise(direction.kind, images, kernel, assembly, way == "products"):
+            return assembly.finish(work)
+    if plain and direction is FORWARD and way == autotune.RULE:
         product = with_many_weights(operands["src"], operands["weights"], operands["dst"])
         if product is not None:
             return product
+    if way == "products":
+        raise Unsupported(f"{direction.name}: no product of float32 matrices: {operands}; {window}")
     roles = {name: ARGUMENT[name] for name, _ in named}
     indices = {name: int(name.removeprefix("post")) for name in second_operands}
     roles |= {name: dnnl.argument_of_post_operation(index) for name, index in indices.items()}
 
     def attempts() -> Iterator[Attempt]:
-        for given, wanted, dtype in _layouts(direction, operands, assembly, window):
+        for given, wanted, dtype in _layouts(direction, operands, assembly, window, way):
             attributes = assembly.attributes(post, {index: wanted[name] for name, index in indices.items()})
             layouts = [wanted.get(name) for name in direction.order]
             kind: tuple[int, ...] = (dnnl.CONVOLUTION_DIRECT,)
@@ -240,7 +263,12 @@ def _convolution(
     weights = operands[direction.weights].shape
     gathers = not _is_image_gradient(direction, operands) and (window.groups > 1 or math.prod(weights[2:]) > 1)
     attempt, descriptor = choose(
-        direction.name, operands, assembly, attempts(), bool(post), lambda name: gathers and "gemm" in name.split(":")
+        direction.name,
+        operands,
+        assembly,
+        attempts(),
+        bool(post) or way != autotune.RULE,
+        lambda name: gathers and "gemm" in name.split(":"),
     )
     accumulate = any(entry[0] == "sum" for entry in post)
     assembly.add_between(direction.name, descriptor, attempt, direction.outputs, accumulate)
@@ -248,7 +276,7 @@ def _convolution(
 
 
 def _layouts(
-    direction: Direction, operands: dict[str, Operand], assembly: Assembly, window: Window
+    direction: Direction, operands: dict[str, Operand], assembly: Assembly, window: Window, way: str
 ) -> Iterator[tuple[dict[str, int], dict[str, int], str]]:
     """The layouts to try: what the buffers have, what the primitive is asked for, and the element type of the latter."""
     data = (direction.src, direction.dst)
@@ -263,7 +291,7 @@ def _layouts(
     # A post-operation's operand that is as large as the result goes along with the result's layout.
     followers = [name for name in operands if name.startswith("post") and operands[name].shape == operands["dst"].shape]
 
-    if _is_image_gradient(direction, operands):
+    if _is_image_gradient(direction, operands) and way == autotune.RULE:
         yield same, {**dense, **fixed}, dtype
     orders: tuple[tuple[str, ...], ...] = ((), (direction.src,), (direction.dst,), data)
     if direction is BACKWARD_DATA and operands["diff_src"].shape[1] < NARROW and window.groups == 1:
@@ -272,6 +300,8 @@ def _layouts(
     if direction is BACKWARD_WEIGHTS and max(window.strides) > 1 and operands["src"].shape[1] >= NARROW:
         # The kernels for strided windows are half as fast again on blocked data, with the reorders.
         orders = (data, *orders[:-1])
+    if way in WAYS:
+        orders = (tuple([getattr(direction, name) for name in WAYS[way]]),)
     for chosen in orders:
         free = {name: anything[name] for name in (*chosen, *(followers if direction.dst in chosen else ()))}
         for readings in itertools.product(*forms):
@@ -279,7 +309,7 @@ def _layouts(
             yield given, {**given, **fixed, **free}, dtype
 
     wide = {name: _widened(operand) for name, operand in shaped.items()}
-    if wide != shaped:
+    if wide != shaped and way == autotune.RULE:
         exact = [name for name in operands if name in VECTORS or (name.startswith("post") and name not in followers)]
         wanted = {
             name: assembly.describe(Operand.dense(item.shape, item.dtype))

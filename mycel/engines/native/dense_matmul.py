@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mycel.engines.native import autotune
 from mycel.engines.native import dense_library as dnnl
 from mycel.engines.native.dense_plan import (
     Assembly,
@@ -24,6 +25,8 @@ from mycel.engines.native.dense_plan import (
     Operand,
     Plan,
     PostOperation,
+    Product,
+    Unsupported,
     cached,
     check_operands,
     choose,
@@ -53,11 +56,17 @@ def matmul(
     >>> plan.flops
     48
     """
-    return _matmul(a, b, out, bias, tuple(tuple(entry) for entry in post))
+    entries = tuple(tuple(entry) for entry in post)
+
+    def build(way: str) -> Plan:
+        return made(a, b, out, bias, entries, way)
+
+    return autotune.quickest(("matmul", a, b, out, bias, entries), ("arranged", "product"), build)
 
 
 @cached
-def _matmul(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple[PostOperation, ...]) -> Plan:
+def made(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tuple[PostOperation, ...], way: str) -> Plan:
+    """A plan of `matmul` in one way: by the rules of this module, with the second factor in a layout that the library chooses, or as the BLAS interface has it."""
     operands = {"a": a, "b": b, "out": out}
     if bias is not None:
         operands["bias"] = bias
@@ -70,12 +79,52 @@ def _matmul(a: Operand, b: Operand, out: Operand, bias: Operand | None, post: tu
     if out_strides[-1] != 1 and out_strides[-2] == 1:
         arrangements.insert(0, ("b", "a", {name: _transposed(layout) for name, layout in collapsed.items()}))
     assembly = Assembly(operands)
-    attempts = itertools.chain.from_iterable(_attempts(*arrangement, post, assembly) for arrangement in arrangements)
-    extended = bool(post) or bias is not None
+    flops = 2 * math.prod(out.shape) * a.shape[-1]
+    if way == "product":
+        product = _as_product(collapsed)
+        if product is None:
+            raise Unsupported(f"matmul: it cannot be computed as products: {operands}")
+        assembly.add_product(product)
+        return assembly.finish(flops)
+    arranged = way == "arranged"
+    attempts = itertools.chain.from_iterable(
+        _attempts(*arrangement, post, assembly, arranged) for arrangement in arrangements
+    )
+    extended = bool(post) or bias is not None or arranged
     inexact = _overflows if a.dtype in ("int8", "uint8") else never
     attempt, descriptor = choose("matmul", operands, assembly, attempts, extended, inexact=inexact)
     assembly.add_between("matmul", descriptor, attempt, ("out",), any(entry[0] == "sum" for entry in post))
-    return assembly.finish(2 * math.prod(out.shape) * a.shape[-1])
+    return assembly.finish(flops)
+
+
+def _as_product(layouts: dict[str, Operand]) -> Product | None:
+    """Float32 matrices, or some that follow each other evenly, as a call of the BLAS interface."""
+    if layouts.keys() != {"a", "b", "out"} or {o.dtype for o in layouts.values()} != {"float32"}:
+        return None
+    if len(layouts["out"].shape) > 3 or not dnnl.is_x86():
+        return None
+    order = ("a", "b", "out")
+    if layouts["out"].strides[-1] != 1:
+        layouts, order = {name: _transposed(layout) for name, layout in layouts.items()}, ("b", "a", "out")
+    a, b, out = (layouts[name] for name in order)
+    lying = []
+    for layout in (a, b, out):
+        (height, width), (down, along) = layout.shape[-2:], layout.strides[-2:]
+        turned = along != 1
+        row, length = (along, height) if turned else (down, width)
+        if (turned and down != 1) or row < length:
+            return None
+        lying.append((turned, row))
+    if lying[2][0]:
+        return None
+    steps = [layout.strides[0] if len(layout.shape) == 3 and layout.shape[0] > 1 else 0 for layout in (a, b, out)]
+    count = out.shape[0] if len(out.shape) == 3 else 1
+    if count > 1 and not steps[2]:
+        return None
+    return Product(
+        (order[0], order[1], "out"), (lying[0][0], lying[1][0]), (out.shape[-2], out.shape[-1], a.shape[-1]),
+        (lying[0][1], lying[1][1], lying[2][1]), count, (steps[0], steps[1], steps[2]),
+    )  # fmt: skip
 
 
 def _overflows(implementation: str) -> bool:
@@ -88,9 +137,14 @@ def _overflows(implementation: str) -> bool:
 
 
 def _attempts(
-    first: str, second: str, layouts: dict[str, Operand], post: tuple[PostOperation, ...], assembly: Assembly
+    first: str,
+    second: str,
+    layouts: dict[str, Operand],
+    post: tuple[PostOperation, ...],
+    assembly: Assembly,
+    arranged: bool,
 ) -> Iterator[Attempt]:
-    """Ways to compute the product of the buffers `first` and `second`."""
+    """Ways to compute the product of the buffers `first` and `second`; `arranged`: the latter in a layout of the library's choice."""
     roles = {first: dnnl.ARG_SRC, second: dnnl.ARG_WEIGHTS, "out": dnnl.ARG_DST}
     chain = post
     row_bias = "bias" in layouts and math.prod(layouts["bias"].shape) == layouts["bias"].shape[-1]
@@ -110,6 +164,8 @@ def _attempts(
         binary = {index + shift: wanted[f"post{index}"] for index in range(len(post)) if f"post{index}" in wanted}
         if shift:
             binary[0] = wanted["bias"]
+        if arranged:
+            wanted[second] = assembly.describe_any(repacked.get(second, layouts[second]))
         factors = (wanted[first], wanted[second], wanted["bias"] if row_bias else None, wanted["out"])
         arguments = (dnnl.library().engine, *factors, assembly.attributes(chain, binary))
         yield Attempt(given, roles, "dnnl_matmul_primitive_desc_create", arguments)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from mycel.engines.native import dense_library as dnnl
-from mycel.engines.native.dense_matmul import matmul
+from mycel.engines.native.autotune import RULE
+from mycel.engines.native.dense_matmul import made
 from mycel.engines.native.dense_plan import Assembly, Operand, Plan, Product
 
 __all__ = ["MANY", "pointwise", "with_many_weights"]
@@ -48,10 +49,11 @@ def pointwise(
     images: tuple[tuple[str, Operand], tuple[str, Operand]],
     weights: tuple[str, Operand],
     assembly: Assembly,
+    anyway: bool = False,
 ) -> bool:
     """Whether a convolution without padding, strides, groups or work on its result was added to the plan as products.
 
-    `direction` is forward, data or weights; `images` are the source and the destination, or their gradients.
+    `direction` is forward, data or weights; `images` are the source and the destination, or their gradients; `anyway`: even where it should be slower.
     """
     (src_name, src), (dst_name, dst) = images
     if (
@@ -64,11 +66,11 @@ def pointwise(
     if x is None or y is None or w is None:
         return False
     last = not x.transposed and not y.transposed
-    if direction == "forward" and not y.transposed:
+    if direction == "forward" and not y.transposed and not anyway:
         return False
     if last:
         x, y = _joined(x, src), _joined(y, dst)
-    if x.count != y.count or (direction == "weights" and x.height < SHORT):
+    if x.count != y.count or (direction == "weights" and x.height < SHORT and not anyway):
         return False
     if direction == "forward":
         assembly.add_product(_product(x, w.flipped(), y))
@@ -90,10 +92,13 @@ def with_many_weights(src: Operand, weights: Operand, dst: Operand) -> Optional[
     if x.count != 1 or y.count != 1:
         return None
     strides = (w.row, 1) if w.transposed else (1, w.row)
-    plan = matmul(
+    plan = made(
         Operand((x.height, x.width), (x.row, 1), "float32"),
         Operand((w.width, w.height), strides, "float32"),
         Operand((y.height, y.width), (y.row, 1), "float32"),
+        None,
+        (),
+        RULE,
     )
     names = {"a": "src", "b": "weights", "out": "dst"}
     return plan.renamed(names, {"src": src, "weights": weights, "dst": dst})
