@@ -156,6 +156,13 @@ from mycel.ops.random import (
     rrelu as rrelu, shuffle as shuffle, standard_laplace as standard_laplace, standard_normal as standard_normal,
     uniform as uniform,
 )
+from mycel.ops.random_candidates import (
+    log_uniform_candidate_sampler as log_uniform_candidate_sampler,
+    multinomial_with_replacement as multinomial_with_replacement, uniform_candidate_sampler as uniform_candidate_sampler,
+)  # fmt: skip
+from mycel.ops.random_rejection import (
+    gamma as gamma, poisson as poisson, random_gamma as random_gamma, random_poisson as random_poisson,
+)  # fmt: skip
 from mycel.ops.reduction import (
     all as all, amax as amax, amin as amin, aminmax as aminmax, any as any, argmax as argmax, argmin as argmin,
     count_nonzero as count_nonzero, logsumexp as logsumexp, max as max, mean as mean, min as min, nanmean as nanmean,
@@ -178,9 +185,58 @@ from mycel.ops.state import (
     assign as assign, assign_add as assign_add, assign_sub as assign_sub, depend as depend,
 )
 
+from mycel.ops.bessel import (
+    bessel_i0 as bessel_i0, bessel_i0e as bessel_i0e, bessel_i1 as bessel_i1, bessel_i1e as bessel_i1e,
+    bessel_j0 as bessel_j0, bessel_j1 as bessel_j1, bessel_k0 as bessel_k0, bessel_k0e as bessel_k0e,
+    bessel_k1 as bessel_k1, bessel_k1e as bessel_k1e, bessel_y0 as bessel_y0, bessel_y1 as bessel_y1, i0 as i0,
+)
+from mycel.ops.blocks import (
+    batch_to_space_nd as batch_to_space_nd, col2im as col2im, nextafter as nextafter, padding as padding,
+    renorm as renorm, reverse_sequence as reverse_sequence, space_to_batch_nd as space_to_batch_nd,
+    tensor_range as tensor_range,
+)
+from mycel.ops.boxes import (
+    bounding_box_decode as bounding_box_decode, bounding_box_encode as bounding_box_encode,
+    check_valid as check_valid, choice_with_mask as choice_with_mask, iou as iou,
+)
+from mycel.ops.ctc import (
+    ctc_greedy_decoder as ctc_greedy_decoder, ctc_loss as ctc_loss,
+)
+from mycel.ops.diagonals import (
+    diagflat as diagflat, diagonal_scatter as diagonal_scatter, matrix_band_part as matrix_band_part,
+    matrix_diag as matrix_diag, matrix_diag_part as matrix_diag_part, matrix_set_diag as matrix_set_diag,
+)
+from mycel.ops.in_place import (
+    bernoulli_ as bernoulli_, clamp_ as clamp_, erfinv_ as erfinv_, exponential_ as exponential_, normal_ as normal_,
+    put_ as put_, random_ as random_, scalar_add as scalar_add, scalar_cast as scalar_cast, scalar_div as scalar_div,
+    scalar_eq as scalar_eq, scalar_floordiv as scalar_floordiv, scalar_ge as scalar_ge, scalar_gt as scalar_gt,
+    scalar_le as scalar_le, scalar_log as scalar_log, scalar_lt as scalar_lt, scalar_max as scalar_max,
+    scalar_min as scalar_min, scalar_mod as scalar_mod, scalar_mul as scalar_mul, scalar_ne as scalar_ne,
+    scalar_pow as scalar_pow, scalar_sub as scalar_sub, scalar_to_tensor as scalar_to_tensor,
+    scalar_uadd as scalar_uadd, scalar_usub as scalar_usub, tanh_ as tanh_, tuple_to_array as tuple_to_array,
+    uniform_ as uniform_, zero_ as zero_,
+)
+from mycel.ops.resize import (
+    affine_grid as affine_grid, crop_and_resize as crop_and_resize, grid_sample as grid_sample,
+    interpolate as interpolate, upsample as upsample,
+)
+from mycel.ops.special import (
+    igamma as igamma, igammac as igammac, mvlgamma as mvlgamma, polygamma as polygamma,
+    population_count as population_count, zeta as zeta,
+)
+from mycel.ops.unpooling import (
+    fractional_max_pool2d as fractional_max_pool2d, fractional_max_pool3d as fractional_max_pool3d,
+    max_unpool1d as max_unpool1d, max_unpool2d as max_unpool2d, max_unpool3d as max_unpool3d,
+)
+from mycel.ops.windows import (
+    bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
+    hann_window as hann_window, kaiser_window as kaiser_window, stft as stft,
+)
+
 # Last, because they build on all of the functions.
 from mycel.ops import operations as operations
 from mycel.ops import tensor_methods as tensor_methods
+from mycel.ops import random_tensor as _random_tensor
 from mycel.ops.operations import *  # noqa: F403
 
 P = operations

@@ -21,9 +21,12 @@ from mycel.ops import (
     activation,
     arrange,
     array,
+    bessel,
+    blocks,
     complex_numbers,
     creation,
     decompositions,
+    diagonals,
     elementwise,
     indexed,
     linalg,
@@ -32,6 +35,7 @@ from mycel.ops import (
     reduction,
     segments,
     sorting,
+    special,
     tensor_attributes,
     tensor_reductions,
     tensor_writes,
@@ -63,6 +67,10 @@ _SAME: dict[Any, str] = {
     decompositions: """cholesky cholesky_inverse cholesky_solve det eigvals geqrf inverse log_matrix_determinant logdet lstsq lu_solve
         matrix_determinant orgqr slogdet svd""",
     pairwise: "cov",
+    bessel: "i0",
+    blocks: "col2im nextafter renorm",
+    diagonals: "diagflat diagonal_scatter",
+    special: "igamma igammac mvlgamma",
     activation: "hardshrink relu soft_shrink",
     reduction: "amax amin aminmax nanmean",
     linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul matrix_power mm outer",
@@ -262,6 +270,11 @@ def _convert(name: str, kind: D.DType) -> Any:
 def _copy(self: Tensor) -> Tensor:
     """A tensor of its own with the same values."""
     return run(E.identity, self)
+
+
+def _reversed_sequences(self: Tensor, seq_lengths: Any, seq_dim: int = 0, batch_dim: int = 0) -> Tensor:
+    """The first elements along an axis in reverse order, as many as `seq_lengths` says. See `mycel.ops.reverse_sequence`."""
+    return blocks.reverse_sequence(self, seq_lengths, seq_dim, batch_dim)
 
 
 def _itself(name: str, text: str) -> Any:
@@ -497,7 +510,7 @@ def _attach() -> None:
         "qr": _qr, "ormqr": _ormqr, "triangular_solve": _triangular_solve, "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,
         "allclose": _allclose, "trace": _trace, "select": _select, "argmax_with_value": _argmax_with_value,
         "argmin_with_value": _argmin_with_value, "new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty"),
-        "new_full": _new_full,
+        "new_full": _new_full, "reverse_sequence": _reversed_sequences,
     }  # fmt: skip
     for name, method in methods.items():
         setattr(Tensor, name, method)

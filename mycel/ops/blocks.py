@@ -1,0 +1,216 @@
+"""Parts of tensors moved in blocks: space and batch exchanged, columns and images, sequences reversed, slices scaled, and neighbouring floating-point numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.fused import fused
+from mycel.ops import arrange, creation, indexed, reduction
+from mycel.ops._operands import (
+    axis_of,
+    broadcast,
+    cast_index,
+    constant_like,
+    floating,
+    iota,
+    operand,
+    operands,
+    permuted,
+    reshaped,
+    run,
+    select,
+    take_slice,
+)
+from mycel.ops.convolution import fold
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims.base import broadcast_shapes
+from mycel.tensor import Tensor
+
+__all__ = [
+    "batch_to_space_nd", "col2im", "nextafter", "padding", "renorm", "reverse_sequence", "space_to_batch_nd", "tensor_range",
+]  # fmt: skip
+
+
+def _block(
+    name: str, x: Tensor, block: Any, pairs: Any, what: str
+) -> tuple[tuple[int, ...], list[tuple[int, int]], int]:
+    """The block's sizes, the pairs of each axis, and the first axis of the blocks."""
+    given = [(int(a), int(b)) for a, b in pairs]
+    sizes = (int(block),) * len(given) if isinstance(block, int) else tuple(int(b) for b in block)
+    if (
+        len(sizes) != len(given)
+        or x.ndim <= len(sizes)
+        or any(b < 1 for b in sizes)
+        or any(v < 0 for p in given for v in p)
+    ):
+        raise ValueError(f"{name}: blocks {sizes} of at least 1 and {what} {given} of at least 0 do not fit {x._type}")
+    return sizes, given, x.ndim - len(sizes)
+
+
+def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Tensor:
+    """The last axes, padded with zeros, cut into blocks whose places become batches: (N prod(block), ..., d / block, ...).
+
+    >>> import mycel as ms
+    >>> ms.ops.space_to_batch_nd(ms.ops.ones((1, 1, 2, 4)), [2, 2], [[0, 0], [0, 0]]).shape
+    (4, 1, 1, 2)
+    """
+    name = "space_to_batch_nd"
+    x = operand(name, input_x)
+    sizes, pairs, first = _block(name, x, block_size, paddings, "paddings")
+    low, high = ((0,) * first + tuple(p[k] for p in pairs) for k in (0, 1))
+    x = run(S.PAD, x, constant_like(0, x), low=low, high=high, interior=(0,) * x.ndim)
+    if any(d % b for d, b in zip(x.shape[first:], sizes)):
+        raise ValueError(f"{name}: padded sizes {x.shape[first:]} do not divide into blocks {sizes}")
+    split = [v for d, b in zip(x.shape[first:], sizes) for v in (d // b, b)]
+    count, n = len(sizes), x.shape[0]
+    x = reshaped(x, (*x.shape[:first], *split))
+    order = (*(first + 2 * k + 1 for k in range(count)), *range(first), *(first + 2 * k for k in range(count)))
+    x = permuted(x, order)
+    return reshaped(x, (n * int(np.prod(sizes)), *x.shape[count + 1 :]))
+
+
+def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
+    """The inverse of `space_to_batch_nd`: batches become places in blocks, and `crops` are cut off.
+
+    >>> import mycel as ms
+    >>> ms.ops.batch_to_space_nd(ms.ops.ones((4, 1, 1, 2)), [2, 2], [[0, 0], [0, 1]]).shape
+    (1, 1, 2, 3)
+    """
+    name = "batch_to_space_nd"
+    x = operand(name, input_x)
+    sizes, pairs, first = _block(name, x, block_shape, crops, "crops")
+    whole, count = int(np.prod(sizes)), len(sizes)
+    if x.shape[0] % whole:
+        raise ValueError(f"{name}: the batch of {x._type} does not divide into blocks {sizes}")
+    n = x.shape[0] // whole
+    x = reshaped(x, (*sizes, n, *x.shape[1:]))
+    order = [*range(count, count + first)]
+    for k in range(count):
+        order += [count + first + k, k]
+    spatial = [d * b for d, b in zip(x.shape[count + first :], sizes)]
+    x = reshaped(permuted(x, tuple(order)), (*x.shape[count : count + first], *spatial))
+    for axis, (low, high) in enumerate(pairs, first):
+        size = x.shape[axis]
+        if low + high > size:
+            raise ValueError(f"{name}: crops {(low, high)} are more than the size {size}")
+        x = take_slice(x, axis, low, size - high)
+    return x
+
+
+def col2im(input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding_value: Any, stride: Any) -> Tensor:
+    """Columns (N, C, KH KW, positions) added up into images (N, C, H, W) of `output_size`, as `fold` does.
+
+    >>> import mycel as ms
+    >>> ms.ops.col2im(ms.ops.ones((1, 1, 4, 4)), (3, 3), 2, 1, 0, 1).sum().item()
+    16.0
+    """
+    x = operand("col2im", input_x)
+    if x.ndim != 4:
+        raise ShapeError(f"col2im: the input must be (N, C, KH KW, positions), not {x._type}")
+    n, c, places, positions = x.shape
+    return fold(reshaped(x, (n, c * places, positions)), output_size, kernel_size, dilation, padding_value, stride)
+
+
+def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
+    """The parts along an axis whose `p`-norm is above `maxnorm` scaled down to it.
+
+    >>> import mycel as ms
+    >>> ms.ops.renorm(ms.Tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0).sum().item()
+    2.1
+    """
+    x = floating("renorm", input)
+    if p <= 0 or maxnorm < 0:
+        raise ValueError(f"renorm: p must be positive and maxnorm not negative, not {p} and {maxnorm}")
+    where = axis_of("renorm", axis, x.ndim)
+    rest = tuple(a for a in range(x.ndim) if a != where)
+    size = reduction.vector_norm(x, p, rest, True) if rest else run(E.abs_, x)
+    over = run(E.gt, size, constant_like(float(maxnorm), size))
+    return x * select(over, float(maxnorm) / (select(over, size, 1.0) + 1e-7), 1.0)  # type: ignore[no-any-return]
+
+
+def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:
+    """The first `seq_lengths[i]` elements along an axis in reverse order, for each i of the batch axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.reverse_sequence(ms.Tensor([[1, 2, 3]]), ms.Tensor([2]), 1).tolist()
+    [[2, 1, 3]]
+    """
+    name = "reverse_sequence"
+    value, lengths = operand(name, x), cast_index(name, seq_lengths)
+    along, batch = axis_of(name, seq_dim, value.ndim), axis_of(name, batch_dim, value.ndim)
+    if along == batch or lengths.shape != (value.shape[batch],):
+        raise ShapeError(
+            f"{name}: takes two axes and {value.shape[batch]} lengths, not {seq_dim}, {batch_dim} and {lengths._type}"
+        )
+    rest = [a for a in range(value.ndim) if a not in (batch, along)]
+    order = (batch, along, *rest)
+    moved = permuted(value, order)
+    size = moved.shape[1]
+    place = iota((moved.shape[0], size), 1, lengths.dtype)
+    column = reshaped(lengths, (lengths.shape[0], 1))
+    at = select(run(E.lt, place, column), column - place - constant_like(1, place), place)
+    found = indexed.gather(moved, at, 1, 1)
+    return permuted(found, tuple(int(i) for i in np.argsort(order)))
+
+
+def padding(x: Any, pad_dim_size: int = 8) -> Tensor:
+    """A last axis of size 1 followed by zeros up to `pad_dim_size`.
+
+    >>> import mycel as ms
+    >>> ms.ops.padding(ms.Tensor([[8.0]]), 3).tolist()
+    [[8.0, 0.0, 0.0]]
+    """
+    value = operand("padding", x)
+    if value.ndim < 2 or value.shape[-1] != 1 or pad_dim_size < 1:
+        raise ShapeError(
+            f"padding: takes (..., 1) of at least 2 dimensions and a positive size, not {value._type} and {pad_dim_size}"
+        )
+    return arrange.pad(value, (0, pad_dim_size - 1))
+
+
+def tensor_range(start: Any, end: Any, step: Any) -> Tensor:
+    """`range` under another name: start, start + step, ... before `end`.
+
+    >>> import mycel as ms
+    >>> ms.ops.tensor_range(ms.Tensor(1), ms.Tensor(9), ms.Tensor(3)).tolist()
+    [1, 4, 7]
+    """
+    return creation.range(start, end, step)
+
+
+@fused
+def nextafter(input: Any, other: Any) -> Tensor:
+    """The next floating-point number from each element of `input` towards `other`. The derivative is 0.
+
+    |x| (u + 2 u^2), u half the spacing at 1, is more than half of the spacing above x and less than one and a half, so that adding it rounds to the neighbour
+    (Rump et al., "Computing predecessor and successor in rounding to nearest", 2009); near 0 the spacing is the smallest number.
+
+    >>> import mycel as ms
+    >>> ms.ops.nextafter(ms.Tensor([1.0]), ms.Tensor([2.0])).item() - 1.0 == 2.0**-23
+    True
+    """
+    x, y = operands("nextafter", input, other)
+    if x.dtype not in (D.float32, D.float64):
+        raise TypeError(f"nextafter: takes float32 or float64, not {x.dtype.name}")
+    shape = broadcast_shapes(x.shape, y.shape)
+    x, y = (run(E.stop_gradient, broadcast(v, shape)) for v in (x, y))
+    info = np.finfo(x.dtype.numpy)
+    u, tiny, least = float(info.eps) / 2, float(info.tiny), float(info.smallest_subnormal)
+    size = run(E.abs_, x)
+    up = run(E.lt, x, y)
+    outward = run(E.eq, up, run(E.ge, x, constant_like(0.0, x)))
+    edge = run(E.eq, size, constant_like(2 * tiny, x))
+    small = run(E.logical_or, size < 2 * tiny, run(E.logical_and, edge, run(E.logical_not, outward)))
+    step = select(small, least, size * (u * (1 + 2 * u)) + least)
+    # The largest number is next to infinity, where the step would be infinite.
+    endless = run(E.is_inf, x)
+    most = constant_like(float(info.max), x)
+    largest = select(run(E.gt, x, constant_like(0.0, x)), most, -most)
+    moved = select(endless, largest, select(up, x + step, x - step))
+    found = select(run(E.eq, x, y), y, moved)
+    return select(run(E.logical_or, run(E.is_nan, x), run(E.is_nan, y)), float("nan"), found)

@@ -1,0 +1,163 @@
+"""Bounding boxes (x0, y0, x1, y1) of detectors: overlap, offsets to anchors, and choices.
+
+Offsets follow R-CNN (Girshick et al., 2014): the centre's shift in units of the anchor's size, and the logarithm of the ratio of sizes, each less a mean and over a
+standard deviation. There sizes count both border pixels: x1 - x0 + 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops import random
+from mycel.ops._operands import constant_like, flat, floating, iota, one_of, operand, reshaped, run, select, take_slice
+from mycel.ops.array import stack
+from mycel.ops.sorting import argsort
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast
+
+__all__ = ["bounding_box_decode", "bounding_box_encode", "check_valid", "choice_with_mask", "iou"]
+
+
+def _boxes(name: str, what: str, value: Any) -> Tensor:
+    x = floating(name, value)
+    if x.ndim != 2 or x.shape[1] != 4:
+        raise ShapeError(f"{name}: {what} must be (boxes, 4), not {x._type}")
+    return x
+
+
+def _sides(x: Tensor) -> list[Tensor]:
+    return [reshaped(take_slice(x, 1, k, k + 1), (x.shape[0],)) for k in range(4)]
+
+
+def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
+    """The area that each pair of boxes shares over that of their union, or, with `mode` "iof", over the second box's: (ground truths, anchors).
+
+    >>> import mycel as ms
+    >>> ms.ops.iou(ms.Tensor([[0.0, 0.0, 2.0, 2.0]]), ms.Tensor([[0.0, 1.0, 2.0, 3.0]])).shape
+    (1, 1)
+    """
+    one_of("iou", "mode", mode, ("iou", "iof"))
+    a, g = _boxes("iou", "anchor_boxes", anchor_boxes), _boxes("iou", "gt_boxes", gt_boxes)
+    ax0, ay0, ax1, ay1 = (reshaped(s, (1, a.shape[0])) for s in _sides(a))
+    gx0, gy0, gx1, gy1 = (reshaped(s, (g.shape[0], 1)) for s in _sides(g))
+    zero = constant_like(0.0, a)
+    width = run(E.maximum, run(E.minimum, ax1, gx1) - run(E.maximum, ax0, gx0) + 1.0, zero)
+    height = run(E.maximum, run(E.minimum, ay1, gy1) - run(E.maximum, ay0, gy0) + 1.0, zero)
+    shared = width * height
+    own, truth = (ax1 - ax0 + 1.0) * (ay1 - ay0 + 1.0), (gx1 - gx0 + 1.0) * (gy1 - gy0 + 1.0)
+    return shared / (truth if mode == "iof" else own + truth - shared)  # type: ignore[no-any-return]
+
+
+def _centred(x: Tensor) -> tuple[Tensor, ...]:
+    x0, y0, x1, y1 = _sides(x)
+    return (x0 + x1) * 0.5, (y0 + y1) * 0.5, x1 - x0 + 1.0, y1 - y0 + 1.0
+
+
+def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
+    found = tuple(float(v) for v in value) if isinstance(value, (tuple, list)) else (float(value),) * 4
+    if len(found) != 4:
+        raise ValueError(f"{name}: {what} must be 4 numbers, not {value}")
+    return found
+
+
+def bounding_box_encode(
+    anchor_box: Any, groundtruth_box: Any, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)
+) -> Tensor:
+    """The offsets (boxes, 4) that take each anchor to its ground truth.
+
+    >>> import mycel as ms
+    >>> box = ms.Tensor([[2.0, 2.0, 5.0, 5.0]])
+    >>> ms.ops.bounding_box_encode(box, box + 2).tolist()
+    [[0.5, 0.5, 0.0, 0.0]]
+    """
+    name = "bounding_box_encode"
+    a, g = _boxes(name, "anchor_box", anchor_box), _boxes(name, "groundtruth_box", groundtruth_box)
+    ax, ay, aw, ah = _centred(a)
+    gx, gy, gw, gh = _centred(g)
+    deltas = ((gx - ax) / aw, (gy - ay) / ah, run(E.log, gw / aw), run(E.log, gh / ah))
+    scaled = [(d - m) / s for d, m, s in zip(deltas, _four(name, "means", means), _four(name, "stds", stds))]
+    return stack(scaled, -1)
+
+
+def bounding_box_decode(
+    anchor_box: Any,
+    deltas: Any,
+    max_shape: Any,
+    means: Any = (0.0, 0.0, 0.0, 0.0),
+    stds: Any = (1.0, 1.0, 1.0, 1.0),
+    wh_ratio_clip: float = 0.016,
+) -> Tensor:
+    """The boxes to which offsets take anchors, cut at an image of `max_shape` (height, width); sizes change by 1 / wh_ratio_clip at most.
+
+    >>> import mycel as ms
+    >>> ms.ops.bounding_box_decode(ms.Tensor([[2.0, 2.0, 5.0, 5.0]]), ms.Tensor([[0.5, 0.5, 0.0, 0.0]]), (20, 20)).tolist()
+    [[4.0, 4.0, 7.0, 7.0]]
+    """
+    name = "bounding_box_decode"
+    a, d = _boxes(name, "anchor_box", anchor_box), _boxes(name, "deltas", deltas)
+    ax, ay, aw, ah = _centred(a)
+    dx, dy, dw, dh = (x * s + m for x, m, s in zip(_sides(d), _four(name, "means", means), _four(name, "stds", stds)))
+    most = abs(math.log(wh_ratio_clip))
+    limit, least = constant_like(most, a), constant_like(-most, a)
+    gw = aw * run(E.exp, run(E.maximum, run(E.minimum, dw, limit), least))
+    gh = ah * run(E.exp, run(E.maximum, run(E.minimum, dh, limit), least))
+    gx, gy = ax + aw * dx, ay + ah * dy
+    height, width = (float(v) for v in tuple(max_shape)[:2])
+    corners = []
+    for value, size in (
+        (gx - gw * 0.5 + 0.5, width), (gy - gh * 0.5 + 0.5, height), (gx + gw * 0.5 - 0.5, width), (gy + gh * 0.5 - 0.5, height),
+    ):  # fmt: skip
+        corners.append(run(E.maximum, run(E.minimum, value, constant_like(size, a)), constant_like(0.0, a)))
+    return stack(corners, -1)
+
+
+def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
+    """Whether each box lies in an image (height, width, ratio) scaled by its ratio.
+
+    >>> import mycel as ms
+    >>> ms.ops.check_valid(ms.Tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 9.0, 2.0]]), ms.Tensor([4.0, 5.0, 1.0])).tolist()
+    [True, False]
+    """
+    name = "check_valid"
+    x, meta = _boxes(name, "bboxes", bboxes), floating(name, img_metas)
+    if meta.shape != (3,):
+        raise ShapeError(f"{name}: img_metas must be (height, width, ratio), not {meta._type}")
+    height, width, ratio = (reshaped(take_slice(meta, 0, k, k + 1), ()) for k in range(3))
+    x0, y0, x1, y1 = _sides(x)
+    low = run(E.logical_and, x0 >= 0.0, y0 >= 0.0)
+    high = run(E.logical_and, run(E.le, x1, width * ratio - 1.0), run(E.le, y1, height * ratio - 1.0))
+    return run(E.logical_and, low, high)
+
+
+def choice_with_mask(input_x: Any, count: int = 256, seed: Optional[int] = None) -> tuple[Tensor, Tensor]:
+    """The positions (count, dimensions) of `count` true elements in random order, int32, and which rows are positions: the rest are 0.
+
+    >>> import mycel as ms
+    >>> index, mask = ms.ops.choice_with_mask(ms.Tensor([False, True]), 2)
+    >>> index.tolist(), mask.tolist()
+    ([[1], [0]], [True, False])
+    """
+    name = "choice_with_mask"
+    x = operand(name, input_x)
+    if x.dtype is not D.bool_:
+        raise TypeError(f"{name}: input_x must be boolean, not {x.dtype.name}")
+    line = flat(x)
+    keys = select(line, random.rand(*line.shape, seed=seed), 2.0)
+    order = argsort(keys, 0)
+    size = int(line.shape[0])
+    places = operand(name, np.minimum(np.arange(count), max(size - 1, 0)).astype(np.int32))
+    chosen = run(I.take, order, places, axis=0)
+    true = run(R.reduce_sum, cast(line, D.int32), axes=(0,), keepdims=False)
+    valid = run(E.lt, iota((count,), 0, D.int32), true)
+    columns, rest = [], cast(chosen, D.int32)
+    for d in reversed(x.shape):
+        columns.append(select(valid, run(E.mod, rest, constant_like(int(d), rest)), 0))
+        rest = run(E.floor_div, rest, constant_like(int(d), rest))
+    return stack(columns[::-1], -1), valid

@@ -1,0 +1,209 @@
+"""Functions that write into the tensor they are given and return it, and arithmetic of plain numbers under MindSpore's names."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel.ops._operands import operand
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "bernoulli_", "clamp_", "erfinv_", "exponential_", "normal_", "put_", "random_", "scalar_add", "scalar_cast", "scalar_div", "scalar_eq",
+    "scalar_floordiv", "scalar_ge", "scalar_gt", "scalar_le", "scalar_log", "scalar_lt", "scalar_max", "scalar_min", "scalar_mod", "scalar_mul",
+    "scalar_ne", "scalar_pow", "scalar_sub", "scalar_to_tensor", "scalar_uadd", "scalar_usub", "tanh_", "tuple_to_array", "uniform_", "zero_",
+]  # fmt: skip
+
+
+def _written(name: str, input: Any) -> Tensor:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}: writes into a tensor, not {type(input).__name__}")
+    return input
+
+
+def zero_(input: Tensor) -> Tensor:
+    """The tensor itself, after writing zeros everywhere.
+
+    >>> import mycel as ms
+    >>> ms.ops.zero_(ms.Tensor([1.0, 2.0])).tolist()
+    [0.0, 0.0]
+    """
+    return _written("zero_", input).zero_()  # type: ignore[attr-defined, no-any-return]
+
+
+def tanh_(input: Tensor) -> Tensor:
+    """The tensor itself, after writing the hyperbolic tangents of its elements.
+
+    >>> import mycel as ms
+    >>> ms.ops.tanh_(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return _written("tanh_", input).tanh_()  # type: ignore[attr-defined, no-any-return]
+
+
+def erfinv_(input: Tensor) -> Tensor:
+    """The tensor itself, after writing the inverse of erf at its elements.
+
+    >>> import mycel as ms
+    >>> ms.ops.erfinv_(ms.Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return _written("erfinv_", input).erfinv_()  # type: ignore[attr-defined, no-any-return]
+
+
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """The tensor itself, after bringing its elements between `min` and `max`.
+
+    >>> import mycel as ms
+    >>> ms.ops.clamp_(ms.Tensor([-3.0, 0.5]), -1.0, 1.0).tolist()
+    [-1.0, 0.5]
+    """
+    return _written("clamp_", input).clamp_(min, max)  # type: ignore[attr-defined, no-any-return]
+
+
+def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
+    """The tensor itself, after writing `source` to (with `accumulate` adding it at) flat positions.
+
+    >>> import mycel as ms
+    >>> ms.ops.put_(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([9.0])).tolist()
+    [[1.0, 9.0]]
+    """
+    return _written("put_", input).put_(index, source, accumulate)  # type: ignore[attr-defined, no-any-return]
+
+
+def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = None) -> Tensor:
+    """The tensor itself, after writing uniform random numbers of [from_, to).
+
+    >>> import mycel as ms
+    >>> ms.ops.uniform_(ms.ops.zeros(2), 3.0, 4.0).shape
+    (2,)
+    """
+    return _written("uniform_", input).uniform_(from_, to, generator=generator)  # type: ignore[attr-defined, no-any-return]
+
+
+def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None) -> Tensor:
+    """The tensor itself, after writing normal random numbers.
+
+    >>> import mycel as ms
+    >>> ms.ops.normal_(ms.ops.zeros(2)).shape
+    (2,)
+    """
+    return _written("normal_", input).normal_(mean, std, generator=generator)  # type: ignore[attr-defined, no-any-return]
+
+
+def random_(input: Tensor, from_: int = 0, to: Optional[int] = None, *, generator: Any = None) -> Tensor:
+    """The tensor itself, after writing random whole numbers of [from_, to).
+
+    >>> import mycel as ms
+    >>> ms.ops.random_(ms.ops.zeros(2), 3, 4).tolist()
+    [3.0, 3.0]
+    """
+    return _written("random_", input).random_(from_, to, generator=generator)  # type: ignore[attr-defined, no-any-return]
+
+
+def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """The tensor itself, after writing 1 with probability `p` and else 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.bernoulli_(ms.ops.zeros(2), 1.0).tolist()
+    [1.0, 1.0]
+    """
+    return _written("bernoulli_", input).bernoulli_(p, generator=generator)  # type: ignore[attr-defined, no-any-return]
+
+
+def exponential_(input: Tensor, lambd: Any = 1, *, generator: Any = None) -> Tensor:
+    """The tensor itself, after writing random numbers of the exponential distribution of rate `lambd`.
+
+    >>> import mycel as ms
+    >>> ms.ops.exponential_(ms.ops.zeros(2)).shape
+    (2,)
+    """
+    return _written("exponential_", input).exponential_(lambd, generator=generator)  # type: ignore[attr-defined, no-any-return]
+
+
+def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: str) -> Callable[[Any, Any], Any]:
+    def scalar(x: Any, y: Any) -> Any:
+        return function(x, y)
+
+    scalar.__name__ = scalar.__qualname__ = name
+    scalar.__doc__ = f"""{meaning} of two numbers.
+
+    >>> import mycel as ms
+    >>> ms.ops.{name}(7, 2)
+    {shown}
+    """
+    return scalar
+
+
+def _single(name: str, function: Callable[[Any], Any], meaning: str, shown: str) -> Callable[[Any], Any]:
+    def scalar(x: Any) -> Any:
+        return function(x)
+
+    scalar.__name__ = scalar.__qualname__ = name
+    scalar.__doc__ = f"""{meaning} of a number.
+
+    >>> import mycel as ms
+    >>> ms.ops.{name}(1)
+    {shown}
+    """
+    return scalar
+
+
+scalar_add = _pair("scalar_add", operator.add, "The sum", "9")
+scalar_sub = _pair("scalar_sub", operator.sub, "The difference", "5")
+scalar_mul = _pair("scalar_mul", operator.mul, "The product", "14")
+scalar_div = _pair("scalar_div", operator.truediv, "The quotient", "3.5")
+scalar_floordiv = _pair("scalar_floordiv", operator.floordiv, "The quotient, rounded down,", "3")
+scalar_mod = _pair("scalar_mod", operator.mod, "The remainder, of the divisor's sign,", "1")
+scalar_pow = _pair("scalar_pow", operator.pow, "The power", "49")
+scalar_max = _pair("scalar_max", max, "The larger", "7")
+scalar_min = _pair("scalar_min", min, "The smaller", "2")
+scalar_eq = _pair("scalar_eq", operator.eq, "The equality", "False")
+scalar_ne = _pair("scalar_ne", operator.ne, "The inequality", "True")
+scalar_lt = _pair("scalar_lt", operator.lt, "The comparison <", "False")
+scalar_le = _pair("scalar_le", operator.le, "The comparison <=", "False")
+scalar_gt = _pair("scalar_gt", operator.gt, "The comparison >", "True")
+scalar_ge = _pair("scalar_ge", operator.ge, "The comparison >=", "True")
+scalar_log = _single("scalar_log", math.log, "The natural logarithm", "0.0")
+scalar_uadd = _single("scalar_uadd", operator.pos, "The value", "1")
+scalar_usub = _single("scalar_usub", operator.neg, "The value with its sign changed", "-1")
+
+
+def scalar_cast(input_x: Any, input_y: Any) -> Any:
+    """A number as a Python number of the kind of a data type: int64, float64 or bool.
+
+    >>> import mycel as ms
+    >>> ms.ops.scalar_cast(2.7, ms.int64)
+    2
+    """
+    kinds = {D.int64: int, D.float64: float, D.bool_: bool}
+    kind = D.from_any(input_y)
+    if kind not in kinds:
+        raise ValueError(f"scalar_cast: takes int64, float64 or bool, not {kind.name}")
+    return kinds[kind](input_x)
+
+
+def scalar_to_tensor(input_x: Any, dtype: Any = D.float32) -> Tensor:
+    """A number as a tensor of no dimensions.
+
+    >>> import mycel as ms
+    >>> ms.ops.scalar_to_tensor(3).item()
+    3.0
+    """
+    return cast(operand("scalar_to_tensor", input_x), D.from_any(dtype))
+
+
+def tuple_to_array(input_x: Any) -> Tensor:
+    """A tuple of numbers as a tensor: int32 for ints, float32 for floats.
+
+    >>> import mycel as ms
+    >>> ms.ops.tuple_to_array((1, 2)).tolist()
+    [1, 2]
+    """
+    if not isinstance(input_x, tuple) or not input_x:
+        raise TypeError(f"tuple_to_array: takes a tuple of numbers, not {input_x!r}")
+    whole = all(isinstance(v, int) for v in input_x)
+    return operand("tuple_to_array", list(input_x), D.int32 if whole else D.float32)

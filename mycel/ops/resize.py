@@ -1,0 +1,370 @@
+"""Images and signals at other sizes, and read at arbitrary positions.
+
+`interpolate` works axis by axis: output position i lies at (i + 1/2) s - 1/2 of the input, or at i (d - 1) / (n - 1) where corners are aligned, with s the
+scale given or d / n; the neighbours there are read with fixed weights. Cubic weights are Keys' (1981): with a = -1/2,
+and without the neighbours outside of the input, or with a = -3/4 and the edge repeated where corners are aligned. `grid_sample` and
+`crop_and_resize` have positions that are tensors: the corners around each are gathered from the flattened image and blended, so that derivatives by the positions
+exist wherever the blend is smooth.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops import indexed, linalg, pooling
+from mycel.ops._operands import (
+    broadcast,
+    constant_like,
+    floating,
+    one_of,
+    operand,
+    permuted,
+    reshaped,
+    run,
+    select,
+)
+from mycel.prims import elementwise as E
+from mycel.tensor import Tensor, cast
+
+__all__ = ["affine_grid", "crop_and_resize", "grid_sample", "interpolate", "upsample"]
+
+_RANKS = {
+    "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,), "area": (1, 2, 3),
+}  # fmt: skip
+_CORNERS = ("linear", "bilinear", "bicubic", "trilinear")
+
+
+def _per_axis(name: str, parameter: str, value: Any, rank: int) -> list[Any]:
+    values = list(value) if isinstance(value, (tuple, list)) else [value] * rank
+    if len(values) != rank:
+        raise ValueError(
+            f"{name}: {parameter} {tuple(values)} must have {rank} entries, one for each spatial dimension"
+        )
+    return values
+
+
+def _sources(size: int, out: int, scale: Optional[float], align: bool) -> Any:
+    """Where the output positions of an axis lie in the input."""
+    place = np.arange(out, dtype=np.float64)
+    if align:
+        return place * ((size - 1) / (out - 1) if out > 1 else 0.0)
+    return (place + 0.5) * (1 / scale if scale else size / out) - 0.5
+
+
+def _blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
+    """The sum over k of weights[k] times the parts of `x` at positions at[k] along an axis."""
+    total: Optional[Tensor] = None
+    shape = (-1, *(1,) * (x.ndim - 1 - axis))
+    for places, weight in zip(at, weights):
+        part = indexed.gather(x, operand("interpolate", np.asarray(places, np.int32)), axis)
+        part = part * operand("interpolate", weight.reshape(shape), x.dtype)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _nearest(x: Tensor, axis: int, out: int, scale: Optional[float], exact: bool) -> Tensor:
+    size = int(x.shape[axis])
+    place = np.arange(out, dtype=np.int64)
+    if scale:
+        found = np.floor((place + (0.5 if exact else 0.0)) / scale).astype(np.int64)
+    else:
+        found = (2 * place + 1) * size // (2 * out) if exact else place * size // out
+    return indexed.gather(x, operand("interpolate", np.minimum(found, size - 1).astype(np.int32)), axis)
+
+
+def _linear(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool, single: bool) -> Tensor:
+    size = int(x.shape[axis])
+    at = np.zeros(1) if single and out == 1 else np.maximum(_sources(size, out, scale, align), 0.0)
+    low = np.minimum(np.floor(at), size - 1)
+    high = np.minimum(low + 1, size - 1)
+    weight = np.minimum(at - low, 1.0)
+    return _blend(x, axis, (low, high), (1 - weight, weight))
+
+
+def _cubic_weights(t: Any, a: float) -> list[Any]:
+    """Keys' weights of the neighbours at -1, 0, 1 and 2 for a position t of [0, 1)."""
+
+    def inner(u: Any) -> Any:
+        return ((a + 2) * u - (a + 3)) * u * u + 1
+
+    def outer(u: Any) -> Any:
+        return ((a * u - 5 * a) * u + 8 * a) * u - 4 * a
+
+    return [outer(t + 1), inner(t), inner(1 - t), outer(2 - t)]
+
+
+def _cubic(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool) -> Tensor:
+    size = int(x.shape[axis])
+    at = _sources(size, out, scale, align)
+    low = np.floor(at)
+    places = [np.clip(low + k, 0, size - 1) for k in (-1, 0, 1, 2)]
+    weights = _cubic_weights(at - low, -0.75 if align else -0.5)
+    if not align:
+        weights = [np.where((low + k < 0) | (low + k >= size), 0.0, w) for k, w in zip((-1, 0, 1, 2), weights)]
+        whole = sum(weights)
+        weights = [w / whole for w in weights]
+    return _blend(x, axis, places, weights)
+
+
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: Optional[bool] = None,
+    recompute_scale_factor: Optional[bool] = None,
+) -> Tensor:
+    """An input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
+
+    Exactly one of `size` and `scale_factor`, a number or one for each spatial dimension, is given. A scale gives the size floor(d * scale), and is
+    itself the step between positions unless `recompute_scale_factor`. Modes: 'nearest' (position floor(i s)), 'nearest-exact' (floor((i + 1/2) s)), 'linear' for
+    one dimension, 'bilinear' and 'bicubic' for two, 'trilinear' for three, and 'area', adaptive means. `align_corners` is for the linear and cubic
+    modes. As in MindSpore, 'linear' to size 1 without aligned corners reads the first element. ValueError for what does not fit together.
+
+    >>> import mycel as ms
+    >>> ms.ops.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=3, mode="linear", align_corners=True).tolist()
+    [[[1.0, 2.0, 3.0]]]
+    """
+    name = "interpolate"
+    x = operand(name, input)
+    rank = x.ndim - 2
+    one_of(name, "mode", mode, tuple(_RANKS))
+    if rank not in _RANKS[mode]:
+        takes = " or ".join(f"{r + 2}" for r in _RANKS[mode])
+        raise ValueError(f"{name}: mode {mode!r} takes tensors of {takes} dimensions, not {x._type}")
+    if align_corners is not None and mode not in _CORNERS:
+        raise ValueError(f"{name}: align_corners is for the modes {', '.join(_CORNERS)}, not for {mode!r}")
+    if (size is None) == (scale_factor is None):
+        raise ValueError(f"{name}: give exactly one of size and scale_factor, not {size} and {scale_factor}")
+    scales: list[Optional[float]] = [None] * rank
+    if size is not None:
+        if recompute_scale_factor:
+            raise ValueError(f"{name}: recompute_scale_factor needs a scale_factor instead of a size")
+        sizes = [int(d) for d in _per_axis(name, "size", size, rank)]
+    else:
+        given = [float(s) for s in _per_axis(name, "scale_factor", scale_factor, rank)]
+        sizes = [math.floor(int(d) * s) for d, s in zip(x.shape[2:], given)]
+        if not recompute_scale_factor:
+            scales = list(given)
+    if any(d < 1 for d in (*sizes, *(int(d) for d in x.shape[2:]))):
+        raise ValueError(f"{name}: sizes must be at least 1; {tuple(x.shape[2:])} cannot become {tuple(sizes)}")
+    align = bool(align_corners)
+    if mode == "area":
+        pool = (pooling.adaptive_avg_pool1d, pooling.adaptive_avg_pool2d, pooling.adaptive_avg_pool3d)[rank - 1]
+        return pool(x, sizes[0] if rank == 1 else tuple(sizes))
+    if not mode.startswith("nearest"):
+        x = floating(name, x)
+    for axis, (out, scale) in enumerate(zip(sizes, scales), 2):
+        if mode.startswith("nearest"):
+            x = _nearest(x, axis, out, scale, mode == "nearest-exact")
+        elif mode == "bicubic":
+            x = _cubic(x, axis, out, scale, align)
+        else:
+            x = _linear(x, axis, out, scale, align, mode == "linear" and not align)
+    return x
+
+
+def upsample(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: Optional[bool] = None,
+    recompute_scale_factor: Optional[bool] = None,
+) -> Tensor:
+    """`interpolate` under another name.
+
+    >>> import mycel as ms
+    >>> ms.ops.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
+    [[[1.0, 1.0, 3.0, 3.0]]]
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
+
+
+# Positions that are tensors.
+
+
+def _clipped(at: Tensor, high: float) -> Tensor:
+    return run(E.minimum, run(E.maximum, at, constant_like(0.0, at)), constant_like(high, at))
+
+
+def _reflected(at: Tensor, size: int, align: bool) -> Tensor:
+    """Positions mirrored at both ends until they lie inside."""
+    low, span = (0.0, float(size - 1)) if align else (-0.5, float(size))
+    if span == 0.0:
+        return at * 0.0
+    away = run(E.abs_, at - low)
+    turns = run(E.floor, away / span)
+    extra = away - turns * span
+    odd = run(E.ne, turns - 2.0 * run(E.floor, turns * 0.5), constant_like(0.0, turns))
+    return select(odd, span - extra, extra) + low  # type: ignore[no-any-return]
+
+
+def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """What lies at whole positions of (N, S, C) images, (N, P, C), and which positions are inside, (N, P)."""
+    inside: Optional[Tensor] = None
+    flat: Optional[Tensor] = None
+    for at, size in zip(places, sizes):
+        here = run(E.logical_and, at >= 0.0, at <= float(size - 1))
+        inside = here if inside is None else run(E.logical_and, inside, here)
+        # NaN is outside, and reads position 0.
+        whole = cast(select(here, at, 0.0), D.int32)
+        flat = whole if flat is None else flat * size + whole
+    assert flat is not None and inside is not None
+    return indexed.gather(columns, flat, 1, 1), inside
+
+
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
+) -> Tensor:
+    """An input (N, C, [D,] H, W) at the positions of `grid` (N, [D',] H', W', 2 or 3): (N, C, [D',] H', W').
+
+    The last axis of `grid` holds x, y(, z), -1 to 1 from end to end: the centres of the first and last element with `align_corners`, else their outer
+    borders. Modes: 'bilinear' (trilinear in three dimensions) and 'nearest', halves to the even side. Outside of the input are 'zeros', the
+    'border' element, or its 'reflection'. Jaderberg et al., "Spatial Transformer Networks", 2015.
+
+    >>> import mycel as ms
+    >>> ms.ops.grid_sample(ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])).item()
+    2.5
+    """
+    name = "grid_sample"
+    x, g = floating(name, input), floating(name, grid)
+    rank = x.ndim - 2
+    if rank not in (2, 3) or g.ndim != x.ndim or g.shape[-1] != rank or g.shape[0] != x.shape[0]:
+        raise ShapeError(f"{name}: takes (N, C, [D,] H, W) and (N, [D,] H, W, 2 or 3), not {x._type} and {g._type}")
+    if mode not in ("bilinear", "nearest"):
+        raise ValueError(f"{name}: mode must be 'bilinear' or 'nearest', not {mode!r}")
+    one_of(name, "padding_mode", padding_mode, ("zeros", "border", "reflection"))
+    align = bool(align_corners)
+    n, c, sizes = x.shape[0], x.shape[1], tuple(int(d) for d in x.shape[2:])
+    out = g.shape[1:-1]
+    points = math.prod(out)
+    columns = permuted(reshaped(x, (n, c, math.prod(sizes))), (0, 2, 1))
+    places = []
+    for k, size in enumerate(sizes):
+        at = reshaped(indexed.gather(g, rank - 1 - k, -1), (n, points))
+        at = (at + 1.0) * ((size - 1) / 2) if align else ((at + 1.0) * float(size) - 1.0) * 0.5
+        if padding_mode == "reflection":
+            at = _reflected(at, size, align)
+        places.append(at if padding_mode == "zeros" else _clipped(at, float(size - 1)))
+    if mode == "nearest":
+        values, inside = _read(columns, sizes, [run(E.rint, at) for at in places])
+        total = select(reshaped(inside, (n, points, 1)), values, 0.0)
+    else:
+        total = _multilinear(columns, sizes, places)
+    return reshaped(permuted(total, (0, 2, 1)), (n, c, *out))
+
+
+def _multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> Tensor:
+    """The corners around each position, weighted by the volumes opposite; 0 outside."""
+    lows = [run(E.floor, at) for at in places]
+    parts = [at - low for at, low in zip(places, lows)]
+    total: Optional[Tensor] = None
+    for corner in itertools.product((0, 1), repeat=len(sizes)):
+        values, inside = _read(columns, sizes, [low + float(k) for low, k in zip(lows, corner)])
+        weight: Any = None
+        for k, part in zip(corner, parts):
+            side = part if k else 1.0 - part
+            weight = side if weight is None else weight * side
+        weight = select(inside, weight, 0.0)
+        term = values * reshaped(cast(weight, columns.dtype), (*weight.shape, 1))
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
+    """The positions for `grid_sample` to which matrices (N, 2, 3) or (N, 3, 4) take those of an output (N, C, [D,] H, W) of shape `size`.
+
+    >>> import mycel as ms
+    >>> ms.ops.affine_grid(ms.Tensor([[[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2)).tolist()
+    [[[[0.0, 0.0], [1.0, 0.0]]]]
+    """
+    matrix = floating("affine_grid", theta)
+    shape = tuple(int(d) for d in (size.tolist() if isinstance(size, Tensor) else size))
+    rank = len(shape) - 2
+    if rank not in (2, 3) or matrix.ndim != 3 or matrix.shape[1:] != (rank, rank + 1):
+        raise ShapeError(
+            f"affine_grid: takes (N, 2, 3) with a size of 4 or (N, 3, 4) with one of 5, not {matrix._type} and {shape}"
+        )
+    if matrix.shape[0] != shape[0]:
+        raise ShapeError(f"affine_grid: {matrix.shape[0]} matrices do not fit the size {shape}")
+    lines = []
+    for d in shape[2:]:
+        line = np.linspace(-1.0, 1.0, d) if d > 1 else np.zeros(d)
+        lines.append(line if align_corners or d < 1 else line * ((d - 1) / d))
+    points = np.stack([*np.meshgrid(*lines, indexing="ij")[::-1], np.ones(shape[2:])], -1).reshape(-1, rank + 1)
+    found = linalg.matmul(operand("affine_grid", points, matrix.dtype), permuted(matrix, (0, 2, 1)))
+    return reshaped(found, (shape[0], *shape[2:], rank))
+
+
+def crop_and_resize(
+    image: Any,
+    boxes: Any,
+    box_indices: Any,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+) -> Tensor:
+    """Boxes cut out of images (N, H, W, C) and brought to `crop_size`: (boxes, height, width, C).
+
+    `boxes` holds y1, x1, y2, x2, where 0 and 1 are the centres of the first and last pixels; a box may be turned over. What lies outside
+    of the image is `extrapolation_value`. Methods: 'bilinear', 'nearest', and 'bilinear_v2', which cuts boxes at whole pixels of the image's size,
+    resizes from border to border, and repeats the image's edge. `box_indices` says which image each box is cut from.
+
+    >>> import mycel as ms
+    >>> image = ms.Tensor([[[[1.0], [2.0]], [[3.0], [4.0]]]])
+    >>> ms.ops.crop_and_resize(image, ms.Tensor([[0.0, 0.0, 1.0, 1.0]]), ms.Tensor([0], ms.int32), (1, 1)).item()
+    2.5
+    """
+    name = "crop_and_resize"
+    x, box = floating(name, image), floating(name, boxes)
+    which = operand(name, box_indices)
+    one_of(name, "method", method, ("bilinear", "nearest", "bilinear_v2"))
+    if x.ndim != 4 or box.ndim != 2 or box.shape[1] != 4 or which.ndim != 1:
+        raise ShapeError(
+            f"{name}: takes (N, H, W, C), (boxes, 4) and (boxes,), not {x._type}, {box._type}, {which._type}"
+        )
+    count, (height, width) = box.shape[0], (int(d) for d in crop_size)
+    n, h, w, c = x.shape
+    sizes = (int(h), int(w))
+    kind = x.dtype if x.dtype.is_floating and x.dtype.itemsize > 2 else D.float32
+    x, box = cast(x, kind), cast(box, kind)
+    columns = indexed.gather(reshaped(x, (n, sizes[0] * sizes[1], c)), which, 0)
+    lines = []
+    for k, (size, steps) in enumerate(zip(sizes, (height, width))):
+        first, last = (reshaped(indexed.gather(box, j, 1), (count, 1)) for j in (k, k + 2))
+        place = operand(name, np.arange(steps).reshape(1, steps), kind)
+        if method == "bilinear_v2":
+            first, last = run(E.trunc, first * float(size)), run(E.trunc, last * float(size))
+            end = run(E.maximum, first, last)
+            at = first + (place + 0.5) * ((end - first + 1.0) / float(steps)) - 0.5
+            at = _clipped(run(E.minimum, run(E.maximum, at, first), end), float(size - 1))
+        elif steps == 1:
+            at = (first + last) * (0.5 * (size - 1))
+        else:
+            at = first * float(size - 1) + place * ((last - first) * ((size - 1) / (steps - 1)))
+        lines.append(at)
+    rows = reshaped(lines[0], (count, height, 1))
+    rows = reshaped(broadcast(rows, (count, height, width)), (count, height * width))
+    across = reshaped(lines[1], (count, 1, width))
+    across = reshaped(broadcast(across, (count, height, width)), (count, height * width))
+    places = [rows, across]
+    whole = None
+    for at, size in zip(places, sizes):
+        here = run(E.logical_and, at >= 0.0, at <= float(size - 1))
+        whole = here if whole is None else run(E.logical_and, whole, here)
+    if method == "nearest":
+        found = _read(columns, sizes, [run(E.floor, at + 0.5) for at in places])[0]
+    else:
+        found = _multilinear(columns, sizes, places)
+    assert whole is not None
+    found = select(reshaped(whole, (count, height * width, 1)), found, float(extrapolation_value))
+    return reshaped(found, (count, height, width, c))
