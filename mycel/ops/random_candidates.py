@@ -1,0 +1,149 @@
+"""Random choices of positions: candidates for sampled losses, positions by weights.
+
+A candidate sampler draws classes one after the other until it has enough; with `unique` those that it has already are drawn again. The expected count of a class
+of probability p is then 1 - (1 - p)^tries for the number of tries that it took, and p times the number of samples where every try was good
+(Jean et al., 2015; Mikolov et al., 2013, use such counts). What is drawn is a loop primitive, so that it is the same eagerly and compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.common.generator import _step, seeded_generator
+from mycel.errors import ShapeError
+from mycel.fused import graph_of
+from mycel.ops._compose import compose
+from mycel.ops._operands import constant_like, floating, operand, reshaped, run, select
+from mycel.ops.creation import arange, zeros
+from mycel.ops.random import draw, multinomial
+from mycel.prims import control as C
+from mycel.prims import elementwise as E
+from mycel.prims import random as P
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast, scalar
+
+__all__ = [
+    "log_uniform_candidate_sampler", "multinomial_with_replacement", "uniform_candidate_sampler",
+]  # fmt: skip
+
+Sampled = tuple[Tensor, Tensor, Tensor]
+
+
+def _any(x: Tensor) -> Tensor:
+    return run(R.reduce_any, x, axes=tuple(range(x.ndim)), keepdims=False)
+
+
+def _class(unit: Tensor, range_max: int, logarithmic: bool) -> Tensor:
+    """The class that a number in [0, 1) stands for."""
+    if logarithmic:
+        found = run(E.exp, unit * math.log(range_max + 1.0)) - 1.0
+    else:
+        found = unit * float(range_max)
+    found = cast(run(E.floor, found), D.int64)
+    return run(E.minimum, found, constant_like(range_max - 1, found))
+
+
+def _distinct(
+    state: Tensor, count: int, range_max: int, logarithmic: bool, barred: Tensor, limit: int
+) -> tuple[Tensor, Tensor]:
+    """`count` different classes that are not among the barred ones, and how many tries they took; -1 where `limit` tries gave none."""
+
+    def body(
+        have: Tensor, tries: Tensor, now: Tensor, found: Tensor, step: Tensor, barred: Tensor
+    ) -> tuple[Tensor, ...]:
+        drawn = _class(compose(P.uniform, now, shape=(), dtype=D.float64), range_max, logarithmic)
+        here = arange(count)
+        known = run(E.logical_or, _any(found == drawn), _any(barred == drawn))
+        put = run(E.logical_and, here == have, run(E.logical_not, known))
+        more = cast(run(E.logical_not, known), D.int64)
+        return have + more, tries + scalar(1, D.int64), run(E.add, now, step), select(put, drawn, found)
+
+    def test(have: Tensor, tries: Tensor, *rest: Tensor) -> tuple[Tensor]:
+        return (run(E.logical_and, have < scalar(count, D.int64), tries < scalar(limit, D.int64)),)
+
+    operands = (zeros((), D.int64), zeros((), D.int64), state, zeros((count,), D.int64) - 1, _step(1), barred)
+    types = [t._type for t in operands]
+    graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
+    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=4)
+    return done[3], done[1]
+
+
+def _candidates(
+    name: str, true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int, logarithmic: bool, remove: bool
+) -> Sampled:  # fmt: skip
+    true = operand(name, true_classes)
+    if not true.dtype.is_integer:
+        raise TypeError(f"{name}: the true classes must be integers, not {true.dtype.name}")
+    if true.ndim != 2 or true.shape[1] != num_true:
+        raise ShapeError(f"{name}: the true classes must be (batch, {num_true}), not {true._type}")
+    if num_sampled < 1 or range_max < 1 or (unique and num_sampled > range_max):
+        raise ValueError(
+            f"{name}: {num_sampled} {'different ' if unique else ''}samples of {range_max} classes cannot be drawn"
+        )
+    generator = seeded_generator(seed or None)
+    if unique:
+        limit = 1000 + 64 * range_max * (4 + math.ceil(math.log(range_max + 1.0)))
+        barred = cast(reshaped(true, (true.size,)), D.int64) if remove else zeros((1,), D.int64) - 1
+        sampled, tries = _distinct(generator.take(limit), num_sampled, range_max, logarithmic, barred, limit)
+    else:
+        drawn = draw(P.uniform, (num_sampled,), generator, dtype=D.float64)
+        sampled, tries = _class(drawn, range_max, logarithmic), scalar(num_sampled, D.int64)
+
+    def expected(classes: Tensor) -> Tensor:
+        k = cast(classes, D.float64)
+        p = k * 0.0 + 1.0 / range_max
+        if logarithmic:
+            p = run(E.log, (k + 2.0) / (k + 1.0)) / math.log(range_max + 1.0)
+        every = -run(E.expm1, cast(tries, D.float64) * run(E.log1p, -p))
+        return cast(select(tries == num_sampled, p * float(num_sampled), every), D.float32)
+
+    return cast(sampled, true.dtype), expected(true), expected(sampled)
+
+
+def log_uniform_candidate_sampler(
+    true_classes: Any, num_true: int = 1, num_sampled: int = 5, unique: bool = True, range_max: int = 5, seed: int = 0
+) -> Sampled:
+    """Classes drawn with the probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for classes in the order of how frequent they are.
+
+    Gives the sampled classes (num_sampled,), in the type of `true_classes` (batch, num_true), and the expected counts, float32, of the true and
+    of the sampled ones. `seed` 0 draws from the default generator.
+
+    >>> import mycel as ms
+    >>> sampled, of_true, of_sampled = ms.ops.log_uniform_candidate_sampler(ms.Tensor([[1, 7], [0, 4]]), 2, 5, True, 5)
+    >>> sorted(sampled.tolist()), of_true.shape, of_sampled.shape
+    ([0, 1, 2, 3, 4], (2, 2), (5,))
+    """
+    return _candidates(
+        "log_uniform_candidate_sampler", true_classes, num_true, num_sampled, unique, range_max, seed, True, False
+    )
+
+
+def uniform_candidate_sampler(
+    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int = 0, remove_accidental_hits: bool = False
+) -> Sampled:  # fmt: skip
+    """Classes drawn with equal probabilities from 0 .. range_max - 1: the sampled ones and the expected counts of the true and of the sampled ones.
+
+    With `unique` and `remove_accidental_hits` true classes are not drawn; where too few others are left, the last samples are -1. `seed` 0 draws from the
+    default generator.
+
+    >>> import mycel as ms
+    >>> ms.ops.uniform_candidate_sampler(ms.Tensor([[1], [3]]), 1, 3, False, 4)[1].tolist()
+    [[0.75], [0.75]]
+    """
+    return _candidates(
+        "uniform_candidate_sampler", true_classes, num_true, num_sampled, unique, range_max, seed, False, remove_accidental_hits
+    )  # fmt: skip
+
+
+def multinomial_with_replacement(x: Any, seed: int, offset: int, numsamples: int, replacement: bool = False) -> Tensor:
+    """int64 positions along the last axis of weights (C,) or (N, C), drawn with or without replacement; `seed` -1 with `offset` 0 for the default generator.
+
+    >>> import mycel as ms
+    >>> ms.ops.multinomial_with_replacement(ms.Tensor([[0.0, 9.0, 0.0]]), 2, 5, 2, True).tolist()
+    [[1, 1]]
+    """
+    given = None if seed < 0 else seed + offset
+    return cast(multinomial(floating("multinomial_with_replacement", x), numsamples, replacement, given), D.int64)

@@ -1,0 +1,48 @@
+"""The methods of tensors that give new tensors of random numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mycel import dtype as D
+from mycel.common.generator import default_generator
+from mycel.ops._operands import run
+from mycel.ops.random import draw, random_categorical
+from mycel.prims import elementwise as E
+from mycel.prims import random as P
+from mycel.tensor import Tensor, cast
+
+__all__: list[str] = []
+
+
+def _kind(x: Tensor) -> Any:
+    return x.dtype if x.dtype.is_floating else D.float32
+
+
+def _cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
+    """Numbers of the Cauchy distribution of a median and a scale, in the tensor's shape and type (float32 for integers); `sigma` is positive."""
+    if not sigma > 0:
+        raise ValueError(f"cauchy: sigma must be positive, not {sigma}")
+    # The middles of equal parts of (-pi / 2, pi / 2), at whose ends the tangent is infinite.
+    unit = draw(P.uniform, self.shape, default_generator, dtype=D.float64) * (1 - 2.0**-53) + (2.0**-54 - 0.5)
+    return cast(run(E.tan, unit * math.pi) * float(sigma) + float(median), _kind(self))
+
+
+def _log_normal(self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    """exp(x) with x normal of a mean and a standard deviation, in the tensor's shape and type (float32 for integers); `std` is positive."""
+    if not std > 0:
+        raise ValueError(f"log_normal: std must be positive, not {std}")
+    drawn = draw(P.normal, self.shape, default_generator, dtype=_kind(self))
+    return run(E.exp, drawn * float(std) + float(mean))
+
+
+def _random_categorical(self: Tensor, num_sample: int, seed: int = 0, dtype: Any = D.int64) -> Tensor:
+    """See `mycel.ops.random_categorical`."""
+    return random_categorical(self, num_sample, seed, dtype)
+
+
+for _method in (_cauchy, _log_normal, _random_categorical):
+    _method.__name__ = _method.__name__[1:]
+    _method.__qualname__ = f"Tensor.{_method.__name__}"
+    setattr(Tensor, _method.__name__, _method)
