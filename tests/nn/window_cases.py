@@ -91,6 +91,8 @@ CASES: dict[str, Case] = {
         lambda nn: nn.MultiClassDiceLoss(activation="sigmoid"), (wave(2, 3, 4), between(2, 3, 4))
     ),
     "MultiClassDiceLoss_weights": Case(weighted_dice, (wave(3, 4), between(3, 4, low=0.3))),
+    "DiceLoss_smooth": Case(lambda nn: nn.DiceLoss(1.0), (wave(3, 4), between(3, 4))),
+    "AdaptiveMaxPool1d": Case(lambda nn: nn.AdaptiveMaxPool1d(3), (wave(2, 4, 6),)),
     "EmbeddingLookup": Case(lambda nn: nn.EmbeddingLookup(6, 3), (labels(2, 4, classes=7),), gradient=False),
     "EmbeddingLookup_clipped": Case(
         lambda nn: nn.EmbeddingLookup(6, 3, max_norm=0.7), (labels(2, 4, classes=6),), gradient=False
