@@ -52,7 +52,7 @@ def _layout(rows: int, columns: int, low: int, high: int, align: str) -> tuple[A
     """For each diagonal and place in it the row and column of the matrix and whether there is one; and where each diagonal begins, (high - low + 1,)."""
     longest = max(_length(rows, columns, k) for k in range(low, high + 1))
     ks = np.arange(high, low - 1, -1)
-    lengths = np.array([_length(rows, columns, k) for k in ks])
+    lengths = np.array([_length(rows, columns, int(k)) for k in ks])
     upper, lower = align.split("_")
     right = np.where(ks >= 0, upper == "RIGHT", lower == "RIGHT")
     begins = np.where(right, longest - lengths, 0)

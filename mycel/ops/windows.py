@@ -27,6 +27,7 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, sh
     n = length.item() if isinstance(length, Tensor) else length
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
         raise TypeError(f"{name}: window_length must be an int, not {type(length).__name__}")
+    n = int(n)
     if n < 0:
         raise ValueError(f"{name}: window_length must not be negative, got {n}")
     kind = default if dtype is None else D.from_any(dtype)
