@@ -119,7 +119,7 @@ def mvlgamma(input: Any, p: int) -> Tensor:
 
     >>> import mycel as ms
     >>> round(ms.ops.mvlgamma(ms.Tensor([3.0]), 2).item(), 4)
-    1.5501
+    1.5502
     """
     x = floating("mvlgamma", input)
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:

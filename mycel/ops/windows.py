@@ -90,7 +90,7 @@ def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0,
 
     >>> import mycel as ms
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
-    [0.79, 0.94, 1.0, 0.94]
+    [0.79, 0.95, 1.0, 0.95]
     """
     return _window("kaiser_window", window_length, periodic, dtype, D.float64, lambda n: np.kaiser(n, beta))
 
