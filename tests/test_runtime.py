@@ -12,6 +12,13 @@ import mycel as ms
 from mycel import hal, runtime
 
 MEGABYTE = 1 << 20
+CHECKED = {
+    n: "definition"
+    for n in (
+        "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary",
+        "reset_max_memory_allocated", "reset_max_memory_reserved", "reset_peak_memory_stats", "set_memory",
+    )
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

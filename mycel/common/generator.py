@@ -53,9 +53,11 @@ class Generator:
     def state(self) -> Parameter:
         """The state itself, uint64[2], which operations read and replace."""
         if self._held is None:
-            self._held = Parameter(
-                Tensor.from_numpy(seed_state(self._seed)), name="generator_state", requires_grad=False
-            )
+            # Of nobody's function, though one that is being compiled may be the first to ask.
+            with eager.use_context(None):
+                self._held = Parameter(
+                    Tensor.from_numpy(seed_state(self._seed)), name="generator_state", requires_grad=False
+                )
         return self._held
 
     def take(self, count: DimLike) -> Tensor:
@@ -135,7 +137,9 @@ def seeded_generator(seed: Union[None, int, Generator]) -> Generator:
     with _lock:
         found = _seeded.get(int(seed))
         if found is None:
-            found = _seeded[int(seed)] = Generator().manual_seed(int(seed))
+            # Made once, not at each call of a function that is being compiled.
+            with eager.use_context(None):
+                found = _seeded[int(seed)] = Generator().manual_seed(int(seed))
     return found
 
 

@@ -109,3 +109,11 @@ if __name__ == "__main__":
     first, count = int(sys.argv[1]), int(sys.argv[2])
     for number in range(first, first + count):
         check(number)
+
+
+def test_an_operation_with_a_seed_goes_on_where_compiled_code_is_the_first_to_draw() -> None:
+    draw = ms.jit(lambda: ms.ops.rand(3, seed=90211))
+    seen = [tuple(draw().tolist()) for _ in range(3)]
+    assert len(set(seen)) == 3
+    again = ms.Generator().manual_seed(90211)
+    assert seen == [tuple(ms.mint.rand(3, generator=again).tolist()) for _ in range(3)]

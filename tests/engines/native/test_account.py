@@ -17,6 +17,8 @@ from mycel.engines.native.program import build
 from mycel.errors import CompileError
 from mycel.explain import explain
 
+CHECKED = {"Estimate": "definition", "estimate": "definition"}
+
 
 def declared(*shape: int) -> ms.Tensor:
     """A tensor that takes no memory."""
