@@ -111,7 +111,20 @@ _OTHERS = {
 _LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel.runtime" for name in _RUNTIME}
 _LAZY.update((name, module) for module, names in _OTHERS.items() for name in names.split())
 _LAZY.update(profile="mycel.profiler.whole", Profiler="mycel.profiler.session", EnvProfiler="mycel.profiler.session")
-_MODULES = ("amp", "common", "compat", "dataset", "experimental", "hal", "mint", "numpy", "profiler", "runtime", "scipy", "train")
+_MODULES = (
+    "amp",
+    "common",
+    "compat",
+    "dataset",
+    "experimental",
+    "hal",
+    "mint",
+    "numpy",
+    "profiler",
+    "runtime",
+    "scipy",
+    "train",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-class left_alone:  # noqa: N801
+class left_alone:
     """Collect no garbage while any such block runs; afterwards as before.
 
     >>> before = gc.isenabled()

@@ -236,7 +236,7 @@ from mycel.ops.windows import (
 # Last, because they build on all of the functions.
 from mycel.ops import operations as operations
 from mycel.ops import tensor_methods as tensor_methods
-from mycel.ops import random_tensor as _random_tensor
+from mycel.ops import random_tensor as random_tensor
 from mycel.ops.operations import *  # noqa: F403
 from mycel.ops.operations_more import *  # noqa: F403
 
