@@ -646,11 +646,11 @@ def views_of_dicts() -> Any:
 
 @case(ANY)
 def methods_of_tensors() -> Any:
-    Tensor.scaled_for_a_test = lambda self: self * 2  # type: ignore[attr-defined]
+    Tensor._scaled_for_a_test = lambda self: self * 2  # type: ignore[attr-defined]
     kept = Tensor.abs
-    return lambda x: x.scaled_for_a_test() + x.abs(), [
-        lambda: setattr(Tensor, "scaled_for_a_test", lambda self: self * 3), lambda: setattr(Tensor, "abs", lambda self: self * 9),
-        lambda: (setattr(Tensor, "abs", kept), delattr(Tensor, "scaled_for_a_test"), setattr(Tensor, "scaled_for_a_test", lambda self: self)),
+    return lambda x: x._scaled_for_a_test() + x.abs(), [
+        lambda: setattr(Tensor, "_scaled_for_a_test", lambda self: self * 3), lambda: setattr(Tensor, "abs", lambda self: self * 9),
+        lambda: (setattr(Tensor, "abs", kept), delattr(Tensor, "_scaled_for_a_test"), setattr(Tensor, "_scaled_for_a_test", lambda self: self)),
     ]  # fmt: skip
 
 
