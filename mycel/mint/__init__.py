@@ -11,6 +11,8 @@ from mycel.mint import optim as optim
 from mycel.mint import special as special
 from mycel.tensor import Tensor as Tensor
 from mycel.ops import (
+    mul as mul, div as div, bitwise_not as bitwise_not, clamp as clamp, clip as clip, eq as eq, ge as ge, greater_equal as greater_equal, less as less, lt as lt,
+    floor_divide as floor_divide, fmod as fmod, remainder as remainder, lerp as lerp, xlogy as xlogy, real as real, imag as imag, t as t, reshape as reshape,
     abs as abs, acos as acos, acosh as acosh, addbmm as addbmm, addmm as addmm, addmv as addmv, arange as arange,
     arccos as arccos, arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2,
     arctanh as arctanh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh,
@@ -34,19 +36,19 @@ from mycel.ops import (
 from mycel.mint.arithmetic import (
     add as add, addcdiv as addcdiv, addcmul as addcmul, addr_ as addr_, allclose as allclose, baddbmm as baddbmm,
     batch_norm_elemt as batch_norm_elemt, batch_norm_gather_stats_with_counts as batch_norm_gather_stats_with_counts,
-    batch_norm_stats as batch_norm_stats, bitwise_not as bitwise_not, bmm as bmm, cdist as cdist, clamp as clamp,
-    clip as clip, conv2d as conv2d, conv_tbc as conv_tbc, div as div, eq as eq, equal as equal, fix as fix,
-    floor_divide as floor_divide, fmod as fmod, frac as frac, ge as ge, greater_equal as greater_equal,
-    histc as histc, imag as imag, isnan as isnan, lerp as lerp, less as less, lt as lt, mul as mul, mv as mv,
-    real as real, remainder as remainder, softmax as softmax, sqrt as sqrt, sub as sub,
-    triangular_solve as triangular_solve, vdot as vdot, xlogy as xlogy,
+    batch_norm_stats as batch_norm_stats, bmm as bmm, cdist as cdist,
+    conv2d as conv2d, conv_tbc as conv_tbc, equal as equal, fix as fix,
+    frac as frac,
+    histc as histc, isnan as isnan, mv as mv,
+    softmax as softmax, sqrt as sqrt, sub as sub,
+    triangular_solve as triangular_solve, vdot as vdot,
 )
 from mycel.mint.arrangement import (
     cat as cat, chunk as chunk, clone as clone, concat as concat, diag as diag, diff as diff, flatten as flatten,
     gather as gather, index_add as index_add, index_select as index_select, item as item, meshgrid as meshgrid,
     narrow as narrow, nonzero as nonzero, permute as permute, repeat_interleave as repeat_interleave,
-    reshape as reshape, scatter as scatter, scatter_add as scatter_add, select as select, split as split,
-    squeeze as squeeze, stack as stack, t as t, transpose as transpose, where as where,
+    scatter as scatter, scatter_add as scatter_add, select as select, split as split,
+    squeeze as squeeze, stack as stack, transpose as transpose, where as where,
 )
 from mycel.mint.creation import (
     bernoulli as bernoulli, empty as empty, empty_like as empty_like, linspace as linspace,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from mycel import ops
 from mycel.errors import ShapeError
@@ -11,9 +11,8 @@ from mycel.ops.decompositions import matrices, triangular
 from mycel.tensor import Tensor, cast
 
 __all__ = [
-    "add", "addcdiv", "addcmul", "addr_", "allclose", "baddbmm", "batch_norm_elemt", "batch_norm_gather_stats_with_counts", "batch_norm_stats", "bitwise_not",
-    "bmm", "cdist", "clamp", "clip", "conv2d", "conv_tbc", "div", "eq", "equal", "fix", "floor_divide", "fmod", "frac", "ge", "greater_equal", "histc", "imag", "isnan",
-    "lerp", "less", "lt", "mul", "mv", "real", "remainder", "softmax", "sqrt", "sub", "triangular_solve", "vdot", "xlogy",
+    "add", "addcdiv", "addcmul", "addr_", "allclose", "baddbmm", "batch_norm_elemt", "batch_norm_gather_stats_with_counts", "batch_norm_stats",
+    "bmm", "cdist", "conv2d", "conv_tbc", "equal", "fix", "frac", "histc", "isnan", "mv", "softmax", "sqrt", "sub", "triangular_solve", "vdot",
 ]  # fmt: skip
 
 
@@ -41,26 +40,6 @@ def _scaled(name: str, x: Any, alpha: Any) -> Any:
     if isinstance(alpha, (int, float)) and not isinstance(alpha, bool) and alpha == 1:
         return x
     return ops.mul(operand(name, x), alpha)
-
-
-def mul(input: Any, other: Any) -> Tensor:
-    """input * other, element by element.
-
-    >>> import mycel as ms
-    >>> ms.mint.mul(ms.Tensor([3.0]), 2).tolist()
-    [6.0]
-    """
-    return ops.mul(input, other)
-
-
-def div(input: Any, other: Any, *, rounding_mode: Optional[str] = None) -> Tensor:
-    """input / other, as it is, or rounded down ("floor") or towards 0 ("trunc").
-
-    >>> import mycel as ms
-    >>> ms.mint.div(ms.Tensor([-3.0]), 2, rounding_mode="floor").tolist()
-    [-2.0]
-    """
-    return ops.div(input, other, rounding_mode=rounding_mode)
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -160,16 +139,6 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
     return bool(ops.all(ops.isclose(input, other, rtol, atol, equal_nan)))
 
 
-def bitwise_not(input: Any) -> Tensor:
-    """All bits inverted; of booleans the other value.
-
-    >>> import mycel as ms
-    >>> ms.mint.bitwise_not(ms.Tensor([0])).tolist()
-    [-1]
-    """
-    return ops.bitwise_not(input)
-
-
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The distances of order `p` between the rows of two stacks of matrices. `compute_mode` is checked and changes nothing.
 
@@ -183,36 +152,6 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     return ops.cdist(x1, x2, p)
 
 
-def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    """Each element, but at least `min` and at most `max`, numbers or tensors.
-
-    >>> import mycel as ms
-    >>> ms.mint.clamp(ms.Tensor([1, 5]), 2, 3).tolist()
-    [2, 3]
-    """
-    return ops.clamp(input, min, max)
-
-
-def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    """Each element, but at least `min` and at most `max`, numbers or tensors.
-
-    >>> import mycel as ms
-    >>> ms.mint.clip(ms.Tensor([1, 5]), 2, 3).tolist()
-    [2, 3]
-    """
-    return ops.clamp(input, min, max)
-
-
-def eq(input: Any, other: Any) -> Tensor:
-    """input == other.
-
-    >>> import mycel as ms
-    >>> ms.mint.eq(ms.Tensor([1, 2]), 2).tolist()
-    [False, True]
-    """
-    return ops.eq(input, other)
-
-
 def equal(input: Any, other: Any) -> Tensor:
     """Whether two tensors have the same shape and equal elements: one boolean.
 
@@ -222,46 +161,6 @@ def equal(input: Any, other: Any) -> Tensor:
     """
     x, y = operands("equal", input, other)
     return ops.all(ops.eq(x, y)) if x.shape == y.shape else operand("equal", False)
-
-
-def ge(input: Any, other: Any) -> Tensor:
-    """input >= other.
-
-    >>> import mycel as ms
-    >>> ms.mint.ge(ms.Tensor([1, 2]), 2).tolist()
-    [False, True]
-    """
-    return ops.ge(input, other)
-
-
-def greater_equal(input: Any, other: Any) -> Tensor:
-    """input >= other.
-
-    >>> import mycel as ms
-    >>> ms.mint.greater_equal(ms.Tensor([1, 2]), 2).tolist()
-    [False, True]
-    """
-    return ops.ge(input, other)
-
-
-def less(input: Any, other: Any) -> Tensor:
-    """input < other.
-
-    >>> import mycel as ms
-    >>> ms.mint.less(ms.Tensor([1, 2]), 2).tolist()
-    [True, False]
-    """
-    return ops.less(input, other)
-
-
-def lt(input: Any, other: Any) -> Tensor:
-    """input < other.
-
-    >>> import mycel as ms
-    >>> ms.mint.lt(ms.Tensor([1, 2]), 2).tolist()
-    [True, False]
-    """
-    return ops.less(input, other)
 
 
 def fix(input: Any) -> Tensor:
@@ -284,56 +183,6 @@ def frac(input: Any) -> Tensor:
     return ops.frac(input)
 
 
-def floor_divide(input: Any, other: Any) -> Tensor:
-    """The largest whole number not above the quotient.
-
-    >>> import mycel as ms
-    >>> ms.mint.floor_divide(ms.Tensor([-3]), 2).tolist()
-    [-2]
-    """
-    return ops.floor_divide(input, other)
-
-
-def fmod(input: Any, other: Any) -> Tensor:
-    """The remainder of the division, with the sign of the dividend.
-
-    >>> import mycel as ms
-    >>> ms.mint.fmod(ms.Tensor([-3.0]), 2).tolist()
-    [-1.0]
-    """
-    return ops.fmod(input, other)
-
-
-def remainder(input: Any, other: Any) -> Tensor:
-    """The remainder of the division, with the sign of the divisor.
-
-    >>> import mycel as ms
-    >>> ms.mint.remainder(ms.Tensor([-3.0]), 2).tolist()
-    [1.0]
-    """
-    return ops.remainder(input, other)
-
-
-def lerp(input: Any, end: Any, weight: Any) -> Tensor:
-    """input + weight * (end - input).
-
-    >>> import mycel as ms
-    >>> ms.mint.lerp(ms.Tensor([1.0]), ms.Tensor([3.0]), 0.5).tolist()
-    [2.0]
-    """
-    return ops.lerp(input, end, weight)
-
-
-def xlogy(input: Any, other: Any) -> Tensor:
-    """input * log(other), 0 where input is 0.
-
-    >>> import mycel as ms
-    >>> ms.mint.xlogy(ms.Tensor([0.0]), ms.Tensor([0.0])).tolist()
-    [0.0]
-    """
-    return ops.xlogy(input, other)
-
-
 def isnan(tensor: Any) -> Tensor:
     """Whether each element is NaN.
 
@@ -352,26 +201,6 @@ def sqrt(input: Any) -> Tensor:
     [2.0]
     """
     return ops.sqrt(input)
-
-
-def real(input: Any) -> Tensor:
-    """The real part of each element.
-
-    >>> import mycel as ms
-    >>> ms.mint.real(ms.Tensor([1 + 2j])).tolist()
-    [1.0]
-    """
-    return ops.real(input)
-
-
-def imag(input: Any) -> Tensor:
-    """The imaginary part of each element.
-
-    >>> import mycel as ms
-    >>> ms.mint.imag(ms.Tensor([1 + 2j])).tolist()
-    [2.0]
-    """
-    return ops.imag(input)
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:

@@ -14,7 +14,7 @@ from mycel.tensor import Tensor, cast
 
 __all__ = [
     "cat", "chunk", "clone", "concat", "diag", "diff", "flatten", "gather", "index_add", "index_select", "item", "meshgrid", "narrow", "nonzero", "permute",
-    "repeat_interleave", "reshape", "scatter", "scatter_add", "select", "split", "squeeze", "stack", "t", "transpose", "where",
+    "repeat_interleave", "scatter", "scatter_add", "select", "split", "squeeze", "stack", "transpose", "where",
 ]  # fmt: skip
 
 
@@ -231,16 +231,6 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     return ops.swapaxes(input, dim0, dim1)
 
 
-def t(input: Any) -> Tensor:
-    """A matrix transposed; vectors and scalars as they are.
-
-    >>> import mycel as ms
-    >>> ms.mint.t(ms.ops.ones((2, 3))).shape
-    (3, 2)
-    """
-    return ops.t(input)
-
-
 def repeat_interleave(
     input: Any, repeats: Any, dim: Optional[int] = None, *, output_size: Optional[int] = None
 ) -> Tensor:
@@ -253,16 +243,6 @@ def repeat_interleave(
     [1, 1, 2, 2]
     """
     return ops.repeat_interleave(input, repeats, dim)
-
-
-def reshape(input: Any, shape: Any) -> Tensor:
-    """The same elements under another shape, of which one size may be -1.
-
-    >>> import mycel as ms
-    >>> ms.mint.reshape(ms.ops.ones((2, 3)), (-1,)).shape
-    (6,)
-    """
-    return ops.reshape(input, shape)
 
 
 def select(input: Any, dim: int, index: Any) -> Tensor:

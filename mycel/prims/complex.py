@@ -54,10 +54,6 @@ def _part_infer(x: TensorType) -> TensorType:
     return x.with_dtype(_PARTS[x.dtype])
 
 
-def _zeros(x: Node) -> Node:
-    return E.zero_like(x)
-
-
 def _part(name: str, reference: Any, back: Any, doc: str) -> Primitive:
     def batch(size: Any, values: Any, axes: Any) -> Any:
         return primitive(values[0]), axes[0]
@@ -89,8 +85,10 @@ complex_: Primitive = register(
         doc="The complex numbers of real and imaginary parts.",
     )
 )
-real: Primitive = _part("real", np.real, lambda ct: complex_(ct, _zeros(ct)), "The real part of a complex number.")
-imag: Primitive = _part("imag", np.imag, lambda ct: complex_(_zeros(ct), ct), "The imaginary part of a complex number.")
+real: Primitive = _part("real", np.real, lambda ct: complex_(ct, E.zero_like(ct)), "The real part of a complex number.")
+imag: Primitive = _part(
+    "imag", np.imag, lambda ct: complex_(E.zero_like(ct), ct), "The imaginary part of a complex number."
+)
 
 
 def conjugate(x: Node) -> Node:

@@ -7,13 +7,13 @@ from __future__ import annotations
 from mycel.ops import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
     adaptive_avg_pool3d as adaptive_avg_pool3d, broadcast_to as broadcast_to, conv_transpose2d as conv_transpose2d,
-    cosine_embedding_loss as cosine_embedding_loss, cross_entropy as cross_entropy, fold as fold,
+    clamp as clamp, cosine_embedding_loss as cosine_embedding_loss, cross_entropy as cross_entropy, fold as fold,
     group_norm as group_norm, hardshrink as hardshrink, hardsigmoid as hardsigmoid, hardswish as hardswish,
     l1_loss as l1_loss, layer_norm as layer_norm, mse_loss as mse_loss, pixel_shuffle as pixel_shuffle, prelu as prelu,
     relu as relu, sigmoid as sigmoid, soft_margin_loss as soft_margin_loss, softplus as softplus,
     softshrink as softshrink, tanh as tanh, unfold as unfold,
 )
-from mycel.mint.arithmetic import clamp as clamp, conv2d as conv2d
+from mycel.mint.arithmetic import conv2d as conv2d
 from mycel.mint.arrangement import flatten as flatten
 from mycel.mint.reductions import norm
 from mycel.mint.nn._activations import (
