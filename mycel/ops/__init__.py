@@ -238,6 +238,5 @@ from mycel.ops import operations as operations
 from mycel.ops import tensor_methods as tensor_methods
 from mycel.ops import random_tensor as random_tensor
 from mycel.ops.operations import *  # noqa: F403
-from mycel.ops.operations_more import *  # noqa: F403
 
 P = operations

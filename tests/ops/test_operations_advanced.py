@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.ops import operations_more
+from mycel.ops.operations import advanced
 from mycel.tree import flatten
 
 R = np.random.default_rng(0)
@@ -75,5 +75,5 @@ def test_objects(name: str) -> None:
 
 
 def test_every_object_is_tested() -> None:
-    assert set(operations_more.__all__) <= set(CASES)
+    assert set(advanced.__all__) <= set(CASES)
     assert isinstance(ops.Real(), ms.ops.Primitive)

@@ -1,16 +1,11 @@
-"""Operations as objects: parameters at construction, tensors at the call, as in ``ops.MatMul(transpose_b=True)(x, y)``.
-
-Every class is one row of a table over the functions of `mycel.ops`. What the constructor was given are attributes of the object.
-"""
+"""The operations of arithmetic, reductions, shapes, layers and random numbers as objects."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import dtype as D
-from mycel import precision
 from mycel.common.generator import seeded_generator
 from mycel.ops import (
     activation,
@@ -34,83 +29,18 @@ from mycel.ops import (
 )  # fmt: skip
 from mycel.ops._operands import all_axes, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
+from mycel.ops.operations.primitive import NEEDED, definer, plain
 from mycel.prims import elementwise as E
 from mycel.prims import random as distributions
 from mycel.prims import reduce as R
 from mycel.tensor import Tensor, cast
 
-__all__ = ["Primitive"]
+__all__: list[str] = []
 
-_NEEDED: Any = inspect.Parameter.empty
-
-
-class Primitive:
-    """An operation as an object with a name. Subclasses define `__call__`.
-
-    >>> import mycel as ms
-    >>> ms.ops.Primitive("mine").name
-    'mine'
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.instance_name = name
-        self.attrs: dict[str, Any] = {}
-
-    def __call__(self, *args: Any) -> Any:
-        raise NotImplementedError(f"{self.name}: a Primitive is called through a subclass that defines __call__")
-
-    def add_prim_attr(self, name: str, value: Any) -> Primitive:
-        """Attach a named value; the operation itself."""
-        self.attrs[name] = value
-        setattr(self, name, value)
-        return self
-
-    def set_prim_instance_name(self, name: str) -> Primitive:
-        """Give the object another name; the operation itself."""
-        self.instance_name = name
-        return self
-
-    def __repr__(self) -> str:
-        return f"Prim[{self.name}]" + "".join(f" {k}={v!r}" for k, v in self.attrs.items())
-
-
-def _define(name: str, compute: Callable[..., Any], text: str = "", **parameters: Any) -> None:
-    """A class whose objects call ``compute(object, *inputs)``, or a function of the inputs where it has no parameters."""
-    given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
-    signature = inspect.Signature(given)
-
-    def start(self: Primitive, *args: Any, **named: Any) -> None:
-        Primitive.__init__(self, name)
-        try:
-            bound = signature.bind(*args, **named)
-        except TypeError as error:
-            raise TypeError(f"{name}: {error}; the parameters are {signature}") from None
-        bound.apply_defaults()
-        for k, v in bound.arguments.items():
-            self.add_prim_attr(k, v)
-
-    def call(self: Primitive, *inputs: Any, **named: Any) -> Any:
-        if precision.active and not named:
-            return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *inputs)
-        return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)
-
-    text = text or (
-        f"`mycel.ops.{compute.__name__}` as an object."
-        if compute.__name__ != "<lambda>"
-        else f"The operation {name} as an object."
-    )
-    made = type(
-        name,
-        (Primitive,),
-        {"__init__": start, "__call__": call, "__doc__": text, "__module__": __name__, "__signature__": signature},
-    )
-    globals()[name] = made
-    __all__.append(name)
-
+define = definer(globals())
 
 # Rows without parameters: a class and the function that it calls.
-_PLAIN: dict[Any, str] = {
+plain(define, {
     elementwise: """Abs=abs ACos=acos Acosh=acosh Add=add TensorAdd=add Asin=asin Asinh=asinh Atan=atan Atan2=atan2 Atanh=atanh
         BitwiseAnd=bitwise_and BitwiseOr=bitwise_or BitwiseXor=bitwise_xor Ceil=ceil Cos=cos Cosh=cosh Digamma=digamma Div=div Equal=equal
         Erf=erf Erfc=erfc Erfinv=erfinv Exp=exp Expm1=expm1 Floor=floor FloorDiv=floor_divide FloorMod=remainder Greater=greater
@@ -134,16 +64,12 @@ _PLAIN: dict[Any, str] = {
         UnsortedSegmentProd=unsorted_segment_prod UnsortedSegmentSum=unsorted_segment_sum""",
     linalg: "Dense=dense Ger=ger Trace=trace",
     state: "Assign=assign AssignAdd=assign_add AssignSub=assign_sub Depend=depend",
-}  # fmt: skip
-for _module, _rows in _PLAIN.items():
-    for _row in _rows.split():
-        _class, _, _function = _row.partition("=")
-        _define(_class, getattr(_module, _function))
+})  # fmt: skip
 # Scatters into parameters; locking has no meaning here.
 for _kind in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Update"):
     for _prefix, _family in (("Scatter", "scatter"), ("ScatterNd", "scatter_nd")):
         _write = getattr(indexed, f"{_family}_{_kind.lower()}")
-        _define(f"{_prefix}{_kind}", lambda p, x, i, u, _write=_write: _write(x, i, u), use_locking=_kind == "Update")
+        define(f"{_prefix}{_kind}", lambda p, x, i, u, _write=_write: _write(x, i, u), use_locking=_kind == "Update")
 
 
 def _transposed(x: Tensor, swap: bool) -> Tensor:
@@ -164,30 +90,28 @@ def _no_nan(function: Any) -> Callable[[Any, Any], Tensor]:
     return compute
 
 
-_define("MatMul", _matrix_product, transpose_a=False, transpose_b=False)
-_define("BatchMatMul", _matrix_product, transpose_a=False, transpose_b=False)
-_define("DivNoNan", _no_nan(elementwise.div), "x / y, and 0 where y is 0.")
-_define("MulNoNan", _no_nan(elementwise.mul), "x * y, and 0 where y is 0.")
-_define("SquaredDifference", lambda x, y: elementwise.square(elementwise.sub(x, y)), "The square of the difference.")
-_define(
-    "SquareSumAll", lambda x, y: (reduction.sum(x * x), reduction.sum(y * y)), "The sums of squares of two tensors."
-)
-_define("L2Loss", lambda x: reduction.sum(x * x) * 0.5, "Half the sum of squares.")
-_define("ApproximateEqual", lambda p, x, y: math.approximate_equal(x, y, p.tolerance), tolerance=1e-5)
-_define(
+define("MatMul", _matrix_product, transpose_a=False, transpose_b=False)
+define("BatchMatMul", _matrix_product, transpose_a=False, transpose_b=False)
+define("DivNoNan", _no_nan(elementwise.div), "x / y, and 0 where y is 0.")
+define("MulNoNan", _no_nan(elementwise.mul), "x * y, and 0 where y is 0.")
+define("SquaredDifference", lambda x, y: elementwise.square(elementwise.sub(x, y)), "The square of the difference.")
+define("SquareSumAll", lambda x, y: (reduction.sum(x * x), reduction.sum(y * y)), "The sums of squares of two tensors.")
+define("L2Loss", lambda x: reduction.sum(x * x) * 0.5, "Half the sum of squares.")
+define("ApproximateEqual", lambda p, x, y: math.approximate_equal(x, y, p.tolerance), tolerance=1e-5)
+define(
     "IsClose", lambda p, x, y: math.isclose(x, y, p.rtol, p.atol, p.equal_nan), rtol=1e-5, atol=1e-8, equal_nan=False
 )
-_define("NanToNum", lambda p, x: math.nan_to_num(x, p.nan, p.posinf, p.neginf), nan=None, posinf=None, neginf=None)
-_define("Logit", lambda p, x: math.logit(x, None if p.eps < 0 else p.eps), eps=-1.0)
-_define("Cdist", lambda p, x, y: pairwise.cdist(x, y, p.p), p=2.0)
-_define(
+define("NanToNum", lambda p, x: math.nan_to_num(x, p.nan, p.posinf, p.neginf), nan=None, posinf=None, neginf=None)
+define("Logit", lambda p, x: math.logit(x, None if p.eps < 0 else p.eps), eps=-1.0)
+define("Cdist", lambda p, x, y: pairwise.cdist(x, y, p.p), p=2.0)
+define(
     "StopGradient",
     lambda x: run(E.stop_gradient, operand("StopGradient", x)),
     "The tensor as a constant for differentiation.",
 )
 
 # Reductions.
-_define(
+define(
     "ReduceSum",
     lambda p, x, axis=(): reduction.sum(x, axis, p.keep_dims, dtype=operand("ReduceSum", x).dtype),
     keep_dims=False,
@@ -199,34 +123,34 @@ for _class, _reduce in (
     ("ReduceAny", reduction.any),
     ("ReduceAll", reduction.all),
 ):
-    _define(_class, lambda p, x, axis=(), _reduce=_reduce: _reduce(x, axis, p.keep_dims), keep_dims=False)
+    define(_class, lambda p, x, axis=(), _reduce=_reduce: _reduce(x, axis, p.keep_dims), keep_dims=False)
 for _class, _extreme in (("ReduceMax", reduction.amax), ("ReduceMin", reduction.amin)):
-    _define(_class, lambda p, x, axis=(), _extreme=_extreme: _extreme(x, axis, p.keep_dims), keep_dims=False)
+    define(_class, lambda p, x, axis=(), _extreme=_extreme: _extreme(x, axis, p.keep_dims), keep_dims=False)
 
 
 def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     return reduction.std_mean(x, p.axis or None, int(p.unbiased), p.keep_dims)
 
 
-_define("ReduceStd", _reduced_std, axis=[], unbiased=True, keep_dims=False)
-_define(
+define("ReduceStd", _reduced_std, axis=[], unbiased=True, keep_dims=False)
+define(
     "Argmax", lambda p, x: cast(reduction.argmax(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
 )
-_define(
+define(
     "Argmin", lambda p, x: cast(reduction.argmin(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
 )
-_define("ArgMaxWithValue", lambda p, x: reduction.max(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
-_define("ArgMinWithValue", lambda p, x: reduction.min(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
-_define("CountNonZero", lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims), dims=None)
-_define(
+define("ArgMaxWithValue", lambda p, x: reduction.max(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
+define("ArgMinWithValue", lambda p, x: reduction.min(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
+define("CountNonZero", lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims), dims=None)
+define(
     "LpNorm",
     lambda p, x: reduction.vector_norm(x, p.p, p.axis, p.keep_dims),
-    axis=_NEEDED,
+    axis=NEEDED,
     p=2,
     keep_dims=False,
     epsilon=1e-12,
 )
-_define("EuclideanNorm", lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.keep_dims), keep_dims=False)
+define("EuclideanNorm", lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.keep_dims), keep_dims=False)
 
 
 def _accumulated(function: Any) -> Callable[..., Tensor]:
@@ -243,72 +167,72 @@ def _accumulated(function: Any) -> Callable[..., Tensor]:
     return compute
 
 
-_define("CumSum", _accumulated(sorting.cumsum), exclusive=False, reverse=False)
-_define("CumProd", _accumulated(sorting.cumprod), exclusive=False, reverse=False)
-_define("Cummax", lambda p, x: sorting.cummax(x, p.axis), axis=_NEEDED)
-_define("Cummin", lambda p, x: sorting.cummin(x, p.axis), axis=_NEEDED)
-_define("Sort", lambda p, x: sorting.sort(x, p.axis, p.descending), axis=-1, descending=False)
-_define("TopK", lambda p, x, k: sorting.top_k(x, k.item() if isinstance(k, Tensor) else k, p.sorted), sorted=True)
-_define("InTopK", lambda p, x, y: segments.intopk(x, y, p.k), k=_NEEDED)
-_define("SearchSorted", lambda p, rows, values: cast(sorting.searchsorted(rows, values, right=p.right), D.from_any(p.dtype)), dtype=D.int64, right=False)  # fmt: skip
+define("CumSum", _accumulated(sorting.cumsum), exclusive=False, reverse=False)
+define("CumProd", _accumulated(sorting.cumprod), exclusive=False, reverse=False)
+define("Cummax", lambda p, x: sorting.cummax(x, p.axis), axis=NEEDED)
+define("Cummin", lambda p, x: sorting.cummin(x, p.axis), axis=NEEDED)
+define("Sort", lambda p, x: sorting.sort(x, p.axis, p.descending), axis=-1, descending=False)
+define("TopK", lambda p, x, k: sorting.top_k(x, k.item() if isinstance(k, Tensor) else k, p.sorted), sorted=True)
+define("InTopK", lambda p, x, y: segments.intopk(x, y, p.k), k=NEEDED)
+define("SearchSorted", lambda p, rows, values: cast(sorting.searchsorted(rows, values, right=p.right), D.from_any(p.dtype)), dtype=D.int64, right=False)  # fmt: skip
 
 # Shapes and positions.
-_define("BroadcastTo", lambda p, x: array.broadcast_to(x, p.shape), shape=_NEEDED)
-_define("Concat", lambda p, xs: array.concat(xs, p.axis), axis=0)
-_define("Stack", lambda p, xs: array.stack(xs, p.axis), axis=0)
-_define("Pack", lambda p, xs: array.stack(xs, p.axis), axis=0)
-_define("Unstack", lambda p, x: array.unstack(x, p.axis), axis=0, num=None)
-_define("Unpack", lambda p, x: array.unstack(x, p.axis), axis=0)
-_define("Squeeze", lambda p, x: array.squeeze(x, p.axis), axis=())
-_define("Flatten", lambda x: array.flatten(x), "All axes but the first joined.")
-_define("Split", lambda p, x: _even_parts(p, x), axis=0, output_num=1)
-_define(
+define("BroadcastTo", lambda p, x: array.broadcast_to(x, p.shape), shape=NEEDED)
+define("Concat", lambda p, xs: array.concat(xs, p.axis), axis=0)
+define("Stack", lambda p, xs: array.stack(xs, p.axis), axis=0)
+define("Pack", lambda p, xs: array.stack(xs, p.axis), axis=0)
+define("Unstack", lambda p, x: array.unstack(x, p.axis), axis=0, num=None)
+define("Unpack", lambda p, x: array.unstack(x, p.axis), axis=0)
+define("Squeeze", lambda p, x: array.squeeze(x, p.axis), axis=())
+define("Flatten", lambda x: array.flatten(x), "All axes but the first joined.")
+define("Split", lambda p, x: _even_parts(p, x), axis=0, output_num=1)
+define(
     "SplitV",
     lambda p, x: array.split(x, list(p.size_splits), p.split_dim),
-    size_splits=_NEEDED,
-    split_dim=_NEEDED,
-    num_split=_NEEDED,
+    size_splits=NEEDED,
+    split_dim=NEEDED,
+    num_split=NEEDED,
 )
-_define("ReverseV2", lambda p, x: arrange.flip(x, p.axis), axis=_NEEDED)
-_define("Roll", lambda p, x: arrange.roll(x, p.shifts, p.dims), shifts=_NEEDED, dims=None)
-_define("Tril", lambda p, x: arrange.tril(x, p.diagonal), diagonal=0)
-_define("Triu", lambda p, x: arrange.triu(x, p.diagonal), diagonal=0)
-_define("Meshgrid", lambda p, xs: arrange.meshgrid(*xs, indexing=p.indexing), indexing="xy")
-_define("Gather", lambda p, x, i, axis: indexed.gather(x, i, axis, p.batch_dims), batch_dims=0)
-_define("GatherV2", indexed.gather)
-_define(
+define("ReverseV2", lambda p, x: arrange.flip(x, p.axis), axis=NEEDED)
+define("Roll", lambda p, x: arrange.roll(x, p.shifts, p.dims), shifts=NEEDED, dims=None)
+define("Tril", lambda p, x: arrange.tril(x, p.diagonal), diagonal=0)
+define("Triu", lambda p, x: arrange.triu(x, p.diagonal), diagonal=0)
+define("Meshgrid", lambda p, xs: arrange.meshgrid(*xs, indexing=p.indexing), indexing="xy")
+define("Gather", lambda p, x, i, axis: indexed.gather(x, i, axis, p.batch_dims), batch_dims=0)
+define("GatherV2", indexed.gather)
+define(
     "IndexAdd",
     lambda p, x, i, y: indexed.index_add(x, i, y, p.axis),
-    axis=_NEEDED,
+    axis=NEEDED,
     use_lock=True,
     check_index_bound=True,
 )
-_define("InplaceUpdate", lambda p, x, v: indexed.inplace_update(x, v, p.indices), indices=_NEEDED)
-_define("InplaceAdd", lambda p, x, v: indexed.inplace_add(x, v, p.indices), indices=_NEEDED)
-_define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indices=_NEEDED)
-_define(
+define("InplaceUpdate", lambda p, x, v: indexed.inplace_update(x, v, p.indices), indices=NEEDED)
+define("InplaceAdd", lambda p, x, v: indexed.inplace_add(x, v, p.indices), indices=NEEDED)
+define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indices=NEEDED)
+define(
     "EmbeddingLookup",
     lambda x, i, offset: indexed.gather(x, operand("EmbeddingLookup", i) - offset, 0),
     "Rows that indices less an offset name.",
 )
-_define(
+define(
     "TensorScatterElements",
     lambda p, x, i, u: indexed.tensor_scatter_elements(x, i, u, p.axis, p.reduction),
     axis=0,
     reduction="none",
 )
-_define("OneHot", lambda p, i, depth, on, off: creation.one_hot(i, depth, on, off, p.axis), axis=-1)
-_define("Range", lambda p, start, end, step: creation.range(start, end, step, p.maxlen), maxlen=1000000)
-_define("TrilIndices", lambda p: creation.tril_indices(p.row, p.col, p.offset, dtype=p.dtype), row=_NEEDED, col=_NEEDED, offset=0, dtype=D.int32)  # fmt: skip
-_define(
+define("OneHot", lambda p, i, depth, on, off: creation.one_hot(i, depth, on, off, p.axis), axis=-1)
+define("Range", lambda p, start, end, step: creation.range(start, end, step, p.maxlen), maxlen=1000000)
+define("TrilIndices", lambda p: creation.tril_indices(p.row, p.col, p.offset, dtype=p.dtype), row=NEEDED, col=NEEDED, offset=0, dtype=D.int32)  # fmt: skip
+define(
     "TriuIndices",
     lambda p: creation.triu_indices(p.row, p.col, p.offset, dtype=p.dtype),
-    row=_NEEDED,
-    col=_NEEDED,
+    row=NEEDED,
+    col=NEEDED,
     offset=0,
     dtype=D.int32,
 )
-_define(
+define(
     "StridedSlice",
     lambda p, x, begin, end, strides: arrange.strided_slice(
         x, begin, end, strides, p.begin_mask, p.end_mask, p.ellipsis_mask, p.new_axis_mask, p.shrink_axis_mask
@@ -346,24 +270,24 @@ def _mirrored(p: Any, x: Any, paddings: Any) -> Tensor:
     return value
 
 
-_define("Pad", _padded_around, paddings=_NEEDED)
-_define("MirrorPad", _mirrored, mode="REFLECT")
+define("Pad", _padded_around, paddings=NEEDED)
+define("MirrorPad", _mirrored, mode="REFLECT")
 
 # Activations, normalisation and losses.
-_define(
+define(
     "Softmax", lambda p, x: activation.softmax(x, p.axis[0] if isinstance(p.axis, (tuple, list)) else p.axis), axis=-1
 )
-_define("LogSoftmax", lambda p, x: activation.log_softmax(x, p.axis), axis=-1)
-_define("Elu", lambda p, x: activation.elu(x, p.alpha), alpha=1.0)
-_define("CeLU", lambda p, x: activation.celu(x, p.alpha), alpha=1.0)
-_define("GeLU", lambda x: activation.gelu(x, "tanh"), "The tanh form of `mycel.ops.gelu`.")
-_define("Gelu", lambda x: activation.gelu(x, "tanh"), "The tanh form of `mycel.ops.gelu`.")
-_define("GLU", lambda p, x: activation.glu(x, p.axis), axis=-1)
-_define("HShrink", lambda p, x: activation.hardshrink(x, p.lambd), lambd=0.5)
-_define("SoftShrink", lambda p, x: activation.softshrink(x, p.lambd), lambd=0.5)
-_define("L2Normalize", lambda p, x: normalization.l2_normalize(x, p.axis, p.epsilon), axis=0, epsilon=1e-4)
-_define("LRN", lambda p, x: normalization.lrn(x, p.depth_radius, p.bias, p.alpha, p.beta, p.norm_region), depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")  # fmt: skip
-_define("RmsNorm", lambda p, x, gamma: normalization.rms_norm(x, gamma, p.epsilon), epsilon=1e-6)
+define("LogSoftmax", lambda p, x: activation.log_softmax(x, p.axis), axis=-1)
+define("Elu", lambda p, x: activation.elu(x, p.alpha), alpha=1.0)
+define("CeLU", lambda p, x: activation.celu(x, p.alpha), alpha=1.0)
+define("GeLU", lambda x: activation.gelu(x, "tanh"), "The tanh form of `mycel.ops.gelu`.")
+define("Gelu", lambda x: activation.gelu(x, "tanh"), "The tanh form of `mycel.ops.gelu`.")
+define("GLU", lambda p, x: activation.glu(x, p.axis), axis=-1)
+define("HShrink", lambda p, x: activation.hardshrink(x, p.lambd), lambd=0.5)
+define("SoftShrink", lambda p, x: activation.softshrink(x, p.lambd), lambd=0.5)
+define("L2Normalize", lambda p, x: normalization.l2_normalize(x, p.axis, p.epsilon), axis=0, epsilon=1e-4)
+define("LRN", lambda p, x: normalization.lrn(x, p.depth_radius, p.bias, p.alpha, p.beta, p.norm_region), depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")  # fmt: skip
+define("RmsNorm", lambda p, x, gamma: normalization.rms_norm(x, gamma, p.epsilon), epsilon=1e-6)
 
 
 def _channels_first(p: Any, x: Any) -> Tensor:
@@ -390,9 +314,9 @@ def _batch_norm(p: Any, x: Any, scale: Any, bias: Any, mean: Any, variance: Any)
     return out, creation.zeros_like(centre), creation.zeros_like(spread), centre, spread
 
 
-_define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
-_define("BatchNorm", _batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW")
-_define("BiasAdd", lambda p, x, b: convolution.bias_add(_channels_first(p, x), b), data_format="NCHW")
+define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
+define("BatchNorm", _batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW")
+define("BiasAdd", lambda p, x, b: convolution.bias_add(_channels_first(p, x), b), data_format="NCHW")
 
 
 def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
@@ -416,29 +340,29 @@ def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]
     return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
 
 
-_define(
+define(
     "SoftmaxCrossEntropyWithLogits",
     _softmax_entropy,
     "The cross-entropy of each row with probabilities, and its derivative.",
 )
-_define("SparseSoftmaxCrossEntropyWithLogits", _sparse_entropy, is_grad=False)
-_define("NLLLoss", _nll, reduction="mean", ignore_index=-100)
-_define(
+define("SparseSoftmaxCrossEntropyWithLogits", _sparse_entropy, is_grad=False)
+define("NLLLoss", _nll, reduction="mean", ignore_index=-100)
+define(
     "BCEWithLogitsLoss",
     lambda p, x, y, w=None, q=None: loss.binary_cross_entropy_with_logits(x, y, w, q, p.reduction),
     reduction="mean",
 )
-_define("BinaryCrossEntropy", lambda p, x, y, w=None: loss.binary_cross_entropy(x, y, w, p.reduction), reduction="mean")
-_define("KLDivLoss", lambda p, x, y: loss.kl_div(x, y, p.reduction), reduction="mean")
-_define("SmoothL1Loss", lambda p, x, y: loss.smooth_l1_loss(x, y, p.beta, p.reduction), beta=1.0, reduction="none")
-_define("SoftMarginLoss", lambda p, x, y: loss.soft_margin_loss(x, y, p.reduction), reduction="mean")
+define("BinaryCrossEntropy", lambda p, x, y, w=None: loss.binary_cross_entropy(x, y, w, p.reduction), reduction="mean")
+define("KLDivLoss", lambda p, x, y: loss.kl_div(x, y, p.reduction), reduction="mean")
+define("SmoothL1Loss", lambda p, x, y: loss.smooth_l1_loss(x, y, p.beta, p.reduction), beta=1.0, reduction="none")
+define("SoftMarginLoss", lambda p, x, y: loss.soft_margin_loss(x, y, p.reduction), reduction="mean")
 
 
 def _sigmoid_entropy(logits: Any, labels: Any) -> Tensor:
     return loss.binary_cross_entropy_with_logits(logits, labels, reduction="none")
 
 
-_define("SigmoidCrossEntropyWithLogits", _sigmoid_entropy, "The binary cross-entropy of each element, from logits.")
+define("SigmoidCrossEntropyWithLogits", _sigmoid_entropy, "The binary cross-entropy of each element, from logits.")
 
 
 # Convolution and pooling. An operation's strides and sizes may come with the batch and channel entries of their layout.
@@ -457,8 +381,8 @@ def _convolve(rank: int) -> Callable[..., Tensor]:
     return compute
 
 
-_define("Conv2D", _convolve(2), out_channel=_NEEDED, kernel_size=_NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCHW")  # fmt: skip
-_define("Conv3D", _convolve(3), out_channel=_NEEDED, kernel_size=_NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCDHW")  # fmt: skip
+define("Conv2D", _convolve(2), out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCHW")  # fmt: skip
+define("Conv3D", _convolve(3), out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCDHW")  # fmt: skip
 
 
 def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
@@ -477,7 +401,7 @@ def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
 
 
 for _class in ("Conv2DTranspose", "Conv2DBackpropInput"):
-    _define(_class, _convolve_back, out_channel=_NEEDED, kernel_size=_NEEDED, pad_mode="valid", pad=0, pad_list=None, mode=1, stride=1, dilation=1, group=1, data_format="NCHW")  # fmt: skip
+    define(_class, _convolve_back, out_channel=NEEDED, kernel_size=NEEDED, pad_mode="valid", pad=0, pad_list=None, mode=1, stride=1, dilation=1, group=1, data_format="NCHW")  # fmt: skip
 
 
 def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
@@ -498,9 +422,9 @@ def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
     return compute
 
 
-_define("MaxPool", _pool(2, False), kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")
-_define("AvgPool", _pool(2, True), kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")
-_define(
+define("MaxPool", _pool(2, False), kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")
+define("AvgPool", _pool(2, True), kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")
+define(
     "MaxPool3D",
     _pool(3, False),
     kernel_size=1,
@@ -526,10 +450,10 @@ def _averaged(p: Any, x: Any) -> Tensor:
     )
 
 
-_define("AvgPool3D", _averaged, kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, count_include_pad=True, divisor_override=0, data_format="NCDHW")  # fmt: skip
-_define("AdaptiveAvgPool2D", lambda p, x: pooling.adaptive_avg_pool2d(x, p.output_size), output_size=_NEEDED)
-_define("AdaptiveAvgPool3D", lambda p, x: pooling.adaptive_avg_pool3d(x, p.output_size), output_size=_NEEDED)
-_define("AdaptiveMaxPool2D", lambda p, x: pooling.adaptive_max_pool2d(x, p.output_size, True), output_size=_NEEDED)
+define("AvgPool3D", _averaged, kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, count_include_pad=True, divisor_override=0, data_format="NCDHW")  # fmt: skip
+define("AdaptiveAvgPool2D", lambda p, x: pooling.adaptive_avg_pool2d(x, p.output_size), output_size=NEEDED)
+define("AdaptiveAvgPool3D", lambda p, x: pooling.adaptive_avg_pool3d(x, p.output_size), output_size=NEEDED)
+define("AdaptiveMaxPool2D", lambda p, x: pooling.adaptive_max_pool2d(x, p.output_size, True), output_size=NEEDED)
 
 
 # Random numbers. Seeds of 0 mean the default generator.
@@ -558,22 +482,22 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     return select(kept, value * (1.0 / p.keep_prob), 0.0), kept
 
 
-_define("Dropout", _drop, keep_prob=0.5, Seed0=0, Seed1=0)
-_define("Dropout2D", _drop_channels, keep_prob=0.5)
-_define("Dropout3D", _drop_channels, keep_prob=0.5)
-_define("StandardNormal", lambda p, shape: random.standard_normal(shape, _seed(p)), seed=0, seed2=0)
-_define("StandardLaplace", lambda p, shape: random.standard_laplace(shape, _seed(p)), seed=0, seed2=0)
-_define("UniformReal", lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)), seed=0, seed2=0)
-_define("UniformInt", lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32), seed=0, seed2=0)
-_define(
+define("Dropout", _drop, keep_prob=0.5, Seed0=0, Seed1=0)
+define("Dropout2D", _drop_channels, keep_prob=0.5)
+define("Dropout3D", _drop_channels, keep_prob=0.5)
+define("StandardNormal", lambda p, shape: random.standard_normal(shape, _seed(p)), seed=0, seed2=0)
+define("StandardLaplace", lambda p, shape: random.standard_laplace(shape, _seed(p)), seed=0, seed2=0)
+define("UniformReal", lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)), seed=0, seed2=0)
+define("UniformInt", lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32), seed=0, seed2=0)
+define(
     "Multinomial",
     lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), D.from_any(p.dtype)),
     seed=0,
     seed2=0,
     dtype=D.int32,
 )
-_define("RandomShuffle", lambda p, x: random.shuffle(x, _seed(p)), seed=0, seed2=0)
-_define("RandomCategorical", lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype), dtype=D.int64)
+define("RandomShuffle", lambda p, x: random.shuffle(x, _seed(p)), seed=0, seed2=0)
+define("RandomCategorical", lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype), dtype=D.int64)
 
 
 def _separate(shape: Any) -> tuple[Any, ...]:

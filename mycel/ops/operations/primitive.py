@@ -1,0 +1,99 @@
+"""Operations as objects: what they have in common, and how a module defines them as rows of a table.
+
+A module of this package says ``define = definer(globals())`` and then one row an operation: its name, the function that computes it, and its parameters
+with their defaults (`NEEDED`: none). ``plain`` takes rows of operations without parameters. Every row becomes a class in the module and a name in its `__all__`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from mycel import precision
+
+__all__ = ["NEEDED", "Primitive", "definer", "plain"]
+
+NEEDED: Any = inspect.Parameter.empty
+
+
+class Primitive:
+    """An operation as an object with a name. Subclasses define `__call__`.
+
+    >>> import mycel as ms
+    >>> ms.ops.Primitive("mine").name
+    'mine'
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.instance_name = name
+        self.attrs: dict[str, Any] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        raise NotImplementedError(f"{self.name}: a Primitive is called through a subclass that defines __call__")
+
+    def add_prim_attr(self, name: str, value: Any) -> Primitive:
+        """Attach a named value; the operation itself."""
+        self.attrs[name] = value
+        setattr(self, name, value)
+        return self
+
+    def set_prim_instance_name(self, name: str) -> Primitive:
+        """Give the object another name; the operation itself."""
+        self.instance_name = name
+        return self
+
+    def __repr__(self) -> str:
+        return f"Prim[{self.name}]" + "".join(f" {k}={v!r}" for k, v in self.attrs.items())
+
+
+def definer(namespace: dict[str, Any]) -> Callable[..., None]:
+    """The function that adds a class to a module's namespace and to its `__all__`."""
+
+    def define(name: str, compute: Callable[..., Any], text: str = "", **parameters: Any) -> None:
+        """A class whose objects call ``compute(object, *inputs)``, or a function of the inputs where it has no parameters."""
+        namespace[name] = _operation(namespace["__name__"], name, compute, text, parameters)
+        namespace["__all__"].append(name)
+
+    return define
+
+
+def plain(define: Callable[..., None], rows: dict[ModuleType, str]) -> None:
+    """Operations without parameters: ``Class=function`` of the modules, divided by spaces."""
+    for module, pairs in rows.items():
+        for pair in pairs.split():
+            name, _, function = pair.partition("=")
+            define(name, getattr(module, function))
+
+
+def _operation(module: str, name: str, compute: Callable[..., Any], text: str, parameters: dict[str, Any]) -> type:
+    given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
+    signature = inspect.Signature(given)
+
+    def start(self: Primitive, *args: Any, **named: Any) -> None:
+        Primitive.__init__(self, name)
+        try:
+            bound = signature.bind(*args, **named)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}; the parameters are {signature}") from None
+        bound.apply_defaults()
+        for k, v in bound.arguments.items():
+            self.add_prim_attr(k, v)
+
+    def call(self: Primitive, *inputs: Any, **named: Any) -> Any:
+        if precision.active and not named:
+            return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *inputs)
+        return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)
+
+    text = text or (
+        f"`mycel.ops.{compute.__name__}` as an object."
+        if compute.__name__ != "<lambda>"
+        else f"The operation {name} as an object."
+    )
+    return type(
+        name,
+        (Primitive,),
+        {"__init__": start, "__call__": call, "__doc__": text, "__module__": module, "__signature__": signature},
+    )
