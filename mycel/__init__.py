@@ -44,10 +44,13 @@ from mycel.config import PYNATIVE_MODE as PYNATIVE_MODE
 from mycel.config import STRICT as STRICT
 from mycel.config import get_context as get_context
 from mycel.config import set_context as set_context
+from mycel.dtype import Type as Type
 from mycel.dtype import bfloat16 as bfloat16
 from mycel.dtype import bool_ as bool_
 from mycel.dtype import complex64 as complex64
 from mycel.dtype import complex128 as complex128
+from mycel.dtype import float8_e4m3fn as float8_e4m3fn
+from mycel.dtype import float8_e5m2 as float8_e5m2
 from mycel.dtype import float16 as float16
 from mycel.dtype import float32 as float32
 from mycel.dtype import float64 as float64

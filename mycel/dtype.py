@@ -1,7 +1,10 @@
 """Data types: one immutable record for each element type, under MindSpore's names.
 
 A `DType` knows its NumPy counterpart (bfloat16 through `ml_dtypes`), its size in bytes and its kind:
-``b`` boolean, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex. Instances are unique, so `is` compares them.
+``b`` boolean, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex, ``s`` floating but for storage only: tensors of these eight-bit types are
+made, moved, saved and cast, and nothing is computed in them. Instances are unique, so `is` compares them.
+
+Types of other Python objects (lists, strings, functions) are in `mycel.object_types`; all types are instances of `Type`.
 """
 
 from __future__ import annotations
@@ -29,16 +32,35 @@ __all__ = [
     "float64",
     "complex64",
     "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "Type",
     "from_any",
     "to_numpy",
     "promote",
 ]
 
 
-_TITLES = {"bfloat16": "BFloat16"}
+_TITLES = {"bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2": "Float8E5M2"}
 
 
-class DType:
+class Type:
+    """A type of values: what all element types and the types in `mycel.object_types` are instances of.
+
+    >>> import mycel as ms
+    >>> isinstance(ms.float32, ms.Type), isinstance(ms.list_, ms.Type)
+    (True, True)
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "Type: it has no instances of its own; use an element type such as float32, or list_, tuple_, string, number, type_none"
+        )
+
+
+class DType(Type):
     """An element type.
 
     >>> import mycel as ms
@@ -106,14 +128,17 @@ float32 = DType("float32", "f", np.float32)
 float64 = DType("float64", "f", np.float64)
 complex64 = DType("complex64", "c", np.complex64)
 complex128 = DType("complex128", "c", np.complex128)
+float8_e4m3fn = DType("float8_e4m3fn", "s", ml_dtypes.float8_e4m3fn)
+float8_e5m2 = DType("float8_e5m2", "s", ml_dtypes.float8_e5m2)
 
+STORED = (float8_e4m3fn, float8_e5m2)
 ALL = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
-_BY_NAME = {d.name: d for d in ALL}
+_BY_NAME = {d.name: d for d in (*ALL, *STORED)}
 _BY_NAME.update({"bool_": bool_, "half": float16, "float": float32, "double": float64, "int": int64})
-_BY_NUMPY = {d.numpy: d for d in ALL}
+_BY_NUMPY = {d.numpy: d for d in (*ALL, *STORED)}
 _BY_PYTHON = {builtins.bool: bool_, builtins.int: int64, builtins.float: float32, builtins.complex: complex128}
 
 
@@ -151,7 +176,14 @@ def dtype_to_nptype(type_: Any) -> Any:
     return to_numpy(type_).type
 
 
-_KIND_TO_PYTHON = {"b": builtins.bool, "i": builtins.int, "u": builtins.int, "f": builtins.float, "c": builtins.complex}
+_KIND_TO_PYTHON = {
+    "b": builtins.bool,
+    "i": builtins.int,
+    "u": builtins.int,
+    "f": builtins.float,
+    "c": builtins.complex,
+    "s": builtins.float,
+}
 
 
 def dtype_to_pytype(type_: Any) -> type:
@@ -202,6 +234,10 @@ _PROMOTED: dict[tuple[DType, DType], DType] = {}
 
 def _promote(a: DType, b: DType) -> DType:
     rank = "biufc"
+    if "s" in (a.kind, b.kind):
+        raise TypeError(
+            f"there is no common type of {a.name} and {b.name}: nothing is computed in 8-bit floats; cast with .astype(mycel.float32)"
+        )
     if a.kind == "b":
         return b
     if b.kind == "b":

@@ -445,6 +445,9 @@ class Tensor:
         return self
 
 
+_EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
+
+
 def _array_text(array: np.ndarray[Any, Any]) -> str:
     """An array as MindSpore shows it: floats in scientific notation, aligned; no empty lines; dots for what is left out."""
     digits = 4 if array.dtype.itemsize == 2 else 8
@@ -484,7 +487,7 @@ def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any,
     kind = array.dtype
     if kind.kind == "O" and all(isinstance(v, (int, np.integer)) for v in array.flat):
         raise OverflowError(f"Tensor: {_shortened(data)} holds integers beyond 64 bits; give floats")
-    if kind.kind in "OSUMmV" and kind != D.bfloat16.numpy:
+    if kind.kind in "OSUMmV" and kind not in _EXTENDED:
         raise TypeError(f"Tensor: data of NumPy type {kind} is not numeric: {_shortened(data)}")
     if wanted is None:
         wanted = D.from_any(kind.newbyteorder("="))

@@ -70,7 +70,7 @@ class _Memory:
 def to_array(buffer: Any, type: TensorType) -> np.ndarray[Any, Any]:
     """The buffer's memory as a writable NumPy array of a static type."""
     kind = type.dtype.numpy
-    plain = kind.str if kind.kind != "V" else f"<u{kind.itemsize}"
+    plain = kind.str if kind.isbuiltin == 1 else f"<u{kind.itemsize}"
     interface = {"version": 3, "shape": type.shape, "typestr": plain, "data": (address(buffer), False)}
     array = np.asarray(_Memory(buffer, interface))
     return array if plain == kind.str else array.view(kind)

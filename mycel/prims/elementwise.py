@@ -487,7 +487,16 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
             return x != 0
         if x.dtype.kind == "c" and dtype.kind != "c":
             x = x.real
+        if dtype.kind == "s" and x.dtype == np.float64:
+            x = _to_odd(x)
         return x.astype(dtype.numpy)
+
+
+def _to_odd(x: Any) -> Any:
+    """float64 with the precision of float32, odd where bits were cut off: so what is then rounded by way of float32 is rounded once."""
+    bits = x.view(np.uint64) if x.flags.c_contiguous else x.copy().view(np.uint64)
+    cut = np.uint64((1 << 29) - 1)
+    return ((bits & ~cut) | (((bits & cut) != 0).astype(np.uint64) << np.uint64(29))).view(np.float64)
 
 
 def _cast_vjp(ct: Node, out: Node, x: Node, *, dtype: DType) -> tuple[Optional[Node]]:

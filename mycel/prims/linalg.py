@@ -11,7 +11,7 @@ from mycel.ir.dims import product
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, broadcast_shapes, register, same_dtype
+from mycel.prims.base import Primitive, Sample, broadcast_shapes, need_kind, register, same_dtype
 from mycel.prims.elementwise import FLOATS, unbroadcast
 
 
@@ -19,6 +19,7 @@ def _infer(a: TensorType, b: TensorType) -> TensorType:
     if a.rank < 2 or b.rank < 2:
         raise ShapeError(f"matmul: operands need at least 2 dimensions: {a} @ {b}")
     dtype = same_dtype("matmul", a, b)
+    need_kind("matmul", "fiucb", a)
     if a.shape[-1] != b.shape[-2]:
         hint = "; transpose the second argument?" if a.shape[-1] == b.shape[-1] else ""
         raise ShapeError(f"matmul: inner dimensions differ: {_show(a)} @ {_show(b)}{hint}")

@@ -123,6 +123,7 @@ reduce_all: Primitive = _define("reduce_all", np.all, None, lambda ct, out, x, *
 
 def _define_arg(name: str, function: Any, doc: str) -> Primitive:
     def infer(x: TensorType, *, axis: int) -> TensorType:
+        need_kind(name, "fiucb", x)
         if not 0 <= axis < x.rank:
             raise ShapeError(f"{name}: axis {axis} is not an axis of {x}")
         if x.shape[axis] == 0:

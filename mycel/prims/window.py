@@ -176,6 +176,7 @@ def _index_check(name: str, index: TensorType, out: Shape) -> None:
 def _scatter_infer(
     ct: TensorType, index: TensorType, *, input_shape: Shape, window: Any, strides: Any, padding: Padding
 ) -> TensorType:
+    need_kind("window_scatter", "fiuc", ct)
     out = _output("window_scatter", tuple(input_shape), window, strides, padding, True)
     _index_check("window_scatter", index, out)
     if ct.rank != len(out) or any(_differs(a, b) for a, b in zip(ct.shape, out)):

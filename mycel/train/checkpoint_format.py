@@ -23,6 +23,7 @@ of name and content of every tensor, ordered by name.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -44,7 +45,7 @@ Entry = NDArray[Any] | str
 SLICE = 512 * 1024 * 1024
 _TRAILER = b"crc_num"
 _TRAILER_SIZE = len(_TRAILER) + 10
-_TITLE = {d.numpy: str(d) for d in dtype.ALL}
+_TITLE = {d.numpy: str(d) for d in (*dtype.ALL, *dtype.STORED)}
 _NUMPY = {title: numpy_type for numpy_type, title in _TITLE.items()}
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_RANK = 32
@@ -414,7 +415,8 @@ def read_safetensors(
             for name in file.keys():
                 if not verify and wanted is not None and not wanted(name):
                     continue
-                array = np.asarray(file.get_tensor(name))
+                narrow = _EIGHT_BITS.get(file.get_slice(name).get_dtype())
+                array = np.asarray(file.get_tensor(name)) if narrow is None else _bytes_of(path, name, narrow)
                 if array.dtype not in _TITLE:
                     raise CheckpointError(
                         f"{shown}: entry {name!r} has elements of type {array.dtype}; supported: {', '.join(_NUMPY)}"
@@ -430,6 +432,20 @@ def read_safetensors(
         elif str(crc) != stored:
             raise CheckpointError(f"{shown}: damaged: its checksum is {crc}, and {stored} was saved with it")
     return {name: array for name, array in arrays.items() if wanted is None or wanted(name)}
+
+
+# The types that the library writes, but does not give back as NumPy arrays.
+_EIGHT_BITS = {"F8_E4M3": dtype.float8_e4m3fn.numpy, "F8_E5M2": dtype.float8_e5m2.numpy}
+
+
+def _bytes_of(path: str | os.PathLike[str], name: str, kind: Any) -> NDArray[Any]:
+    """A tensor of a safetensors file that was found to be sound, from its bytes: the header's length, the header in JSON, and the tensors."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        entry = json.loads(file.read(length))[name]
+        start, stop = entry["data_offsets"]
+        file.seek(8 + length + start)
+        return np.frombuffer(file.read(stop - start), np.uint8).view(kind).reshape(entry["shape"]).copy()
 
 
 def _warn_unchecked(path: str) -> None:

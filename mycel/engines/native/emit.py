@@ -17,13 +17,20 @@ from mycel.dtype import DType
 from mycel.engines.native import math as vector_math
 from mycel.engines.native.narrow import narrow, widen
 from mycel.errors import Unsupported
+from mycel.ir.graph import Node
 
-__all__ = ["Emitter", "compute_type", "is_supported", "literal", "memory_type", "operation"]
+__all__ = ["Emitter", "compute_type", "is_cast", "is_supported", "literal", "memory_type", "operation"]
 
 _MEMORY = {
     "bool": "i8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "i8", "uint16": "i16", "uint32": "i32",
     "uint64": "i64", "float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double",
+    "float8_e4m3fn": "i8", "float8_e5m2": "i8",
 }  # fmt: skip
+
+
+def is_cast(node: Node) -> bool:
+    """Whether a node is a cast that code can be generated for: 8-bit floats are moved as bytes, and what they stand for is the reference's affair."""
+    return node.prim.name == "cast" and "s" not in (node.dtype.kind, node.inputs[0].dtype.kind)  # type: ignore[union-attr]
 
 
 def memory_type(dtype: DType) -> str:

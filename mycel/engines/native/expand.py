@@ -15,7 +15,7 @@ from mycel.prims.base import GET_ITEM
 
 __all__ = ["expand", "is_claimed"]
 
-_OTHERS = frozenset({"constant", "iota", "get_item", "cast"})
+_OTHERS = frozenset({"constant", "iota", "get_item"})
 
 
 def is_claimed(node: Node) -> bool:
@@ -27,6 +27,7 @@ def is_claimed(node: Node) -> bool:
         return isinstance(node.params["dim"], Dim)
     return (
         name in _OTHERS
+        or emit.is_cast(node)
         or name in VIEWS
         or name in FULL_RULES
         or name in GROUP_RULES

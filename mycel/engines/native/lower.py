@@ -187,7 +187,7 @@ class _Lowering:
         if (
             not empty
             and not is_dense(node)
-            and (has_full_rule(node) or name in GROUP_RULES or emit.is_supported(name) or name == "cast")
+            and (has_full_rule(node) or name in GROUP_RULES or emit.is_supported(name) or emit.is_cast(node))
         ):
             self.join(node)
             return
