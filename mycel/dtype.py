@@ -187,16 +187,23 @@ _KIND_TO_PYTHON = {
 
 
 def dtype_to_pytype(type_: Any) -> type:
-    """The Python type of a data type's elements: bool, int, float or complex.
+    """The Python type of a data type's elements: bool, int, float or complex; list, str and so on for the types of other objects.
 
     >>> dtype_to_pytype(float16)
     <class 'float'>
     """
+    if isinstance(type_, Type) and not isinstance(type_, DType):
+        from mycel.object_types import class_of
+
+        found = class_of(type_)
+        if found is None:
+            raise TypeError(f"dtype_to_pytype: no Python class belongs to {type_!r}")
+        return found
     return _KIND_TO_PYTHON[from_any(type_).kind]
 
 
-def pytype_to_dtype(obj: type) -> DType:
-    """The data type of a Python or NumPy type; float is float64. TypeError for what is no type, NotImplementedError for types that tensors cannot hold.
+def pytype_to_dtype(obj: type) -> Any:
+    """The data type of a Python or NumPy type; float is float64, list is `list_` and so on. TypeError for what is no type, NotImplementedError for other types.
 
     >>> pytype_to_dtype(float).name
     'float64'
@@ -208,7 +215,12 @@ def pytype_to_dtype(obj: type) -> DType:
     try:
         return from_any(obj)
     except TypeError:
-        raise NotImplementedError(f"pytype_to_dtype: {obj.__name__} has no data type that tensors can hold") from None
+        from mycel.object_types import of_class
+
+        found = of_class(obj)
+    if found is None or found.title in ("Dictionary", "Slice", "Ellipsis"):
+        raise NotImplementedError(f"pytype_to_dtype: {obj.__name__} has no data type")
+    return found
 
 
 _FLOAT_RANK = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}

@@ -27,7 +27,7 @@ from mycel.frontend.stage import Stage
 from mycel.ir.graph import current_where
 from mycel.tensor import Tensor
 
-__all__ = ["refuse_unseen", "see", "see_call", "see_library", "see_result", "watched"]
+__all__ = ["PROCESS_MODULES", "refuse_unseen", "see", "see_call", "see_library", "see_result", "watched"]
 
 
 def see(stage: Any, value: Any, depth: int = 0) -> None:
@@ -91,7 +91,7 @@ def see_call(stage: Any, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
 
 
 # Modules of the library whose functions read or change what belongs to the process.
-_PROCESS = (
+PROCESS_MODULES = (
     "mycel.common.seed",
     "mycel.common.generator",
     "mycel.config",
@@ -106,7 +106,7 @@ def see_library(stage: Any, fn: Any, args: Any) -> None:
     """Guard or refuse what a function of the library reads of the process's settings."""
     if fn is config.get_context and len(args) == 1:
         stage.guards.item(config._context, args[0], config._context.get(args[0], MISSING))
-    elif type(fn) is types.FunctionType and fn.__module__.startswith(_PROCESS):
+    elif type(fn) is types.FunctionType and fn.__module__.startswith(PROCESS_MODULES):
         raise CompileError(
             f"{current_where()}: {fn.__qualname__}() belongs to the process and has to run at each call; do it outside"
         )

@@ -114,6 +114,7 @@ class MultitypeFuncGraph:
 
     def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """A decorator that adds an implementation for these types."""
+        type_names = tuple([str(k) if isinstance(k, D.Type) and not isinstance(k, D.DType) else k for k in type_names])
         for kind in type_names:
             _check_type(kind)
 
@@ -161,7 +162,7 @@ _NAMES = frozenset((
 _PYTHON: tuple[tuple[type, tuple[str, ...]], ...] = (
     (bool, ("Bool", "Number")), (int, ("Int64", "Int", "Number")), (float, ("Float64", "Float32", "Float", "Number")),
     (complex, ("Complex128", "Complex64", "Complex", "Number")), (str, ("String",)), (tuple, ("Tuple",)), (list, ("List",)),
-    (dict, ("Dictionary",)), (slice, ("Slice",)), (type(...), ("Ellipsis",)), (type(None), ("None",)), (D.DType, ("Type",)),
+    (dict, ("Dictionary",)), (slice, ("Slice",)), (type(...), ("Ellipsis",)), (type(None), ("None",)), (D.Type, ("Type",)),
 )  # fmt: skip
 
 

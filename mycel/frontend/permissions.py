@@ -1,0 +1,61 @@
+"""What compiled functions may call of the library: asked by name, without compiling anything.
+
+The functions of some modules belong to the process (seeds, settings, files, data), so that a graph cannot stand for them; `outside.see_library` refuses them
+while a function is staged, and the function then runs in segments.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import Any, Optional
+
+from mycel.frontend.outside import PROCESS_MODULES
+
+__all__ = ["get_obj_module_and_name_info", "is_invalid_or_jit_forbidden_method", "is_jit_forbidden_module"]
+
+_FUNCTIONS = (
+    types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+)  # fmt: skip
+
+
+def is_jit_forbidden_module(obj_module: Optional[str]) -> bool:
+    """Whether the functions of a module, given by its name, cannot be part of a graph, as they belong to the process.
+
+    >>> import mycel as ms
+    >>> ms.is_jit_forbidden_module("mycel.dataset.core"), ms.is_jit_forbidden_module("mycel.ops.math")
+    (True, False)
+    """
+    if obj_module is None:
+        return False
+    name = str(obj_module)
+    name = "mycel" + name.removeprefix("mindspore") if name.split(".")[0] == "mindspore" else name
+    return any(name == m or name.startswith(m + ".") for m in PROCESS_MODULES)
+
+
+def get_obj_module_and_name_info(obj: Any) -> Optional[tuple[str, str, str]]:
+    """The module, the qualified name and the kind ("class", or "method or function") of a class or function; None for other objects.
+
+    >>> import mycel as ms
+    >>> ms.get_obj_module_and_name_info(ms.nn.ReLU)[1:]
+    ('ReLU', 'class')
+    """
+    kind = "class" if inspect.isclass(obj) else "method or function" if isinstance(obj, _FUNCTIONS) else None
+    if kind is None:
+        return None
+    owner = getattr(obj, "__self__", None)
+    module = getattr(obj, "__module__", None) or type(owner).__module__
+    return module, obj.__qualname__, kind
+
+
+def is_invalid_or_jit_forbidden_method(obj: Any, obj_type: Any, attr: str) -> bool:
+    """Whether the method `attr` of an object belongs to the process, so that it cannot be part of a graph; AttributeError where there is none.
+
+    >>> import mycel as ms
+    >>> ms.is_invalid_or_jit_forbidden_method(ms.nn.ReLU(), ms.nn.ReLU, "construct")
+    False
+    """
+    if not hasattr(obj, attr):
+        raise AttributeError(f"{obj_type!r} has no attribute {attr!r}")
+    found = get_obj_module_and_name_info(getattr(obj, attr))
+    return found is not None and is_jit_forbidden_module(found[0])
