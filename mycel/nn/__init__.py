@@ -60,6 +60,11 @@ from mycel.nn.layer.basic import PixelShuffle as PixelShuffle
 from mycel.nn.layer.basic import PixelUnshuffle as PixelUnshuffle
 from mycel.nn.layer.basic import Unflatten as Unflatten
 from mycel.nn.layer.clipping import ClipByNorm as ClipByNorm
+from mycel.nn.layer.combined import BiDense as BiDense
+from mycel.nn.layer.combined import Conv2dBnAct as Conv2dBnAct
+from mycel.nn.layer.combined import DenseBnAct as DenseBnAct
+from mycel.nn.layer.combined import L1Regularizer as L1Regularizer
+from mycel.nn.layer.combined import TimeDistributed as TimeDistributed
 from mycel.nn.layer.container import CellDict as CellDict
 from mycel.nn.layer.container import CellList as CellList
 from mycel.nn.layer.container import SequentialCell as SequentialCell
@@ -71,12 +76,29 @@ from mycel.nn.layer.conv import Conv3d as Conv3d
 from mycel.nn.layer.conv import Conv3dTranspose as Conv3dTranspose
 from mycel.nn.layer.embedding import Embedding as Embedding
 from mycel.nn.layer.embedding import EmbeddingLookup as EmbeddingLookup
+from mycel.nn.layer.embedding import MultiFieldEmbeddingLookup as MultiFieldEmbeddingLookup
 from mycel.nn.layer.image import MSSSIM as MSSSIM
 from mycel.nn.layer.image import PSNR as PSNR
 from mycel.nn.layer.image import SSIM as SSIM
 from mycel.nn.layer.image import ChannelShuffle as ChannelShuffle
 from mycel.nn.layer.image import Unfold as Unfold
 from mycel.nn.layer.image import Upsample as Upsample
+from mycel.nn.layer.math import DiGamma as DiGamma
+from mycel.nn.layer.math import IGamma as IGamma
+from mycel.nn.layer.math import LBeta as LBeta
+from mycel.nn.layer.math import LGamma as LGamma
+from mycel.nn.layer.math import MatDet as MatDet
+from mycel.nn.layer.math import MatInverse as MatInverse
+from mycel.nn.layer.math import MatMul as MatMul
+from mycel.nn.layer.math import Moments as Moments
+from mycel.nn.layer.math import Range as Range
+from mycel.nn.layer.math import ReduceLogSumExp as ReduceLogSumExp
+from mycel.nn.layer.matrices import MatrixDiag as MatrixDiag
+from mycel.nn.layer.matrices import MatrixDiagPart as MatrixDiagPart
+from mycel.nn.layer.matrices import MatrixSetDiag as MatrixSetDiag
+from mycel.nn.layer.matrices import Roll as Roll
+from mycel.nn.layer.matrices import Tril as Tril
+from mycel.nn.layer.matrices import Triu as Triu
 from mycel.nn.layer.normalization import LRN as LRN
 from mycel.nn.layer.normalization import BatchNorm1d as BatchNorm1d
 from mycel.nn.layer.normalization import BatchNorm2d as BatchNorm2d
@@ -86,6 +108,7 @@ from mycel.nn.layer.normalization import InstanceNorm1d as InstanceNorm1d
 from mycel.nn.layer.normalization import InstanceNorm2d as InstanceNorm2d
 from mycel.nn.layer.normalization import InstanceNorm3d as InstanceNorm3d
 from mycel.nn.layer.normalization import LayerNorm as LayerNorm
+from mycel.nn.layer.normalization import SyncBatchNorm as SyncBatchNorm
 from mycel.nn.layer.padding import ConstantPad1d as ConstantPad1d
 from mycel.nn.layer.padding import ConstantPad2d as ConstantPad2d
 from mycel.nn.layer.padding import ConstantPad3d as ConstantPad3d
@@ -161,9 +184,15 @@ from mycel.nn.loss.regression import SmoothL1Loss as SmoothL1Loss
 from mycel.nn.loss.regression import SoftMarginLoss as SoftMarginLoss
 from mycel.nn.loss.regression import TripletMarginLoss as TripletMarginLoss
 from mycel.nn.loss.regression import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
+from mycel.nn.loss.sampled import CTCLoss as CTCLoss
+from mycel.nn.loss.sampled import SampledSoftmaxLoss as SampledSoftmaxLoss
 from mycel.nn.loss_scale import DynamicLossScaleUpdateCell as DynamicLossScaleUpdateCell
 from mycel.nn.loss_scale import FixedLossScaleUpdateCell as FixedLossScaleUpdateCell
 from mycel.nn.loss_scale import TrainOneStepWithLossScaleCell as TrainOneStepWithLossScaleCell
+from mycel.nn.micro_batch import GradAccumulationCell as GradAccumulationCell
+from mycel.nn.micro_batch import MicroBatchInterleaved as MicroBatchInterleaved
+from mycel.nn.micro_batch import PipelineCell as PipelineCell
+from mycel.nn.micro_batch import VirtualDatasetCellTriple as VirtualDatasetCellTriple
 from mycel.nn.optim import ASGD as ASGD
 from mycel.nn.optim import FTRL as FTRL
 from mycel.nn.optim import LARS as LARS
@@ -172,6 +201,7 @@ from mycel.nn.optim import Adadelta as Adadelta
 from mycel.nn.optim import Adagrad as Adagrad
 from mycel.nn.optim import Adam as Adam
 from mycel.nn.optim import AdaMax as AdaMax
+from mycel.nn.optim import AdamOffload as AdamOffload
 from mycel.nn.optim import AdamWeightDecay as AdamWeightDecay
 from mycel.nn.optim import Lamb as Lamb
 from mycel.nn.optim import LazyAdam as LazyAdam
@@ -186,6 +216,7 @@ from mycel.nn.wrap import TrainOneStepCell as TrainOneStepCell
 from mycel.nn.wrap import WithEvalCell as WithEvalCell
 from mycel.nn.wrap import WithGradCell as WithGradCell
 from mycel.nn.wrap import WithLossCell as WithLossCell
+from mycel.parameter import no_init_parameters as no_init_parameters
 
 # Metrics, which MindSpore has here as well.
 _METRICS = (
@@ -195,8 +226,16 @@ _METRICS = (
     "get_metrics", "names", "rearrange_inputs",
 )  # fmt: skip
 
+# Layers that are those of `mint.nn` under another name.
+_MINT = {
+    "Dropout2dExt": "Dropout2d", "DropoutExt": "Dropout", "EmbeddingExt": "Embedding", "L1LossExt": "L1Loss", "LayerNormExt": "LayerNorm",
+    "LogSoftmaxExt": "LogSoftmax", "PReLUExt": "PReLU",
+}  # fmt: skip
+
 
 def __getattr__(name: str) -> Any:
     if name in _METRICS:
         return getattr(importlib.import_module("mycel.train"), name)
+    if name in _MINT:
+        return getattr(importlib.import_module("mycel.mint.nn"), _MINT[name])
     raise AttributeError(f"module 'mycel.nn' has no attribute {name!r}")

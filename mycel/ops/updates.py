@@ -19,7 +19,7 @@ from mycel.ops.segments import unsorted_segment_sum
 from mycel.tensor import Tensor
 
 __all__ = [
-    "adadelta", "adagrad", "adagrad_da", "adafactor", "adam", "adam_rate", "adam_decayed", "adamax", "average", "centred_rmsprop", "ftrl", "keras_momentum", "lars", "momentum",
+    "adadelta", "adagrad", "adagrad_da", "adafactor", "adam", "adam_rate", "adam_decayed", "adamax", "average", "centred_rmsprop", "ftrl", "keras_momentum", "lars", "lamb", "momentum",
     "on_rows", "proximal", "proximal_adagrad", "rmsprop", "rprop", "sgd", "signed", "summed",
 ]  # fmt: skip
 
@@ -71,10 +71,32 @@ def adam_decayed(p: Tensor, g: Tensor, m: Tensor, v: Tensor, lr: Any, beta1: Any
     return p - lr * update, m, v
 
 
-def adamax(p: Tensor, g: Tensor, m: Tensor, u: Tensor, rate: Any, beta1: Any, beta2: Any, eps: Any) -> Values:
-    """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7)."""
-    m, u = average(m, g, beta1), maximum(u * beta2, absolute(g))
-    return p - rate * m / (u + eps), m, u
+def lamb(
+    p: Tensor, g: Tensor, m: Tensor, v: Tensor, lr: Any, beta1: Any, beta2: Any, eps: Any, decay: Any, correct1: Any, correct2: Any
+) -> Values:  # fmt: skip
+    """Adam with a step in proportion to the parameter's norm, where neither norm is 0 (You et al., "Large batch optimization", 2019)."""
+    m, v = average(m, g, beta1), average(v, g * g, beta2)
+    update = m / correct1 / (sqrt(v / correct2) + eps)
+    update = update if isinstance(decay, float) and decay == 0.0 else update + decay * p
+    ratio = _ratio(total(p * p), total(update * update))
+    return p - lr * ratio * update, m, v
+
+
+def _ratio(squares: Any, slopes: Any, eps: Any = None, weight: Any = 0.0) -> Tensor:
+    """``|p| / (|u| + weight * |p| + eps)`` from sums of squares, 1 where a norm is 0."""
+    size, length = sqrt(squares), sqrt(slopes)
+    usable = E.logical_and(size > 0, length > 0)
+    below = length if eps is None else length + weight * size + eps
+    return where(usable, size / where(usable, below, ones_like(below)), ones_like(below))
+
+
+def adamax(
+    p: Tensor, g: Tensor, m: Tensor, u: Tensor, rate: Any, beta1: Any, beta2: Any, eps: Any, within: bool = False
+) -> Values:  # fmt: skip
+    """Adam with the largest instead of the mean square (Kingma and Ba, 2014, section 7); eps is added to u, or `within` u to the gradient's size."""
+    size = absolute(g)
+    m, u = average(m, g, beta1), maximum(u * beta2, size + eps if within else size)
+    return p - rate * m / (u if within else u + eps), m, u
 
 
 def adadelta(p: Tensor, g: Tensor, a: Tensor, u: Tensor, lr: Any, rho: Any, eps: Any) -> Values:
@@ -171,10 +193,8 @@ def signed(p: Tensor, g: Tensor, m: Tensor, lr: Any, beta: Any, scale: Callable[
 
 def lars(p: Tensor, g: Tensor, squares: Any, slopes: Any, decay: Any, lr: Any, coefficient: float, eps: float, clip: bool) -> Tensor:  # fmt: skip
     """The gradient with weight decay, scaled to the layer (You et al., 2017); `squares` and `slopes` are the sums of p**2 and of g**2."""
-    size, slope = sqrt(squares), sqrt(slopes)
-    usable = E.logical_and(size > 0, slope > 0)
-    below = slope + decay * size + eps
-    rate = where(usable, coefficient * size / where(usable, below, ones_like(below)), ones_like(below))
+    usable = E.logical_and(squares > 0, slopes > 0)
+    rate = where(usable, coefficient * _ratio(squares, slopes, eps, decay), ones_like(slopes))
     rate = E.minimum(rate / lr, 1.0) if clip else rate
     return rate * (g + decay * p)
 

@@ -19,8 +19,9 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel import ops
-from mycel.experimental.optim.optimizer import Group, Optimizer, average, put, root, single
+from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
 from mycel.nn.state import store
+from mycel.ops import updates
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor, cast
 
@@ -83,12 +84,7 @@ class Adam(Optimizer):
             for g, targets in rows:
                 p, m, v, top = targets
                 p = p if kept is None else p * kept
-                m, v = average(m, g, b1), average(v, g * g, b2)
-                if amsgrad:
-                    top = ops.maximum(top, v)
-                    put(targets, p - rate * m / (root(top) * spread + eps), m, v, top)
-                else:
-                    put(targets, p - rate * m / (root(v) * spread + eps), m, v)
+                put(targets, *updates.adam(p, g, m, v, rate, b1, b2, eps, False, top if amsgrad else None, spread))
         return True
 
 
@@ -156,8 +152,7 @@ class Adamax(Optimizer):
             rate = group["lr"] * single(1 / (1 - b1**t))
             for g, targets in rows:
                 p, m, u = targets
-                m, u = average(m, g, b1), ops.maximum(u * b2, ops.abs(g) + eps)
-                put(targets, p - rate * m / u, m, u)
+                put(targets, *updates.adamax(p, g, m, u, rate, b1, b2, eps, within=True))
         return True
 
 
@@ -213,8 +208,8 @@ class NAdam(Optimizer):
             spread = single(1 / ops.sqrt(1 - b2**t))
             for g, targets in rows:
                 p, m, v = targets
-                m, v = average(m, g, b1), average(v, g * g, b2)
-                put(targets, p - (fresh * g + momentum * m) / (root(v) * spread + eps), m, v)
+                m, v = updates.average(m, g, b1), updates.average(v, g * g, b2)
+                put(targets, p - (fresh * g + momentum * m) / (ops.sqrt(v) * spread + eps), m, v)
         return True
 
 
@@ -260,6 +255,6 @@ class RAdam(Optimizer):
             scale = single(rectified)
             for g, targets in rows:
                 p, m, v = targets
-                m, v = average(m, g, b1), average(v, g * g, b2)
-                put(targets, p - rate * m * ops.where(known, scale / (root(v) + eps), ops.ones_like(v)), m, v)
+                m, v = updates.average(m, g, b1), updates.average(v, g * g, b2)
+                put(targets, p - rate * m * ops.where(known, scale / (ops.sqrt(v) + eps), ops.ones_like(v)), m, v)
         return True

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.experimental.optim.optimizer import Group, Optimizer, average, put, root, single
+from mycel import ops
+from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
 from mycel.nn import checks
+from mycel.ops import updates
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
@@ -45,9 +47,7 @@ class Adadelta(Optimizer):
             lr, rho, eps = group["lr"], group["rho"], group["eps"]
             for g, targets in rows:
                 p, s, a = targets
-                s = average(s, g * g, rho)
-                d = root(a + eps) / root(s + eps) * g
-                put(targets, p - lr * d, s, average(a, d * d, rho))
+                put(targets, *updates.adadelta(p, g, s, a, lr, rho, eps))
         return True
 
 
@@ -97,8 +97,7 @@ class Adagrad(Optimizer):
             eps, rate = group["eps"], group["lr"] * single(1 / (1 + (t - 1) * group["lr_decay"]))
             for g, targets in rows:
                 p, a = targets
-                a = a + g * g
-                put(targets, p - rate * g / (root(a) + eps), a)
+                put(targets, *updates.adagrad(p, g, a, rate, eps))
         return True
 
 
@@ -152,12 +151,12 @@ class RMSprop(Optimizer):
             momentum, centered = group["momentum"], group["centered"]
             for g, targets in rows:
                 p, s, v, mean = targets
-                s = average(s, g * g, alpha)
+                s = updates.average(s, g * g, alpha)
                 spread = s
                 if centered:
-                    mean = average(mean, g, alpha)
+                    mean = updates.average(mean, g, alpha)
                     spread = s - mean * mean
-                d = g / (root(spread) + eps)
+                d = g / (ops.sqrt(spread) + eps)
                 v = v * momentum + d if momentum > 0 else v
                 put(targets, p - lr * (v if momentum > 0 else d), s, v, mean)
         return True

@@ -11,6 +11,7 @@ from mycel import ops
 from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
 from mycel.nn import checks
 from mycel.nn.state import store
+from mycel.ops import updates
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor, cast
 
@@ -73,8 +74,7 @@ class SGD(Optimizer):
                 if momentum == 0:
                     put(targets, p - lr * g)
                     continue
-                v = ops.where(first > 0, g, v * momentum + g * fresh)
-                put(targets, p - lr * (g + v * momentum if nesterov else v), v, ops.zeros_like(first))
+                put(targets, *updates.sgd(p, g, v, first, lr, momentum, fresh, nesterov))
         return True
 
 
@@ -177,10 +177,5 @@ class Rprop(Optimizer):
             (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
             for g, targets in rows:
                 p, before, size = targets
-                turn = g * before
-                size = ops.clamp(
-                    ops.where(turn > 0, size * grow, ops.where(turn < 0, size * shrink, size)), least, most
-                )
-                g = ops.where(turn < 0, ops.zeros_like(g), g)
-                put(targets, p - ops.sign(g) * size, g, size)
+                put(targets, *updates.rprop(p, g, before, size, shrink, grow, least, most))
         return True

@@ -14,7 +14,6 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
-from mycel import ops
 from mycel.cell import state_epoch
 from mycel.nn import checks
 from mycel.nn.optim.stepping import Stepping
@@ -233,13 +232,3 @@ def put(targets: Sequence[Parameter], *values: Tensor) -> None:
 def single(value: Tensor) -> Tensor:
     """A number computed in float64, as the float32 that the rules use."""
     return cast(value, D.float32)
-
-
-def average(running: Tensor, value: Tensor, weight: float) -> Tensor:
-    """The running average with `weight` on what it was."""
-    return running * weight + value * (1 - weight)
-
-
-def root(value: Tensor) -> Tensor:
-    """The square root."""
-    return ops.sqrt(value)

@@ -2,6 +2,7 @@
 
 from mycel.nn.optim.adam import Adam as Adam
 from mycel.nn.optim.adam import AdaMax as AdaMax
+from mycel.nn.optim.adam import AdamOffload as AdamOffload
 from mycel.nn.optim.adam import AdamWeightDecay as AdamWeightDecay
 from mycel.nn.optim.adam import Lamb as Lamb
 from mycel.nn.optim.adam import LazyAdam as LazyAdam

@@ -20,10 +20,11 @@ from mycel import ops
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
+from mycel.ops import updates
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor, cast
 
-__all__ = ["AdaMax", "Adam", "AdamWeightDecay", "Lamb", "LazyAdam"]
+__all__ = ["AdaMax", "Adam", "AdamOffload", "AdamWeightDecay", "Lamb", "LazyAdam"]
 
 
 def _checked(name: str, beta1: Any, beta2: Any, eps: Any) -> tuple[float, float, float]:
@@ -36,10 +37,6 @@ def _checked(name: str, beta1: Any, beta2: Any, eps: Any) -> tuple[float, float,
 
 def _power(name: str, one_element: bool = False) -> Parameter:
     return Parameter(Tensor([1.0] if one_element else 1.0, D.float32), name=name, requires_grad=False)
-
-
-def _mean(average: Tensor, value: Tensor, beta: float) -> Tensor:
-    return beta * average + (1 - beta) * value  # type: ignore[no-any-return]
 
 
 class Adam(Optimizer):
@@ -92,14 +89,9 @@ class Adam(Optimizer):
         if use_amsgrad:
             self.vhat = self.states("vhat")
 
-    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, *largest: Tensor) -> Sequence[Tensor]:
-        m, v = _mean(m, g, self.beta1), _mean(v, g * g, self.beta2)
-        rate = lr * ops.sqrt(1 - self.beta2_power) / (1 - self.beta1_power)
-        direction = _mean(m, g, self.beta1) if self.use_nesterov else m
-        if not largest:
-            return p - rate * direction / (ops.sqrt(v) + self.eps), m, v
-        top = ops.maximum(largest[0], v)
-        return p - rate * direction / (ops.sqrt(top) + self.eps), m, v, top
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, *top: Tensor) -> Sequence[Tensor]:
+        rate = updates.adam_rate(lr, self.beta1_power, self.beta2_power)
+        return updates.adam(p, g, m, v, rate, self.beta1, self.beta2, self.eps, self.use_nesterov, *top)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -109,14 +101,8 @@ class Adam(Optimizer):
         return self.update(gradients, self._rule, *states)
 
 
-class LazyAdam(Adam):
-    """Adam for sparse gradients; gradients are dense here, for which it is `Adam`.
-
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.LazyAdam([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.5], dtype=float32)
-    """
+class _DenseAdam(Adam):
+    """Adam under the names of forms that differ in where, or for which gradients, the step is computed."""
 
     def __init__(
         self,
@@ -133,21 +119,62 @@ class LazyAdam(Adam):
         super().__init__(params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale)
 
 
+class LazyAdam(_DenseAdam):
+    """Adam for sparse gradients; gradients are dense here, for which it is `Adam`.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.LazyAdam([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    array([0.5], dtype=float32)
+    """
+
+
+class AdamOffload(_DenseAdam):
+    """Adam whose step is computed by the host's processor, which computes everything here: it is `Adam`.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.AdamOffload([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+    array([0.5], dtype=float32)
+    """
+
+
 class _Decoupled(Optimizer):
-    """Weight decay goes into the step, not into the gradient."""
+    """Weight decay goes into the step, not into the gradient; the states are named after `_states`."""
+
+    _states = ""
 
     def __init__(
-        self, params: Any, learning_rate: Any, beta1: float, beta2: float, eps: float, weight_decay: Any
+        self,
+        params: Any,
+        learning_rate: Any,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-6,
+        weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.beta1, self.beta2, self.eps = _checked(type(self).__name__, beta1, beta2, eps)
+        self.moments1 = self.states(f"{self._states}_m")
+        self.moments2 = self.states(f"{self._states}_v")
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The gradients as they are: the decay is part of the step."""
         return tuple(gradients)
 
-    def _decayed(self, update: Tensor, p: Tensor, decay: Any, flag: bool) -> Tensor:
-        return update + decay * p if flag and self.exec_weight_decay else update  # type: ignore[no-any-return]
+    def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
+        raise NotImplementedError(f"{type(self).__name__} must define its rule")
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        prepared, rates, decays = self.prepare(gradients), self._rates(), self._decays()
+        self.advance()
+        for i, (p, g, flag) in enumerate(zip(self.parameters, prepared, self.decay_flags)):
+            targets = (p, self.moments1[i], self.moments2[i])
+            decay = decays[i] if flag and self.exec_weight_decay else 0.0
+            for target, value in zip(targets, self._decoupled_rule(rates[i], p, g, *targets[1:], decay)):
+                store(target, value)
+        return True
 
 
 class AdamWeightDecay(_Decoupled):
@@ -161,6 +188,8 @@ class AdamWeightDecay(_Decoupled):
     array([0.6838], dtype=float32)
     """
 
+    _states = "adam"
+
     def __init__(
         self,
         params: Any,
@@ -171,20 +200,9 @@ class AdamWeightDecay(_Decoupled):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(params, learning_rate, beta1, beta2, eps, weight_decay)
-        self.moments1 = self.states("adam_m")
-        self.moments2 = self.states("adam_v")
 
-    def construct(self, gradients: Any) -> bool:
-        """Take one step."""
-        prepared, rates, decays = self.prepare(gradients), self._rates(), self._decays()
-        self.advance()
-        for i, (lr, p, g) in enumerate(zip(rates, self.parameters, prepared)):
-            m, v = _mean(self.moments1[i], g, self.beta1), _mean(self.moments2[i], g * g, self.beta2)
-            update = self._decayed(m / (ops.sqrt(v) + self.eps), p, decays[i], self.decay_flags[i])
-            store(self.moments1[i], m)
-            store(self.moments2[i], v)
-            store(p, p - lr * update)
-        return True
+    def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
+        return updates.adam_decayed(p, g, m, v, lr, self.beta1, self.beta2, self.eps, decay)
 
 
 class Lamb(_Decoupled):
@@ -198,36 +216,12 @@ class Lamb(_Decoupled):
     array([0.9], dtype=float32)
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(params, learning_rate, beta1, beta2, eps, weight_decay)
-        self.moments1 = self.states("lamb_m")
-        self.moments2 = self.states("lamb_v")
+    _states = "lamb"
 
-    def construct(self, gradients: Any) -> bool:
-        """Take one step."""
-        prepared, rates, decays = self.prepare(gradients), self._rates(), self._decays()
-        self.advance()
+    def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
         step = ops.reshape(cast(self.global_step, D.float32), ())
         correct1, correct2 = 1 - ops.pow(self.beta1, step), 1 - ops.pow(self.beta2, step)
-        for i, (lr, p, g) in enumerate(zip(rates, self.parameters, prepared)):
-            m, v = _mean(self.moments1[i], g, self.beta1), _mean(self.moments2[i], g * g, self.beta2)
-            update = m / correct1 / (ops.sqrt(v / correct2) + self.eps)
-            update = self._decayed(update, p, decays[i], self.decay_flags[i])
-            size, length = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(update * update))
-            usable = ops.logical_and(size > 0, length > 0)
-            ratio = ops.where(usable, size / ops.where(usable, length, ops.ones_like(length)), ops.ones_like(length))
-            store(self.moments1[i], m)
-            store(self.moments2[i], v)
-            store(p, p - lr * ratio * update)
-        return True
+        return updates.lamb(p, g, m, v, lr, self.beta1, self.beta2, self.eps, decay, correct1, correct2)
 
 
 class AdaMax(Optimizer):
@@ -258,8 +252,8 @@ class AdaMax(Optimizer):
         self.moment2 = self.states("moment2")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, u: Tensor) -> Sequence[Tensor]:
-        m, u = _mean(m, g, self.beta1), ops.maximum(self.beta2 * u, ops.abs(g))
-        return p - lr / (1 - ops.reshape(self.beta1_power, ())) * m / (u + self.eps), m, u
+        rate = lr / (1 - ops.reshape(self.beta1_power, ()))
+        return updates.adamax(p, g, m, u, rate, self.beta1, self.beta2, self.eps)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

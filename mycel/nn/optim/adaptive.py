@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mycel import ops
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
+from mycel.ops import updates
 from mycel.tensor import Tensor
 
 __all__ = ["Adadelta", "Adagrad", "FTRL", "ProximalAdagrad", "RMSProp"]
@@ -39,10 +39,7 @@ class Adagrad(Optimizer):
         self.accum = self.states("accum", accum)
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor) -> Sequence[Tensor]:
-        if not self.update_slots:
-            return (p - lr * g / ops.sqrt(a),)
-        a = a + g * g
-        return p - lr * g / ops.sqrt(a), a
+        return updates.adagrad(p, g, a, lr, accumulate=self.update_slots)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -85,14 +82,9 @@ class RMSProp(Optimizer):
         if centered:
             self.mg = self.states("mean_grad")
 
-    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, s: Tensor, v: Tensor, *mean: Tensor) -> Sequence[Tensor]:
-        s = self.decay * s + (1 - self.decay) * g * g
-        if not mean:
-            v = self.momentum * v + lr * g / ops.sqrt(s + self.epsilon)
-            return p - v, s, v
-        centre = self.decay * mean[0] + (1 - self.decay) * g
-        v = self.momentum * v + lr * g / ops.sqrt(s - centre * centre + self.epsilon)
-        return p - v, s, v, centre
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, *states: Tensor) -> Sequence[Tensor]:
+        rule = updates.centred_rmsprop if self.centered else updates.rmsprop
+        return rule(p, g, *states, lr, self.decay, self.momentum, self.epsilon)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -130,10 +122,7 @@ class ProximalAdagrad(Optimizer):
         self.accum = self.states("accum", accum)
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor) -> Sequence[Tensor]:
-        a = a + g * g
-        rate = lr / ops.sqrt(a)
-        q = p - rate * g
-        return ops.sign(q) * ops.maximum(ops.abs(q) - rate * self.l1, 0.0) / (1 + rate * self.l2), a
+        return updates.proximal_adagrad(p, g, a, lr, self.l1, self.l2)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -179,11 +168,7 @@ class FTRL(Optimizer):
         self.linear = self.states("linear")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, n: Tensor, z: Tensor) -> Sequence[Tensor]:
-        total = n + g * g
-        root, root_before = ops.pow(total, -self.lr_power), ops.pow(n, -self.lr_power)
-        z = z + g - (root - root_before) / lr * p
-        q = (ops.sign(z) * self.l1 - z) / (root / lr + 2 * self.l2)
-        return ops.where(ops.abs(z) > self.l1, q, ops.zeros_like(q)), total, z
+        return updates.ftrl(p, g, n, z, lr, self.l1, self.l2, self.lr_power)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -218,9 +203,7 @@ class Adadelta(Optimizer):
         self.accum_update = self.states("accum_update")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor, u: Tensor) -> Sequence[Tensor]:
-        a = self.rho * a + (1 - self.rho) * g * g
-        d = ops.sqrt(u + self.epsilon) / ops.sqrt(a + self.epsilon) * g
-        return p - lr * d, a, self.rho * u + (1 - self.rho) * d * d
+        return updates.adadelta(p, g, a, u, lr, self.rho, self.epsilon)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

@@ -8,8 +8,8 @@ from typing import Any
 from mycel import ops
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
+from mycel.ops import updates
 from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["LARS"]
 
@@ -53,23 +53,14 @@ class LARS(Optimizer):
         self.need_scale, self.reciprocal_scale = optimizer.need_scale, optimizer.reciprocal_scale
         optimizer.need_scale = False
 
-    def _adapted(self, p: Tensor, g: Tensor, decay: Any, lr: Tensor) -> Tensor:
-        size, slope = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(g * g))
-        usable = ops.logical_and(size > 0, slope > 0)
-        below = slope + decay * size + self.epsilon
-        rate = ops.where(
-            usable, self.coefficient * size / ops.where(usable, below, ops.ones_like(below)), ops.ones_like(below)
-        )
-        if self.use_clip:
-            rate = ops.minimum(rate / lr, 1.0)
-        return rate * (g + decay * p)
-
     def construct(self, gradients: Any) -> Any:
         """Take one step."""
         found, inner = self.scale_grad(self._check_gradients(gradients)), self.opt
         rates, decays = inner._rates(), inner._decays()
         adapted = []
         for p, g, lr, decay, flag, decayed in zip(self.parameters, found, rates, decays, self.lars_flag, self.decayed):
-            adapted.append(self._adapted(p, g, decay if decayed else 0.0, lr) if flag else g)
+            squares, slopes, weight = ops.sum(p * p), ops.sum(g * g), decay if decayed else 0.0
+            scaled = (p, g, squares, slopes, weight, lr, self.coefficient, self.epsilon, self.use_clip)
+            adapted.append(updates.lars(*scaled) if flag else g)
         self.advance()
         return inner(tuple(adapted))

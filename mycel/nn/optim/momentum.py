@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from mycel import dtype as D
-from mycel import ops
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
+from mycel.ops import updates
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 
@@ -47,9 +48,8 @@ class Momentum(Optimizer):
         self.use_nesterov = checks.boolean("Momentum", "use_nesterov", use_nesterov)
         self.moments = self.states("moments")
 
-    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        v = self.momentum * v + g
-        return p - lr * (g + self.momentum * v if self.use_nesterov else v), v
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor) -> Sequence[Tensor]:
+        return updates.momentum(p, g, v, lr, self.momentum, self.use_nesterov)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -91,9 +91,8 @@ class SGD(Optimizer):
         self.accum = self.states("accum")
         self.stat = self.states("stat", "ones")
 
-    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        v = ops.where(first > 0, g, self.momentum * v + (1 - self.dampening) * g)
-        return p - lr * (g + self.momentum * v if self.nesterov else v), v, ops.zeros_like(first)
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor, first: Tensor) -> Sequence[Tensor]:
+        return updates.sgd(p, g, v, first, lr, self.momentum, 1 - self.dampening, self.nesterov)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

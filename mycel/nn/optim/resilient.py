@@ -10,6 +10,7 @@ from mycel import ops
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
+from mycel.ops import updates
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor, cast
 
@@ -51,11 +52,7 @@ class Rprop(Optimizer):
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, before: Tensor, size: Tensor) -> Sequence[Tensor]:
         size = ops.where(ops.reshape(self.global_step, ()) <= 1, ops.ones_like(size) * lr, size)
-        agreement = g * before
-        factor = ops.where(agreement > 0, self.grow, ops.where(agreement < 0, self.shrink, 1.0))
-        size = ops.minimum(ops.maximum(size * factor, self.smallest), self.largest)
-        g = ops.where(agreement < 0, ops.zeros_like(g), g)
-        return p - ops.sign(g) * size, g, size
+        return updates.rprop(p, g, before, size, self.shrink, self.grow, self.smallest, self.largest)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
