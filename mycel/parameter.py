@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Optional
 
 import numpy as np
@@ -15,9 +17,10 @@ from mycel.ir.types import tensor_type
 from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor
 
-__all__ = ["Parameter", "ParameterTuple"]
+__all__ = ["Parameter", "ParameterTuple", "no_init_parameters"]
 
 _counter = itertools.count()
+_local = threading.local()
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
@@ -64,7 +67,10 @@ class Parameter(Tensor):
             init = default_input.__dict__.get("init")
             if init is not None:
                 self.__dict__["init"] = init
-                self.init_data()
+                if getattr(_local, "declares_only", False):
+                    self.__class__ = _Declared
+                else:
+                    self.init_data()
             elif self._buf is None:
                 raise ValueError("Parameter: the tensor given has no value and no initializer")
         else:
@@ -185,6 +191,56 @@ class Parameter(Tensor):
 
 def _rebuild(array: np.ndarray[Any, Any], name: str, requires_grad: bool) -> Parameter:
     return Parameter(Tensor.from_numpy(array), name, requires_grad)
+
+
+_BUFFER: Any = Tensor.__dict__["_buf"]
+
+
+class _Declared(Parameter):
+    """A parameter whose values its initializer draws when they are first read; then, and when it is given others, it is a `Parameter` as all are."""
+
+    __slots__ = ()
+
+    @property
+    def _buf(self) -> Any:
+        self.init_data()
+        return self._buf
+
+    @_buf.setter
+    def _buf(self, buffer: Any) -> None:
+        self.__dict__.pop("init", None)
+        self.__class__ = Parameter  # type: ignore[assignment]
+        _BUFFER.__set__(self, buffer)
+
+    @property
+    def has_init(self) -> bool:
+        """True: the values are still to be drawn."""
+        return True
+
+    def init_data(self, slice_index: Any = None, shape: Any = None, opt_shard_group: Any = None) -> Tensor:
+        """Draw the values; the parameter itself."""
+        self.__class__ = Parameter  # type: ignore[assignment]
+        return self.init_data()
+
+
+@contextmanager
+def no_init_parameters() -> Iterator[None]:
+    """Parameters made within, by this thread, are only declared: their initializers draw values when those are first needed, unless a checkpoint gave others before.
+
+    `Cell.init_parameters_data` draws those that are left. Parameters made of tensors and arrays have their values at once.
+
+    >>> import mycel as ms
+    >>> with ms.nn.no_init_parameters():
+    ...     net = ms.nn.Dense(2, 3)
+    >>> net.weight.has_init, net(ms.ops.ones((1, 2))).shape, net.weight.has_init
+    (True, (1, 3), False)
+    """
+    before = getattr(_local, "declares_only", False)
+    _local.declares_only = True
+    try:
+        yield
+    finally:
+        _local.declares_only = before
 
 
 class ParameterTuple(tuple):  # type: ignore[type-arg]

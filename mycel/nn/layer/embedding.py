@@ -11,9 +11,9 @@ from mycel.common.initializer import Initializer, initializer
 from mycel.nn import checks
 from mycel.nn.layer.clipping import clipped
 from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.tensor import Tensor, cast
 
-__all__ = ["Embedding", "EmbeddingLookup"]
+__all__ = ["Embedding", "EmbeddingLookup", "MultiFieldEmbeddingLookup"]
 
 
 class _PaddedRow(Initializer):
@@ -93,7 +93,7 @@ class EmbeddingLookup(Cell):
         manual_shapes: Any = None, max_norm: Optional[float] = None, sparse: bool = True, dtype: Any = D.float32,
     ) -> None:  # fmt: skip
         super().__init__()
-        owner = "EmbeddingLookup"
+        owner = type(self).__name__
         self.vocab_size = checks.integer(owner, "vocab_size", vocab_size, 1)
         self.embedding_size = checks.integer(owner, "embedding_size", embedding_size, 1)
         self.target = checks.choice(owner, "target", target, ("CPU", "DEVICE"))
@@ -109,3 +109,64 @@ class EmbeddingLookup(Cell):
         rows = ops.gather(self.embedding_table, ops.where(known, indices, ops.zeros_like(indices)), 0)
         rows = ops.where(ops.expand_dims(known, -1), rows, ops.zeros_like(rows))
         return rows if self.max_norm is None else clipped(rows, (indices.ndim,), self.max_norm)
+
+
+_SLICES = ("batch_slice", "field_slice", "table_row_slice", "table_column_slice")
+
+
+class MultiFieldEmbeddingLookup(EmbeddingLookup):
+    """The rows of a table that integers name, times weights, combined within each field: (N, S) indices, weights and field numbers give (N, field_size, embedding_size).
+
+    `operator` is "SUM", "MEAN" (the sum over the sum of the weights' absolute values) or "MAX", over the entries whose weight is not 0; a field without any is zeros, and entries of other
+    fields than 0 .. field_size - 1 count nothing. `feature_num_list` is not used; the rest is as in `EmbeddingLookup`. Raises TypeError or ValueError for arguments that do not fit.
+
+    >>> import mycel as ms
+    >>> layer = ms.nn.MultiFieldEmbeddingLookup(4, 1, 2, "ones")
+    >>> layer(ms.Tensor([[1, 2, 3]]), ms.Tensor([[1.0, 2.0, 0.5]]), ms.Tensor([[0, 0, 1]])).tolist()
+    [[[3.0], [0.5]]]
+    """
+
+    def __init__(
+        self, vocab_size: int, embedding_size: int, field_size: int, param_init: Any = "normal", target: str = "CPU",
+        slice_mode: str = "batch_slice", feature_num_list: Any = None, max_norm: Optional[float] = None, sparse: bool = True,
+        operator: str = "SUM", dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(vocab_size, embedding_size, param_init, target, slice_mode, None, max_norm, sparse, dtype)
+        owner = "MultiFieldEmbeddingLookup"
+        checks.choice(owner, "slice_mode", slice_mode, _SLICES)
+        if target == "CPU" and not sparse:
+            raise ValueError(f"{owner}: sparse must be True where target is 'CPU'")
+        if feature_num_list is not None and not isinstance(feature_num_list, tuple):
+            raise TypeError(f"{owner}: feature_num_list must be a tuple, not {type(feature_num_list).__name__}")
+        self.feature_num_list = feature_num_list
+        self.field_size = checks.integer(owner, "field_size", field_size, 1)
+        self.operator = checks.choice(owner, "operator", operator, ("SUM", "MAX", "MEAN"))
+
+    def construct(self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor) -> Tensor:  # type: ignore[override]
+        """The combined rows of every field."""
+        owner, shape = "MultiFieldEmbeddingLookup", input_indices.shape
+        if len(shape) != 2 or input_values.shape != shape or field_ids.shape != shape:
+            raise ValueError(
+                f"{owner}: indices, values and field numbers must be (N, S), of one shape, not {shape}, {input_values.shape} and {field_ids.shape}"
+            )
+        rows = super().construct(input_indices)
+        weights = cast(input_values, rows.dtype)
+        rows = rows * ops.expand_dims(weights, -1)
+        fields = ops.reshape(ops.arange(self.field_size, dtype=field_ids.dtype), (-1, 1))
+        # (N, field_size, S): which entries are of which field.
+        member = ops.logical_and(ops.expand_dims(field_ids, 1) == fields, ops.expand_dims(weights, 1) != 0)
+        if self.operator == "MAX":
+            chosen = ops.expand_dims(member, -1)
+            every = ops.broadcast_to(
+                ops.expand_dims(rows, 1), (shape[0], self.field_size, shape[1], self.embedding_size)
+            )
+            most = ops.amax(ops.where(chosen, every, ops.full_like(every, float("-inf"))), 2)
+            return ops.where(ops.any(chosen, 2), most, ops.zeros_like(most))
+        total = ops.matmul(cast(member, rows.dtype), rows)
+        if self.operator == "SUM":
+            return total
+        share = ops.sum(
+            ops.where(member, ops.expand_dims(ops.abs(weights), 1), ops.zeros_like(member, dtype=rows.dtype)), -1
+        )
+        share = ops.expand_dims(share, -1)
+        return total / ops.where(share > 0, share, ops.ones_like(share))

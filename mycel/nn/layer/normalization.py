@@ -30,6 +30,7 @@ __all__ = [
     "InstanceNorm3d",
     "LRN",
     "LayerNorm",
+    "SyncBatchNorm",
 ]
 
 
@@ -151,6 +152,36 @@ class BatchNorm3d(Cell):
             raise ValueError(f"BatchNorm3d: the input must be (N, C, D, H, W), not of shape {x.shape}")
         n, c, d, h, w = x.shape
         return ops.reshape(self.bn2d(ops.reshape(x, (n, c, d * h, w))), (n, c, d, h, w))
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, H, W) with statistics over the batches of all processes, which is one here; see `BatchNorm1d`.
+
+    `process_groups`, lists of the numbers of processes that share their statistics, may name process 0 alone (ValueError for others).
+
+    >>> import mycel as ms
+    >>> ms.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+
+    ranks = (2, 4)
+    form = "(N, C) or (N, C, H, W)"
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True, gamma_init: Any = "ones",
+        beta_init: Any = "zeros", moving_mean_init: Any = "zeros", moving_var_init: Any = "ones",
+        use_batch_statistics: Optional[bool] = None, process_groups: Any = None, dtype: Any = D.float32,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+                         use_batch_statistics, "NCHW", dtype)  # fmt: skip
+        if process_groups is not None:
+            if not isinstance(process_groups, list) or not all(isinstance(group, list) for group in process_groups):
+                raise TypeError(f"SyncBatchNorm: process_groups must be a list of lists, not {process_groups!r}")
+            if process_groups != [[0]]:
+                raise ValueError(
+                    f"SyncBatchNorm: there is one process, number 0; process_groups must be None or [[0]], not {process_groups}"
+                )
+        self.process_groups = process_groups
 
 
 class LayerNorm(Cell):

@@ -1,0 +1,118 @@
+"""Losses of label sequences, and of classes too many to compute all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.loss.base import LossBase
+from mycel.tensor import Tensor, cast
+
+__all__ = ["CTCLoss", "SampledSoftmaxLoss"]
+
+# What stands for minus infinity: its exponential is 0, and its product with 0 is 0.
+_NEVER = -1e30
+
+
+class CTCLoss(LossBase):
+    """The loss of connectionist temporal classification (Graves et al., 2006); see `ops.ctc_loss`.
+
+    Called with logarithms of probabilities (T, N, C), or (T, C) of one sequence, targets (N, S) or one after the other, and the lengths of both (N,), tensors or tuples. 'mean' divides
+    each loss by its target's length first. A target that is impossible has the loss inf, or 0 with `zero_infinity`.
+
+    >>> import mycel as ms
+    >>> log_probs = ms.ops.log(ms.Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]))
+    >>> round(float(ms.nn.CTCLoss()(log_probs, ms.Tensor([[1]]), ms.Tensor([2]), ms.Tensor([1]))), 4)
+    0.2877
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction)
+        self.blank = checks.integer("CTCLoss", "blank", blank, 0)
+        self.zero_infinity = checks.boolean("CTCLoss", "zero_infinity", zero_infinity)
+
+    def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        if targets.dtype not in (D.int32, D.int64):
+            raise TypeError(f"CTCLoss: targets must be int32 or int64, not {targets.dtype.name}")
+        single = log_probs.ndim == 2
+        if single:
+            log_probs = ops.expand_dims(log_probs, 1)
+            targets = ops.expand_dims(targets, 0) if targets.ndim == 1 else targets
+            input_lengths, target_lengths = (
+                ops.reshape(n, (1,)) if isinstance(n, Tensor) else n for n in (input_lengths, target_lengths)
+            )
+        loss, _ = ops.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
+        return ops.squeeze(loss, 0) if single and self.reduction == "none" else loss
+
+
+class SampledSoftmaxLoss(LossBase):
+    """The cross-entropy of a softmax over the labelled and `num_sampled` other classes instead of all `num_classes` (Jean et al., 2015).
+
+    Called with the weights (C, D) and biases (C,) of the classes, labels (N, num_true), or (N,) for one, and inputs (N, D); gives (N,), reduced. Each class's logit is
+    lessened by the logarithm of its expected count, and the labels share the probability equally. `sampled_values` are the sampled classes and the expected counts of true
+    and sampled ones, as the candidate samplers of `ops` give them; by default `ops.uniform_candidate_sampler` draws them with `seed`. With `remove_accidental_hits`
+    sampled classes that are labels of a row do not count for it. (MindSpore 2.10 ignores that and `reduction` on a CPU.) Raises TypeError or ValueError for arguments that do not fit.
+
+    >>> import mycel as ms
+    >>> loss = ms.nn.SampledSoftmaxLoss(2, 3, sampled_values=(ms.Tensor([0, 2]), ms.Tensor([[1.0]]), ms.Tensor([1.0, 1.0])))
+    >>> loss(ms.ops.zeros((3, 4)), ms.ops.zeros(3), ms.Tensor([1]), ms.ops.ones((1, 4))).asnumpy().round(4)
+    array([1.0986], dtype=float32)
+    """
+
+    def __init__(
+        self, num_sampled: int, num_classes: int, num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = True,
+        seed: int = 0, reduction: str = "none",
+    ) -> None:  # fmt: skip
+        super().__init__(reduction)
+        owner = "SampledSoftmaxLoss"
+        self.num_classes = checks.integer(owner, "num_classes", num_classes, 1)
+        for name, value in (("num_sampled", num_sampled), ("num_true", num_true)):
+            if checks.integer(owner, name, value, 1) > num_classes:
+                raise ValueError(f"{owner}: {name} must be at most num_classes, {num_classes}, not {value}")
+        self.num_sampled, self.num_true = num_sampled, num_true
+        if sampled_values is not None:
+            if not isinstance(sampled_values, (tuple, list)):
+                raise TypeError(f"{owner}: sampled_values must be a tuple or list, not {type(sampled_values).__name__}")
+            if len(sampled_values) != 3:
+                raise ValueError(
+                    f"{owner}: sampled_values must be the sampled classes and two expected counts, not {len(sampled_values)} values"
+                )
+            sampled_values = tuple(sampled_values)
+        self.sampled_values = sampled_values
+        self.remove_accidental_hits = checks.boolean(owner, "remove_accidental_hits", remove_accidental_hits)
+        self.seed = checks.integer(owner, "seed", seed)
+
+    def construct(self, weights: Tensor, biases: Tensor, labels: Tensor, logits: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        owner = "SampledSoftmaxLoss"
+        if labels.dtype not in (D.int32, D.int64):
+            raise TypeError(f"{owner}: labels must be int32 or int64, not {labels.dtype.name}")
+        if labels.ndim == 1:
+            labels = ops.expand_dims(labels, -1)
+        if labels.ndim != 2 or labels.shape[1] != self.num_true:
+            raise ValueError(f"{owner}: labels must be (N, {self.num_true}), not of shape {labels.shape}")
+        if self.sampled_values is None:
+            sampled, true_count, sampled_count = ops.uniform_candidate_sampler(
+                labels, self.num_true, self.num_sampled, True, self.num_classes, self.seed
+            )
+        else:
+            sampled, true_count, sampled_count = self.sampled_values
+        # (N, num_true, D) by (N, 1, D), and (N, D) by (S, D).
+        of_true = ops.sum(ops.gather(weights, labels, 0) * ops.expand_dims(logits, 1), -1) + ops.gather(
+            biases, labels, 0
+        )
+        of_sampled = ops.matmul(logits, ops.swapaxes(ops.gather(weights, sampled, 0), 0, 1)) + ops.gather(
+            biases, sampled, 0
+        )
+        of_true = of_true - ops.log(cast(true_count, of_true.dtype))
+        of_sampled = of_sampled - ops.log(cast(sampled_count, of_sampled.dtype))
+        if self.remove_accidental_hits:
+            hit = ops.sum(cast(ops.expand_dims(labels, -1) == sampled, D.int32), 1) > 0
+            of_sampled = ops.where(hit, ops.full_like(of_sampled, _NEVER), of_sampled)
+        log_probabilities = ops.log_softmax(ops.concat((of_true, of_sampled), 1), 1)
+        return self.get_loss(-ops.mean(log_probabilities[:, : self.num_true], 1))

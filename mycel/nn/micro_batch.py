@@ -1,0 +1,161 @@
+"""Cells that cut a batch into micro-batches, as they work in one process.
+
+A network f of a batch x, whose parts along axis 0 are x_1, ..., x_n, becomes f(x_1) + ... + f(x_n): the sum, as MindSpore takes it, so that its gradient is the sum of the
+gradients of the parts. A loss that is a mean over its batch is therefore n times that of the whole; divide the gradients by n, or scale them in the optimizer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel.cell import Cell
+from mycel.nn import checks
+from mycel.nn.layer.container import CellList
+from mycel.tensor import Tensor
+
+__all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell", "VirtualDatasetCellTriple"]
+
+
+class _MicroBatch(Cell):
+    """Part `index` of `count` of every tensor along axis 0; other inputs, and scalars, stay as they are."""
+
+    def __init__(self, owner: str, index: int, count: int) -> None:
+        super().__init__()
+        self.owner, self.index, self.count = owner, index, count
+
+    def construct(self, *inputs: Any) -> tuple[Any, ...]:
+        """The parts."""
+        parts = []
+        for x in inputs:
+            if isinstance(x, Tensor) and x.ndim:
+                size, rest = divmod(x.shape[0], self.count)
+                if rest:
+                    raise ValueError(
+                        f"{self.owner}: a batch of {x.shape[0]} does not divide into {self.count} micro-batches; the input's shape is {x.shape}"
+                    )
+                x = x[self.index * size : (self.index + 1) * size]
+            parts.append(x)
+        return tuple(parts)
+
+
+class _Parts(Cell):
+    """The sum of a network over micro-batches."""
+
+    def __init__(self, network: Any, name: str, count: Any) -> None:
+        super().__init__(auto_prefix=False)
+        owner = type(self).__name__
+        if not isinstance(network, Cell):
+            raise TypeError(f"{owner}: network must be a Cell, not {type(network).__name__}")
+        self.network = network
+        self.count = checks.integer(owner, name, count, 1)
+
+    def _parts(self) -> CellList:
+        return CellList([_MicroBatch(type(self).__name__, i, self.count) for i in range(self.count)])
+
+    def _sum(self, parts: CellList, inputs: tuple[Any, ...]) -> Any:
+        total: Any = None
+        for part in parts:
+            found = self.network(*part(*inputs))
+            total = found if total is None else total + found
+        return total
+
+
+class GradAccumulationCell(_Parts):
+    """The sum of a network's results over `micro_size` parts of the batch, so that gradients accumulate over them.
+
+    Raises TypeError for a network that is no Cell, ValueError for a `micro_size` below 1 or batches that it does not divide.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.GradAccumulationCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
+    >>> float(net(ms.Tensor([1.0, 2.0, 3.0, 4.0]), ms.Tensor([0.0, 0.0, 0.0, 0.0])))
+    5.0
+    """
+
+    def __init__(self, network: Cell, micro_size: int) -> None:
+        super().__init__(network, "micro_size", micro_size)
+        self.micro_size = self.count
+        self.micro_inputs = self._parts()
+
+    def construct(self, *inputs: Any) -> Any:
+        """The sum over the micro-batches."""
+        return self._sum(self.micro_inputs, inputs)
+
+
+class PipelineCell(_Parts):
+    """The sum of a network's results over `micro_size` parts of the batch, as a pipeline of one stage computes it.
+
+    `stage_config` and `segment_config`, which place cells on the stages of a cluster, map names of cells to whole numbers; one process has stage 0 alone (ValueError for another,
+    or for a name that the network has not).
+
+    >>> import mycel as ms
+    >>> net = ms.nn.PipelineCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
+    >>> float(net(ms.Tensor([1.0, 2.0, 3.0, 4.0]), ms.Tensor([0.0, 0.0, 0.0, 0.0])))
+    5.0
+    """
+
+    def __init__(
+        self,
+        network: Cell,
+        micro_size: int,
+        stage_config: Optional[dict[str, int]] = None,
+        segment_config: Optional[dict[str, int]] = None,
+    ) -> None:
+        super().__init__(network, "micro_size", micro_size)
+        known = {name: cell for name, cell in network.cells_and_names()}
+        for argument, given in (("stage_config", stage_config), ("segment_config", segment_config)):
+            if given is not None and not isinstance(given, dict):
+                raise TypeError(f"PipelineCell: {argument} must be a dict, not {type(given).__name__}")
+            for name, number in (given or {}).items():
+                if name not in known:
+                    raise ValueError(f"PipelineCell: {argument} names {name!r}, which is no cell of the network")
+                checks.integer("PipelineCell", f"{argument}[{name!r}]", number, 0)
+                if argument == "stage_config" and number:
+                    raise ValueError(
+                        f"PipelineCell: {name!r} is to be on stage {number}, but one process is stage 0 alone"
+                    )
+        self.micro_size = self.count
+        self.micro_inputs = self._parts()
+
+    def construct(self, *inputs: Any) -> Any:
+        """The sum over the micro-batches."""
+        return self._sum(self.micro_inputs, inputs)
+
+
+class MicroBatchInterleaved(_Parts):
+    """The sum of a network's results over `interleave_num` parts of the batch, whose work a cluster would interleave.
+
+    Raises TypeError for a network that is no Cell, ValueError for an `interleave_num` below 1 or batches that it does not divide.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.MicroBatchInterleaved(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()))
+    >>> float(net(ms.Tensor([1.0, 2.0, 3.0, 4.0]), ms.Tensor([0.0, 0.0, 0.0, 0.0])))
+    5.0
+    """
+
+    def __init__(self, network: Cell, interleave_num: int = 2) -> None:
+        super().__init__(network, "interleave_num", interleave_num)
+        self.interleave_num = self.count
+        self.interleave_inputs = self._parts()
+
+    def construct(self, *inputs: Any) -> Any:
+        """The sum over the micro-batches."""
+        return self._sum(self.interleave_inputs, inputs)
+
+
+class VirtualDatasetCellTriple(Cell):
+    """A network of three inputs, which a cluster would distribute over its devices; on one device the network itself.
+
+    >>> import mycel as ms
+    >>> float(ms.nn.VirtualDatasetCellTriple(ms.nn.CosineEmbeddingLoss())(*(ms.Tensor(v) for v in ([[1.0]], [[1.0]], [1]))))
+    0.0
+    """
+
+    def __init__(self, backbone: Cell) -> None:
+        super().__init__(auto_prefix=False)
+        if not isinstance(backbone, Cell):
+            raise TypeError(f"VirtualDatasetCellTriple: backbone must be a Cell, not {type(backbone).__name__}")
+        self._backbone = backbone
+
+    def construct(self, a: Any, b: Any, c: Any) -> Any:
+        """The network's result."""
+        return self._backbone(a, b, c)
