@@ -232,6 +232,24 @@ from mycel.ops.windows import (
     bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
     hann_window as hann_window, kaiser_window as kaiser_window, stft as stft,
 )
+from mycel.ops.attention import (
+    flash_attention_score as flash_attention_score, ring_attention_update as ring_attention_update,
+    speed_fusion_attention as speed_fusion_attention,
+)
+from mycel.ops.attention_serving import (
+    fused_infer_attention_score as fused_infer_attention_score, incre_flash_attention as incre_flash_attention,
+    prompt_flash_attention as prompt_flash_attention,
+)
+from mycel.ops.attention_sparse import (
+    lightning_indexer as lightning_indexer, nsa_compress as nsa_compress, nsa_compress_attention as nsa_compress_attention,
+    nsa_select_attention as nsa_select_attention, sparse_flash_attention as sparse_flash_attention,
+)
+from mycel.ops.experts import (
+    add_layer_norm as add_layer_norm, add_rms_norm as add_rms_norm, mixed_precision_cast as mixed_precision_cast,
+    moe_init_routing_v2 as moe_init_routing_v2, moe_token_permute as moe_token_permute, moe_token_unpermute as moe_token_unpermute,
+    move_to as move_to, recompute_block as recompute_block,
+)
+from mycel.ops.rotary import rotary_position_embedding as rotary_position_embedding
 
 # Last, because they build on all of the functions.
 from mycel.ops import operations as operations

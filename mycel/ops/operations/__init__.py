@@ -11,7 +11,7 @@ from mycel.ops.operations.primitive import Primitive as Primitive
 
 __all__ = ["Primitive"]
 
-for _topic in ("basic", "advanced", "updates"):
+for _topic in ("basic", "advanced", "updates", "attention"):
     _module = import_module(f"{__name__}.{_topic}")
     globals().update({name: getattr(_module, name) for name in _module.__all__})
     __all__ += _module.__all__

@@ -1,0 +1,269 @@
+"""Routing tokens to experts (mixtures of experts, Shazeer et al., 2017), and the sums with a normalisation after them that large models repeat.
+
+Places of a token are its choices of experts in row-major order, token by token. Sorting places by expert, those of one expert in order, puts the tokens of each
+expert side by side; the inverse of that order is what brings results back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel.api import recompute
+from mycel.eager import apply
+from mycel.errors import ShapeError
+from mycel.fused import fused
+from mycel.ops import arrange, indexed, reduction, sorting
+from mycel.ops._operands import broadcast, constant_like, iota, operand, reshaped, run, select, take_slice, wide
+from mycel.prims import elementwise as E
+from mycel.prims.normalization import moments
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "add_layer_norm", "add_rms_norm", "mixed_precision_cast", "moe_init_routing_v2", "moe_token_permute", "moe_token_unpermute", "move_to",
+    "recompute_block",
+]  # fmt: skip
+
+
+def _places(name: str, tokens: Any, indices: Any) -> tuple[Tensor, Tensor, Any]:
+    """Tokens, the experts of their places along one axis, and how many places a token has."""
+    x, index = operand(name, tokens), operand(name, indices)
+    if not index.dtype.is_integer:
+        raise TypeError(f"{name}: indices must be whole numbers, not {index.dtype.name}")
+    if x.ndim != 2 or index.ndim not in (1, 2) or index.shape[0] != x.shape[0]:
+        raise ShapeError(
+            f"{name}: takes tokens (tokens, size) and indices (tokens,) or (tokens, choices), not {x._type} and {index._type}"
+        )
+    return x, reshaped(index, (index.size,)), index.shape[1] if index.ndim == 2 else 1
+
+
+def _order(experts: Tensor) -> tuple[Tensor, Tensor]:
+    """Places sorted by expert, and where each place went."""
+    order = sorting.argsort(experts)
+    return order, sorting.argsort(order)
+
+
+def _owner(place: Tensor, choices: Any) -> Tensor:
+    """The token of a place."""
+    return run(E.floor_div, place, constant_like(choices, place))
+
+
+@fused
+def moe_token_permute(
+    tokens: Any, indices: Any, num_out_tokens: Optional[int] = None, padded_mode: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Tokens (tokens, size) once for each of their places, sorted by the indices; and where each place went, int32.
+
+    `indices` is (tokens,) or (tokens, choices). Only the first `num_out_tokens` are kept; None and 0 keep all. TypeError and ValueError where types and sizes do not fit.
+
+    >>> import mycel as ms
+    >>> out, where = ms.ops.moe_token_permute(ms.Tensor([[1.0], [2.0], [3.0]]), ms.Tensor([2, 0, 1]))
+    >>> out.tolist(), where.tolist()
+    ([[2.0], [3.0], [1.0]], [2, 0, 1])
+    """
+    name = "moe_token_permute"
+    if padded_mode:
+        raise ValueError(f"{name}: padded_mode must be False")
+    if num_out_tokens is not None and (isinstance(num_out_tokens, bool) or not isinstance(num_out_tokens, int) or num_out_tokens < 0):  # fmt: skip
+        raise TypeError(f"{name}: num_out_tokens must be an int that is not negative, not {num_out_tokens!r}")
+    x, experts, choices = _places(name, tokens, indices)
+    order, where = _order(experts)
+    if num_out_tokens:
+        order = take_slice(order, 0, 0, min(num_out_tokens, order.shape[0]))
+    return indexed.gather(x, _owner(order, choices), 0), cast(where, D.int32)
+
+
+@fused
+def moe_token_unpermute(
+    permuted_tokens: Any, sorted_indices: Any, probs: Any = None, padded_mode: bool = False, restore_shape: Any = None
+) -> Tensor:
+    """The inverse of `moe_token_permute`: the token of each place, or with `probs` (tokens, choices) the weighted sum of a token's places.
+
+    A place whose token was not kept counts as zeros. ValueError where sizes do not fit.
+
+    >>> import mycel as ms
+    >>> ms.ops.moe_token_unpermute(ms.Tensor([[2.0], [3.0], [1.0]]), ms.Tensor([2, 0, 1])).tolist()
+    [[1.0], [2.0], [3.0]]
+    """
+    name = "moe_token_unpermute"
+    if padded_mode or restore_shape is not None:
+        raise ValueError(f"{name}: padded_mode must be False, and restore_shape, which belongs to it, None")
+    x, where = operand(name, permuted_tokens), operand(name, sorted_indices)
+    if x.ndim != 2 or where.ndim != 1:
+        raise ShapeError(f"{name}: takes tokens (places, size) and indices (places,), not {x._type} and {where._type}")
+    found = indexed.gather(x, where, 0)
+    if probs is None:
+        return found
+    p = operand(name, probs)
+    if p.ndim != 2 or p.size != where.size:
+        raise ShapeError(f"{name}: probs must be (tokens, choices) for {where.size} places, not {p.shape}")
+    weighted = wide(reshaped(found, (*p.shape, x.shape[1]))) * wide(reshaped(p, (*p.shape, 1)))
+    return cast(reduction.sum(weighted, 1), x.dtype)
+
+
+@fused
+def moe_init_routing_v2(
+    x: Any, expert_idx: Any, active_num: int, expert_capacity: int, expert_num: int, drop_pad_mode: int, expert_tokens_count_or_cumsum_flag: int,
+    expert_tokens_before_capacity_flag: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Tokens (tokens, size) sorted by their experts (tokens, choices), and what brings them back: four results.
+
+    With `drop_pad_mode` 0 the tokens of the first `active_num` places (0: of all) in order, and int32 where each place went. With 1 (experts, capacity, size): the first
+    `expert_capacity` tokens of each expert, filled up with zeros, and where each place went among them, -1 for what found no room. Then, each (experts,) in int32: the running
+    number of tokens of the experts (flag 1) or their own (flag 2), in mode 0; and their own before any was dropped, in mode 1. What is not asked for is zeros.
+
+    ValueError where numbers or sizes do not fit.
+
+    >>> import mycel as ms
+    >>> out = ms.ops.moe_init_routing_v2(ms.Tensor([[1.0], [2.0]]), ms.Tensor([[1], [0]]), 0, 0, 2, 0, 2, False)
+    >>> [t.tolist() for t in out]
+    [[[2.0], [1.0]], [1, 0], [1, 1], [0, 0]]
+    """
+    name = "moe_init_routing_v2"
+    for parameter, value in (
+        ("active_num", active_num),
+        ("expert_capacity", expert_capacity),
+        ("expert_num", expert_num),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ValueError(f"{name}: {parameter} must be an int that is not negative, not {value!r}")
+    if drop_pad_mode not in (0, 1) or expert_tokens_count_or_cumsum_flag not in (0, 1, 2):
+        raise ValueError(
+            f"{name}: drop_pad_mode must be 0 or 1, not {drop_pad_mode!r}, and the flag of counts 0, 1 or 2"
+        )
+    if expert_num == 0 and (drop_pad_mode or expert_tokens_count_or_cumsum_flag):
+        raise ValueError(f"{name}: expert_num must be positive where experts have a capacity or are counted")
+    v, experts, choices = _places(name, x, expert_idx)
+    if drop_pad_mode and not 0 < expert_capacity <= v.shape[0]:
+        raise ValueError(f"{name}: expert_capacity must be in (0, {v.shape[0]}], not {expert_capacity}")
+    order, where = _order(experts)
+    numbers = reshaped(iota((max(expert_num, 1),), 0, experts.dtype), (1, max(expert_num, 1)))
+    one_hot = run(E.eq, reshaped(experts, (experts.size, 1)), numbers)
+    counts = reduction.sum(cast(one_hot, D.int32), 0, dtype=D.int32)
+    sums = sorting.cumsum(counts, 0)
+    none = constant_like(0, counts)
+    nothing = broadcast(none, (expert_num,))
+    if not drop_pad_mode:
+        if active_num:
+            order = take_slice(order, 0, 0, min(active_num, order.shape[0]))
+        wanted = (nothing, sums, counts)[expert_tokens_count_or_cumsum_flag]
+        return indexed.gather(v, _owner(order, choices), 0), cast(where, D.int32), cast(wanted, D.int32), nothing
+    own = indexed.gather(sums - counts, experts, 0)
+    rank = cast(where, D.int32) - own
+    slot = cast(experts, D.int32) * constant_like(expert_capacity, rank) + rank
+    room = run(E.lt, rank, constant_like(expert_capacity, rank))
+    total = expert_num * expert_capacity
+    rows = indexed.gather(v, _owner(iota((experts.size,), 0, D.int64), choices), 0)
+    target = reshaped(select(room, slot, constant_like(total, slot)), (experts.size, 1))
+    filled = indexed.tensor_scatter_add(broadcast(constant_like(0.0, v), (total, v.shape[1])), target, rows)
+    before = counts if expert_tokens_before_capacity_flag else nothing
+    back = select(room, slot, constant_like(-1, slot))
+    return reshaped(filled, (expert_num, expert_capacity, v.shape[1])), back, nothing, before
+
+
+def _sum(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    a, b = operand(name, x1), operand(name, x2)
+    if not a.dtype.is_floating or a.dtype is not b.dtype:
+        raise TypeError(f"{name}: x1 and x2 must be of one floating type, not {a._type} and {b._type}")
+    if a.shape != b.shape:
+        raise ShapeError(f"{name}: x1 {a.shape} and x2 {b.shape} must have the same shape")
+    return a, wide(a) + wide(b)
+
+
+@fused
+def add_layer_norm(
+    x1: Any, x2: Any, gamma: Any, beta: Any, epsilon: float = 1e-5, additional_output: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The layer normalisation (Ba et al., 2016) of x1 + x2 along the last axis; its mean, 1 / sqrt(variance + epsilon), both (..., 1), and the sum itself.
+
+    `gamma` and `beta` have the size of the last axis. The sum is given whatever `additional_output` says. TypeError and ValueError where types and shapes differ.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([[1.0, 3.0]])
+    >>> ms.ops.add_layer_norm(x, x, ms.ops.ones(2), ms.ops.zeros(2))[1].tolist()
+    [[4.0]]
+    """
+    name = "add_layer_norm"
+    if isinstance(epsilon, bool) or not isinstance(epsilon, float):
+        raise TypeError(f"{name}: epsilon must be a float, not {type(epsilon).__name__}")
+    x, total = _sum(name, x1, x2)
+    g, b = operand(name, gamma), operand(name, beta)
+    if g.shape != x.shape[-1:] or b.shape != x.shape[-1:]:
+        raise ShapeError(f"{name}: gamma {g.shape} and beta {b.shape} must have the size of the last axis of {x.shape}")
+    found = apply(moments, total, axes=(x.ndim - 1,))
+    mean, variance = (reshaped(t, (*x.shape[:-1], 1)) for t in found)
+    spread = run(E.rsqrt, variance + constant_like(epsilon, variance))
+    y = (total - mean) * spread * cast(g, total.dtype) + cast(b, total.dtype)
+    return cast(y, x.dtype), cast(mean, x.dtype), cast(spread, x.dtype), cast(total, x.dtype)
+
+
+@fused
+def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor, Tensor]:
+    """x1 + x2 divided by the root of its mean square (Zhang and Sennrich, 2019) over the axes of `gamma`, times `gamma`; 1 / root, and the sum.
+
+    16-bit floats give 1 / root in float32. TypeError and ValueError where types and shapes do not fit, or epsilon is outside (0, 1].
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([[1.5, 2.0]])
+    >>> ms.ops.add_rms_norm(x, x, ms.ops.ones(2))[2].tolist()
+    [[3.0, 4.0]]
+    """
+    name = "add_rms_norm"
+    if not isinstance(epsilon, float) or not 0.0 < epsilon <= 1.0:
+        raise ValueError(f"{name}: epsilon must be a float in (0, 1], not {epsilon!r}")
+    x, total = _sum(name, x1, x2)
+    g = operand(name, gamma)
+    if not g.ndim or g.ndim > x.ndim or g.shape != x.shape[x.ndim - g.ndim :]:
+        raise ShapeError(f"{name}: gamma {g.shape} must have the last axes of {x.shape}")
+    axes = tuple(range(x.ndim - g.ndim, x.ndim))
+    spread = run(E.rsqrt, reduction.mean(total * total, axes, True) + constant_like(epsilon, total))
+    return cast(total * spread * cast(g, total.dtype), x.dtype), spread, cast(total, x.dtype)
+
+
+def mixed_precision_cast(dst_dtype: Any, x: Any) -> Any:
+    """The tensors of floating types in `x`, which may be tuples, lists and dicts of them, converted to a type; the rest as it is.
+
+    >>> import mycel as ms
+    >>> [t.dtype.name for t in ms.ops.mixed_precision_cast(ms.float16, (ms.Tensor([1.0]), ms.Tensor([1])))]
+    ['float16', 'int64']
+    """
+    kind = D.from_any(dst_dtype)
+    if not kind.is_floating:
+        raise TypeError(f"mixed_precision_cast: dst_dtype must be a floating type, not {kind.name}")
+    if isinstance(x, Tensor):
+        return cast(x, kind) if x.dtype.is_floating else x
+    if isinstance(x, dict):
+        return {k: mixed_precision_cast(kind, v) for k, v in x.items()}
+    return type(x)([mixed_precision_cast(kind, v) for v in x]) if type(x) in (tuple, list) else x
+
+
+def recompute_block(*args: Any) -> Any:
+    """A block (a Cell or a function) as a function whose values the backward pass computes anew, as `mycel.recompute` does.
+
+    A second argument, MindSpore's `output_recompute`, changes no value. TypeError for more or none.
+
+    >>> import mycel as ms
+    >>> ms.ops.recompute_block(ms.ops.exp)(ms.Tensor(0.0)).item()
+    1.0
+    """
+    if not 1 <= len(args) <= 2:
+        raise TypeError(f"recompute_block: takes a block and perhaps output_recompute, not {len(args)} arguments")
+    return lambda *values, **named: recompute(args[0], *values, **named)
+
+
+def move_to(input: Any, to: str = "CPU", blocking: bool = True) -> Tensor:
+    """A new tensor with the values of a tensor, or of a list or tuple of whole numbers, on the device `to`: "CPU", the only one.
+
+    TypeError and ValueError for other arguments.
+
+    >>> import mycel as ms
+    >>> ms.ops.move_to([1, 2]).tolist()
+    [1, 2]
+    """
+    if to != "CPU":
+        raise ValueError(f"move_to: tensors can only be moved to 'CPU', not to {to!r}")
+    if not isinstance(blocking, bool):
+        raise TypeError(f"move_to: blocking must be a bool, not {type(blocking).__name__}")
+    if not isinstance(input, (Tensor, list, tuple)):
+        raise TypeError(f"move_to: takes a tensor, a list or a tuple, not {type(input).__name__}")
+    return arrange.deepcopy(operand("move_to", input))
