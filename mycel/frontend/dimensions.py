@@ -84,11 +84,16 @@ class Symbolic:
 
     def __init__(self, version: Version, plan: Plan) -> None:
         from mycel.engines.native.instances import Instances, instances_of
+        from mycel.transforms.specialize import specialize
 
         self.version, self.plan = version, plan
         self.bind = Binder(plan.types)
         self.holds_for = plan.decisions.condition()
-        self.instances = Instances(version.graph, version.aliases) if version.aliases else instances_of(version.graph)
+        self.pinned = {name: plan.sizes[name] for name in sorted(plan.pinned())}
+        # Before the program pinned a symbol, its size was written as the symbol; from then on, as the number.
+        graph = specialize(version.graph, self.pinned) if self.pinned else version.graph
+        alone = version.aliases or self.pinned
+        self.instances = Instances(graph, version.aliases) if alone else instances_of(graph)
         self.phases: Any = None
 
     def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:
@@ -262,4 +267,5 @@ def compiled(version: Version) -> Callable[..., Any]:
         return lambda *given: phases.run(given, sizes)
     if nonfinite.is_on():
         return compile_graph(specialize(version.graph, version.sizes), version.aliases)
-    return version.symbolic.instances.entry(version.sizes)  # type: ignore[no-any-return]
+    symbolic = version.symbolic
+    return symbolic.instances.entry({n: size for n, size in version.sizes.items() if n not in symbolic.pinned})  # type: ignore[no-any-return]

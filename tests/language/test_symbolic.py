@@ -349,6 +349,22 @@ def test_a_size_that_the_program_fixes_is_a_constant() -> None:
     assert versions(jitted) <= 3
 
 
+def test_a_size_that_is_fixed_in_the_middle_is_constant_everywhere() -> None:
+    def loss(x: Any, labels: Any) -> Any:
+        rebuilt = ops.cat([x[i : i + 1] for i in range(int(x.shape[0]))], 0)
+        return ops.cross_entropy(rebuilt.reshape(-1, 3), labels.reshape(-1))
+
+    jitted = ms.jit(ms.value_and_grad(loss))
+    for n in (9, 10, 11, 9, 10, 11):
+        x = np.stack([rows(n), rows(n, 1)], 1)
+        labels = np.random.default_rng(n).integers(0, 3, (n, 2))
+        power = np.exp(x.astype(np.float64))
+        chances, right = power / power.sum(2, keepdims=True), np.eye(3)[labels]
+        expected = -np.log((chances * right).sum(2)).mean(), (chances - right) / (2 * n)
+        same(jitted(Tensor(x), Tensor(labels.astype(np.int32))), expected, 1e-5, f"length {n}")
+    assert versions(jitted) <= 3
+
+
 def test_what_else_is_read_is_guarded_for_all_sizes() -> None:
     scale = [2.0]
     f = ms.jit(lambda x: x * scale[0])
