@@ -16,7 +16,8 @@ from mycel.ops import derivative, jet, linearize
 from mycel.tree import map_leaves
 
 CHECKED = dict.fromkeys(
-    ("jvp", "vjp", "jacfwd", "jacrev", "ops.linearize", "ops.jet", "ops.derivative"), "derivatives by hand"
+    ("jvp", "vjp", "jacfwd", "jacrev", "ops.linearize", "ops.jet", "ops.derivative", "nn.Jvp", "nn.Vjp"),
+    "derivatives by hand",
 )
 
 
@@ -124,6 +125,7 @@ def test_linearize_jet_and_derivative() -> None:
 
 def test_cells_of_derivatives() -> None:
     assert plain(nn.Jvp(nn.ReLU())(X, V)) == ([1, 2], [1, 10])
+    assert plain(nn.Jvp(nn.ReLU())(-X, V)) == ([0, 0], [0, 0])
     assert plain(nn.Vjp(nn.ReLU())(X, V)) == ([1, 2], [1, 10])
 
     class Product(nn.Cell):  # type: ignore[misc]

@@ -137,6 +137,8 @@ from mycel.nn.layer.recurrent import RNN as RNN
 from mycel.nn.layer.recurrent import GRUCell as GRUCell
 from mycel.nn.layer.recurrent import LSTMCell as LSTMCell
 from mycel.nn.layer.recurrent import RNNCell as RNNCell
+from mycel.nn.layer.sparse import SparseTensorDenseMatmul as SparseTensorDenseMatmul
+from mycel.nn.layer.sparse import SparseToDense as SparseToDense
 from mycel.nn.layer.transformer import MultiheadAttention as MultiheadAttention
 from mycel.nn.layer.transformer import Transformer as Transformer
 from mycel.nn.layer.transformer import TransformerDecoder as TransformerDecoder
@@ -198,6 +200,7 @@ from mycel.nn.optim import FTRL as FTRL
 from mycel.nn.optim import LARS as LARS
 from mycel.nn.optim import SGD as SGD
 from mycel.nn.optim import Adadelta as Adadelta
+from mycel.nn.optim import AdaFactor as AdaFactor
 from mycel.nn.optim import Adagrad as Adagrad
 from mycel.nn.optim import Adam as Adam
 from mycel.nn.optim import AdaMax as AdaMax

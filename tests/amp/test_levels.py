@@ -8,6 +8,9 @@ from mycel import amp, nn, ops
 from mycel.explain import explain
 
 MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
+CHECKED = dict.fromkeys(
+    """amp.auto_mixed_precision amp.build_train_network amp.custom_mixed_precision amp.get_black_list amp.get_white_list""".split(), "MindSpore 2.10"
+)  # fmt: skip
 X = (np.cos(np.arange(6).reshape(2, 3)) * 1.3).astype(np.float32)
 
 # What MindSpore 2.10 gives for `Net` on X, by level, in float16.
@@ -196,6 +199,11 @@ def test_black_lists_keep_layers_wide():
 
 
 def test_lists_can_be_changed_without_changing_the_next():
+    known = set(
+        """BatchMatMul Conv1d Conv1dTranspose Conv2D Conv2DBackpropInput Conv2DTranspose Conv2d Conv2dTranspose Conv3D Conv3d Conv3dTranspose Dense GRUCell
+        Ger LSTMCell MatMul PReLU RNNCell ReLU""".split()
+    )
+    assert known <= {c.__name__ for c in amp.get_white_list()} <= known | {"Conv3DTranspose"}
     assert nn.Dense in amp.get_white_list() and ops.MatMul in amp.get_white_list()
     assert amp.get_black_list() == [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm]
     amp.get_white_list().clear()

@@ -9,6 +9,12 @@ from mycel.train import LossMonitor, Model
 from tests.train.support import Batches
 
 MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
+CHECKED = dict.fromkeys(
+    """amp.DynamicLossScaleManager amp.DynamicLossScaler amp.FixedLossScaleManager nn.DynamicLossScaleUpdateCell nn.FixedLossScaleUpdateCell""".split(),
+    "MindSpore 2.10",
+) | dict.fromkeys(
+    "amp.LossScaleManager amp.LossScaler amp.StaticLossScaler amp.all_finite nn.TrainOneStepWithLossScaleCell".split(), "definition"
+)  # fmt: skip
 
 
 @pytest.fixture(params=MODES, ids=["pynative", "graph"], autouse=True)
@@ -255,3 +261,34 @@ def test_a_fixed_scale_that_leaves_no_step_out_is_undone_by_the_optimizer():
         return net.w.asnumpy()
 
     np.testing.assert_array_equal(weights(8.0), weights(1.0))
+
+
+def test_managers_and_scalers_of_the_users_own():
+    class Eight(amp.LossScaleManager):
+        def get_loss_scale(self):
+            return 8.0
+
+        def update_loss_scale(self, overflow):
+            self.seen = overflow
+
+        def get_update_cell(self):
+            return nn.FixedLossScaleUpdateCell(8.0)
+
+    class Eighth(amp.LossScaler):
+        def scale(self, inputs):
+            return inputs * 8
+
+        def unscale(self, inputs):
+            return inputs / 8
+
+        def adjust(self, grads_finite):
+            return False
+
+    net = Line()
+    step = amp.build_train_network(net, nn.SGD(net.trainable_params(), 0.125), nn.MSELoss(), loss_scale_manager=Eight())
+    x = ms.Tensor(np.ones((2, 2), np.float32))
+    loss, overflow, scale = step(x, ms.Tensor(np.zeros((2, 1), np.float32)))
+    assert (float(loss), bool(overflow), float(scale)) == (4.0, False, 8.0)
+    np.testing.assert_array_equal(net.w.asnumpy(), [[0.5], [0.5]])
+    scaler = Eighth()
+    assert float(scaler.unscale(scaler.scale(ms.Tensor(3.0)))) == 3.0 and scaler.adjust(True) is False

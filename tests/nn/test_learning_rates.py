@@ -11,6 +11,12 @@ import pytest
 import mycel as ms
 from mycel import nn
 
+CHECKED = dict.fromkeys(
+    """nn.cosine_decay_lr nn.exponential_decay_lr nn.inverse_decay_lr nn.natural_exp_decay_lr nn.piecewise_constant_lr nn.polynomial_decay_lr nn.warmup_lr
+    nn.CosineDecayLR nn.ExponentialDecayLR nn.InverseDecayLR nn.NaturalExpDecayLR nn.PolynomialDecayLR nn.WarmUpLR""".split(),
+    "MindSpore 2.10",
+)
+
 LISTS: list[tuple[Callable[[], list[float]], list[float]]] = [
     (lambda: nn.exponential_decay_lr(0.1, 0.9, 6, 2, 1), [0.1, 0.1, 0.09, 0.09, 0.081, 0.081]),
     (lambda: nn.exponential_decay_lr(0.1, 0.9, 6, 2, 2, True), [0.1, 0.1, 0.1, 0.1, 0.09, 0.09]),

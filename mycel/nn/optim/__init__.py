@@ -1,5 +1,6 @@
 """Optimizers."""
 
+from mycel.nn.optim.adafactor import AdaFactor as AdaFactor
 from mycel.nn.optim.adam import Adam as Adam
 from mycel.nn.optim.adam import AdaMax as AdaMax
 from mycel.nn.optim.adam import AdamOffload as AdamOffload

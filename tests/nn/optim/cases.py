@@ -65,6 +65,35 @@ CASES: dict[str, Any] = {
     "adadelta": lambda nn, p: nn.Adadelta(p, rho=0.8, epsilon=1e-3),
     "rprop": lambda nn, p: nn.Rprop(p, 0.1),
     "asgd": lambda nn, p: nn.ASGD(p, 0.1, lambd=0.01, t0=2.0, weight_decay=0.1),
+    "adam_list": lambda nn, p: nn.Adam(p, [0.1, 0.2, 0.05, 0.1, 0.3], weight_decay=0.02),
+    "adam_group_schedules": lambda nn, p: nn.Adam(
+        [
+            {"params": [p[0]], "lr": nn.PolynomialDecayLR(0.3, 0.1, 4, 0.5), "weight_decay": 0.2},
+            {"params": [p[1]], "lr": nn.NaturalExpDecayLR(0.2, 0.5, 2)},
+        ],
+        nn.WarmUpLR(0.1, 3),
+    ),
+    "adam_weight_decay_schedule": lambda nn, p: nn.AdamWeightDecay(p, nn.InverseDecayLR(0.3, 0.5, 2), weight_decay=0.3),
+    "rmsprop_groups": lambda nn, p: nn.RMSProp(_grouped(p), 0.01, 0.8, 0.5, 1e-3, loss_scale=2.0),
+    "adagrad_groups": lambda nn, p: nn.Adagrad(_grouped(p), 0.2, 0.1, weight_decay=0.3, loss_scale=4.0),
+    "proximal_adagrad_decay": lambda nn, p: nn.ProximalAdagrad(
+        p, 0.3, 0.1, 0.01, 0.1, weight_decay=0.2, loss_scale=2.0
+    ),
+    "ftrl_decay_groups": lambda nn, p: nn.FTRL(
+        [{"params": [p[1]], "weight_decay": 0.3}, {"params": [p[0]]}], learning_rate=0.1, weight_decay=0.1
+    ),
+    "adamax_groups": lambda nn, p: nn.AdaMax(_grouped(p), [0.1, 0.2, 0.05, 0.1, 0.3], 0.8, 0.9, 1e-3, loss_scale=2.0),
+    "adadelta_groups": lambda nn, p: nn.Adadelta(_grouped(p), 0.5, 0.7, 1e-2, weight_decay=0.2),
+    "rprop_groups": lambda nn, p: nn.Rprop(_grouped(p), 0.1, (0.3, 1.5), (0.01, 0.2), weight_decay=0.3),
+    "asgd_groups": lambda nn, p: nn.ASGD(_grouped(p), [0.1, 0.2, 0.05, 0.1, 0.3], 0.1, 0.5, 1.0),
+    "adafactor": lambda nn, p: nn.AdaFactor(p),
+    "adafactor_warm": lambda nn, p: nn.AdaFactor(p, eps=(1e-3, 0.9), clip_threshold=0.5, warmup_init=True, beta1=None),
+    "adafactor_rate": lambda nn, p: nn.AdaFactor(
+        p, 0.1, decay_rate=0.5, scale_parameter=False, relative_step=False, beta1=None, weight_decay=0.1
+    ),
+    "adafactor_scaled": lambda nn, p: nn.AdaFactor(
+        p, 0.1, relative_step=False, weight_decay=0.1, beta1=0.5, loss_scale=2.0
+    ),
 }
 
 

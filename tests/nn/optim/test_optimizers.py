@@ -11,6 +11,7 @@ import pytest
 import mycel as ms
 from mycel import nn
 
+CHECKED = dict.fromkeys(("nn.AdamOffload", "nn.LARS", "nn.Lamb", "nn.Optimizer"), "NumPy")
 START = np.array([1.0, -0.5, 0.25])
 
 
@@ -64,6 +65,66 @@ def test_lamb() -> None:
         u = m / (1 - 0.9 ** (step + 1)) / (np.sqrt(v / (1 - 0.999 ** (step + 1))) + 1e-6) + 0.05 * p
         p -= 0.1 * np.linalg.norm(p) / np.linalg.norm(u) * u
     np.testing.assert_allclose(steps(lambda w: nn.Lamb(w, 0.1, weight_decay=0.05)), p, rtol=1e-4)
+
+
+def test_lamb_with_groups_and_rates_of_the_step() -> None:
+    a, b = parameter(name="a"), parameter(START[::-1] * 2, name="b")
+    groups = [{"params": [a], "weight_decay": 0.2}, {"params": [b], "lr": 0.3}]
+    optimizer = nn.Lamb(groups, [0.1, 0.05, 0.2], beta1=0.8, beta2=0.9, eps=1e-3, weight_decay=0.01)
+    states = [[START.copy(), 0.0, 0.0], [START[::-1] * 2, 0.0, 0.0]]
+    for step, rate in enumerate((0.1, 0.05, 0.2)):
+        optimizer(tuple(ms.Tensor((k + 1) * gradient(step + k)) for k in range(2)))
+        for k, (state, lr, decay) in enumerate(zip(states, (rate, 0.3), (0.2, 0.01))):
+            p, m, v = state
+            g = (k + 1) * gradient(step + k)
+            m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g * g
+            u = m / (1 - 0.8 ** (step + 1)) / (np.sqrt(v / (1 - 0.9 ** (step + 1))) + 1e-3) + decay * p
+            state[:] = p - lr * np.linalg.norm(p) / np.linalg.norm(u) * u, m, v
+    for p, state in zip((a, b), states):
+        np.testing.assert_allclose(p.asnumpy(), state[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_adam_of_the_host(nesterov: bool) -> None:
+    p, m, v = START.copy(), np.zeros(3), np.zeros(3)
+    for step in range(4):
+        g = 0.5 * gradient(step) + 0.1 * p
+        m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g * g
+        rate = 0.1 * np.sqrt(1 - 0.9 ** (step + 1)) / (1 - 0.8 ** (step + 1))
+        p -= rate * (0.8 * m + 0.2 * g if nesterov else m) / (np.sqrt(v) + 1e-3)
+    make = lambda w: nn.AdamOffload(w, 0.1, 0.8, 0.9, 1e-3, False, nesterov, weight_decay=0.1, loss_scale=2.0)
+    np.testing.assert_allclose(steps(make), p, rtol=1e-4)
+
+
+def test_adafactor_keeps_rows_and_columns() -> None:
+    members = [parameter(np.ones((2, 3, 4)), "a"), parameter(np.ones(3), "b")]
+    optimizer = nn.AdaFactor(members, beta1=None, compression=True)
+    shapes = {p.name: p.shape for p in optimizer.get_parameters() if p.name.startswith("exp")}
+    assert shapes == {
+        "exp_avg_sq_row_a": (2, 3), "exp_avg_sq_row_b": (1,), "exp_avg_sq_col_a": (2, 4), "exp_avg_sq_col_b": (1,), "exp_avg_sq_a": (1,), "exp_avg_sq_b": (3,),
+    }  # fmt: skip
+    assert optimizer.exp_avg_sq[1].dtype is ms.float16
+    g = np.cos(np.arange(24)).reshape(2, 3, 4)
+    optimizer((ms.Tensor(g.astype(np.float32)), ms.Tensor(gradient(0).astype(np.float32))))
+    row, column = (g**2).mean(-1), (g**2).mean(-2)
+    u = g / np.sqrt((row / row.mean(-1, keepdims=True))[..., None] * column[..., None, :])
+    u /= max(1.0, np.sqrt((u**2).mean()))
+    np.testing.assert_allclose(members[0].asnumpy(), 1 - 0.01 * u, rtol=1e-5)
+
+
+def test_lars_with_groups_decays_each_its_own() -> None:
+    a, b = parameter(name="a"), parameter(START[::-1] * 2, name="b.bias")
+    inner = nn.SGD([{"params": [a], "weight_decay": 0.2, "lr": [0.5, 0.25]}, {"params": [b]}], 0.3, weight_decay=0.1)
+    optimizer = nn.LARS(inner, coefficient=0.1)
+    p, q = START.copy(), START[::-1] * 2
+    for step, lr in enumerate((0.5, 0.25)):
+        g, h = gradient(step), gradient(step + 1)
+        optimizer((ms.Tensor(g.astype(np.float32)), ms.Tensor(h.astype(np.float32))))
+        size = np.linalg.norm(p)
+        p = p - lr * 0.1 * size / (np.linalg.norm(g) + 0.2 * size + 1e-5) * (g + 0.2 * p)
+        q = q - 0.3 * h
+    np.testing.assert_allclose(a.asnumpy(), p, rtol=1e-5)
+    np.testing.assert_allclose(b.asnumpy(), q, rtol=1e-5)
 
 
 def test_lamb_of_a_zero_parameter_takes_a_plain_step() -> None:
@@ -278,6 +339,10 @@ def test_a_user_defined_optimizer() -> None:
         (lambda w: nn.Rprop(w, etas=(1.0, 2.0)), ValueError, r"etas\[0\] must be below 1"),
         (lambda w: nn.Rprop(w, step_sizes=(3.0, 2.0)), ValueError, "smallest step size 3.0 is above the largest 2.0"),
         (lambda w: nn.LARS(1), TypeError, "optimizer must be an Optimizer, not int"),
+        (lambda w: nn.AdaFactor(w, 0.1), ValueError, "give a learning_rate where relative_step=False"),
+        (lambda w: nn.AdaFactor(w, 0.1, relative_step=False, warmup_init=True), ValueError, "warmup_init needs relative_step"),
+        (lambda w: nn.AdaFactor(w, eps=1e-3), TypeError, "eps must be a tuple of two numbers"),
+        (lambda w: nn.AdaFactor(w, decay_rate=0.0), ValueError, "decay_rate must be above 0"),
         (lambda w: nn.SGD(w)(()), ValueError, "there are 0 gradients for 1 parameters"),
         (lambda w: nn.SGD(w)((ms.Tensor([1.0]),)), ValueError, r"gradient of 'w' has shape \(1,\), the parameter \(3,\)"),
         (lambda w: nn.SGD(w)((1.0,)), TypeError, "gradient of 'w' must be a Tensor, not float"),

@@ -13,6 +13,11 @@ import mycel as ms
 from tests.nn.optim import cases
 
 EXPECTED: dict[str, list[list[float]]] = json.loads((Path(__file__).parent / "expected.json").read_text())
+CHECKED = dict.fromkeys(
+    """nn.ASGD nn.AdaFactor nn.AdaMax nn.Adadelta nn.Adagrad nn.Adam nn.AdamWeightDecay nn.FTRL nn.LazyAdam nn.Momentum nn.ProximalAdagrad nn.RMSProp
+    nn.Rprop nn.SGD""".split(),
+    "MindSpore 2.10",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,122 @@
+"""Adafactor: adaptive steps whose second moments take no more memory than rows and columns."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.optim.optimizer import Optimizer
+from mycel.nn.state import store
+from mycel.ops import updates
+from mycel.parameter import Parameter, ParameterTuple
+from mycel.tensor import Tensor
+
+__all__ = ["AdaFactor"]
+
+
+def _named(prefix: str, p: Parameter, shape: tuple[int, ...], dtype: Any = np.float32) -> Parameter:
+    return Parameter(Tensor(np.zeros(shape, dtype)), name=f"{prefix}_{p.name}", requires_grad=False)
+
+
+class AdaFactor(Optimizer):
+    """Adafactor (Shazeer and Stern, "Adaptive learning rates with sublinear memory cost", 2018).
+
+    The second moment of a parameter of two or more dimensions is the product of the running means of ``g**2 + eps[0]`` over its rows and over its columns, divided by the
+    mean of the former; their weight at step t is ``1 - t**-decay_rate``. The update u is divided by ``max(1, rms(u) / clip_threshold)``, averaged with weight
+    `beta1` (None: not at all), and multiplied by the rate: with `relative_step` ``min(0.01, 1 / sqrt(t))`` (``1e-6 * t`` for 0.01 with `warmup_init`),
+    else the learning rate; with `scale_parameter` times the parameter's root mean square, at least ``eps[1]``. The decay is taken off the parameter.
+
+    `compression` keeps the second moments without factors in float16. The states are "exp_avg.<parameter>", "exp_avg_sq_row_<parameter>", "exp_avg_sq_col_<parameter>",
+    "exp_avg_sq_<parameter>" and "afactor_step". Raises ValueError for a learning rate with `relative_step` and for none without it.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> _ = ms.nn.AdaFactor([w], 0.5, beta1=None, relative_step=False)((ms.Tensor([3.0]),)); w.asnumpy()
+    array([0.5], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = None,
+        eps: tuple[float, float] = (1e-30, 1e-3),
+        clip_threshold: float = 1.0,
+        decay_rate: float = 0.8,
+        beta1: Optional[float] = 0.9,
+        weight_decay: float = 0.0,
+        scale_parameter: bool = True,
+        relative_step: bool = True,
+        warmup_init: bool = False,
+        compression: bool = False,
+        loss_scale: float = 1.0,
+    ) -> None:
+        for name, flag in (
+            ("scale_parameter", scale_parameter),
+            ("relative_step", relative_step),
+            ("warmup_init", warmup_init),
+            ("compression", compression),
+        ):
+            checks.boolean("AdaFactor", name, flag)
+        if relative_step == (learning_rate is not None):
+            raise ValueError(
+                "AdaFactor: give a learning_rate where relative_step=False, and none where it is True, but learning_rate is "
+                f"{learning_rate!r} and relative_step {relative_step}"
+            )
+        if warmup_init and not relative_step:
+            raise ValueError("AdaFactor: warmup_init needs relative_step=True")
+        if not isinstance(eps, (tuple, list)) or len(eps) != 2:
+            raise TypeError(f"AdaFactor: eps must be a tuple of two numbers, not {eps!r}")
+        super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)
+        self.eps = tuple(checks.number("AdaFactor", "each of eps", e, above=0) for e in eps)
+        self.clip_threshold = checks.number("AdaFactor", "clip_threshold", clip_threshold, above=0)
+        self.decay_rate = checks.number("AdaFactor", "decay_rate", decay_rate, above=0)
+        self.beta1 = None if beta1 is None else checks.number("AdaFactor", "beta1", beta1, above=0, below=1)
+        self.scale_parameter, self.relative_step, self.warmup_init = scale_parameter, relative_step, warmup_init
+        self.compression = compression
+        if beta1 is not None:
+            self.exp_avg = self.states("exp_avg")
+        full = np.float16 if compression else np.float32
+        one, many = (1,), [p.ndim >= 2 for p in self.parameters]
+        members = list(zip(self.parameters, many))
+        self.exp_avg_sq_row = ParameterTuple(
+            [_named("exp_avg_sq_row", p, p.shape[:-1] if m else one) for p, m in members]
+        )
+        self.exp_avg_sq_col = ParameterTuple(
+            [_named("exp_avg_sq_col", p, (*p.shape[:-2], p.shape[-1]) if m else one) for p, m in members]
+        )
+        self.exp_avg_sq = ParameterTuple(
+            [_named("exp_avg_sq", p, one if m else p.shape, np.float32 if m else full) for p, m in members]
+        )
+        self.afactor_step = Parameter(Tensor(np.zeros(1, np.float32)), name="afactor_step", requires_grad=False)
+
+    def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
+        """The gradients as they are: the decay is part of the step."""
+        return tuple(gradients)
+
+    def _relative_rate(self, step: Tensor) -> Tensor:
+        most = 1e-6 * step if self.warmup_init else 1e-2
+        return ops.minimum(most, 1 / ops.sqrt(step))
+
+    def construct(self, gradients: Any) -> bool:
+        """Take one step."""
+        prepared, rates, decays = self.prepare(gradients), self._rates(), self._decays()
+        self.advance()
+        store(self.afactor_step, self.afactor_step + 1.0)
+        step = ops.reshape(self.afactor_step, ())
+        beta2 = 1 - ops.pow(step, -self.decay_rate)
+        for i, (p, g) in enumerate(zip(self.parameters, prepared)):
+            states = (
+                self.exp_avg[i] if self.beta1 is not None else None,
+                *((self.exp_avg_sq_row[i], self.exp_avg_sq_col[i], None) if p.ndim >= 2 else (None, None, self.exp_avg_sq[i])),
+            )  # fmt: skip
+            rate = self._relative_rate(step) if self.relative_step else rates[i]
+            found = updates.adafactor(
+                p, g, *states, rate, self.eps, self.clip_threshold, self.beta1, beta2, decays[i], self.scale_parameter
+            )
+            for target, value in zip((p, *states), found):
+                if target is not None:
+                    store(target, value)
+        return True
