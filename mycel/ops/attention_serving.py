@@ -17,7 +17,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
-from mycel.ops import array, indexed
+from mycel.ops import array, elementwise, indexed
 from mycel.ops._operands import constant_like, one_of, operand, permuted, reshaped, run, select, take_slice
 from mycel.ops.attention import (
     MOST,
@@ -120,7 +120,7 @@ def narrowed(name: str, x: Tensor, scale: Any, offset: Any) -> Tensor:
     factor, shift = _factor(name, scale, None, 0, x), _factor(name, offset, None, 0, x)
     assert factor is not None
     y = cast(x, D.float32) * cast(factor, D.float32)
-    y = run(E.round, y if shift is None else y + cast(shift, D.float32))
+    y = elementwise.round(y if shift is None else y + cast(shift, D.float32))
     return cast(run(E.minimum, run(E.maximum, y, constant_like(-128.0, y)), constant_like(127.0, y)), D.int8)
 
 
