@@ -218,7 +218,7 @@ def pytype_to_dtype(obj: type) -> Any:
         from mycel.object_types import of_class
 
         found = of_class(obj)
-    if found is None or found.title in ("Dictionary", "Slice", "Ellipsis"):
+    if found is None or str(found) in ("Dictionary", "Slice", "Ellipsis"):
         raise NotImplementedError(f"pytype_to_dtype: {obj.__name__} has no data type")
     return found
 

@@ -501,6 +501,12 @@ class Stage(Differentiating, eager.Context):
 
         return call(self, fn, args, kwargs)
 
+    def follow(self, fn: Any, args: tuple[Any, ...]) -> Any:
+        """Call a function of the library's by interpreting it as if the user had written it, so that tensors may decide in it."""
+        from mycel.frontend.interpret import interpret
+
+        return interpret(self, fn, args, {})
+
     # Cells.
 
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -56,6 +56,13 @@ from mycel.ops.decompositions import (
     matrix_norm as matrix_norm, matrix_solve as matrix_solve, norm as norm, orgqr as orgqr, ormqr as ormqr,
     pinv as pinv, qr as qr, slogdet as slogdet, svd as svd,
 )
+from mycel.ops.extended import (
+    baddbmm_ext as baddbmm_ext, bernoulli_ext as bernoulli_ext, bidense as bidense, broadcast_gradient_args as broadcast_gradient_args, diff_ext as diff_ext,
+    einsum_ext as einsum_ext, eps as eps, float_power_ext as float_power_ext, hyper_add as hyper_add, inplace_index_add as inplace_index_add,
+    inplace_sigmoid as inplace_sigmoid, isnan_ext as isnan_ext, mse_loss_ext as mse_loss_ext, print_ as print_,
+    reduced_shape as reduced_shape, reshape_ as reshape_, shape_ as shape_, shape_mul as shape_mul, tensor_muls as tensor_muls,
+    unique_with_pad as unique_with_pad,
+)
 from mycel.ops.fourier import (
     fft as fft, fft2 as fft2, fftfreq as fftfreq, fftn as fftn, fftshift as fftshift, hfft as hfft, hfft2 as hfft2, hfftn as hfftn, ifft as ifft,
     ifft2 as ifft2, ifftn as ifftn, ifftshift as ifftshift, ihfft as ihfft, ihfft2 as ihfft2, ihfftn as ihfftn, irfft as irfft,
@@ -141,8 +148,10 @@ from mycel.ops.pairwise import (
     cartesian_prod as cartesian_prod, cdist as cdist, combinations as combinations, cov as cov, dist as dist,
     pdist as pdist, vander as vander,
 )
+from mycel.ops.patches import mirror_pad as mirror_pad
 from mycel.ops.pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
+    adaptive_avg_pool2d as adaptive_avg_pool2d_ext,
     adaptive_avg_pool3d as adaptive_avg_pool3d, adaptive_max_pool1d as adaptive_max_pool1d,
     adaptive_max_pool2d as adaptive_max_pool2d, adaptive_max_pool3d as adaptive_max_pool3d, avg_pool1d as avg_pool1d,
     avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, lp_pool1d as lp_pool1d, lp_pool2d as lp_pool2d,
@@ -202,6 +211,7 @@ from mycel.ops.boxes import (
 from mycel.ops.ctc import (
     ctc_greedy_decoder as ctc_greedy_decoder, ctc_loss as ctc_loss,
 )
+from mycel.ops.deformable import deformable_conv2d as deformable_conv2d, multi_scale_deformable_attn_function as multi_scale_deformable_attn_function
 from mycel.ops.diagonals import (
     diagflat as diagflat, diagonal_scatter as diagonal_scatter, matrix_band_part as matrix_band_part,
     matrix_diag as matrix_diag, matrix_diag_part as matrix_diag_part, matrix_set_diag as matrix_set_diag,
@@ -220,6 +230,7 @@ from mycel.ops.resize import (
     affine_grid as affine_grid, crop_and_resize as crop_and_resize, grid_sample as grid_sample,
     interpolate as interpolate, upsample as upsample,
 )
+from mycel.ops.rotated import rotated_iou as rotated_iou
 from mycel.ops.special import (
     igamma as igamma, igammac as igammac, mvlgamma as mvlgamma, polygamma as polygamma,
     population_count as population_count, zeta as zeta,
@@ -232,6 +243,39 @@ from mycel.ops.windows import (
     bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
     hann_window as hann_window, kaiser_window as kaiser_window, stft as stft,
 )
+from mycel.ops.sparse import (
+    coalesce as coalesce, coo2csr as coo2csr, coo_add as coo_add, coo_concat as coo_concat, csr2coo as csr2coo,
+    csr_add as csr_add, csr_mm as csr_mm, csr_mv as csr_mv, csr_reduce_sum as csr_reduce_sum, csr_to_coo as csr_to_coo,
+    csr_to_dense as csr_to_dense, dense_to_sparse_coo as dense_to_sparse_coo, dense_to_sparse_csr as dense_to_sparse_csr,
+)
+from mycel.ops.sparse_parts import (
+    coo_tensor_get_dense_shape as coo_tensor_get_dense_shape, coo_tensor_get_indices as coo_tensor_get_indices,
+    coo_tensor_get_values as coo_tensor_get_values, csr_tensor_get_dense_shape as csr_tensor_get_dense_shape,
+    csr_tensor_get_indices as csr_tensor_get_indices, csr_tensor_get_indptr as csr_tensor_get_indptr,
+    csr_tensor_get_values as csr_tensor_get_values, make_coo_tensor as make_coo_tensor,
+    make_csr_tensor as make_csr_tensor, make_row_tensor as make_row_tensor,
+    make_row_tensor_inner as make_row_tensor_inner, make_sparse_tensor as make_sparse_tensor,
+    row_tensor_add as row_tensor_add, row_tensor_get_dense_shape as row_tensor_get_dense_shape,
+    row_tensor_get_indices as row_tensor_get_indices, row_tensor_get_values as row_tensor_get_values,
+    sparse_segment_mean as sparse_segment_mean,
+)
+from mycel.ops.sparse_values import (
+    coo_abs as coo_abs, coo_acos as coo_acos, coo_acosh as coo_acosh, coo_asin as coo_asin, coo_asinh as coo_asinh,
+    coo_atan as coo_atan, coo_atanh as coo_atanh, coo_ceil as coo_ceil, coo_cos as coo_cos, coo_cosh as coo_cosh,
+    coo_exp as coo_exp, coo_expm1 as coo_expm1, coo_floor as coo_floor, coo_inv as coo_inv, coo_isfinite as coo_isfinite,
+    coo_isinf as coo_isinf, coo_isnan as coo_isnan, coo_log as coo_log, coo_log1p as coo_log1p, coo_neg as coo_neg,
+    coo_relu as coo_relu, coo_relu6 as coo_relu6, coo_round as coo_round, coo_sigmoid as coo_sigmoid, coo_sin as coo_sin,
+    coo_sinh as coo_sinh, coo_softsign as coo_softsign, coo_sqrt as coo_sqrt, coo_square as coo_square,
+    coo_tan as coo_tan, coo_tanh as coo_tanh, csr_abs as csr_abs, csr_acos as csr_acos, csr_acosh as csr_acosh,
+    csr_asin as csr_asin, csr_asinh as csr_asinh, csr_atan as csr_atan, csr_atanh as csr_atanh, csr_ceil as csr_ceil,
+    csr_cos as csr_cos, csr_cosh as csr_cosh, csr_div as csr_div, csr_exp as csr_exp, csr_expm1 as csr_expm1,
+    csr_floor as csr_floor, csr_gather as csr_gather, csr_inv as csr_inv, csr_isfinite as csr_isfinite,
+    csr_isinf as csr_isinf, csr_isnan as csr_isnan, csr_log as csr_log, csr_log1p as csr_log1p, csr_mul as csr_mul,
+    csr_neg as csr_neg, csr_relu as csr_relu, csr_relu6 as csr_relu6, csr_round as csr_round, csr_sigmoid as csr_sigmoid,
+    csr_sin as csr_sin, csr_sinh as csr_sinh, csr_softmax as csr_softmax, csr_softsign as csr_softsign,
+    csr_sqrt as csr_sqrt, csr_square as csr_square, csr_tan as csr_tan, csr_tanh as csr_tanh,
+)
+
 from mycel.ops.attention import (
     flash_attention_score as flash_attention_score, ring_attention_update as ring_attention_update,
     speed_fusion_attention as speed_fusion_attention,
@@ -250,6 +294,29 @@ from mycel.ops.experts import (
     move_to as move_to, recompute_block as recompute_block,
 )
 from mycel.ops.rotary import rotary_position_embedding as rotary_position_embedding
+from mycel.ops.containers import (
+    augassign_add as augassign_add, augassign_div as augassign_div, augassign_floordiv as augassign_floordiv,
+    augassign_mod as augassign_mod, augassign_mul as augassign_mul, augassign_sub as augassign_sub,
+    bool_and as bool_and, bool_eq as bool_eq, bool_not as bool_not, bool_or as bool_or, dict_getitem as dict_getitem,
+    dict_setitem as dict_setitem, in_dict as in_dict, is_ as is_, is_not as is_not, iter_converter as iter_converter,
+    list_equal as list_equal, list_getitem as list_getitem, list_len as list_len, list_setitem as list_setitem,
+    make_dict as make_dict, make_list as make_list, make_range as make_range, make_slice as make_slice,
+    make_tuple as make_tuple, ms_hasnext as ms_hasnext, ms_next as ms_next, not_in_dict as not_in_dict,
+    string_concat as string_concat, string_eq as string_eq, tail as tail, tuple_div as tuple_div,
+    tuple_equal as tuple_equal, tuple_getitem as tuple_getitem, tuple_len as tuple_len,
+    tuple_reversed as tuple_reversed, tuple_setitem as tuple_setitem, zip_operation as zip_operation,
+)
+from mycel.ops.environment import (
+    env_get as env_get, environ_add as environ_add, environ_create as environ_create, environ_get as environ_get,
+    environ_set as environ_set, ref_to_embed as ref_to_embed,
+)
+from mycel.ops.program import (
+    J as J, SliceGetItem as SliceGetItem, add_flags as add_flags, array_to_scalar as array_to_scalar,
+    hastype as hastype,
+    is_sequence_shape_unknown as is_sequence_shape_unknown, is_sequence_value_unknown as is_sequence_value_unknown,
+    is_tensor_bool_cond as is_tensor_bool_cond, isconstant as isconstant, scalar_to_array as scalar_to_array,
+    switch as switch, switch_layer as switch_layer, typeof as typeof,
+)
 
 # Last, because they build on all of the functions.
 from mycel.ops import operations as operations

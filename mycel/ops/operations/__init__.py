@@ -11,7 +11,10 @@ from mycel.ops.operations.primitive import Primitive as Primitive
 
 __all__ = ["Primitive"]
 
-for _topic in ("basic", "advanced", "updates", "attention"):
+for _topic in (
+    "basic", "advanced", "updates", "sparse", "images", "windows", "attention", "mathematics", "arrays",
+    "control", "showing", "program", "registration", "custom",
+):  # fmt: skip
     _module = import_module(f"{__name__}.{_topic}")
     globals().update({name: getattr(_module, name) for name in _module.__all__})
     __all__ += _module.__all__

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mycel.errors import Unsupported
 from mycel.log import logger
+from mycel.ops.summaries import Collected
 from mycel.train.metrics.base import as_array
 from mycel.train.summary import events
 
@@ -24,7 +25,8 @@ _PLUGINS = ("scalar", "tensor", "image", "histogram")
 class SummaryRecord:
     """Write scalars, tensors, images and histograms of steps into an event file in `log_dir`, which is made where it is missing.
 
-    The file is ``file_prefix.out.events.summary.<time>.<host>file_suffix``. Values given to `add_value` are written by the next `record`. At `max_file_size` bytes no more is
+    Values come from `add_value` and from the operations `ScalarSummary`, `TensorSummary`, `ImageSummary` and `HistogramSummary` of the program, and are written by the next `record`.
+    The file is ``file_prefix.out.events.summary.<time>.<host>file_suffix``. At `max_file_size` bytes no more is
     written, and it is said once. `network` and `num_process` have no effect: there is no graph to show, and one process writes. It is a context manager, which closes the file.
     Raises TypeError and ValueError for other arguments, Unsupported for `export_options`; with `raise_exception` a full file is a RuntimeError.
 
@@ -70,6 +72,7 @@ class SummaryRecord:
         self._limit, self._raises, self._full = max_file_size, raise_exception, False
         self._mode = "train"
         self._waiting: list[tuple[str, bytes]] = []
+        self._collected = Collected()
         self._file: Any = open(self._path, "wb")
         self._write(events.event(time.time(), version="brain.Event:2"))
 
@@ -118,6 +121,8 @@ class SummaryRecord:
             raise TypeError(f"SummaryRecord.record: step must be an integer, not {step!r}")
         if self._file is None:
             raise RuntimeError("SummaryRecord.record: the file is closed; make a new SummaryRecord")
+        for plugin, name, value in self._collected.take():
+            self.add_value(plugin, name, value)
         values = [c for plugin, c in self._waiting if plugin_filter is None or plugin_filter(plugin)]
         self._waiting.clear()
         return self._write(events.event(time.time(), step, b"".join(values))) if values else not self._full
@@ -144,6 +149,7 @@ class SummaryRecord:
     def close(self) -> None:
         """Close the file; a second call does nothing."""
         if self._file is not None:
+            self._collected.close()
             self._file.close()
             self._file = None
 

@@ -1,0 +1,395 @@
+"""Operations on Python's own values: numbers, strings, tuples, lists, dictionaries and slices, which MindSpore has as primitives of its graphs.
+
+Each is a plain Python function of a fixed number of arguments. In a compiled function it is interpreted as if the user had written it (`followed`), so that tensors may be
+members, conditions and indices wherever Python lets them. Nothing is changed in place: what sets a member gives a new container.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from mycel import eager
+from mycel.tensor import Tensor
+from mycel.tree import flatten
+
+__all__ = [
+    "augassign_add", "augassign_div", "augassign_floordiv", "augassign_mod", "augassign_mul", "augassign_sub", "bool_and", "bool_eq", "bool_not",
+    "bool_or", "dict_getitem", "dict_setitem", "followed", "in_dict", "is_", "is_not", "iter_converter", "list_equal", "list_getitem", "list_len",
+    "list_setitem", "make_dict", "make_list", "make_range", "make_slice", "make_tuple", "ms_hasnext", "ms_next", "not_in_dict", "string_concat",
+    "string_eq", "tail", "tuple_div", "tuple_equal", "tuple_getitem", "tuple_len", "tuple_reversed", "tuple_setitem", "zip_operation",
+]  # fmt: skip
+
+
+def followed(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of the library's so that a compiled function follows it as it follows the user's."""
+    context: Any = eager.local.context if eager.active else None
+    if context is None or not context.is_staging:
+        return function(*args)
+    return context.follow(function, args)
+
+
+def _define(function: Callable[..., Any], summary: str, call: str, shown: str, note: str = "") -> Callable[..., Any]:
+    """A public function of positional arguments, named as `function` is without its underscore."""
+    name = function.__name__[1:]
+    parameters = inspect.signature(function).parameters.values()
+    least = sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters)
+    most = None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(parameters)
+
+    def public(*args: Any) -> Any:
+        if len(args) < least or most is not None and len(args) > most:
+            count = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
+            raise TypeError(f"{name}: takes {count} arguments, not {len(args)}")
+        return followed(function, *args)
+
+    public.__name__ = public.__qualname__ = name
+    public.__module__ = __name__
+    public.__doc__ = f"""{summary}{f" {note}" if note else ""}
+
+    >>> import mycel as ms
+    >>> ms.ops.{name}({call})
+    {shown}
+    """
+    return public
+
+
+# Members. Indices count from the end where they are negative.
+
+
+def _need(name: str, value: Any, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}: takes a {kind.__name__}, not a {type(value).__name__}")
+
+
+def _member(name: str, x: Any, kind: type, index: Any) -> Any:
+    _need(name, x, kind)
+    if isinstance(index, int) and not -len(x) <= index < len(x):
+        raise IndexError(f"{name}: the index {index} is not in [{-len(x)}, {len(x)})")
+    return x[index]
+
+
+def _replaced(name: str, x: Any, kind: type, index: Any, value: Any) -> Any:
+    _need(name, x, kind)
+    if isinstance(index, bool) or not isinstance(index, int) or not -len(x) <= index < len(x):
+        raise IndexError(f"{name}: the index {index!r} is not a whole number in [{-len(x)}, {len(x)})")
+    items = list(x)
+    items[index] = value
+    return items
+
+
+def _tuple_getitem(x: Any, index: Any) -> Any:
+    return _member("tuple_getitem", x, tuple, index)
+
+
+def _list_getitem(x: Any, index: Any) -> Any:
+    return _member("list_getitem", x, list, index)
+
+
+def _tuple_setitem(x: Any, index: Any, value: Any) -> Any:
+    return tuple(_replaced("tuple_setitem", x, tuple, index, value))
+
+
+def _list_setitem(x: Any, index: Any, value: Any) -> Any:
+    return _replaced("list_setitem", x, list, index, value)
+
+
+def _tuple_len(x: Any) -> Any:
+    _need("tuple_len", x, tuple)
+    return len(x)
+
+
+def _list_len(x: Any) -> Any:
+    _need("list_len", x, list)
+    return len(x)
+
+
+def _tuple_reversed(x: Any) -> Any:
+    _need("tuple_reversed", x, tuple)
+    return x[::-1]
+
+
+def _tail(x: Any) -> Any:
+    if not isinstance(x, (tuple, list)) or len(x) == 0:
+        raise TypeError(f"tail: takes a tuple or list with members, not {x!r}")
+    return x[1:]
+
+
+def _same(name: str, x: Any, y: Any, kind: type) -> Any:
+    _need(name, x, kind)
+    _need(name, y, kind)
+    if any([isinstance(v, Tensor) for v in flatten((x, y))[0]]):
+        raise TypeError(f"{name}: compares plain values; compare tensors with ops.equal")
+    return x == y
+
+
+def _tuple_equal(x: Any, y: Any) -> Any:
+    return _same("tuple_equal", x, y, tuple)
+
+
+def _list_equal(x: Any, y: Any) -> Any:
+    return _same("list_equal", x, y, list)
+
+
+def _tuple_div(x: Any, y: Any) -> Any:
+    _need("tuple_div", x, tuple)
+    _need("tuple_div", y, tuple)
+    if len(x) != len(y):
+        raise ValueError(f"tuple_div: the tuples have {len(x)} and {len(y)} members; give as many of both")
+    for a, b in zip(x, y):
+        if isinstance(a, float) or isinstance(b, float):
+            raise TypeError(f"tuple_div: divides whole numbers, not {a!r} by {b!r}")
+        if b == 0 or a % b != 0:
+            raise ValueError(f"tuple_div: {a} is not a multiple of {b}")
+    return tuple([a // b for a, b in zip(x, y)])
+
+
+# Making containers.
+
+
+def _make_tuple(*items: Any) -> Any:
+    return tuple(items)
+
+
+def _make_list(*items: Any) -> Any:
+    return list(items)
+
+
+def _make_dict(keys: Any, values: Any) -> Any:
+    if len(keys) != len(values):
+        raise ValueError(f"make_dict: there are {len(keys)} keys and {len(values)} values; give as many of both")
+    return dict(zip(keys, values))
+
+
+def _make_range(start: Any, stop: Any = None, step: Any = 1) -> Any:
+    for v in (start, stop, step):
+        if isinstance(v, float):
+            raise TypeError(f"make_range: takes whole numbers, not {v!r}")
+    if isinstance(step, int) and step == 0:
+        raise ValueError("make_range: the step must not be 0")
+    return tuple(range(start)) if stop is None else tuple(range(start, stop, step))
+
+
+def _make_slice(start: Any, stop: Any, step: Any) -> Any:
+    return slice(start, stop, step)
+
+
+# Dictionaries.
+
+
+def _dict_getitem(x: Any, key: Any) -> Any:
+    _need("dict_getitem", x, dict)
+    if key not in x:
+        raise KeyError(f"dict_getitem: there is no key {key!r}; the keys are {list(x)}")
+    return x[key]
+
+
+def _dict_setitem(x: Any, key: Any, value: Any) -> Any:
+    _need("dict_setitem", x, dict)
+    made = dict(x)
+    made[key] = value
+    return made
+
+
+def _in_dict(key: Any, x: Any) -> Any:
+    return key in x
+
+
+def _not_in_dict(key: Any, x: Any) -> Any:
+    return key not in x
+
+
+# Truth, identity and strings.
+
+
+def _bool_not(x: Any) -> Any:
+    return not x
+
+
+def _bool_and(x: Any, y: Any) -> Any:
+    return not (not x or not y)
+
+
+def _bool_or(x: Any, y: Any) -> Any:
+    return not (not x and not y)
+
+
+def _bool_eq(x: Any, y: Any) -> Any:
+    return (not x) == (not y)
+
+
+def _is_(x: Any, y: Any) -> Any:
+    # Small numbers and strings are one object or two as it happens: what is asked is whether they are the same value.
+    return x == y if type(x) is type(y) and isinstance(x, (bool, int, str)) else x is y
+
+
+def _is_not(x: Any, y: Any) -> Any:
+    return not _is_(x, y)
+
+
+def _string_eq(x: Any, y: Any) -> Any:
+    _need("string_eq", x, str)
+    _need("string_eq", y, str)
+    return x == y
+
+
+def _string_concat(x: Any, y: Any) -> Any:
+    _need("string_concat", x, str)
+    _need("string_concat", y, str)
+    return x + y
+
+
+# Iteration over sequences, dictionaries (their keys) and tensors (their rows) as a tuple of what is still to come.
+
+
+def _iter_converter(x: Any) -> Any:
+    return tuple(x)
+
+
+def _ms_hasnext(x: Any) -> Any:
+    return len(x) > 0
+
+
+def _ms_next(x: Any) -> Any:
+    if len(x) == 0:
+        raise IndexError("ms_next: there are no more items; ask ms_hasnext first")
+    return x[0], x[1:]
+
+
+def _zip_operation(*sequences: Any) -> Any:
+    return tuple(zip(*sequences))
+
+
+# Augmented assignments, as functions of the value before.
+
+
+def _augassign_add(x: Any, y: Any) -> Any:
+    return operator.add(x, y)
+
+
+def _augassign_sub(x: Any, y: Any) -> Any:
+    return operator.sub(x, y)
+
+
+def _augassign_mul(x: Any, y: Any) -> Any:
+    return operator.mul(x, y)
+
+
+def _augassign_div(x: Any, y: Any) -> Any:
+    return operator.truediv(x, y)
+
+
+def _augassign_floordiv(x: Any, y: Any) -> Any:
+    return operator.floordiv(x, y)
+
+
+def _augassign_mod(x: Any, y: Any) -> Any:
+    return operator.mod(x, y)
+
+
+_INDEX = "IndexError outside of it, TypeError for what is no"
+tuple_getitem = _define(_tuple_getitem, "A member of a tuple by its index.", "(1, 2), -1", "2", f"{_INDEX} tuple.")
+list_getitem = _define(_list_getitem, "A member of a list by its index.", "[1, 2], 0", "1", f"{_INDEX} list.")
+tuple_setitem = _define(
+    _tuple_setitem, "A tuple with another member at an index.", "(1, 2), 0, 5", "(5, 2)", f"{_INDEX} tuple."
+)
+list_setitem = _define(
+    _list_setitem, "A new list with another member at an index.", "[1, 2], 0, 5", "[5, 2]", f"{_INDEX} list."
+)
+tuple_len = _define(_tuple_len, "How many members a tuple has.", "(1, 2, 3)", "3", "TypeError for what is no tuple.")
+list_len = _define(_list_len, "How many members a list has.", "[1, 2, 3]", "3", "TypeError for what is no list.")
+tuple_reversed = _define(
+    _tuple_reversed,
+    "A tuple from the last member to the first.",
+    "(1, 2, 3)",
+    "(3, 2, 1)",
+    "TypeError for what is no tuple.",
+)
+tail = _define(
+    _tail, "A tuple or list without its first member.", "(1, 2, 3)", "(2, 3)", "TypeError for what has none."
+)
+tuple_equal = _define(
+    _tuple_equal,
+    "Whether two tuples of plain values are equal.",
+    "(1, 2), (1, 3)",
+    "False",
+    "TypeError for what is no tuple, and for tensors in them.",
+)
+list_equal = _define(
+    _list_equal,
+    "Whether two lists of plain values are equal.",
+    "[1, 2], [1, 2]",
+    "True",
+    "TypeError for what is no list, and for tensors in them.",
+)
+tuple_div = _define(_tuple_div, "The members of a tuple divided by those of another.", "(4, 6), (2, 3)", "(2, 2)",
+        "Whole numbers that go into each other: ValueError where one does not, or where the lengths differ.")  # fmt: skip
+make_tuple = _define(_make_tuple, "A tuple of the arguments.", "1, 2", "(1, 2)")
+make_list = _define(_make_list, "A list of the arguments.", "1, 2", "[1, 2]")
+make_dict = _define(
+    _make_dict,
+    "A dictionary of keys and as many values.",
+    '("a", "b"), (1, 2)',
+    "{'a': 1, 'b': 2}",
+    "ValueError where there are not as many.",
+)
+make_range = _define(_make_range, "The whole numbers of a range, as a tuple: (stop), (start, stop) or (start, stop, step).", "1, 7, 2", "(1, 3, 5)",
+        "TypeError for other numbers, ValueError for a step of 0.")  # fmt: skip
+make_slice = _define(_make_slice, "A slice.", "1, 5, None", "slice(1, 5, None)")
+dict_getitem = _define(_dict_getitem, "The value of a key.", '{"a": 1}, "a"', "1", "KeyError where there is none.")
+dict_setitem = _define(
+    _dict_setitem, "A new dictionary with the value of a key set.", '{"a": 1}, "b", 2', "{'a': 1, 'b': 2}"
+)
+in_dict = _define(_in_dict, "Whether a dictionary has a key.", '"a", {"a": 1}', "True")
+not_in_dict = _define(_not_in_dict, "Whether a dictionary lacks a key.", '"a", {"a": 1}', "False")
+bool_not = _define(_bool_not, "The opposite of a truth value.", "True", "False")
+bool_and = _define(_bool_and, "Whether both truth values hold.", "True, False", "False")
+bool_or = _define(_bool_or, "Whether one of two truth values holds.", "True, False", "True")
+bool_eq = _define(_bool_eq, "Whether two truth values are the same.", "True, False", "False")
+is_ = _define(
+    _is_,
+    "Whether two values are the same object, or numbers or strings of one type that are equal.",
+    "None, None",
+    "True",
+)
+is_not = _define(_is_not, "The opposite of `is_`.", "None, 1", "True")
+string_eq = _define(
+    _string_eq, "Whether two strings are equal.", '"a", "b"', "False", "TypeError for what is no string."
+)
+string_concat = _define(_string_concat, "Two strings in a row.", '"a", "b"', "'ab'", "TypeError for what is no string.")
+iter_converter = _define(
+    _iter_converter,
+    "What iteration goes through, as a tuple: members, keys of a dictionary, rows of a tensor.",
+    '{"a": 1}',
+    "('a',)",
+)
+ms_hasnext = _define(_ms_hasnext, "Whether a tuple of what is to come has another item.", "(1,)", "True")
+ms_next = _define(
+    _ms_next,
+    "The next item of a tuple of what is to come, and the rest.",
+    "(1, 2)",
+    "(1, (2,))",
+    "IndexError where there is none.",
+)
+zip_operation = _define(
+    _zip_operation, "Corresponding members of sequences, as a tuple of tuples.", "(1, 2), (3, 4)", "((1, 3), (2, 4))"
+)
+augassign_add = _define(
+    _augassign_add,
+    "What `x += y` makes of x: numbers, tensors, sequences and strings.",
+    "[1], [2]",
+    "[1, 2]",
+    "x itself is not changed.",
+)
+augassign_sub = _define(_augassign_sub, "What `x -= y` makes of x.", "3, 1", "2", "x itself is not changed.")
+augassign_mul = _define(_augassign_mul, "What `x *= y` makes of x.", "[1], 2", "[1, 1]", "x itself is not changed.")
+augassign_div = _define(_augassign_div, "What `x /= y` makes of x.", "3, 2", "1.5", "x itself is not changed.")
+augassign_floordiv = _define(_augassign_floordiv, "What `x //= y` makes of x.", "7, 2", "3", "x itself is not changed.")
+augassign_mod = _define(
+    _augassign_mod,
+    "What `x %= y` makes of x; of a string, what its formatting gives.",
+    "7, 4",
+    "3",
+    "x itself is not changed.",
+)

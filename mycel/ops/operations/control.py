@@ -1,0 +1,102 @@
+"""Loops as objects, over functions of tensors or of any nested values: in a compiled function each is what the statement of Python is there.
+
+So a loop whose condition or bounds are tensors becomes one `while_loop`, and one over Python's own numbers or sequences is unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel.ops.containers import followed
+from mycel.ops.operations.primitive import definer
+from mycel.tensor import Tensor
+
+__all__: list[str] = []
+
+define = definer(globals())
+
+
+def _need_functions(name: str, *functions: Any) -> None:
+    for f in functions:
+        if not callable(f):
+            raise TypeError(f"{name}: takes functions, not a {type(f).__name__}")
+
+
+def _while(condition: Callable[..., Any], body: Callable[..., Any], value: Any) -> Any:
+    while condition(value):
+        value = body(value)
+    return value
+
+
+def _fori(lower: Any, upper: Any, body: Callable[..., Any], value: Any) -> Any:
+    for i in range(lower, upper):
+        value = body(i, value)
+    return value
+
+
+def _scan(body: Callable[..., Any], carry: Any, xs: Any) -> Any:
+    ys = []
+    for x in xs:
+        carry, y = body(carry, x)
+        ys.append(y)
+    return carry, ys
+
+
+def while_loop(cond_func: Any, loop_func: Any, init_val: Any) -> Any:
+    """The operation `WhileLoop`."""
+    _need_functions("WhileLoop", cond_func, loop_func)
+    return followed(_while, cond_func, loop_func, init_val)
+
+
+def fori_loop(lower: Any, upper: Any, loop_func: Any, init_val: Any, unroll: bool = True) -> Any:
+    """The operation `ForiLoop`."""
+    _need_functions("ForiLoop", loop_func)
+    for bound in (lower, upper):
+        if isinstance(bound, (bool, float)) or isinstance(bound, Tensor) and not bound.dtype.is_integer:
+            raise TypeError(f"ForiLoop: the bounds must be whole numbers, not {bound!r}")
+    return followed(_fori, lower, upper, loop_func, init_val)
+
+
+def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = True) -> Any:
+    """The operation `Scan`."""
+    _need_functions("Scan", loop_func)
+    if xs is None:
+        if isinstance(length, bool) or not isinstance(length, int):
+            raise TypeError(f"Scan: without xs the length must be a whole number, not {length!r}")
+        xs = (None,) * length
+    elif not isinstance(xs, (tuple, list)):
+        raise TypeError(
+            f"Scan: xs must be a tuple, a list or None, not a {type(xs).__name__}; list(x) gives the rows of a tensor"
+        )
+    elif length is not None and length != len(xs):
+        raise ValueError(f"Scan: xs has {len(xs)} members, not {length}; leave the length out")
+    return followed(_scan, loop_func, init, tuple(xs))
+
+
+define("WhileLoop", while_loop, """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while ``cond_func(value)`` holds and ``loop_func(value)`` replaces it.
+
+    TypeError for what cannot be called.
+
+    >>> import mycel as ms
+    >>> double = ms.jit(lambda x: ms.ops.WhileLoop()(lambda v: v < 100, lambda v: v * 2, x))
+    >>> float(double(ms.Tensor(3.0)))
+    192.0
+    """)  # fmt: skip
+define("ForiLoop", fori_loop, """``ForiLoop()(lower, upper, loop_func, init_val)``: what ``value = loop_func(i, value)`` makes of a value for i from `lower` to below `upper`.
+
+    Bounds are whole numbers or integer tensors; `unroll` has no effect, as loops over tensors are never unrolled and others are as far as it pays. TypeError for
+    other bounds and for what cannot be called.
+
+    >>> import mycel as ms
+    >>> float(ms.ops.ForiLoop()(0, 4, lambda i, v: v + i, ms.Tensor(1.0)))
+    7.0
+    """)  # fmt: skip
+define("Scan", scan, """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init` for the members of a tuple or list, and the list of the y.
+
+    Where `xs` is None, x is, `length` times. `unroll` has no effect. TypeError for another `xs` and for what cannot be called, ValueError for a `length` that is not that of `xs`.
+
+    >>> import mycel as ms
+    >>> ms.ops.Scan()(lambda c, x: (c + x, c * x), 1, [1, 2])
+    (4, [1, 4])
+    """)  # fmt: skip

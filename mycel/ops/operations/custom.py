@@ -1,0 +1,326 @@
+"""Operations of the user's own: Python functions over NumPy arrays, and functions of a shared library.
+
+`Custom` and `PyFunc` give the function the values of tensors and make tensors of what it returns, of the declared shapes and types. So a compiled function runs in segments
+around them, and `vmap` does not pass through. A derivative is what `bprop` says; without one a gradient that gets there is an error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import os
+from collections.abc import Callable, Sequence
+from functools import wraps
+from types import FunctionType
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import Unsupported
+from mycel.hooks import attach, attach_bprop
+from mycel.ops.operations.primitive import Primitive
+from mycel.ops.operations.registration import parsed
+from mycel.prims.custom import Rule
+from mycel.tensor import Tensor
+from mycel.tree import flatten
+
+__all__ = ["Custom", "PyFunc", "kernel", "ms_kernel"]
+
+_KINDS = ("pyfunc", "hybrid", "aot")
+
+
+def _array(name: str, value: Any) -> Any:
+    """A copy of a tensor's values, which the function may write to; plain values as they are."""
+    if isinstance(value, Tensor):
+        return np.array(value.asnumpy())
+    if isinstance(value, (bool, int, float, complex, str, type(None), np.ndarray, np.generic)):
+        return value
+    raise TypeError(f"{name}: takes tensors and plain values, not a {type(value).__name__}")
+
+
+def _per_output(
+    name: str, what: str, declared: Any, inputs: list[Any], is_one: Callable[[Any], bool]
+) -> tuple[list[Any], bool]:
+    """The declared shapes or types, one for each result, and whether there is a single one."""
+    if callable(declared) and not isinstance(declared, D.DType):
+        declared = declared(*inputs)
+    if is_one(declared):
+        return [declared], True
+    if isinstance(declared, (tuple, list)) and declared and all(is_one(d) for d in declared):
+        return list(declared), False
+    raise TypeError(
+        f"{name}: {what} must be one for each result, or a function of those of the inputs, not {declared!r}"
+    )
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and all(
+        isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in value
+    )
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, D.DType)
+
+
+def _made(name: str, found: Any, shapes: list[Any], dtypes: list[Any]) -> list[Tensor]:
+    """What the function returned as tensors of the declared shapes and types."""
+    results = list(found) if isinstance(found, (tuple, list)) else [found]
+    if len(results) != len(shapes) or len(shapes) != len(dtypes):
+        raise ValueError(
+            f"{name}: there are {len(results)} results, {len(shapes)} shapes and {len(dtypes)} types; give one of each for each result"
+        )
+    tensors = []
+    for i, (result, shape, dtype) in enumerate(zip(results, shapes, dtypes)):
+        array = np.asarray(result)
+        if array.shape != tuple(shape):
+            raise ValueError(f"{name}: result {i} has shape {array.shape}, and {tuple(shape)} was declared")
+        tensors.append(Tensor(array.astype(dtype.numpy)))
+    return tensors
+
+
+def _without_gradient(name: str, mend: str, inputs: Sequence[Any], results: Any) -> Any:
+    """`results`, whose gradient is an error."""
+
+    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Optional[Tensor]]:
+        raise Unsupported(f"{name}: a gradient came here, and no derivative is known; {mend}")
+
+    smooth = [v for v in flatten(list(inputs))[0] if isinstance(v, Tensor) and v.dtype.is_differentiable]
+    return attach(results, smooth, Rule(rule)) if smooth else results
+
+
+class Custom(Primitive):
+    """An operation of the user's own: ``Custom(func, out_shape, out_dtype, func_type, bprop)(*inputs)``.
+
+    With `func_type` "pyfunc", `func` takes the inputs as NumPy arrays and returns an array or several. With "hybrid" it is the same for a function under `kernel`, and shape and
+    type need not be declared. With "aot" it is a string ``path:name`` of a function in a shared library, ``int name(int nparam, void **params, int *ndims, int64_t
+    **shapes, const char **dtypes, void *stream, void *extra)``, which fills the outputs that follow the inputs in `params` and returns 0.
+
+    `out_shape` and `out_dtype` are a shape and an element type, tuples of them for several results, or functions of the shapes and types of the inputs. `bprop` gets the
+    inputs, the result and its gradient, and returns a gradient, or None, for each input. `reg_info`, from `CustomRegOp`, limits the element types of the inputs.
+
+    Raises TypeError and ValueError for arguments and results that do not fit, RuntimeError where a library function does not return 0, and Unsupported for other kinds
+    of functions, and where a gradient comes without a `bprop`.
+
+    >>> import mycel as ms
+    >>> twice = ms.ops.Custom(lambda x: x * 2, lambda s: s, lambda d: d, bprop=lambda x, out, dout: (dout * 2,))
+    >>> twice(ms.Tensor([1.0, 2.0])).tolist(), ms.grad(lambda x: twice(x).sum())(ms.Tensor([1.0, 2.0])).tolist()
+    ([2.0, 4.0], [2.0, 2.0])
+    """
+
+    def __init__(
+        self,
+        func: Any,
+        out_shape: Any = None,
+        out_dtype: Any = None,
+        func_type: str = "pyfunc",
+        bprop: Optional[Callable[..., Any]] = None,
+        reg_info: Any = None,
+    ) -> None:
+        super().__init__("Custom")
+        if func_type not in _KINDS:
+            raise Unsupported(f"Custom: func_type {func_type!r} is not supported; use one of {', '.join(_KINDS)}")
+        if func_type == "aot":
+            self._library = _library_function(func)
+        elif not callable(func):
+            raise TypeError(
+                f"Custom: with func_type {func_type!r} func must be a function, not a {type(func).__name__}"
+            )
+        if bprop is not None and not callable(bprop):
+            raise TypeError(f"Custom: bprop must be a function, not a {type(bprop).__name__}")
+        if func_type != "hybrid":
+            for what, declared in (("out_shape", out_shape), ("out_dtype", out_dtype)):
+                if declared is None:
+                    raise TypeError(f"Custom: {what} is needed with func_type {func_type!r}")
+        self.func, self.out_shape, self.out_dtype, self.func_type, self.bprop = (
+            func,
+            out_shape,
+            out_dtype,
+            func_type,
+            bprop,
+        )
+        info = reg_info if reg_info is not None else getattr(func, "reg_info", None)
+        self.reg_info = _infos(info)
+
+    def get_parameters(self) -> list[Any]:
+        """The parameters that a gradient of `bprop` may name; there are none."""
+        return []
+
+    def __call__(self, *inputs: Any) -> Any:
+        self._check_types(inputs)
+        arrays = [_array("Custom", v) for v in inputs]
+        results = self._results(arrays)
+        if self.bprop is None:
+            return _without_gradient("Custom", "give one as bprop", inputs, results)
+        return attach_bprop(self, self.bprop, inputs, results)
+
+    def _results(self, arrays: list[Any]) -> Any:
+        if self.out_shape is None or self.out_dtype is None:
+            found = self.func(*arrays)
+            return tuple(map(Tensor, found)) if isinstance(found, (tuple, list)) else Tensor(np.asarray(found))
+        given = [np.asarray(a) for a in arrays]
+        shapes, single = _per_output("Custom", "out_shape", self.out_shape, [a.shape for a in given], _is_shape)
+        types = [D.from_any(a.dtype) if a.dtype.kind != "O" else None for a in given]
+        dtypes, _ = _per_output("Custom", "out_dtype", self.out_dtype, types, _is_dtype)
+        if self.func_type == "aot":
+            found = _call_library(
+                self.func, self._library, given, [np.empty(s, d.numpy) for s, d in zip(shapes, dtypes)]
+            )
+        else:
+            found = self.func(*arrays)
+        tensors = _made("Custom", found, shapes, dtypes)
+        return tensors[0] if single else tuple(tensors)
+
+    def _check_types(self, inputs: Sequence[Any]) -> None:
+        rows = [row[: len(inputs)] for info in self.reg_info for row in info["dtype_format"]]
+        own = [v.dtype.name if isinstance(v, Tensor) else None for v in inputs]
+        if rows and not any(all(o is None or name in ("", o) for o, (name, *_) in zip(own, row)) for row in rows):
+            raise TypeError(
+                f"Custom: inputs of types {own} are not among those registered: {[[name for name, *_ in row] for row in rows]}"
+            )
+
+
+def _infos(info: Any) -> list[Any]:
+    if info is None:
+        return []
+    return [parsed("Custom", i) for i in (info if isinstance(info, (tuple, list)) else [info])]
+
+
+# Shared libraries.
+
+
+def _library_function(func: Any) -> Any:
+    path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
+    if not path or not name:
+        raise TypeError(f"Custom: with func_type 'aot' func must be a string 'path:function', not {func!r}")
+    try:
+        found = getattr(ctypes.CDLL(os.path.abspath(path)), name)
+    except OSError as error:
+        raise ValueError(f"Custom: {path} cannot be loaded: {error}") from None
+    except AttributeError:
+        raise ValueError(f"Custom: {path} has no function {name}") from None
+    found.restype = ctypes.c_int
+    return found
+
+
+def _call_library(title: str, function: Any, inputs: list[Any], outputs: list[Any]) -> list[Any]:
+    arrays = [*[np.ascontiguousarray(a) for a in inputs], *outputs]
+    count = len(arrays)
+    shapes = [(ctypes.c_int64 * max(a.ndim, 1))(*a.shape) for a in arrays]
+    status = function(
+        ctypes.c_int(count),
+        (ctypes.c_void_p * count)(*[a.ctypes.data for a in arrays]),
+        (ctypes.c_int * count)(*[a.ndim for a in arrays]),
+        (ctypes.POINTER(ctypes.c_int64) * count)(*[ctypes.cast(s, ctypes.POINTER(ctypes.c_int64)) for s in shapes]),
+        (ctypes.c_char_p * count)(*[a.dtype.name.encode() for a in arrays]),
+        None,
+        None,
+    )
+    if status != 0:
+        raise RuntimeError(f"Custom: {title} returned {status}; 0 says that all went well")
+    return outputs
+
+
+class PyFunc(Primitive):
+    """A Python function of NumPy arrays (Python numbers where the shape is empty) as an operation, whose types and shapes are declared: a tuple of tensors.
+
+    `stateful` has no effect: the function is called each time, in the order of the program. Raises TypeError and ValueError where inputs or results are not as declared,
+    and Unsupported where a gradient gets there; `Custom` takes a derivative.
+
+    >>> import mycel as ms
+    >>> total = ms.ops.PyFunc(lambda x, y: (x + y,), [ms.float32] * 2, [(2,)] * 2, [ms.float32], [(2,)])
+    >>> total(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0]))[0].tolist()
+    [4.0, 6.0]
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        in_types: Any,
+        in_shapes: Any,
+        out_types: Any,
+        out_shapes: Any,
+        stateful: bool = True,
+    ) -> None:
+        super().__init__("PyFunc")
+        if not callable(fn):
+            raise TypeError(f"PyFunc: fn must be a function, not a {type(fn).__name__}")
+        for what, types, shapes in (("in", in_types, in_shapes), ("out", out_types, out_shapes)):
+            if len(types) != len(shapes) or not all(map(_is_dtype, types)) or not all(map(_is_shape, shapes)):
+                raise TypeError(
+                    f"PyFunc: {what}_types and {what}_shapes must be as many element types as shapes, not {types!r} and {shapes!r}"
+                )
+        self.fn, self.stateful = fn, stateful
+        self.in_types, self.in_shapes, self.out_types, self.out_shapes = in_types, in_shapes, out_types, out_shapes
+
+    def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
+        if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
+            inputs = tuple(inputs[0])
+        if len(inputs) != len(self.in_types):
+            raise ValueError(f"PyFunc: takes {len(self.in_types)} inputs, not {len(inputs)}")
+        for i, (v, dtype, shape) in enumerate(zip(inputs, self.in_types, self.in_shapes)):
+            if not isinstance(v, Tensor) or v.dtype is not dtype or tuple(v.shape) != tuple(shape):
+                own = v._type if isinstance(v, Tensor) else type(v).__name__
+                raise TypeError(f"PyFunc: input {i} is {own}, and {dtype.name}{list(shape)} was declared")
+        arrays = [a if s else a.item() for a, s in zip([_array("PyFunc", v) for v in inputs], self.in_shapes)]
+        results = tuple(_made("PyFunc", self.fn(*arrays), list(self.out_shapes), list(self.out_types)))
+        return _without_gradient("PyFunc", "use Custom with a bprop", inputs, results)  # type: ignore[no-any-return]
+
+
+# Kernels written as loops over elements.
+
+
+def _grid(extents: Sequence[int]) -> Any:
+    return itertools.product(*[range(int(n)) for n in extents])
+
+
+def _allocate(shape: Any, dtype: Any = "float32", scope: str = "global") -> Any:
+    return np.zeros(tuple(shape), D.to_numpy(dtype))
+
+
+# What such functions may use without importing it.
+_WITHIN: dict[str, Any] = {
+    "output_tensor": _allocate, "allocate": _allocate, "grid": _grid, "serial": range, "parallel": range, "vectorize": range, "reduce": range,
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh, "erf": np.vectorize(math.erf, otypes=[float]),
+    "power": np.power, "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "isnan": np.isnan, "isinf": np.isinf,
+    **{name: getattr(np, name) for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")},
+}  # fmt: skip
+
+
+def kernel(fn: Optional[Callable[..., Any]] = None, reg_info: Any = None, compile_attrs: Any = None) -> Any:
+    """Mark a function over arrays, written as loops over their elements, for `Custom`; a decorator where `fn` is not given.
+
+    It runs as a Python function of NumPy arrays, in which `output_tensor` and `allocate` (an array of a shape and type), `grid` (the indices of several ranges),
+    `serial`, `parallel`, `vectorize` and `reduce` (ranges), element-wise functions (exp, log, sqrt, rsqrt, tanh, erf, power, ceil, floor, trunc, isnan, isinf) and casts by
+    the name of a type need no import. `reg_info` is kept for `Custom`; `compile_attrs` has no effect. TypeError for what is no function.
+
+    >>> import mycel as ms, numpy as np
+    >>> @ms.ops.kernel
+    ... def total(a, b):
+    ...     c = output_tensor(a.shape, a.dtype)
+    ...     for i in grid(a.shape):
+    ...         c[i] = a[i] + b[i]
+    ...     return c
+    >>> total(np.ones(2), np.ones(2)).tolist()
+    [2.0, 2.0]
+    """
+    if fn is None:
+        return lambda function: kernel(function, reg_info, compile_attrs)
+    if not isinstance(fn, FunctionType):
+        raise TypeError(f"kernel: takes a Python function, not a {type(fn).__name__}")
+    function = fn
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        space = {**_WITHIN, **function.__globals__}
+        inner = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+        inner.__kwdefaults__ = function.__kwdefaults__
+        return inner(*args, **kwargs)
+
+    run.reg_info = reg_info  # type: ignore[attr-defined]
+    return run
+
+
+ms_kernel = kernel

@@ -1,0 +1,324 @@
+"""Operations as objects on a program's own values: numbers, types, and the classes from which a program makes operations of its own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mycel import dtype as D
+from mycel import object_types as O
+from mycel.ops import arrange, elementwise, reduction
+from mycel.ops import program as functions
+from mycel.ops._operands import operand, reshaped
+from mycel.ops.containers import followed
+from mycel.ops.operations.primitive import Primitive, definer
+from mycel.tensor import Tensor, as_tensor
+
+__all__: list[str] = ["PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register"]
+
+define = definer(globals())
+
+
+# Numbers and tensors.
+
+
+def _bool(x: Any) -> Any:
+    return bool(x)
+
+
+def _int(x: Any) -> Any:
+    return int(x)
+
+
+def _float(x: Any) -> Any:
+    return float(x)
+
+
+_CASTS: dict[D.DType, Callable[[Any], Any]] = {D.bool_: _bool, D.int64: _int, D.float64: _float, D.float32: _float}
+
+
+def scalar_cast(input_x: Any, input_y: Any) -> Any:
+    """The operation `ScalarCast`."""
+    cast = _CASTS.get(input_y)
+    if cast is None:
+        raise ValueError(f"ScalarCast: makes numbers of types {', '.join(d.name for d in _CASTS)}, not of {input_y!r}")
+    if not isinstance(input_x, (bool, int, float, Tensor)):
+        raise TypeError(f"ScalarCast: takes a number, not a {type(input_x).__name__}")
+    return followed(cast, input_x)
+
+
+def scalar_to_tensor(input_x: Any, dtype: D.DType = D.float32) -> Tensor:
+    """The operation `ScalarToTensor`."""
+    if not isinstance(input_x, (bool, int, float)):
+        raise TypeError(f"ScalarToTensor: takes a bool, int or float, not a {type(input_x).__name__}")
+    return as_tensor(input_x, dtype)
+
+
+def tuple_to_array(input_x: Any) -> Tensor:
+    """The operation `TupleToArray`."""
+    if not isinstance(input_x, tuple):
+        raise TypeError(f"TupleToArray: takes a tuple, not a {type(input_x).__name__}")
+    if not input_x:
+        raise ValueError("TupleToArray: the tuple has no members")
+    kinds = {type(v) for v in input_x}
+    if kinds not in ({int}, {float}):
+        raise TypeError(f"TupleToArray: the members must all be ints, or all floats, not {input_x!r}")
+    return Tensor(list(input_x), D.int32 if kinds == {int} else D.float32)
+
+
+def float_status(x: Any) -> Tensor:
+    """The operation `FloatStatus`."""
+    x = operand("FloatStatus", x)
+    if not x.dtype.is_floating:
+        raise TypeError(f"FloatStatus: takes floating tensors, not {x.dtype.name}")
+    finite = reduction.all(elementwise.isfinite(x))
+    return reshaped(arrange.cast(elementwise.logical_not(finite), D.float32), (1,))
+
+
+define("ScalarCast", scalar_cast, """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool, int64, float32 or float64; floats are truncated.
+
+    ValueError for other types, TypeError for what is no number.
+
+    >>> import mycel as ms
+    >>> ms.ops.ScalarCast()(-2.5, ms.int64)
+    -2
+    """)  # fmt: skip
+define("ScalarToTensor", scalar_to_tensor, """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions, float32 unless it is said otherwise. TypeError for what is no number.
+
+    >>> import mycel as ms
+    >>> ms.ops.ScalarToTensor()(2)
+    Tensor(shape=[], dtype=Float32, value= 2)
+    """)  # fmt: skip
+define("ScalarToArray", functions.scalar_to_array)
+define("TupleToArray", tuple_to_array, """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a float32 tensor.
+
+    TypeError for other tuples and what is none, ValueError for an empty one.
+
+    >>> import mycel as ms
+    >>> ms.ops.TupleToArray()((1, 2, 3))
+    Tensor(shape=[3], dtype=Int32, value= [1, 2, 3])
+    """)  # fmt: skip
+define("FloatStatus", float_status, """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or no number, else 0. TypeError for other tensors.
+
+    >>> import mycel as ms
+    >>> ms.ops.FloatStatus()(ms.Tensor([1.0, float("inf")])).tolist()
+    [1.0]
+    """)  # fmt: skip
+define(
+    "DynamicShape",
+    lambda p, x: arrange.dyn_shape(x),
+    "``DynamicShape()(x)``: the shape of a tensor as an int64 tensor; `dtype` has no effect.",
+    dtype=9,
+)
+define(
+    "UpdateState",
+    lambda state, *values: state,
+    "``UpdateState()(state, *values)``: `state`; operations run in the order of the program, so the values are there by then.",
+)
+define(
+    "Reusing",
+    lambda x: x,
+    "``Reusing()(x)``: what it is given, a value or a function; which computations share code is the compiler's choice.",
+)
+
+
+def py_execute(script: Any, names: Any, values: Any) -> Any:
+    """The operation `PyExecute`."""
+    if not isinstance(script, str) or len(names) != len(values):
+        raise TypeError(
+            f"PyExecute: takes an expression, names, and as many values, not {script!r}, {names!r} and {len(values)} values"
+        )
+    return eval(compile(script, "<PyExecute>", "eval"), {}, dict(zip(names, values)))
+
+
+define("PyExecute", py_execute, """``PyExecute()(script, names, values)``: the value of a Python expression in which names stand for values. TypeError for other arguments.
+
+    >>> import mycel as ms
+    >>> ms.ops.PyExecute()("a + b", ("a", "b"), (1, 2))
+    3
+    """)  # fmt: skip
+
+# Numbers of types in MindSpore's files.
+_ENUM = {
+    "bool": 30, "int8": 32, "int16": 33, "int32": 34, "int64": 35, "uint8": 37, "uint16": 38, "uint32": 39, "uint64": 40, "float16": 42, "float32": 43,
+    "float64": 44, "bfloat16": 45, "float8_e4m3fn": 46, "float8_e5m2": 47, "complex64": 51, "complex128": 52,
+}  # fmt: skip
+
+
+def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
+    """The operation `DtypeToEnum`."""
+    if dtype == O.string:
+        return 12
+    if not isinstance(dtype, D.DType):
+        raise TypeError(f"{op_name}: {arg_name} must be an element type, not {dtype!r}")
+    return _ENUM[dtype.name]
+
+
+define("DtypeToEnum", dtype_to_enum, """``DtypeToEnum()(op_name, arg_name, dtype)``: the number of an element type in MindSpore's formats. TypeError, in the name of the operation, for what is none.
+
+    >>> import mycel as ms
+    >>> ms.ops.DtypeToEnum()("cast", "dtype", ms.float16)
+    42
+    """)  # fmt: skip
+
+
+# Operations of the program's own.
+
+
+def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator for the `__init__` of a `Primitive`: it names the operation as its class, and what it is given become attributes, listed in `attrs`, before it runs.
+
+    >>> import mycel as ms
+    >>> class Scale(ms.ops.Primitive):
+    ...     @ms.ops.prim_attr_register
+    ...     def __init__(self, factor, shift=0.0):
+    ...         pass
+    ...     def __call__(self, x):
+    ...         return x * self.factor + self.shift
+    >>> Scale(3.0).attrs, float(Scale(3.0)(ms.Tensor(2.0)))
+    ({'factor': 3.0, 'shift': 0.0}, 6.0)
+    """
+    signature = inspect.signature(fn)
+
+    @functools.wraps(fn)
+    def start(self: Primitive, *args: Any, **kwargs: Any) -> None:
+        Primitive.__init__(self, type(self).__name__)
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            self.add_prim_attr(name, value)
+        self.init_attrs = dict(self.attrs)  # type: ignore[attr-defined]
+        fn(self, *args, **kwargs)
+
+    return start
+
+
+def prim_arg_register(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The same as `prim_attr_register`.
+
+    >>> import mycel as ms
+    >>> class Add(ms.ops.Primitive):
+    ...     @ms.ops.prim_arg_register
+    ...     def __init__(self, number):
+    ...         pass
+    >>> Add(2).number
+    2
+    """
+    return prim_attr_register(fn)
+
+
+def _shape_of(value: Any) -> tuple[Any, ...]:
+    return tuple(value.shape) if isinstance(value, Tensor) else ()
+
+
+class PrimitiveWithCheck(Primitive):
+    """An operation of the program's own that checks what it is given: subclasses define `check_shape` and `check_dtype`, or `__check__`, and `infer_value`.
+
+    A call passes the shapes to `check_shape` and the types to `check_dtype`, or all to `__check__` as dictionaries of "shape", "dtype" and "value", and then gives what
+    ``infer_value(*inputs)`` returns. NotImplementedError where that is not defined, or returns None.
+
+    >>> import mycel as ms
+    >>> class Twice(ms.ops.PrimitiveWithCheck):
+    ...     def __init__(self):
+    ...         super().__init__("Twice")
+    ...     def check_shape(self, x):
+    ...         if x != (2,):
+    ...             raise ValueError(f"Twice: takes two numbers, not {x}")
+    ...     def infer_value(self, x):
+    ...         return x * 2
+    >>> Twice()(ms.Tensor([1.0, 2.0])).tolist()
+    [2.0, 4.0]
+    """
+
+    def check_shape(self, *shapes: Any) -> None:
+        """Raise where shapes do not fit."""
+
+    def check_dtype(self, *dtypes: Any) -> None:
+        """Raise where types do not fit."""
+
+    def __check__(self, *inputs: Any) -> None:
+        self.check_shape(*[i["shape"] for i in inputs])
+        self.check_dtype(*[i["dtype"] for i in inputs])
+
+    def infer_value(self, *inputs: Any) -> Any:
+        """The value of the operation; to be defined by subclasses."""
+        return None
+
+    def __call__(self, *inputs: Any) -> Any:
+        self.__check__(*_described(inputs))
+        return _value(self, inputs)
+
+
+class PrimitiveWithInfer(Primitive):
+    """An operation of the program's own that says what it gives: subclasses define `infer_shape` and `infer_dtype`, or `__infer__`, and `infer_value`.
+
+    A call gives what ``infer_value(*inputs)`` returns, which must be of the shape and type that the others say. `__infer__` takes dictionaries of "shape", "dtype" and "value", and gives one.
+    NotImplementedError where something is not defined, ValueError and TypeError where it does not fit.
+
+    >>> import mycel as ms
+    >>> class Total(ms.ops.PrimitiveWithInfer):
+    ...     def __init__(self):
+    ...         super().__init__("Total")
+    ...     def infer_shape(self, x):
+    ...         return ()
+    ...     def infer_dtype(self, x):
+    ...         return x
+    ...     def infer_value(self, x):
+    ...         return x.sum()
+    >>> float(Total()(ms.Tensor([1.0, 2.0])))
+    3.0
+    """
+
+    def infer_shape(self, *shapes: Any) -> Any:
+        """The shape of the result; to be defined by subclasses."""
+        raise NotImplementedError(f"{self.name}: define infer_shape(*shapes), or __infer__(*inputs)")
+
+    def infer_dtype(self, *dtypes: Any) -> Any:
+        """The type of the result; to be defined by subclasses."""
+        raise NotImplementedError(f"{self.name}: define infer_dtype(*dtypes), or __infer__(*inputs)")
+
+    def infer_value(self, *inputs: Any) -> Any:
+        """The value of the operation; to be defined by subclasses."""
+        return None
+
+    def __infer__(self, *inputs: Any) -> dict[str, Any]:
+        return {
+            "shape": self.infer_shape(*[i["shape"] for i in inputs]),
+            "dtype": self.infer_dtype(*[i["dtype"] for i in inputs]),
+            "value": None,
+        }
+
+    def __call__(self, *inputs: Any) -> Any:
+        said = self.__infer__(*_described(inputs))
+        result = _value(self, inputs)
+        if isinstance(result, Tensor):
+            dtype = said["dtype"]
+            if tuple(said["shape"]) != tuple(result.shape):
+                raise ValueError(
+                    f"{self.name}: the result has shape {tuple(result.shape)}, and infer_shape says {tuple(said['shape'])}"
+                )
+            if (dtype.element_type() if isinstance(dtype, O.TensorType) else dtype) is not result.dtype:
+                raise TypeError(f"{self.name}: the result has type {result.dtype.name}, and infer_dtype says {dtype!r}")
+        return result
+
+
+def _described(inputs: tuple[Any, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "shape": _shape_of(v),
+            "dtype": v.dtype if isinstance(v, Tensor) else functions.typeof(v),
+            "value": None if isinstance(v, Tensor) else v,
+        }
+        for v in inputs
+    ]
+
+
+def _value(operation: Any, inputs: tuple[Any, ...]) -> Any:
+    result = operation.infer_value(*inputs)
+    if result is None:
+        raise NotImplementedError(
+            f"{operation.name}: define infer_value(*inputs), which computes the result, or __call__"
+        )
+    return result

@@ -1,0 +1,257 @@
+"""Descriptions of kernels as dictionaries, which builders put together: names, inputs, outputs, attributes, and the rows of element types and layouts that are supported.
+
+One builder serves all; what differs from target to target is a name that the description carries. `Custom` reads the rows of types; the descriptions for
+devices of other kinds are plain data here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Optional
+
+__all__ = [
+    "AiCPURegOp",
+    "AkgAscendRegOp",
+    "AkgGpuRegOp",
+    "CpuRegOp",
+    "CustomRegOp",
+    "DataType",
+    "custom_info_register",
+    "op_info_register",
+]
+
+Info = dict[str, Any]
+
+_TYPES = {
+    "BOOL": "bool", "I8": "int8", "U8": "uint8", "I16": "int16", "U16": "uint16", "I32": "int32", "U32": "uint32", "I64": "int64", "U64": "uint64",
+    "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64", "C128": "complex128",
+}  # fmt: skip
+_ALL, _COMPLEX, _NARROW, _BYTES = (
+    "BOOL I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64",
+    "C64 C128",
+    "F16 BF16 F32",
+    "I8 U8",
+)
+# Which layouts there are of which types.
+_LAYOUTS = {
+    "None": ("", _ALL), "Default": ("DefaultFormat", f"{_ALL} {_COMPLEX}"), "5HD": ("NC1HWC0", _ALL), "FracZ": ("FRACTAL_Z", _ALL),
+    "FracNZ": ("FRACTAL_NZ", _ALL), "C1HWNCoC0": ("C1HWNCoC0", _ALL), "NCHW": ("NCHW", _ALL), "NHWC": ("NHWC", _ALL), "HWCN": ("HWCN", _ALL),
+    "NDHWC": ("NDHWC", _ALL), "ChannelLast": ("ChannelLast", _ALL), "NCDHW": ("NCDHW", f"{_NARROW} I32 {_BYTES}"),
+    "NDC1HWC0": ("NDC1HWC0", f"{_NARROW} I32 {_BYTES}"), "NC1HWC0": ("NC1HWC0", _BYTES), "DHWCN": ("DHWCN", _NARROW),
+    "FRACTAL_Z_3D": ("FRACTAL_Z_3D", _NARROW), "FracZNLSTM": ("FRACTAL_ZN_LSTM", _NARROW), "FracZNRNN": ("FRACTAL_ZN_RNN", _NARROW),
+    "ND_RNNBIAS": ("ND_RNN_BIAS", _NARROW),
+}  # fmt: skip
+
+
+class DataType:
+    """Pairs of an element type and a layout, as `CustomRegOp.dtype_format` takes them: ``F32_Default``, ``I32_NCHW`` and so on.
+
+    >>> import mycel as ms
+    >>> ms.ops.DataType.F16_Default
+    ('float16', 'DefaultFormat')
+    """
+
+    None_None = ("", "")
+    None_Default = ("", "DefaultFormat")
+
+
+for _title, (_layout, _shorts) in _LAYOUTS.items():
+    for _short in _shorts.split():
+        setattr(DataType, f"{_short}_{_title}", (_TYPES[_short], _layout))
+        if _title == "Default":
+            setattr(DataType, f"{_short}_Default_Tuple", (_TYPES[_short], _layout, "tuple"))
+            if _short[0] != "C":
+                setattr(DataType, f"{_short}_Default_List", (_TYPES[_short], _layout, "list"))
+
+
+class _RegOp:
+    """What the builders have in common; every method gives the builder itself."""
+
+    extra: Info = {}
+    defaults: Info = {}
+
+    def __init__(self, op_name: str) -> None:
+        if not isinstance(op_name, str):
+            raise ValueError(f"{type(self).__name__}: op_name must be a string, not {op_name!r}")
+        self._info: Info = {
+            "op_name": op_name,
+            "inputs": [],
+            "outputs": [],
+            "attr": [],
+            "fusion_type": "",
+            "dtype_format": [],
+            **self.extra,
+        }
+
+    def _put(self, kind: str, **given: Any) -> Any:
+        for name, value in given.items():
+            wanted = int if name == "index" else str
+            if value is not None and name != "value" and (not isinstance(value, wanted) or isinstance(value, bool)):
+                raise TypeError(f"{type(self).__name__}: {name} must be a {wanted.__name__}, not {value!r}")
+        self._info[kind].append({k: v for k, v in given.items() if v is not None})
+        return self
+
+    def input(
+        self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
+    ) -> Any:
+        """Describe the next input; `param_type` is "required", "optional" or "dynamic"."""
+        return self._put(
+            "inputs", index=index, name=name, paramType=param_type or self.defaults.get("paramType"), **kwargs
+        )
+
+    def output(
+        self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
+    ) -> Any:
+        """Describe the next output."""
+        return self._put(
+            "outputs", index=index, name=name, paramType=param_type or self.defaults.get("paramType"), **kwargs
+        )
+
+    def attr(
+        self,
+        name: Optional[str] = None,
+        param_type: Optional[str] = None,
+        value_type: Optional[str] = None,
+        value: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Describe the next attribute: its name, whether it must be given, its type and value."""
+        return self._put("attr", name=name, paramType=param_type, type=value_type, value=value, **kwargs)
+
+    def dtype_format(self, *args: Any) -> Any:
+        """Add a row of supported types and layouts, one pair of `DataType` for each input and output. ValueError for another number of pairs."""
+        count = len(self._info["inputs"]) + len(self._info["outputs"])
+        if len(args) != count:
+            raise ValueError(
+                f"{type(self).__name__}: dtype_format takes a pair for each of {count} inputs and outputs, not {len(args)}"
+            )
+        for pair in args:
+            if not isinstance(pair, tuple) or len(pair) < 2 or not all(isinstance(part, str) for part in pair):
+                raise ValueError(f"{type(self).__name__}: {pair!r} is no pair of a type and a layout; use DataType")
+        self._info["dtype_format"].append(tuple(args))
+        return self
+
+    def fusion_type(self, fusion_type: str) -> Any:
+        """Name the way in which the kernel may be fused."""
+        if not isinstance(fusion_type, str):
+            raise TypeError(f"{type(self).__name__}: fusion_type must be a string, not {fusion_type!r}")
+        self._info["fusion_type"] = fusion_type
+        return self
+
+    def get_op_info(self) -> Info:
+        """The description."""
+        return {k: list(v) if isinstance(v, list) else v for k, v in self._info.items()}
+
+
+class CustomRegOp(_RegOp):
+    """The description of a `Custom` operation.
+
+    >>> import mycel as ms
+    >>> D = ms.ops.DataType
+    >>> info = ms.ops.CustomRegOp("double").input(0, "x").output(0, "y").dtype_format(D.F32_Default, D.F32_Default).get_op_info()
+    >>> info["dtype_format"]
+    [(('float32', 'DefaultFormat'), ('float32', 'DefaultFormat'))]
+    """
+
+    extra = {"target": "UnKnown"}
+    defaults = {"paramType": "required"}
+
+    def __init__(self, op_name: str = "Custom") -> None:
+        super().__init__(op_name)
+
+    def target(self, target: Optional[str] = None) -> CustomRegOp:
+        """Name the device: "CPU", "GPU" or "Ascend"."""
+        if not isinstance(target, str):
+            raise TypeError(f"CustomRegOp: target must be a string, not {target!r}")
+        self._info["target"] = target
+        return self
+
+
+class CpuRegOp(_RegOp):
+    """The description of a kernel for processors.
+
+    >>> import mycel as ms
+    >>> ms.ops.CpuRegOp("k").get_op_info()["imply_type"]
+    'CPU'
+    """
+
+    extra = {"imply_type": "CPU"}
+
+
+class AiCPURegOp(_RegOp):
+    """The description of a kernel for the processors of an Ascend device.
+
+    >>> import mycel as ms
+    >>> ms.ops.AiCPURegOp("k").get_op_info()["imply_type"]
+    'AiCPU'
+    """
+
+    extra = {"imply_type": "AiCPU"}
+
+
+class AkgGpuRegOp(_RegOp):
+    """The description of a generated kernel for CUDA.
+
+    >>> import mycel as ms
+    >>> ms.ops.AkgGpuRegOp("k").get_op_info()["processor"]
+    'CUDA'
+    """
+
+    extra = {"imply_type": "AKG", "processor": "CUDA"}
+
+
+class AkgAscendRegOp(_RegOp):
+    """The description of a generated kernel for the cores of an Ascend device.
+
+    >>> import mycel as ms
+    >>> ms.ops.AkgAscendRegOp("k").get_op_info()["processor"]
+    'AiCore'
+    """
+
+    extra = {"imply_type": "AKG", "processor": "AiCore"}
+
+
+def parsed(name: str, info: Any) -> Info:
+    """A description given as a dictionary or as JSON."""
+    found = json.loads(info) if isinstance(info, str) else info
+    if not isinstance(found, dict) or "op_name" not in found:
+        raise TypeError(f"{name}: a description is a dictionary, or JSON of one, with an op_name, not {info!r}")
+    return {"dtype_format": [], **found}
+
+
+def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
+    """Attach descriptions from `CustomRegOp` to a function, for which `Custom` reads them: a decorator. TypeError for other descriptions.
+
+    >>> import mycel as ms
+    >>> D = ms.ops.DataType
+    >>> info = ms.ops.CustomRegOp().input(0, "x").output(0, "y").dtype_format(D.F32_Default, D.F32_Default).get_op_info()
+    >>> double = ms.ops.custom_info_register(info)(lambda x: x * 2)
+    >>> ms.ops.Custom(double, lambda s: s, lambda d: d)(ms.Tensor([1.0])).tolist()
+    [2.0]
+    """
+    for info in reg_info:
+        parsed("custom_info_register", info)
+
+    def attach(func: Callable[..., Any]) -> Callable[..., Any]:
+        func.reg_info = reg_info  # type: ignore[attr-defined]
+        return func
+
+    return attach
+
+
+def op_info_register(op_info: Any) -> Callable[..., Any]:
+    """Attach the description of a kernel to a function: a decorator. TypeError for other descriptions.
+
+    >>> import mycel as ms
+    >>> f = ms.ops.op_info_register(ms.ops.CpuRegOp("k").get_op_info())(lambda: None)
+    >>> f.op_info["op_name"]
+    'k'
+    """
+    info = parsed("op_info_register", op_info)
+
+    def attach(func: Callable[..., Any]) -> Callable[..., Any]:
+        func.op_info = info  # type: ignore[attr-defined]
+        return func
+
+    return attach

@@ -1,0 +1,192 @@
+"""Operations that show, check or write values when they are there: `Print`, `Assert`, `TensorDump`, and the summaries of a training run.
+
+In a compiled function they run after each call, in their order, with the values of that call; where a tensor decides whether they run, the function runs in segments.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.hooks import attach
+from mycel.ops import summaries
+from mycel.ops.operations.primitive import definer
+from mycel.prims.custom import Rule
+from mycel.tensor import Tensor
+
+__all__ = ["tensordump"]
+
+define = definer(globals())
+
+
+def deferred(function: Callable[..., None], *args: Any) -> None:
+    """Call a function of values: at once, or after each call of the compiled function that is being made."""
+    context: Any = eager.local.context if eager.active else None
+    if context is None or not context.is_staging:
+        function(*args)
+    else:
+        context.defer(function, args, {})
+
+
+# On the screen.
+
+
+def _show(*values: Any) -> None:
+    for v in values:
+        print(repr(v) if isinstance(v, Tensor) else v)
+
+
+def print_values(*input_x: Any) -> None:
+    """The operation `Print`."""
+    if not input_x:
+        raise ValueError("Print: there is nothing to show; give values or strings")
+    deferred(_show, *input_x)
+
+
+define("Print", print_values, """``Print()(*values)``: show tensors and other values on standard output, a line each.
+
+    ValueError where there are none.
+
+    >>> import mycel as ms
+    >>> ms.jit(lambda x: (ms.ops.Print()("twice", x * 2), x)[1])(ms.Tensor(1.0)).item()
+    twice
+    Tensor(shape=[], dtype=Float32, value= 2)
+    1.0
+    """)  # fmt: skip
+
+
+def _refuse(condition: Any, data: Sequence[Any], count: int) -> None:
+    if bool(condition.asnumpy().all() if isinstance(condition, Tensor) else condition):
+        return
+    lines = []
+    for v in data:
+        items = np.asarray(v.asnumpy() if isinstance(v, Tensor) else v).reshape(-1)
+        shown = items if count < 0 else items[:count]
+        lines.append("[" + " ".join(map(str, shown.tolist())) + (" ...]" if shown.size < items.size else "]"))
+    raise RuntimeError("\n".join(["Assert: the condition is false; the data are", *lines]))
+
+
+def _assert(p: Any, condition: Any, input_data: Any) -> None:
+    if not isinstance(condition, (bool, Tensor)) or isinstance(condition, Tensor) and condition.dtype is not D.bool_:
+        raise TypeError(f"Assert: the condition must be a bool or a tensor of bools, not {condition!r}")
+    if not isinstance(input_data, (tuple, list)):
+        raise TypeError(f"Assert: input_data must be a tuple or list, not a {type(input_data).__name__}")
+    if isinstance(p.summarize, bool) or not isinstance(p.summarize, int):
+        raise TypeError(f"Assert: summarize must be a whole number, not {p.summarize!r}")
+    deferred(_refuse, condition, tuple(input_data), p.summarize)
+
+
+define("Assert", _assert, """``Assert(summarize)(condition, input_data)``: RuntimeError, with the first `summarize` elements of the data (all where it is negative), unless the condition holds.
+
+    The condition is a bool or a tensor of bools, all of which must be true. A compiled function raises when its results are there. TypeError for other arguments.
+
+    >>> import mycel as ms
+    >>> ms.ops.Assert()(ms.Tensor(True), [ms.Tensor([1.0])])
+    """, summarize=3)  # fmt: skip
+
+
+# Into files.
+
+_numbers = itertools.count()
+
+
+def _save(file: str, mode: str, x: Tensor) -> None:
+    folder = os.path.dirname(os.path.abspath(file))
+    os.makedirs(folder, exist_ok=True)
+    array = (x.astype(D.float32) if x.dtype is D.bfloat16 or x.dtype.kind == "s" else x).asnumpy()
+    np.save(f"{file.removesuffix('.npy')}_{x.dtype.name}_{next(_numbers)}.npy", array)
+
+
+def _dump(p: Any, file: Any, input_x: Any) -> None:
+    _need_mode("TensorDump", "input_output", p.input_output)
+    tensordump(file, input_x, p.input_output)
+
+
+def _need_mode(name: str, parameter: str, mode: Any) -> None:
+    if mode not in ("in", "out"):
+        raise ValueError(f"{name}: {parameter} must be 'in' or 'out', not {mode!r}")
+
+
+def tensordump(file_name: str, tensor: Any, mode: str = "out") -> None:
+    """Write a tensor, or each of a list or tuple of tensors, into a file ``<file_name>_<dtype>_<number>.npy``; numbers count the files of the process.
+
+    The folder is made where it is missing. bfloat16 and 8-bit floats are written as float32. `mode` is "in" or "out", which are the same on one device. TypeError and
+    ValueError for other arguments.
+
+    >>> import mycel as ms, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ms.ops.tensordump(f"{folder}/x", ms.Tensor([1.0]))
+    ...     os.listdir(folder)[0].startswith("x_float32_")
+    True
+    """
+    if not isinstance(file_name, str):
+        raise TypeError(f"tensordump: file_name must be a string, not a {type(file_name).__name__}")
+    if not file_name:
+        raise ValueError("tensordump: file_name must not be empty")
+    _need_mode("tensordump", "mode", mode)
+    tensors = tensor if isinstance(tensor, (list, tuple)) else [tensor]
+    for x in tensors:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"tensordump: writes tensors, not a {type(x).__name__}")
+    for x in tensors:
+        deferred(_save, file_name, mode, x)
+
+
+define(
+    "TensorDump",
+    _dump,
+    "`mycel.ops.tensordump` as an object: ``TensorDump(input_output)(file, input_x)``.",
+    input_output="out",
+)
+
+
+def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
+    """The operation `DumpGradient`."""
+    if not isinstance(path, str) or not path:
+        raise ValueError(f"DumpGradient: path must be a string that is not empty, not {path!r}")
+    if not isinstance(x, Tensor):
+        raise TypeError(f"DumpGradient: takes a tensor, not a {type(x).__name__}")
+    _need_mode("DumpGradient", "input_output", input_output)
+
+    def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Optional[Tensor]]:
+        tensordump(path, cts[0], input_output)
+        return cts
+
+    return attach(x, [x], Rule(rule, is_hook=True))  # type: ignore[no-any-return]
+
+
+define("DumpGradient", dump_gradient, """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by `mycel.ops.tensordump` when it comes.
+
+    `input_output` is "in" or "out", which are the same on one device. ValueError and TypeError for other arguments.
+    """)  # fmt: skip
+
+
+# Summaries.
+
+
+def _summary(plugin: str) -> Callable[..., None]:
+    def note(name: str, value: Any) -> None:
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{plugin.capitalize()}Summary: the name must be a string that is not empty, not {name!r}")
+        deferred(summaries.note, plugin, name, value)
+
+    return note
+
+
+_WHAT = {
+    "scalar": "a tensor of one number",
+    "image": "images [N, C, H, W]",
+    "histogram": "numbers",
+    "tensor": "a tensor",
+}
+for _plugin, _what in _WHAT.items():
+    define(f"{_plugin.capitalize()}Summary", _summary(_plugin), f"""``{_plugin.capitalize()}Summary()(name, value)``: {_what} of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+
+    What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
+    """)  # fmt: skip

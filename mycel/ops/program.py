@@ -1,0 +1,271 @@
+"""Operations that a program asks about itself, or by which it chooses: types, constants, branches by a condition or an index, derivatives as objects."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel import eager
+from mycel import object_types as O
+from mycel.api import vjp
+from mycel.cell import Cell
+from mycel.dtype import DType, Type, float32
+from mycel.ir.dims import Dim
+from mycel.ops.containers import followed
+from mycel.tensor import Tensor
+from mycel.tree import flatten
+
+__all__ = [
+    "J", "SliceGetItem", "add_flags", "array_to_scalar", "hastype", "is_sequence_shape_unknown",
+    "is_sequence_value_unknown", "is_tensor_bool_cond", "isconstant", "scalar_to_array", "switch", "switch_layer", "typeof",
+]  # fmt: skip
+
+
+def _exactly(name: str, args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+    if len(args) != count:
+        raise TypeError(f"{name}: takes {count} argument{'s' * (count != 1)}, not {len(args)}")
+    return args
+
+
+# Types and constants.
+
+
+def typeof(*args: Any) -> Type:
+    """The type of a value: an element type for a number (float32 for Python's floats), a `TensorType` for a tensor, `list_` and so on. TypeError where it has none.
+
+    >>> import mycel as ms
+    >>> ms.ops.typeof(1), ms.ops.typeof((1, 2)), ms.ops.typeof(ms.Tensor([1.0]))
+    (mindspore.int64, mindspore.tuple_, mindspore.tensor[float32])
+    """
+    (value,) = _exactly("typeof", args, 1)
+    if isinstance(value, Tensor):
+        return O.TensorType(value.dtype)
+    if isinstance(value, Dim):
+        return O.object_of(0)  # type: ignore[return-value]
+    if type(value) is float:
+        return float32
+    found = O.object_of(value)
+    if found is None:
+        raise TypeError(f"typeof: a {type(value).__name__} has no type that programs know")
+    return found
+
+
+def hastype(*args: Any) -> bool:
+    """Whether a value is of a type, or of one that it takes in: `number` takes in all numbers, ``TensorType()`` all tensors, ``Int()`` all signed integers.
+
+    TypeError where the second argument is no type.
+
+    >>> import mycel as ms
+    >>> ms.ops.hastype((1, 2), ms.tuple_), ms.ops.hastype(1, ms.number), ms.ops.hastype(1, ms.float32)
+    (True, True, False)
+    """
+    value, kind = _exactly("hastype", args, 2)
+    if not isinstance(kind, Type):
+        raise TypeError(f"hastype: the second argument must be a type such as mycel.int64 or mycel.list_, not {kind!r}")
+    own = typeof(value)
+    if own == kind:
+        return True
+    if isinstance(kind, DType):
+        return False
+    if isinstance(kind, O.TensorType):
+        return kind.element_type() is None and isinstance(own, O.TensorType)
+    return isinstance(kind, (O.Number, O.Int)) and isinstance(own, type(kind))
+
+
+def _is_known(value: Any) -> bool:
+    context: Any = eager.local.context if eager.active else None
+    if isinstance(value, Dim):
+        return False
+    if not isinstance(value, Tensor) or context is None or not context.is_staging:
+        return True
+    node = context.node_of(value)
+    return node.prim is not None and node.prim.name == "constant"
+
+
+def isconstant(x: Any) -> bool:
+    """Whether a value is known when a function is compiled: always in eager mode; in compiled functions all but tensors that are computed, and sizes that vary.
+
+    >>> import mycel as ms
+    >>> ms.ops.isconstant(ms.Tensor(1.0)), ms.jit(lambda x: ms.ops.isconstant(x))(ms.Tensor(1.0))
+    (True, False)
+    """
+    return all([_is_known(v) for v in flatten(x)[0]])
+
+
+def is_sequence_value_unknown(*args: Any) -> bool:
+    """Whether a member of a sequence of numbers, such as a shape, is not known when a function is compiled: a size that varies, or a tensor.
+
+    >>> import mycel as ms
+    >>> ms.ops.is_sequence_value_unknown((2, 3))
+    False
+    """
+    (x,) = _exactly("is_sequence_value_unknown", args, 1)
+    if not isinstance(x, (tuple, list)):
+        raise TypeError(f"is_sequence_value_unknown: takes a tuple or list, not a {type(x).__name__}")
+    return not isconstant(x)
+
+
+def is_sequence_shape_unknown(*args: Any) -> bool:
+    """Whether the length of a sequence is not known when a function is compiled; it always is.
+
+    >>> import mycel as ms
+    >>> ms.ops.is_sequence_shape_unknown((2, 3))
+    False
+    """
+    (x,) = _exactly("is_sequence_shape_unknown", args, 1)
+    if not isinstance(x, (tuple, list)):
+        raise TypeError(f"is_sequence_shape_unknown: takes a tuple or list, not a {type(x).__name__}")
+    return False
+
+
+def is_tensor_bool_cond(*args: Any) -> bool:
+    """True for a tensor that can be a condition, which has one element. TypeError for what is no tensor, ValueError for more elements or none.
+
+    >>> import mycel as ms
+    >>> ms.ops.is_tensor_bool_cond(ms.Tensor([True]))
+    True
+    """
+    (x,) = _exactly("is_tensor_bool_cond", args, 1)
+    if not isinstance(x, Tensor):
+        raise TypeError(f"is_tensor_bool_cond: takes a tensor, not a {type(x).__name__}")
+    if x.shape not in ((), (1,)):
+        raise ValueError(f"is_tensor_bool_cond: a condition has shape () or (1,), not {x.shape}")
+    return True
+
+
+# Numbers.
+
+
+def scalar_to_array(input_x: Any) -> Tensor:
+    """A number as a tensor without dimensions: int64, float32, or bool. TypeError for what is no number.
+
+    >>> import mycel as ms
+    >>> ms.ops.scalar_to_array(2.0)
+    Tensor(shape=[], dtype=Float32, value= 2)
+    """
+    if not isinstance(input_x, (bool, int, float)):
+        raise TypeError(f"scalar_to_array: takes a bool, int or float, not a {type(input_x).__name__}")
+    return Tensor(input_x)
+
+
+def array_to_scalar(*args: Any) -> Any:
+    """The number that a tensor of one element holds; a compiled function goes back to Python for it. TypeError for what is no tensor.
+
+    >>> import mycel as ms
+    >>> ms.ops.array_to_scalar(ms.Tensor(2.0))
+    2.0
+    """
+    (x,) = _exactly("array_to_scalar", args, 1)
+    if not isinstance(x, Tensor):
+        raise TypeError(f"array_to_scalar: takes a tensor, not a {type(x).__name__}")
+    return x.item()
+
+
+def SliceGetItem(*args: Any) -> Any:
+    """The "start", "stop" or "step" of a slice. AttributeError for other names, TypeError for what is no slice.
+
+    >>> import mycel as ms
+    >>> ms.ops.SliceGetItem(slice(1, 5, 2), "stop")
+    5
+    """
+    x, name = _exactly("SliceGetItem", args, 2)
+    if not isinstance(x, slice):
+        raise TypeError(f"SliceGetItem: takes a slice, not a {type(x).__name__}")
+    if name not in ("start", "stop", "step"):
+        raise AttributeError(f"SliceGetItem: a slice has start, stop and step, and no {name!r}")
+    return getattr(x, name)
+
+
+# Choosing.
+
+
+def _switch(condition: Any, true: Any, false: Any) -> Any:
+    return true if condition else false
+
+
+def switch(*args: Any) -> Any:
+    """The second argument where the first holds, else the third. In a compiled function a tensor may decide, between tensors of one shape or functions.
+
+    >>> import mycel as ms
+    >>> ms.jit(lambda c, x: ms.ops.switch(c, x, -x))(ms.Tensor(False), ms.Tensor(2.0))
+    Tensor(shape=[], dtype=Float32, value= -2)
+    """
+    return followed(_switch, *_exactly("switch", args, 3))
+
+
+def _call_chosen(index: Any, layers: Any, args: Any) -> Any:
+    if isinstance(index, int) and not -len(layers) <= index < len(layers):
+        raise IndexError(f"switch_layer: the index {index} is not in [{-len(layers)}, {len(layers)})")
+    for i in range(len(layers) - 1):
+        if index == i or index == i - len(layers):
+            return layers[i](*args)
+    return layers[-1](*args)
+
+
+class _Chosen:
+    """The function that an index chooses from several, which is asked for when it is called."""
+
+    def __init__(self, index: Any, layers: tuple[Any, ...]) -> None:
+        self.index, self.layers = index, layers
+
+    def __call__(self, *args: Any) -> Any:
+        return followed(_call_chosen, self.index, self.layers, args)
+
+
+def switch_layer(*args: Any) -> Callable[..., Any]:
+    """The function or Cell of a sequence that an index names, in [-n, n) for n of them. In a compiled function the index may be a tensor, and all must give
+    results of one form.
+
+    TypeError for what cannot be called, ValueError where there are none; an index out of range is an IndexError outside of compiled functions.
+
+    >>> import mycel as ms
+    >>> layers = (ms.nn.ReLU(), ms.nn.Tanh())
+    >>> ms.jit(lambda i, x: ms.ops.switch_layer(i, layers)(x))(ms.Tensor(0), ms.Tensor(-2.0))
+    Tensor(shape=[], dtype=Float32, value= 0)
+    """
+    index, layers = _exactly("switch_layer", args, 2)
+    if len(layers) == 0 or not all([callable(f) for f in layers]):
+        raise (TypeError if len(layers) else ValueError)(
+            "switch_layer: takes a tuple of functions or Cells, at least one"
+        )
+    context: Any = eager.local.context if eager.active else None
+    if isinstance(index, Tensor) and (context is None or not context.is_staging):
+        index = int(index)
+    return _Chosen(index, tuple(layers))
+
+
+# Functions.
+
+
+def J(*args: Any) -> Callable[..., Any]:
+    """The function that gives a function's value together with what takes the gradient of the value back to the arguments, as `mycel.vjp` does for one call.
+
+    B. A. Pearlmutter and J. M. Siskind, Reverse-mode AD in a functional framework (2008). TypeError for what cannot be called.
+
+    >>> import mycel as ms
+    >>> value, back = ms.ops.J(lambda x: x * x)(ms.Tensor(3.0))
+    >>> float(value), float(back(ms.Tensor(1.0))[0])
+    (9.0, 6.0)
+    """
+    (function,) = _exactly("J", args, 1)
+    if not callable(function):
+        raise TypeError(f"J: takes a function, not a {type(function).__name__}")
+    return functools.partial(vjp, function)
+
+
+def add_flags(fn: Optional[Callable[..., Any]] = None, **flags: Any) -> Any:
+    """Attach named values to a function or Cell, which is given back; a decorator where `fn` is not given. They change nothing of what it computes.
+
+    >>> import mycel as ms
+    >>> ms.ops.add_flags(ms.nn.ReLU(), has_effect=True).get_flags()["has_effect"]
+    True
+    """
+    if fn is None:
+        return functools.partial(add_flags, **flags)
+    if isinstance(fn, Cell):
+        return fn.add_flags(**flags)
+    if not callable(fn):
+        raise TypeError(f"add_flags: takes a function or a Cell, not a {type(fn).__name__}")
+    fn._func_graph_flags = {**getattr(fn, "_func_graph_flags", {}), **flags}  # type: ignore[attr-defined]
+    return fn
