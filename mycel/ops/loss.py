@@ -82,6 +82,11 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int) -> Tensor:
     return cast(reshaped(w, (w.shape[0], *(1,) * (x.ndim - 1 - axis))), x.dtype)
 
 
+def _as_wide(name: str, x: Tensor, weight: Any) -> Tensor:
+    """x in the type of its product with the weight."""
+    return x if weight is None else operands(name, x, weight)[0]
+
+
 @fused
 def cross_entropy(
     input: Any,
@@ -104,7 +109,7 @@ def cross_entropy(
     one_of("cross_entropy", "reduction", reduction, _REDUCTIONS)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing must lie in [0, 1], not {label_smoothing}")
-    x, y = floating("cross_entropy", input), operand("cross_entropy", target)
+    x, y = _as_wide("cross_entropy", floating("cross_entropy", input), weight), operand("cross_entropy", target)
     axis = _class_axis("cross_entropy", x)
     if y.dtype.is_floating:
         if y.shape != x.shape:
@@ -145,7 +150,7 @@ def nll_loss(
     2.0
     """
     one_of("nll_loss", "reduction", reduction, _REDUCTIONS)
-    x, y = floating("nll_loss", inputs), operand("nll_loss", target)
+    x, y = _as_wide("nll_loss", floating("nll_loss", inputs), weight), operand("nll_loss", target)
     return _chosen(x, y, weight, ignore_index, reduction, label_smoothing, _class_axis("nll_loss", x), "nll_loss")
 
 
@@ -339,7 +344,7 @@ def _hinge(x: Tensor) -> Tensor:
 
 @fused
 def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """x where the target is 1, ``max(0, margin - x)`` where it is -1.
+    """x where the target is positive (1), ``max(0, margin - x)`` where it is negative (-1), 0 where it is 0.
 
     >>> import mycel as ms
     >>> ms.ops.hinge_embedding_loss(ms.Tensor([2.0, 0.25]), ms.Tensor([1.0, -1.0]), reduction="none").tolist()
@@ -347,7 +352,7 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
     """
     x = floating("hinge_embedding_loss", inputs)
     y = operand("hinge_embedding_loss", targets, x.dtype)
-    return reduced("hinge_embedding_loss", select(y == 1.0, x, _hinge(margin - x)), reduction)
+    return reduced("hinge_embedding_loss", select(y > 0.0, x, select(y < 0.0, _hinge(margin - x), 0.0)), reduction)
 
 
 @fused
@@ -510,7 +515,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     >>> ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]])).item()
     0.6931471824645996
     """
-    x, y = _both("multilabel_soft_margin_loss", input, target)
+    x, y = _both("multilabel_soft_margin_loss", _as_wide("multilabel_soft_margin_loss", input, weight), target)
     loss = run(E.add, run(E.mul, 1.0 - y, x), _softplus(run(E.neg, x)))
     if weight is not None:
         loss = loss * operand("multilabel_soft_margin_loss", weight, loss.dtype)

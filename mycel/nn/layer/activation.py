@@ -10,7 +10,7 @@ from mycel.cell import Cell
 from mycel.common.initializer import initializer
 from mycel.nn import checks
 from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.tensor import Tensor, cast
 
 __all__ = [
     "CELU", "ELU", "FastGelu", "GELU", "GLU", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish",
@@ -104,7 +104,7 @@ class PReLU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
-        return ops.prelu(x, self.w)
+        return ops.prelu(x, cast(self.w, x.dtype))
 
 
 class ELU(Cell):

@@ -113,7 +113,8 @@ class Linear(Cell):
 
     def extend_repr(self) -> str:
         """The arguments."""
-        return f"input_features={self.in_features}, output_features={self.out_features}, has_bias={self.has_bias}"
+        text = f"input_features={self.in_features}, output_features={self.out_features}"
+        return f"{text}, has_bias={self.has_bias}" if self.has_bias else text
 
 
 class Dropout(Cell):
@@ -149,6 +150,10 @@ class _DropChannels(Cell):
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
         self.p = checks.number(type(self).__name__, "p", p, at_least=0, at_most=1)
+
+    def extend_repr(self) -> str:
+        """The argument."""
+        return f"p={self.p}"
 
 
 class Dropout1d(_DropChannels):

@@ -53,6 +53,7 @@ class _Channels(Cell):
         owner = type(self).__name__
         self.num_features = checks.integer(owner, "num_features", num_features, 1)
         self.eps = checks.number(owner, "eps", eps, at_least=0)
+        # What the running statistics take of the new ones: of batch normalisation, the complement of the argument.
         self.momentum = checks.number(owner, "momentum", momentum, at_least=0, at_most=1)
         self.affine = checks.boolean(owner, "affine", affine)
         self.moving_mean = Parameter(initializer(mean, (num_features,), dtype), name="mean", requires_grad=False)
@@ -68,10 +69,13 @@ class _Channels(Cell):
                 f"{type(self).__name__}: the input must be {form} with {self.num_features} channels, not of shape {x.shape}"
             )
 
+    def _given_momentum(self) -> float:
+        return self.momentum
+
     def extend_repr(self) -> str:
         """The arguments and parameters."""
         return (
-            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, gamma={self.gamma}, beta={self.beta}, "
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self._given_momentum()}, gamma={self.gamma}, beta={self.beta}, "
             f"moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
         )
 
@@ -89,18 +93,22 @@ class _BatchNorm(_Channels):
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, dtype
         )
         owner = type(self).__name__
+        self.momentum = 1 - self.momentum
         if use_batch_statistics is not None:
             checks.boolean(owner, "use_batch_statistics", use_batch_statistics)
         if data_format != "NCHW":
             raise ValueError(f"{owner}: data_format {data_format!r} is not supported; transpose the input to 'NCHW'")
         self.use_batch_statistics = use_batch_statistics
 
+    def _given_momentum(self) -> float:
+        return 1 - self.momentum
+
     def construct(self, x: Tensor) -> Tensor:
         """The normalised input; in training the running statistics follow the batch."""
         self._check(x, self.ranks, self.form)
         from_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         return ops.batch_norm(
-            x, self.moving_mean, self.moving_variance, self.gamma, self.beta, from_batch, 1 - self.momentum, self.eps
+            x, self.moving_mean, self.moving_variance, self.gamma, self.beta, from_batch, self.momentum, self.eps
         )
 
 

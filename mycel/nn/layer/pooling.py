@@ -1,7 +1,7 @@
 """Pooling layers over (N, C, *spatial), or (C, *spatial) without a batch.
 
 `pad_mode` "valid" adds nothing, "same" enough for ceil(size / stride) positions, "pad" `padding` on both sides. Dilation, positions and
-`ceil_mode` go with "pad". A mean with "same" counts no padding.
+`ceil_mode` go with "pad". A mean with "same" counts no padding in one and two dimensions, and in three unless `count_include_pad` is off.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class _AvgPool(_Pool):
         spatial = value.shape[2:]
         pairs = self._pairs(spatial)
         none = ((0, 0),) * self.rank
-        counted = pairs if self.count_include_pad and self.pad_mode == "PAD" else none
+        counted = pairs if self.count_include_pad and (self.pad_mode == "PAD" or self.rank == 3) else none
         covered = P.with_ceil(spatial, self.window, self.strides, pairs, self.ceil_mode)
         out = P.mean_windows(value, self.window, self.strides, covered, counted, self.divisor_override)
         return P.unbatched(out, single)

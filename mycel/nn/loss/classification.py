@@ -246,8 +246,8 @@ class MultiClassDiceLoss(LossBase):
         if ignore_indiex is not None:
             checks.integer("MultiClassDiceLoss", "ignore_indiex", ignore_indiex)
         self.ignore_indiex = ignore_indiex
-        self.activation = activation_of("MultiClassDiceLoss", activation)
         self.binarydiceloss = DiceLoss(1e-5)
+        self.activation = activation_of("MultiClassDiceLoss", activation)
 
     def construct(self, logits: Tensor, label: Tensor) -> Any:
         """The loss."""
