@@ -77,10 +77,16 @@ from mycel.nn.layer.conv import Conv3dTranspose as Conv3dTranspose
 from mycel.nn.layer.embedding import Embedding as Embedding
 from mycel.nn.layer.embedding import EmbeddingLookup as EmbeddingLookup
 from mycel.nn.layer.embedding import MultiFieldEmbeddingLookup as MultiFieldEmbeddingLookup
+from mycel.nn.layer.extended_pooling import AvgPool1dExt as AvgPool1dExt
+from mycel.nn.layer.extended_pooling import AvgPool2dExt as AvgPool2dExt
+from mycel.nn.layer.extended_pooling import AvgPool3dExt as AvgPool3dExt
+from mycel.nn.layer.extended_pooling import MaxPool2dExt as MaxPool2dExt
 from mycel.nn.layer.image import MSSSIM as MSSSIM
 from mycel.nn.layer.image import PSNR as PSNR
 from mycel.nn.layer.image import SSIM as SSIM
+from mycel.nn.layer.image import CentralCrop as CentralCrop
 from mycel.nn.layer.image import ChannelShuffle as ChannelShuffle
+from mycel.nn.layer.image import ImageGradients as ImageGradients
 from mycel.nn.layer.image import Unfold as Unfold
 from mycel.nn.layer.image import Upsample as Upsample
 from mycel.nn.layer.math import DiGamma as DiGamma
@@ -139,6 +145,10 @@ from mycel.nn.layer.recurrent import LSTMCell as LSTMCell
 from mycel.nn.layer.recurrent import RNNCell as RNNCell
 from mycel.nn.layer.sparse import SparseTensorDenseMatmul as SparseTensorDenseMatmul
 from mycel.nn.layer.sparse import SparseToDense as SparseToDense
+from mycel.nn.layer.thor import Conv2dThor as Conv2dThor
+from mycel.nn.layer.thor import DenseThor as DenseThor
+from mycel.nn.layer.thor import EmbeddingLookupThor as EmbeddingLookupThor
+from mycel.nn.layer.thor import EmbeddingThor as EmbeddingThor
 from mycel.nn.layer.transformer import MultiheadAttention as MultiheadAttention
 from mycel.nn.layer.transformer import Transformer as Transformer
 from mycel.nn.layer.transformer import TransformerDecoder as TransformerDecoder
@@ -213,6 +223,7 @@ from mycel.nn.optim import Optimizer as Optimizer
 from mycel.nn.optim import ProximalAdagrad as ProximalAdagrad
 from mycel.nn.optim import RMSProp as RMSProp
 from mycel.nn.optim import Rprop as Rprop
+from mycel.nn.optim import thor as thor
 from mycel.nn.wrap import ForwardValueAndGrad as ForwardValueAndGrad
 from mycel.nn.wrap import ParameterUpdate as ParameterUpdate
 from mycel.nn.wrap import TrainOneStepCell as TrainOneStepCell

@@ -115,10 +115,15 @@ class ForwardValueAndGrad(Cell):
             inputs = tuple(given)
         positions: Any = tuple(range(len(inputs))) if self.get_all else None if self.get_by_list else 0
         weights = self.weights if self.get_by_list else None
-        if sens is None:
-            return value_and_grad(self.network, positions, weights)(*inputs)  # type: ignore[no-any-return]
-        (_, value), grads = value_and_grad(_weighted(self.network, sens), positions, weights, has_aux=True)(*inputs)
-        return value, grads
+        return _scaled_gradients(self.network, sens, positions, weights, inputs)
+
+
+def _scaled_gradients(network: Any, sens: Any, positions: Any, weights: Any, inputs: Any) -> tuple[Any, Any]:
+    """The value of a network and the gradients of the value times `sens` (None: one), which is how they pass through the network."""
+    if sens is None or (isinstance(sens, (int, float)) and sens == 1):
+        return value_and_grad(network, positions, weights)(*inputs)  # type: ignore[no-any-return]
+    (_, value), grads = value_and_grad(_weighted(network, sens), positions, weights, has_aux=True)(*inputs)
+    return value, grads
 
 
 def _weighted(network: Any, sens: Any) -> Any:
@@ -153,14 +158,13 @@ class WithGradCell(Cell):
 
     def construct(self, *inputs: Any) -> Any:
         """The gradients."""
-        _, grads = value_and_grad(self.network_with_loss, None, self.weights)(*inputs)
-        return grads if self.sens is None else tuple(g * self.sens for g in grads)
+        return _scaled_gradients(self.network_with_loss, self.sens, None, self.weights, inputs)[1]
 
 
 class TrainOneStepCell(Cell):
     """A training step: the loss of `network`, its gradients by the optimizer's parameters, and the optimizer's update. Gives the loss.
 
-    `sens` scales the gradients (as a loss scale, which the optimizer divides by). With `return_grad` the gradients come beside the loss, by
+    `sens` scales the loss on the way back (so that gradients do not vanish in 16-bit floats; the optimizer divides by it). With `return_grad` the gradients come beside the loss, by
     parameter name.
 
     >>> import mycel as ms
@@ -186,9 +190,7 @@ class TrainOneStepCell(Cell):
 
     def construct(self, *inputs: Any) -> Any:
         """Take a step on a batch."""
-        loss, grads = value_and_grad(self.network, None, self.weights)(*inputs)
-        if self.sens is not None and not (isinstance(self.sens, (int, float)) and self.sens == 1):
-            grads = tuple(g * self.sens for g in grads)
+        loss, grads = _scaled_gradients(self.network, self.sens, None, self.weights, inputs)
         grads = self.grad_reducer(grads)
         self.optimizer(grads)
         if self.return_grad:

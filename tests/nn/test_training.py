@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel import nn
+from mycel import nn, ops
 from mycel.common.seed import set_seed
 from tests.nn.cases import labels, wave
 
@@ -53,6 +53,17 @@ def test_sens_scales_the_gradients_and_the_optimizer_divides() -> None:
         for _ in range(2):
             step(ms.Tensor(X), ms.Tensor(Y))
     np.testing.assert_allclose(scaled.weight.asnumpy(), plain.weight.asnumpy(), rtol=1e-5)
+
+
+def test_sens_keeps_gradients_that_vanish_in_float16() -> None:
+    x = ms.Tensor(np.ones((1, 2), np.float32))
+    for sens, wanted in ((1.0, 0.0), (2.0**15, 1e-9)):
+        net = nn.Dense(2, 1, weight_init="ones", has_bias=False).to_float(ms.float16)
+        network = nn.WithLossCell(net, lambda out, label: ops.sum(out * 1e-5) * 1e-4)
+        found = nn.WithGradCell(network, None, sens)(x, x)[0].asnumpy()[0, 0] / sens
+        assert found == pytest.approx(wanted, rel=2e-2)
+        nn.TrainOneStepCell(network, nn.SGD([net.weight], 2.0**16, loss_scale=sens), sens)(x, x)
+        np.testing.assert_allclose(1 - net.weight.asnumpy(), np.full((1, 2), wanted * 2.0**16), rtol=2e-2)
 
 
 def test_only_the_optimizers_parameters_train() -> None:

@@ -18,3 +18,4 @@ from mycel.nn.optim.momentum import Momentum as Momentum
 from mycel.nn.optim.optimizer import Optimizer as Optimizer
 from mycel.nn.optim.resilient import ASGD as ASGD
 from mycel.nn.optim.resilient import Rprop as Rprop
+from mycel.nn.optim.second_order import thor as thor
