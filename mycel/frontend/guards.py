@@ -24,7 +24,7 @@ __all__ = ["Guards", "frozen", "lookup"]
 
 MISSING: Any = object()
 _EMPTY: Any = object()
-_UNSEEN_IN_CELLS = frozenset({"_compiled_call", "_param_prefix", "_inputs_declared"})
+_UNSEEN_IN_CELLS = frozenset({"_compiled_call", "_param_prefix", "_inputs_declared", "_taken"})
 _CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to")
 _Guard = tuple[Any, str, Any, Any]
 
