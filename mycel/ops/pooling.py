@@ -15,7 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
-from mycel.ir.dims import DimLike
+from mycel.ir.dims import DimLike, maximum
 from mycel.ops._operands import broadcast, constant_like, floating, iota, operand, reshaped, run, take_slice
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E
@@ -60,7 +60,8 @@ def with_ceil(
         beyond = (count - 1) * s - (d + lo)
         if isinstance(beyond, int) and beyond >= 0:
             count = count - 1
-        result.append((lo, hi + ((count - 1) * s - room)))
+        # Strides longer than the window may leave more than the last window needs.
+        result.append((lo, hi + maximum((count - 1) * s - room, 0)))
     return tuple(result)
 
 
@@ -79,31 +80,47 @@ def max_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pa
 def max_positions(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
     """The int64 position of each window's largest element in the flattened spatial axes."""
     place = run(W.window_argmax, x, window=window, strides=strides, padding=pairs)
+    return _flat_positions(x, place, window, strides, pairs, (1,) * len(window))
+
+
+def _flat_positions(
+    x: Tensor, place: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, dilation: tuple[int, ...]
+) -> Tensor:
+    """Positions in the flattened spatial axes for the int32 places in each window."""
     flat: Optional[Tensor] = None
     for i, (k, s, (lo, _)) in enumerate(zip(window, strides, pairs)):
         inner = math.prod(window[i + 1 :])
         within = place // inner % k if i else place // inner
-        at = within + iota(place.shape, 2 + i, D.int32) * s - constant_like(lo, place)
+        at = within * dilation[i] + iota(place.shape, 2 + i, D.int32) * s - constant_like(lo, place)
         flat = at if flat is None else flat * constant_like(x.shape[2 + i], place) + at
     assert flat is not None
     return cast(flat, D.int64)
 
 
-def _dilated_max(name: str, x: Tensor, window: Any, strides: Any, pairs: Pairs, dilation: Any) -> Tensor:
+def dilated_max(
+    name: str, x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, dilation: tuple[int, ...]
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window with gaps, and its int64 position in the flattened spatial axes."""
     low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
     lowest = operand(name, W.lowest(x.dtype), x.dtype)
-    x = run(S.PAD, x, lowest, low=low, high=high, interior=(0,) * x.ndim)
-    out = window_output(name, x.shape[2:], window, strides, ((0, 0),) * len(window), dilation)
+    padded = run(S.PAD, x, lowest, low=low, high=high, interior=(0,) * x.ndim)
+    out = window_output(name, padded.shape[2:], window, strides, ((0, 0),) * len(window), dilation)
     best: Optional[Tensor] = None
+    where: Optional[Tensor] = None
     for place in range(math.prod(window)):
         starts = []
         for i, k in enumerate(window):
             starts.append(place // math.prod(window[i + 1 :]) % k * dilation[i])
         stops = tuple(a + (n - 1) * s + 1 for a, n, s in zip(starts, out, strides))
-        part = run(S.SLICE, x, starts=(0, 0, *starts), stops=(*x.shape[:2], *stops), steps=(1, 1, *strides))
-        best = part if best is None else run(E.maximum, best, part)
-    assert best is not None
-    return best
+        part = run(S.SLICE, padded, starts=(0, 0, *starts), stops=(*x.shape[:2], *stops), steps=(1, 1, *strides))
+        if best is None or where is None:
+            best, where = part, cast(iota(part.shape, 0, D.int32) * 0, D.int32)
+            continue
+        better = run(E.gt, part, best)
+        where = run(E._SELECT, better, broadcast(constant_like(place, where), where.shape), where)
+        best = run(E.maximum, best, part)
+    assert best is not None and where is not None
+    return best, _flat_positions(x, where, window, strides, pairs, dilation)
 
 
 def _max_pool(
@@ -125,9 +142,8 @@ def _max_pool(
     spans = tuple((k - 1) * e + 1 for k, e in zip(window, steps))
     pairs = with_ceil(value.shape[2:], spans, strides, tuple((p, p) for p in pads), ceil_mode)
     if any(e != 1 for e in steps):
-        if positions:
-            raise NotImplementedError(f"{name}: return_indices is supported for dilation 1, not {steps}")
-        return unbatched(_dilated_max(name, value, window, strides, pairs, steps), single)
+        best, place = dilated_max(name, value, window, strides, pairs, steps)
+        return (unbatched(best, single), unbatched(place, single)) if positions else unbatched(best, single)
     best = unbatched(max_windows(value, window, strides, pairs), single)
     return (best, unbatched(max_positions(value, window, strides, pairs), single)) if positions else best
 

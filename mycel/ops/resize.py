@@ -57,7 +57,7 @@ def _sources(size: int, out: int, scale: Optional[float], align: bool) -> Any:
     return (place + 0.5) * (1 / scale if scale else size / out) - 0.5
 
 
-def _blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
+def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
     """The sum over k of weights[k] times the parts of `x` at positions at[k] along an axis."""
     total: Optional[Tensor] = None
     shape = (-1, *(1,) * (x.ndim - 1 - axis))
@@ -85,10 +85,10 @@ def _linear(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool,
     low = np.minimum(np.floor(at), size - 1)
     high = np.minimum(low + 1, size - 1)
     weight = np.minimum(at - low, 1.0)
-    return _blend(x, axis, (low, high), (1 - weight, weight))
+    return blend(x, axis, (low, high), (1 - weight, weight))
 
 
-def _cubic_weights(t: Any, a: float) -> list[Any]:
+def cubic_weights(t: Any, a: float) -> list[Any]:
     """Keys' weights of the neighbours at -1, 0, 1 and 2 for a position t of [0, 1)."""
 
     def inner(u: Any) -> Any:
@@ -105,12 +105,12 @@ def _cubic(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool) 
     at = _sources(size, out, scale, align)
     low = np.floor(at)
     places = [np.clip(low + k, 0, size - 1) for k in (-1, 0, 1, 2)]
-    weights = _cubic_weights(at - low, -0.75 if align else -0.5)
+    weights = cubic_weights(at - low, -0.75 if align else -0.5)
     if not align:
         weights = [np.where((low + k < 0) | (low + k >= size), 0.0, w) for k, w in zip((-1, 0, 1, 2), weights)]
         whole = sum(weights)
         weights = [w / whole for w in weights]
-    return _blend(x, axis, places, weights)
+    return blend(x, axis, places, weights)
 
 
 def interpolate(
@@ -124,7 +124,7 @@ def interpolate(
     """An input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
 
     Exactly one of `size` and `scale_factor`, a number or one for each spatial dimension, is given. A scale gives the size floor(d * scale), and is
-    itself the step between positions unless `recompute_scale_factor`. Modes: 'nearest' (position floor(i s)), 'nearest-exact' (floor((i + 1/2) s)), 'linear' for
+    itself the step between positions unless `recompute_scale_factor`, or unless an axis keeps its size, and so its elements. Modes: 'nearest' (position floor(i s)), 'nearest-exact' (floor((i + 1/2) s)), 'linear' for
     one dimension, 'bilinear' and 'bicubic' for two, 'trilinear' for three, and 'area', adaptive means. `align_corners` is for the linear and cubic
     modes. As in MindSpore, 'linear' to size 1 without aligned corners reads the first element. ValueError for what does not fit together.
 
@@ -152,7 +152,7 @@ def interpolate(
         given = [float(s) for s in _per_axis(name, "scale_factor", scale_factor, rank)]
         sizes = [math.floor(int(d) * s) for d, s in zip(x.shape[2:], given)]
         if not recompute_scale_factor:
-            scales = list(given)
+            scales = [None if n == int(d) else s for n, d, s in zip(sizes, x.shape[2:], given)]
     if any(d < 1 for d in (*sizes, *(int(d) for d in x.shape[2:]))):
         raise ValueError(f"{name}: sizes must be at least 1; {tuple(x.shape[2:])} cannot become {tuple(sizes)}")
     align = bool(align_corners)
@@ -258,11 +258,11 @@ def grid_sample(
         values, inside = _read(columns, sizes, [run(E.rint, at) for at in places])
         total = select(reshaped(inside, (n, points, 1)), values, 0.0)
     else:
-        total = _multilinear(columns, sizes, places)
+        total = multilinear(columns, sizes, places)
     return reshaped(permuted(total, (0, 2, 1)), (n, c, *out))
 
 
-def _multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> Tensor:
+def multilinear(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> Tensor:
     """The corners around each position, weighted by the volumes opposite; 0 outside."""
     lows = [run(E.floor, at) for at in places]
     parts = [at - low for at, low in zip(places, lows)]
@@ -364,7 +364,7 @@ def crop_and_resize(
     if method == "nearest":
         found = _read(columns, sizes, [run(E.floor, at + 0.5) for at in places])[0]
     else:
-        found = _multilinear(columns, sizes, places)
+        found = multilinear(columns, sizes, places)
     assert whole is not None
     found = select(reshaped(whole, (count, height * width, 1)), found, float(extrapolation_value))
     return reshaped(found, (count, height, width, c))

@@ -18,9 +18,10 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.cell import Cell
 from mycel.nn import checks
+from mycel.ops.patches import image_gradients
 from mycel.tensor import Tensor, cast
 
-__all__ = ["ChannelShuffle", "MSSSIM", "PSNR", "SSIM", "Unfold", "Upsample"]
+__all__ = ["CentralCrop", "ChannelShuffle", "ImageGradients", "MSSSIM", "PSNR", "SSIM", "Unfold", "Upsample"]
 
 
 class Unfold(Cell):
@@ -107,6 +108,46 @@ class ChannelShuffle(Cell):
     def construct(self, x: Tensor) -> Tensor:
         """The shuffled channels."""
         return ops.channel_shuffle(x, self.groups)
+
+
+class CentralCrop(Cell):
+    """The middle of images (C, H, W) or (N, C, H, W): `central_fraction`, in (0, 1], of the height and of the width.
+
+    floor(d (1 - fraction) / 2) elements are left out at each end. TypeError for a fraction that is not a float.
+
+    >>> import mycel as ms
+    >>> ms.nn.CentralCrop(0.5)(ms.ops.ones((4, 3, 4, 6))).shape
+    (4, 3, 2, 4)
+    """
+
+    def __init__(self, central_fraction: float) -> None:
+        super().__init__()
+        if not isinstance(central_fraction, float):
+            raise TypeError(f"CentralCrop: central_fraction must be a float, not {type(central_fraction).__name__}")
+        if not 0 < central_fraction <= 1:
+            raise ValueError(f"CentralCrop: central_fraction must be in (0, 1], not {central_fraction}")
+        self.central_fraction = central_fraction
+
+    def construct(self, image: Tensor) -> Tensor:
+        """The middle of each image."""
+        if image.ndim not in (3, 4):
+            raise ValueError(f"CentralCrop: the image must be (C, H, W) or (N, C, H, W), not {image._type}")
+        cut = [int((int(d) - int(d) * self.central_fraction) / 2) for d in image.shape[-2:]]
+        (top, left), (h, w) = cut, image.shape[-2:]
+        return image[..., top : h - top, left : w - left]
+
+
+class ImageGradients(Cell):
+    """The differences to the next row and to the next column of images (N, C, H, W), 0 in the last.
+
+    >>> import mycel as ms
+    >>> [t.flatten().tolist() for t in ms.nn.ImageGradients()(ms.Tensor([[[[1, 2], [3, 5]]]]))]
+    [[2, 3, 0, 0], [1, 0, 2, 0]]
+    """
+
+    def construct(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The differences downwards and to the right."""
+        return image_gradients(images)
 
 
 def _images(owner: str, img1: Tensor, img2: Tensor, max_val: float) -> tuple[Tensor, Tensor]:

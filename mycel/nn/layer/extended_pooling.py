@@ -1,0 +1,124 @@
+"""Pooling layers whose stride is the window unless given, with padding on both sides: each keeps its arguments and calls a function of `mycel.ops`."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel import ops
+from mycel.cell import Cell
+from mycel.nn import checks
+from mycel.tensor import Tensor
+
+__all__ = ["AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "MaxPool2dExt"]
+
+
+class _Windows(Cell):
+    def __init__(self, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any) -> None:
+        super().__init__()
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
+        self.ceil_mode = checks.boolean(type(self).__name__, "ceil_mode", ceil_mode)
+
+
+class AvgPool1dExt(_Windows):
+    """The mean of each window of (N, C, L) or (C, L). Padding counts as zeros unless `count_include_pad` is off.
+
+    >>> import mycel as ms
+    >>> ms.nn.AvgPool1dExt(2)(ms.Tensor([[[1.0, 3.0]]])).tolist()
+    [[[2.0]]]
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode)
+        self.count_include_pad = checks.boolean("AvgPool1dExt", "count_include_pad", count_include_pad)
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The means."""
+        return ops.avg_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
+
+
+class _Divided(_Windows):
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: Optional[int] = None,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, padding, ceil_mode)
+        owner = type(self).__name__
+        self.count_include_pad = checks.boolean(owner, "count_include_pad", count_include_pad)
+        if divisor_override is not None and checks.integer(owner, "divisor_override", divisor_override) == 0:
+            raise ValueError(f"{owner}: divisor_override must not be 0")
+        self.divisor_override = divisor_override
+
+
+class AvgPool2dExt(_Divided):
+    """The mean of each window of (N, C, H, W) or (C, H, W); `divisor_override` divides instead of the count.
+
+    >>> import mycel as ms
+    >>> ms.nn.AvgPool2dExt((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()
+    [[[[2.0]]]]
+    """
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The means."""
+        return ops.avg_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override or 0,
+        )
+
+
+class AvgPool3dExt(_Divided):
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W); `divisor_override` divides instead of the count.
+
+    >>> import mycel as ms
+    >>> ms.nn.AvgPool3dExt(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()
+    [[[[[1.0]]]]]
+    """
+
+    def construct(self, input: Tensor) -> Tensor:
+        """The means."""
+        return ops.avg_pool3d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override or 0,
+        )
+
+
+class MaxPool2dExt(_Windows):
+    """The largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices` also its position in H * W.
+
+    >>> import mycel as ms
+    >>> ms.nn.MaxPool2dExt((1, 2), return_indices=True)(ms.Tensor([[[[1.0, 3.0]]]]))[1].tolist()
+    [[[[1]]]]
+    """
+
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, padding, ceil_mode)
+        self.dilation = dilation
+        self.return_indices = checks.boolean("MaxPool2dExt", "return_indices", return_indices)
+
+    def construct(self, input: Tensor) -> Any:
+        """The maxima, and their positions if asked for."""
+        return ops.max_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode
+        )

@@ -1,0 +1,290 @@
+"""Reading feature maps at positions that the network chooses: deformable convolution and attention, and regions of interest.
+
+A position between elements is read by bilinear interpolation, so that derivatives by positions exist wherever they lie inside a cell. Deformable convolution and attention read zeros outside
+of the map; `roi_align` reads the border up to one element outside and nothing beyond.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Optional
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.errors import ShapeError
+from mycel.fused import graph_of
+from mycel.ops import indexed, reduction
+from mycel.ops._operands import (
+    broadcast,
+    constant_like,
+    floating,
+    iota,
+    operand,
+    permuted,
+    reshaped,
+    run,
+    select,
+    take_slice,
+)
+from mycel.ops.convolution import conv2d
+from mycel.ops.creation import zeros
+from mycel.ops.resize import multilinear
+from mycel.prims import control as C
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast, scalar
+
+__all__ = ["deformable_conv2d", "deformable_offsets", "multi_scale_deformable_attn_function", "roi_align"]
+
+
+def _ints(name: str, parameter: str, value: Any, count: int) -> tuple[int, ...]:
+    found = tuple(value) if isinstance(value, (tuple, list)) else ()
+    if len(found) != count or not all(isinstance(v, int) for v in found):
+        raise ValueError(f"{name}: {parameter} must be {count} ints, not {value!r}")
+    return found
+
+
+def deformable_offsets(
+    x: Any, offsets: Any, strides: Any, pads: Any, ksize: Any, dilations: Any = (1, 1, 1, 1), data_format: str = "NCHW",
+    deformable_groups: int = 1, modulated: bool = True,
+) -> Tensor:  # fmt: skip
+    """What the elements of a kernel read at each place of (N, C, H, W): (N, C, H_out kh, W_out kw), the kernel's elements side by side.
+
+    `offsets` (N, 3 groups kh kw, H_out, W_out) holds the shifts along x, those along y, and the factors of what is read, each for every group of channels and element
+    of the kernel. `strides` and `dilations` are those of (N, C, H, W), `pads` (top, bottom, left, right). Dai et al., 2017; Zhu et al., 2018.
+
+    >>> import mycel as ms
+    >>> read = ms.ops.DeformableOffsets((1, 1, 1, 1), (0, 0, 0, 0), (1, 1))
+    >>> read(ms.Tensor([[[[1.0, 3.0]]]]), ms.Tensor([[[[0.5, 0.0]], [[0.0, 0.0]], [[1.0, 2.0]]]])).tolist()
+    [[[[2.0, 6.0]]]]
+    """
+    name = "deformable_offsets"
+    value, shift = floating(name, x), floating(name, offsets)
+    stride, step = _ints(name, "strides", strides, 4), _ints(name, "dilations", dilations, 4)
+    (top, bottom, left, right), (kh, kw) = _ints(name, "pads", pads, 4), _ints(name, "ksize", ksize, 2)
+    if data_format != "NCHW" or not modulated:
+        raise ValueError(f"{name}: supports data_format 'NCHW' and modulated=True, not {data_format!r} and {modulated}")
+    if value.ndim != 4 or stride[:2] != (1, 1) or step[:2] != (1, 1) or int(value.shape[1]) % deformable_groups:
+        raise ShapeError(
+            f"{name}: takes (N, C, H, W) with C in {deformable_groups} groups, and strides and dilations of 1 along N and C, not "
+            f"{value._type}, {stride} and {step}"
+        )
+    n, c, h, w = (int(d) for d in value.shape)
+    high = (h + top + bottom - (kh - 1) * step[2] - 1) // stride[2] + 1
+    wide = (w + left + right - (kw - 1) * step[3] - 1) // stride[3] + 1
+    if shift.shape != (n, 3 * deformable_groups * kh * kw, high, wide):
+        raise ShapeError(
+            f"{name}: offsets must be {(n, 3 * deformable_groups * kh * kw, high, wide)} for {value._type}, not {shift._type}"
+        )
+    shift = cast(shift, value.dtype)
+    parts = reshaped(shift, (n, 3, deformable_groups, kh, kw, high, wide))
+    parts = permuted(parts, (1, 0, 2, 5, 3, 6, 4))
+    points = high * kh * wide * kw
+    inner = (n * deformable_groups, high, kh, wide, kw)
+    across, down, factor = (reshaped(take_slice(parts, 0, k, k + 1), inner) for k in range(3))
+    down = down + (
+        iota(inner, 1, value.dtype) * float(stride[2]) + iota(inner, 2, value.dtype) * float(step[2]) - float(top)
+    )
+    across = across + (
+        iota(inner, 3, value.dtype) * float(stride[3]) + iota(inner, 4, value.dtype) * float(step[3]) - float(left)
+    )
+    rows = n * deformable_groups
+    columns = permuted(reshaped(value, (rows, c // deformable_groups, h * w)), (0, 2, 1))
+    found = multilinear(columns, (h, w), [reshaped(down, (rows, points)), reshaped(across, (rows, points))])
+    found = found * reshaped(factor, (rows, points, 1))
+    return reshaped(permuted(found, (0, 2, 1)), (n, c, high * kh, wide * kw))
+
+
+def deformable_conv2d(
+    x: Any, weight: Any, offsets: Any, kernel_size: Any, strides: Any, padding: Any, bias: Optional[Any] = None,
+    dilations: Any = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1, modulated: bool = True,
+) -> Tensor:  # fmt: skip
+    """A convolution whose kernel's elements read at shifted positions: (N, C, H, W) to (N, O, H_out, W_out).
+
+    `weight` is (O, C / groups, *kernel_size), `offsets` (N, 3 deformable_groups kh kw, H_out, W_out): shifts along x, along y, and factors. `strides` and `dilations` are
+    those of (N, C, H, W), `padding` (top, bottom, left, right). ValueError and ShapeError for what does not fit. Dai et al., 2017; Zhu et al., 2018.
+
+    >>> import mycel as ms
+    >>> x, offsets = ms.ops.ones((1, 1, 3, 3)), ms.ops.zeros((1, 12, 2, 2)) + 0.5
+    >>> ms.ops.deformable_conv2d(x, ms.ops.ones((1, 1, 2, 2)), offsets, (2, 2), (1, 1, 1, 1), (0, 0, 0, 0)).tolist()[0][0]
+    [[2.0, 1.5], [1.5, 1.125]]
+    """
+    name = "deformable_conv2d"
+    kernel, w = _ints(name, "kernel_size", kernel_size, 2), operand(name, weight)
+    if w.ndim != 4 or w.shape[2:] != kernel:
+        raise ShapeError(f"{name}: the weight must be (O, C / groups, {kernel[0]}, {kernel[1]}), not {w._type}")
+    read = deformable_offsets(x, offsets, strides, padding, kernel, dilations, "NCHW", deformable_groups, modulated)
+    return conv2d(read, w, bias, kernel, "valid", 0, 1, groups)  # type: ignore[no-any-return]
+
+
+def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, locations: Any, weight: Any) -> Tensor:
+    """For each query the weighted sum of what its points read in the feature maps of several levels: (B, queries, heads dims).
+
+    `value` (B, keys, heads, dims) holds the maps one after the other, level l of the size shape[l] = (H, W) from key offset[l] on; `locations`
+    (B, queries, heads, levels, points, 2) are (x, y), 0 to 1 from border to border, and `weight` (B, queries, heads, levels, points). Zhu et al., "Deformable DETR", 2021.
+
+    >>> import mycel as ms
+    >>> value = ms.Tensor([1.0, 3.0]).reshape((1, 2, 1, 1))
+    >>> where = ms.Tensor([0.5, 0.5]).reshape((1, 1, 1, 1, 1, 2))
+    >>> ms.ops.multi_scale_deformable_attn_function(value, ms.Tensor([[1, 2]]), ms.Tensor([0]), where, ms.ops.ones((1, 1, 1, 1, 1))).tolist()
+    [[[2.0]]]
+    """
+    name = "multi_scale_deformable_attn_function"
+    x, place, factor = floating(name, value), floating(name, locations), floating(name, weight)
+    sizes, begins = operand(name, shape), operand(name, offset)
+    fits = x.ndim == 4 and place.ndim == 6 and place.shape[-1] == 2 and factor.shape == place.shape[:-1]
+    if not fits or sizes.shape != (place.shape[3], 2) or begins.shape != (place.shape[3],) or place.shape[0] != x.shape[0] or place.shape[2] != x.shape[2]:  # fmt: skip
+        raise ShapeError(
+            f"{name}: takes (B, keys, heads, dims), (levels, 2), (levels,), (B, queries, heads, levels, points, 2) and (B, queries, heads, "
+            f"levels, points), not {x._type}, {sizes._type}, {begins._type}, {place._type} and {factor._type}"
+        )
+    batch, keys, heads, dims = x.shape
+    queries, levels, points = place.shape[1], place.shape[3], place.shape[4]
+    across, down = (reshaped(take_slice(place, 5, k, k + 1), place.shape[:-1]) for k in range(2))
+    per_level = (1, 1, 1, levels, 1)
+    high, wide = (reshaped(take_slice(sizes, 1, k, k + 1), per_level) for k in range(2))
+    across = across * cast(wide, across.dtype) - 0.5
+    down = down * cast(high, down.dtype) - 0.5
+    lows = [run(E.floor, at) for at in (down, across)]
+    parts = [at - low for at, low in zip((down, across), lows)]
+    columns = reshaped(permuted(x, (0, 2, 1, 3)), (batch * heads, keys, dims))
+    first, high, wide = (cast(reshaped(t, per_level), D.int64) for t in (begins, high, wide))
+    total: Optional[Tensor] = None
+    for corner in itertools.product((0, 1), repeat=2):
+        row, column = (cast(low + float(k), D.int64) for low, k in zip(lows, corner))
+        inside = run(E.logical_and, run(E.ge, row, constant_like(0, row)), run(E.lt, row, high))
+        inside = run(
+            E.logical_and,
+            inside,
+            run(E.logical_and, run(E.ge, column, constant_like(0, column)), run(E.lt, column, wide)),
+        )
+        at = select(inside, first + row * wide + column, 0)
+        share = factor
+        for k, part in zip(corner, parts):
+            share = share * (part if k else 1.0 - part)
+        share = select(inside, share, 0.0)
+        # Heads before queries, as in the columns.
+        at, share = (
+            reshaped(permuted(t, (0, 2, 1, 3, 4)), (batch * heads, queries * levels * points)) for t in (at, share)
+        )
+        read = indexed.gather(columns, at, 1, 1) * cast(reshaped(share, (*share.shape, 1)), x.dtype)
+        total = read if total is None else total + read
+    assert total is not None
+    total = run(
+        R.reduce_sum, reshaped(total, (batch, heads, queries, levels * points, dims)), axes=(3,), keepdims=False
+    )
+    return reshaped(permuted(total, (0, 2, 1, 3)), (batch, queries, heads * dims))
+
+
+def _bilinear(columns: Tensor, base: Tensor, sizes: tuple[int, int], places: tuple[Tensor, Tensor]) -> Tensor:
+    """Columns (S, C) of maps from `base` on, read at (points,) positions; 0 where one lies more than 1 outside."""
+    inside: Optional[Tensor] = None
+    ends = []
+    for at, size in zip(places, sizes):
+        here = run(E.logical_and, at >= -1.0, at <= float(size))
+        inside = here if inside is None else run(E.logical_and, inside, here)
+        at = run(E.minimum, run(E.maximum, at, constant_like(0.0, at)), constant_like(float(size - 1), at))
+        low = run(E.floor, select(here, at, 0.0))
+        high = run(E.minimum, low + 1.0, constant_like(float(size - 1), low))
+        ends.append(((cast(low, D.int32), 1.0 - (at - low)), (cast(high, D.int32), at - low)))
+    assert inside is not None
+    total: Optional[Tensor] = None
+    for (row, down), (column, across) in itertools.product(*ends):
+        read = run(I.take, columns, base + row * sizes[1] + column, axis=0)
+        term = read * reshaped(select(inside, down * across, 0.0), (*row.shape, 1))
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def roi_align(
+    features: Any,
+    rois: Any,
+    pooled_height: int,
+    pooled_width: int,
+    spatial_scale: float,
+    sample_num: int = 2,
+    roi_end_mode: int = 1,
+) -> Tensor:
+    """The features (N, C, H, W) of regions (R, 5) of rows (image, x0, y0, x1, y1): (R, C, pooled_height, pooled_width).
+
+    Each of the bins of a region, whose coordinates are times `spatial_scale`, is the mean of sample_num^2 positions spread evenly, or, where that is 0, of as
+    many as its size in elements rounded up. With `roi_end_mode` 1 regions end behind their last pixel; with 0 they are at least one element wide. He et al., "Mask R-CNN", 2017.
+
+    >>> import mycel as ms
+    >>> roi = ms.Tensor([[0.0, 0.2, 0.3, 0.2, 0.3]])
+    >>> ms.ops.ROIAlign(1, 1, 0.5)(ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), roi).shape
+    (1, 1, 1, 1)
+    """
+    name = "roi_align"
+    x, regions = floating(name, features), floating(name, rois)
+    if x.ndim != 4 or regions.ndim != 2 or regions.shape[1] != 5:
+        raise ShapeError(f"{name}: takes features (N, C, H, W) and regions (R, 5), not {x._type} and {regions._type}")
+    if pooled_height < 1 or pooled_width < 1 or roi_end_mode not in (0, 1):
+        raise ValueError(
+            f"{name}: takes positive sizes and a roi_end_mode of 0 or 1, not {pooled_height}, {pooled_width} and {roi_end_mode}"
+        )
+    n, c, h, w = (int(d) for d in x.shape)
+    count = regions.shape[0]
+    columns = reshaped(permuted(x, (0, 2, 3, 1)), (n * h * w, c))
+    image, *sides = (reshaped(take_slice(regions, 1, k, k + 1), (count, 1, 1)) for k in range(5))
+    base = cast(image, D.int32) * (h * w)
+    starts, bins = [], []
+    for k, bin_count in ((1, pooled_height), (0, pooled_width)):
+        start = sides[k] * spatial_scale
+        span = (sides[k + 2] + float(roi_end_mode)) * spatial_scale - start
+        if not roi_end_mode:
+            span = run(E.maximum, span, constant_like(1.0, span))
+        starts.append(start)
+        bins.append(span / float(bin_count))
+    shape = (count, pooled_height, pooled_width)
+    if sample_num > 0:
+        grid = (count, pooled_height, sample_num, pooled_width, sample_num)
+        places = []
+        for k, (start, size) in enumerate(zip(starts, bins)):
+            bin_at, sample = iota(grid, 1 + 2 * k, x.dtype), iota(grid, 2 + 2 * k, x.dtype)
+            lead = (count, 1, 1, 1, 1)
+            places.append(reshaped(start, lead) + reshaped(size, lead) * (bin_at + (sample + 0.5) / float(sample_num)))
+        where = broadcast(reshaped(base, (count, 1, 1, 1, 1)), grid)
+        found = _bilinear(columns, where, (h, w), (places[0], places[1]))
+        return permuted(reduction.mean(found, (2, 4)), (0, 3, 1, 2))
+    grids = [run(E.maximum, run(E.ceil, size), constant_like(1.0, size)) for size in bins]
+    total = _adaptive(columns, broadcast(base, shape), (h, w), starts, bins, grids)
+    return permuted(total / reshaped(grids[0] * grids[1], (count, 1, 1, 1)), (0, 3, 1, 2))
+
+
+def _adaptive(
+    columns: Tensor, base: Tensor, sizes: tuple[int, int], starts: list[Tensor], bins: list[Tensor], grids: list[Tensor]
+) -> Tensor:
+    """The sums over as many positions in each bin as `grids` says for its region: sample k of all bins in step k."""
+    shape, kind = base.shape, columns.dtype
+    most = cast(run(R.reduce_max, grids[0] * grids[1], axes=(0, 1, 2), keepdims=False), D.int64)
+
+    def body(k: Tensor, total: Tensor, columns: Tensor, base: Tensor, y: Tensor, x: Tensor, high: Tensor, wide: Tensor, rows: Tensor, across: Tensor, most: Tensor) -> Any:  # fmt: skip
+        number = cast(k, kind)
+        row = run(E.floor, (number + 0.5) / across)
+        column = number - row * across
+        down = y + high * (iota(shape, 1, kind) + (row + 0.5) / rows)
+        right = x + wide * (iota(shape, 2, kind) + (column + 0.5) / across)
+        valid = broadcast(run(E.lt, number, rows * across), shape)
+        read = _bilinear(columns, base, sizes, (select(valid, down, -2.0), right))
+        return k + scalar(1, D.int64), total + read
+
+    def test(k: Tensor, *rest: Tensor) -> Any:
+        return (k < rest[-1],)
+
+    operands = (
+        zeros((), D.int64),
+        zeros((*shape, columns.shape[1]), kind),
+        columns,
+        base,
+        *starts,
+        *bins,
+        *grids,
+        most,
+    )
+    types = [t._type for t in operands]
+    graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
+    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=2)
+    return done[1]  # type: ignore[no-any-return]

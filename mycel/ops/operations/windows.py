@@ -1,0 +1,166 @@
+"""Operations as objects over windows of images: pooling, patches, convolution and dilation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops import convolution, fractional, patches, pooling, unpooling
+from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of
+from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.tensor import Tensor, cast
+
+__all__: list[str] = []
+
+define = definer(globals())
+
+
+def _channels_first(p: Any, rank: int) -> bool:
+    """Whether the format has the channels first; ValueError for other formats."""
+    first, last = ("NCHW", "NHWC") if rank == 2 else ("NCDHW", "NDHWC")
+    if p.data_format not in (first, last):
+        raise ValueError(f"{p.name}: data_format must be {first!r} or {last!r}, not {p.data_format!r}")
+    return bool(p.data_format == first)
+
+
+def _to_first(x: Tensor) -> Tensor:
+    return permuted(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def _to_last(x: Tensor) -> Tensor:
+    return permuted(x, (0, *range(2, x.ndim), 1))
+
+
+define(
+    "AdaptiveMaxPool3D",
+    lambda x, output_size: pooling.adaptive_max_pool3d(
+        x, tuple(output_size.tolist()) if isinstance(output_size, Tensor) and output_size.ndim else output_size, True
+    ),
+    "`mycel.ops.adaptive_max_pool3d` with positions, as an object.",
+)
+define("Conv3DTranspose", lambda p, x, weight: convolution.conv3d_transpose(x, weight, p.pad_mode, _six(p.pad), p.stride, p.dilation, p.group, p.output_padding), in_channel=NEEDED, out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, output_padding=0, data_format="NCDHW")  # fmt: skip
+
+
+def _six(pad: Any) -> Any:
+    return 0 if isinstance(pad, (tuple, list)) and not any(pad) else pad
+
+
+def _depthwise(p: Any, value: Any, weight: Any) -> Tensor:
+    x, w = operand(p.name, value), operand(p.name, weight)
+    kernel = convolution.per_axis(p.name, "kernel_size", p.kernel_size, 2)
+    if p.group != 1 or x.ndim != 4 or w.shape != (p.channel_multiplier, x.shape[1], *kernel):
+        raise ShapeError(
+            f"{p.name}: takes (N, C, H, W), a weight ({p.channel_multiplier}, C, {kernel[0]}, {kernel[1]}) and group 1, not {x._type}, {w._type} and {p.group}"
+        )
+    channels = x.shape[1]
+    filters = reshaped(permuted(w, (1, 0, 2, 3)), (channels * p.channel_multiplier, 1, *kernel))
+    return convolution.conv2d(x, filters, None, p.stride, p.pad_mode, p.pad, p.dilation, channels)  # type: ignore[no-any-return]
+
+
+define("DepthwiseConv2dNative", _depthwise, "Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight (multiplier, C, KH, KW): those of a channel lie side by side.", channel_multiplier=NEEDED, kernel_size=NEEDED, mode=3, pad_mode="valid", pad=0, stride=1, dilation=1, group=1)  # fmt: skip
+define("Dilation2D", lambda p, x, filter: patches.dilation2d(x, filter, p.stride, p.dilation, p.pad_mode, p.data_format), stride=NEEDED, dilation=NEEDED, pad_mode="SAME", data_format="NCHW")  # fmt: skip
+define("ExtractImagePatches", lambda p, x: patches.extract_patches(p.name, x, 2, p.ksizes, p.strides, p.rates, p.padding), ksizes=NEEDED, strides=NEEDED, rates=NEEDED, padding="VALID")  # fmt: skip
+define("ExtractVolumePatches", lambda p, x: patches.extract_patches(p.name, x, 3, p.kernel_size, p.strides, 1, p.padding), kernel_size=NEEDED, strides=NEEDED, padding=NEEDED)  # fmt: skip
+
+
+def _im2col(p: Any, value: Any) -> Tensor:
+    x = operand(p.name, value)
+    pairs = [
+        v[0] if isinstance(v, (tuple, list)) and len(v) == 1 else v for v in (p.ksizes, p.strides, p.dilations, p.pads)
+    ]
+    kernel, strides, dilations, pads = (tuple(v) if isinstance(v, list) else v for v in pairs)
+    columns = convolution.unfold(x, kernel, dilations, pads, strides)
+    n, c = x.shape[:2]
+    return reshaped(columns, (n, c, columns.shape[1] // c, columns.shape[2]))
+
+
+define("Im2Col", _im2col, "The windows of (N, C, H, W) as columns: (N, C, KH KW, positions).", ksizes=NEEDED, strides=1, dilations=1, pads=0)  # fmt: skip
+
+
+def _fractional(name: str, mean: bool) -> None:
+    define(
+        name,
+        lambda p, x: fractional.fractional_pool(name, x, p.pooling_ratio, p.pseudo_random, p.overlapping, p.deterministic, p.seed, p.seed2, mean),
+        f"{'Means' if mean else 'Maxima'} of images (N, H, W, C) over random cells, and the cuts of rows and columns.",
+        pooling_ratio=NEEDED, pseudo_random=False, overlapping=False, deterministic=False, seed=0, seed2=0,
+    )  # fmt: skip
+
+
+_fractional("FractionalAvgPool", True)
+_fractional("FractionalMaxPool", False)
+
+
+def _fixed(rank: int) -> Any:
+    pool = unpooling.fractional_max_pool2d if rank == 2 else unpooling.fractional_max_pool3d
+
+    def compute(p: Any, value: Any, random_samples: Any) -> tuple[Tensor, Tensor]:
+        x = operand(p.name, value)
+        first = _channels_first(p, rank)
+        found = pool(x if first else _to_first(x), p.ksize, p.output_shape, None, True, random_samples)
+        return found if first else (_to_last(found[0]), _to_last(found[1]))
+
+    return compute
+
+
+define("FractionalMaxPoolWithFixedKsize", _fixed(2), "`mycel.ops.fractional_max_pool2d` with positions, as an object.", ksize=NEEDED, output_shape=NEEDED, data_format="NCHW")  # fmt: skip
+define("FractionalMaxPool3DWithFixedKsize", _fixed(3), "`mycel.ops.fractional_max_pool3d` with positions, as an object; samples (N, C, 3) in either format.", ksize=NEEDED, output_shape=NEEDED, data_format="NCDHW")  # fmt: skip
+
+
+def _positions_as(p: Any, place: Tensor, kind: Any) -> Tensor:
+    if kind not in (D.int32, D.int64):
+        raise ValueError(f"{p.name}: argmax_type must be int32 or int64, not {kind}")
+    return cast(place, kind)
+
+
+def _pool_with_argmax(p: Any, value: Any) -> tuple[Tensor, Tensor]:
+    x = operand(p.name, value)
+    first = _channels_first(p, 2)
+    x = x if first else _to_first(x)
+    window = convolution.per_axis(p.name, "kernel_size", p.kernel_size, 2)
+    strides = convolution.per_axis(p.name, "strides", p.strides, 2)
+    pairs = convolution.paddings(p.name, p.pad_mode, 0, x.shape[2:], window, strides, (1, 1))
+    best = pooling.max_windows(x, window, strides, pairs)
+    place = cast(pooling.max_positions(x, window, strides, pairs), D.int32)
+    channel, (c, h, w) = iota(place.shape, 1, D.int32), x.shape[1:]
+    if first:
+        return best, place + channel * constant_like(h * w, place)
+    return _to_last(best), _to_last(place * constant_like(c, place) + channel)
+
+
+def _pool2d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
+    best, place = pooling.max_pool2d(x, p.kernel_size, p.strides, p.pads, p.dilation, True, p.ceil_mode)
+    return best, _positions_as(p, place, p.argmax_type)
+
+
+def _pool3d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
+    if p.data_format != "NCDHW":
+        raise ValueError(f"{p.name}: data_format must be 'NCDHW', not {p.data_format!r}")
+    best, place = pooling.max_pool3d(x, p.ksize, p.strides, p.pads, p.dilation, p.ceil_mode, True)
+    return best, _positions_as(p, place, p.argmax_type)
+
+
+define("MaxPoolWithArgmax", _pool_with_argmax, "The largest element of each window of (N, C, H, W), and its int32 position in the image, channels and all.", kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")  # fmt: skip
+define("MaxPoolWithArgmaxV2", _pool2d, "`mycel.ops.max_pool2d` with positions, as an object.", kernel_size=NEEDED, strides=None, pads=0, dilation=(1, 1), ceil_mode=False, argmax_type=D.int64)  # fmt: skip
+define("MaxPool3DWithArgmax", _pool3d, "`mycel.ops.max_pool3d` with positions, as an object.", ksize=NEEDED, strides=NEEDED, pads=NEEDED, dilation=(1, 1, 1), ceil_mode=False, data_format="NCDHW", argmax_type=D.int64)  # fmt: skip
+
+
+def _unpool(rank: int) -> Any:
+    function = unpooling.max_unpool2d if rank == 2 else unpooling.max_unpool3d
+
+    def compute(p: Any, value: Any, argmax: Any) -> Tensor:
+        x, place = operand(p.name, value), operand(p.name, argmax)
+        first = _channels_first(p, rank)
+        strides = p.strides if isinstance(p.strides, (tuple, list)) else (p.strides,)
+        size = tuple(shape_of(p.name, p.output_shape))
+        if not first:
+            x, place = _to_first(x), _to_first(place)
+            size = (size[0], size[-1], *size[1:-1]) if size else size
+        found = function(x, place, p.ksize, p.strides if any(strides) else None, p.pads, size or None)
+        return found if first else _to_last(found)
+
+    return compute
+
+
+define("MaxUnpool2D", _unpool(2), "`mycel.ops.max_unpool2d` as an object; strides 0 are the window's size.", ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCHW")  # fmt: skip
+define("MaxUnpool3D", _unpool(3), "`mycel.ops.max_unpool3d` as an object; strides 0 are the window's size.", ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCDHW")  # fmt: skip

@@ -1,0 +1,224 @@
+"""Windows of images taken out: patches as channels, glimpses around given places, mirrored borders, and grey-scale dilation.
+
+Patches keep the order of the definition in TensorFlow, whence these operations come: the place in the window is slowest and the channel fastest. Dilation is the maximum
+over a window of the image plus a structuring function (Serra, "Image Analysis and Mathematical Morphology", 1982); what lies outside of the image does not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops import indexed, random
+from mycel.ops._operands import (
+    broadcast,
+    constant_like,
+    floating,
+    one_of,
+    operand,
+    operands,
+    reshaped,
+    run,
+    select,
+    shape_of,
+    take_slice,
+)
+from mycel.ops.convolution import per_axis, same_padding
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.prims import window as W
+from mycel.prims.conv import window_output
+from mycel.tensor import Tensor, cast
+
+__all__ = ["dilation2d", "extract_glimpse", "extract_patches", "image_gradients", "mirror_pad"]
+
+Ints = tuple[int, ...]
+
+
+def _spatial(name: str, parameter: str, value: Any, rank: int) -> Ints:
+    """One positive int for each spatial axis."""
+    found = per_axis(name, parameter, value, rank)
+    if any(v < 1 for v in found):
+        raise ValueError(f"{name}: {parameter} must be at least 1, not {value}")
+    return found
+
+
+def _windows(
+    name: str, x: Tensor, kernel: Ints, strides: Ints, rates: Ints, padding: Any, fill: Any
+) -> list[tuple[Ints, Tensor]]:
+    """For each place of a window its part of (N, C, *spatial): what all windows have there."""
+    mode = one_of(name, "padding", padding.lower() if isinstance(padding, str) else padding, ("valid", "same"))
+    spatial = tuple(int(d) for d in x.shape[2:])
+    pairs = same_padding(spatial, kernel, strides, rates) if mode == "same" else ((0, 0),) * len(kernel)
+    low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
+    x = run(S.PAD, x, operand(name, fill, x.dtype), low=low, high=high, interior=(0,) * x.ndim)
+    out = window_output(name, x.shape[2:], kernel, strides, ((0, 0),) * len(kernel), rates)
+    found = []
+    for place in itertools.product(*(range(k) for k in kernel)):
+        starts = tuple(p * r for p, r in zip(place, rates))
+        stops = tuple(a + (n - 1) * s + 1 for a, n, s in zip(starts, out, strides))
+        part = run(S.SLICE, x, starts=(0, 0, *starts), stops=(*x.shape[:2], *stops), steps=(1, 1, *strides))
+        found.append((place, part))
+    return found
+
+
+def extract_patches(name: str, input: Any, rank: int, kernel: Any, strides: Any, rates: Any, padding: str) -> Tensor:
+    """The windows of (N, C, *spatial) as channels: (N, prod(kernel) C, *windows).
+
+    >>> import mycel as ms
+    >>> ms.ops.ExtractImagePatches([1, 2], [1, 1], [1, 1])(ms.Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+    [[[[1.0, 2.0]], [[2.0, 3.0]]]]
+    """
+    x = operand(name, input)
+    if x.ndim != rank + 2:
+        raise ShapeError(f"{name}: takes (N, C, *spatial) of {rank} spatial dimensions, not {x._type}")
+    sizes = [
+        _spatial(name, what, value, rank)
+        for what, value in (("kernel_size", kernel), ("strides", strides), ("rates", rates))
+    ]
+    parts = [part for _, part in _windows(name, x, sizes[0], sizes[1], sizes[2], padding, 0)]
+    return run(S.CONCAT, *parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+def dilation2d(
+    x: Any, filter: Any, stride: Any, dilation: Any, pad_mode: str = "SAME", data_format: str = "NCHW"
+) -> Tensor:
+    """The largest x + filter over each window of (N, C, H, W), with a filter (C, KH, KW). `pad_mode` is "same" or "valid".
+
+    >>> import mycel as ms
+    >>> ms.ops.Dilation2D(1, 1, "VALID")(ms.Tensor([[[[1.0, 5.0, 2.0]]]]), ms.Tensor([[[0.0, 1.0]]])).tolist()
+    [[[[6.0, 5.0]]]]
+    """
+    name = "dilation2d"
+    value, shape = operands(name, x, filter)
+    if data_format != "NCHW":
+        raise ValueError(f"{name}: supports data_format 'NCHW', not {data_format!r}")
+    if value.ndim != 4 or shape.ndim != 3 or shape.shape[0] != value.shape[1]:
+        raise ShapeError(f"{name}: takes (N, C, H, W) and a filter (C, KH, KW), not {value._type} and {shape._type}")
+    kernel = (int(shape.shape[1]), int(shape.shape[2]))
+    strides, rates = _spatial(name, "stride", stride, 2), _spatial(name, "dilation", dilation, 2)
+    lowest = W.lowest(value.dtype)
+    parts = _windows(name, value, kernel, strides, rates, pad_mode, lowest)
+    best: Optional[Tensor] = None
+    for (i, j), part in parts:
+        height = reshaped(take_slice(take_slice(shape, 1, i, i + 1), 2, j, j + 1), (shape.shape[0], 1, 1))
+        # The lowest integer plus a height would not stay the lowest.
+        raised = (
+            part + height
+            if value.dtype.is_floating
+            else select(run(E.eq, part, constant_like(lowest, part)), part, part + height)
+        )
+        best = raised if best is None else run(E.maximum, best, raised)
+    assert best is not None
+    return best
+
+
+def extract_glimpse(
+    x: Any,
+    size: Any,
+    offsets: Any,
+    centered: bool = True,
+    normalized: bool = True,
+    uniform_noise: bool = True,
+    noise: str = "uniform",
+) -> Tensor:
+    """Windows of `size` (height, width) out of images (N, H, W, C), one for each, centred at `offsets` (N, 2) of (y, x).
+
+    Offsets are in elements from the corner, or with `normalized` in sizes of the image; with `centered` they are halved and count from the image's centre. The window's first
+    element is cut off to a whole number. Outside of the image there is noise: 'uniform' between -1 and 1, 'gaussian' (standard normal, where MindSpore has a mean of 10), or 'zero'.
+
+    >>> import mycel as ms
+    >>> image = ms.ops.arange(9.0).reshape((1, 3, 3, 1))
+    >>> ms.ops.ExtractGlimpse(False, False, False, "zero")(image, (2, 2), ms.Tensor([[1.0, 1.0]])).flatten().tolist()
+    [0.0, 1.0, 3.0, 4.0]
+    """
+    name = "extract_glimpse"
+    value, at = floating(name, x), floating(name, offsets)
+    one_of(name, "noise", noise, ("uniform", "gaussian", "zero"))
+    if uniform_noise and noise != "uniform":
+        raise ValueError(f"{name}: uniform_noise goes with noise 'uniform', not {noise!r}; set uniform_noise to False")
+    window = tuple(int(d) for d in shape_of(name, size))
+    if value.ndim != 4 or at.shape != (value.shape[0], 2) or len(window) != 2 or min(window) < 1:
+        raise ShapeError(
+            f"{name}: takes images (N, H, W, C), a positive size (2,) and offsets (N, 2), not {value._type}, {window} and {at._type}"
+        )
+    n, h, w, c = (int(d) for d in value.shape)
+    places, inside = [], None
+    for k, (d, g) in enumerate(zip((h, w), window)):
+        centre = reshaped(take_slice(at, 1, k, k + 1), (n, 1))
+        centre = centre * float(d) if normalized else centre
+        centre = (centre + float(d)) * 0.5 if centered else centre
+        place = cast(run(E.trunc, centre - g * 0.5), D.int64) + operand(name, np.arange(g)[None])
+        here = run(E.logical_and, run(E.ge, place, constant_like(0, place)), run(E.lt, place, constant_like(d, place)))
+        line = (n, g, 1) if k == 0 else (n, 1, g)
+        places.append(reshaped(select(here, place, 0), line))
+        here = reshaped(here, line)
+        inside = here if inside is None else run(E.logical_and, inside, here)
+    assert inside is not None
+    whole = (n, window[0] * window[1])
+    flat = reshaped(broadcast(places[0] * w + places[1], (n, *window)), whole)
+    found = reshaped(indexed.gather(reshaped(value, (n, h * w, c)), flat, 1, 1), (n, *window, c))
+    if noise == "zero":
+        other: Any = 0.0
+    else:
+        shape = (n, *window, c)
+        drawn = (
+            random.rand(*shape, dtype=D.float32) * 2.0 - 1.0
+            if noise == "uniform"
+            else random.randn(*shape, dtype=D.float32)
+        )
+        other = cast(drawn, value.dtype)
+    return select(reshaped(inside, (n, *window, 1)), found, other)
+
+
+def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
+    """Every axis grown by paddings (dimensions, 2) with its own elements mirrored: "REFLECT" leaves out the edge, "SYMMETRIC" repeats it.
+
+    ValueError for another mode or more elements than there are to mirror.
+
+    >>> import mycel as ms
+    >>> ms.ops.mirror_pad(ms.Tensor([1, 2, 3]), ms.Tensor([[1, 2]]), "SYMMETRIC").tolist()
+    [1, 1, 2, 3, 3, 2]
+    """
+    name = "mirror_pad"
+    x = operand(name, input_x)
+    one_of(name, "mode", mode, ("REFLECT", "SYMMETRIC"))
+    pairs = np.asarray(paddings.tolist() if isinstance(paddings, Tensor) else paddings)
+    if pairs.shape != (x.ndim, 2) or pairs.min(initial=0) < 0:
+        raise ShapeError(
+            f"{name}: paddings must be {(x.ndim, 2)} numbers of at least 0 for {x._type}, not {pairs.tolist()}"
+        )
+    numpy_mode: Any = mode.lower()
+    for axis, (low, high) in enumerate(pairs.tolist()):
+        d = int(x.shape[axis])
+        if max(low, high) > d - (mode == "REFLECT"):
+            raise ValueError(
+                f"{name}: {max(low, high)} elements by mode {mode!r} do not come out of axis {axis} of size {d}"
+            )
+        if low or high:
+            order = np.pad(np.arange(d), (low, high), numpy_mode)
+            x = indexed.gather(x, operand(name, order.astype(np.int32)), axis)
+    return x
+
+
+def image_gradients(images: Any) -> tuple[Tensor, Tensor]:
+    """The differences to the next row and to the next column of images (N, C, H, W), 0 in the last.
+
+    >>> import mycel as ms
+    >>> [t.flatten().tolist() for t in ms.nn.ImageGradients()(ms.Tensor([[[[1, 2], [3, 5]]]]))]
+    [[2, 3, 0, 0], [1, 0, 2, 0]]
+    """
+    x = operand("image_gradients", images)
+    if x.ndim != 4:
+        raise ShapeError(f"image_gradients: takes images (N, C, H, W), not {x._type}")
+    found = []
+    for axis in (2, 3):
+        d = x.shape[axis]
+        step = take_slice(x, axis, 1, d) - take_slice(x, axis, 0, d - 1)
+        high = tuple(1 if a == axis else 0 for a in range(4))
+        found.append(run(S.PAD, step, constant_like(0, step), low=(0,) * 4, high=high, interior=(0,) * 4))
+    return found[0], found[1]
