@@ -1,6 +1,7 @@
 """Nested containers as a flat list of leaves and a hashable structure, and back.
 
-Containers are tuples, named tuples, lists, dicts (in insertion order) and dataclass instances; everything else is a leaf.
+Containers are tuples, named tuples, lists, dicts (in insertion order) and dataclass instances; everything else is a leaf. A dataclass that names
+fields in `TREE_LEAVES` has these alone as children; its other fields are part of the structure, as the positions of a sparse tensor's values are.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["LEAF", "flatten", "map_leaves", "unflatten"]
+__all__ = ["LEAF", "fixed_in", "flatten", "map_fixed", "map_leaves", "unflatten"]
 
 
 class Structure:
@@ -38,6 +39,24 @@ class Structure:
         return f"{self.kind.__name__}({', '.join(map(repr, self.children))})"
 
 
+class Fixed:
+    """Fields that belong to a structure. Two are alike where each field is the same object, or an equal tuple."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: tuple[tuple[str, Any], ...]) -> None:
+        self.fields = fields
+
+    def __hash__(self) -> int:
+        return hash(tuple([(k, v if type(v) is tuple else id(v)) for k, v in self.fields]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and all(
+            a == b and (v is w or (type(v) is tuple and v == w))
+            for (a, v), (b, w) in zip(self.fields, other.fields, strict=True)
+        )
+
+
 class _Leaf:
     pass
 
@@ -61,6 +80,10 @@ def _flatten(value: Any, leaves: list[Any]) -> Structure:
         return Structure(kind, None, tuple([_flatten(v, leaves) for v in value]))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = tuple(f.name for f in dataclasses.fields(value))
+        chosen = getattr(kind, "TREE_LEAVES", None)
+        if chosen is not None:
+            fixed = Fixed(tuple([(n, getattr(value, n)) for n in names if n not in chosen]))
+            return Structure(kind, (chosen, fixed), tuple([_flatten(getattr(value, n), leaves) for n in chosen]))
         return Structure(kind, names, tuple([_flatten(getattr(value, n), leaves) for n in names]))
     leaves.append(value)
     return LEAF
@@ -84,7 +107,8 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
         return dict(zip(structure.data, children))
     if structure.data is not None:
         made = object.__new__(kind)
-        for name, child in zip(structure.data, children):
+        names, fixed = (structure.data[0], structure.data[1].fields) if _with_fixed(structure) else (structure.data, ())
+        for name, child in (*zip(names, children), *fixed):
             object.__setattr__(made, name, child)
         return made
     return kind(*children)
@@ -94,3 +118,25 @@ def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
     """`value` with `function` applied to every leaf."""
     leaves, structure = flatten(value)
     return unflatten(structure, [function(v) for v in leaves])
+
+
+def _with_fixed(structure: Structure) -> bool:
+    return bool(structure.data) and isinstance(structure.data, tuple) and isinstance(structure.data[-1], Fixed)
+
+
+def fixed_in(structure: Structure) -> list[Any]:
+    """The fields that belong to a structure, from left to right."""
+    own = [v for _, v in structure.data[1].fields] if _with_fixed(structure) else []
+    return own + [v for c in structure.children for v in fixed_in(c)]
+
+
+def map_fixed(function: Callable[[Any], Any], structure: Structure) -> Structure:
+    """A structure with `function` applied to every field that belongs to it."""
+    data = structure.data
+    if _with_fixed(structure):
+        data = (data[0], Fixed(tuple([(n, function(v)) for n, v in data[1].fields])))
+    return (
+        Structure(structure.kind, data, tuple([map_fixed(function, c) for c in structure.children]))
+        if structure is not LEAF
+        else LEAF
+    )

@@ -23,7 +23,7 @@ from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.prims import shape as S
 from mycel.tensor import Tensor, as_tensor, make_staged
-from mycel.tree import flatten, unflatten
+from mycel.tree import fixed_in, flatten, map_fixed, unflatten
 
 __all__ = ["vmap"]
 
@@ -96,7 +96,8 @@ class _Vmap:
                 m for m, n in zip(mapped, entered) if m.example is not None and stage.node_of(m.example) is not n
             ]
             given.extend((results, axes, structure, written))
-            return [t for t in [*results, *[m.example for m in written]] if t is not None]
+            fixed = [v for v in fixed_in(structure) if isinstance(v, Tensor)]
+            return [t for t in [*results, *[m.example for m in written], *fixed] if t is not None]
 
         found, stood = level.run(stage, staged)
         results, axes, structure, written = given
@@ -108,6 +109,7 @@ class _Vmap:
         for m, value in zip(written, values):
             stage.write(m.tensor, _staged(stage, _moved(value, level.size, m.axis)))
         self._write_back(stage, level, stood)
+        structure = map_fixed(lambda v: _of_all(stage, v, next(values)) if isinstance(v, Tensor) else v, structure)
         return _rebuilt(stage, structure, made)
 
     # Arguments.
@@ -207,6 +209,15 @@ def _moved(value: Mapped, size: DimLike, axis: int) -> Node:
     if place is None:
         node, place = S.broadcast_to(node, (size, *node.shape)), 0
     return S.move_axis(node, place, axis)
+
+
+def _of_all(stage: Stage, tensor: Tensor, value: Mapped) -> Tensor:
+    """A tensor of an output's structure, such as the positions of a sparse tensor's values: one for all examples."""
+    node, place = value
+    if place is not None:
+        raise VmapError("vmap: the function returns a sparse tensor whose positions differ between examples; return its parts instead, or "
+                        "its to_dense()")  # fmt: skip
+    return tensor if tensor._buf is not None else _staged(stage, node)
 
 
 def _example(value: Any) -> Any:

@@ -7,6 +7,7 @@ or existed before is returned as itself. Anything that holds a tensor in a way t
 from __future__ import annotations
 
 import copy
+import dataclasses
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -94,6 +95,8 @@ class Outputs:
             and hasattr(value, "__dict__")
             and not isinstance(value, (type, types.ModuleType))
         ):
+            return self._object(value)
+        if _holds_staged(value):
             return self._object(value)
         return lambda out, args: value
 
@@ -206,6 +209,17 @@ class Outputs:
             return made
 
         return build
+
+
+def _holds_staged(value: Any) -> bool:
+    """Whether a dataclass instance, an argument or one that library code made, has a tensor of this program in it."""
+    if isinstance(value, Tensor):
+        return value._buf is None
+    if type(value) in (list, tuple):
+        return any(_holds_staged(v) for v in value)
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return False
+    return any(_holds_staged(v) for v in getattr(value, "__dict__", {}).values())
 
 
 def _roots(form: Any) -> list[int]:

@@ -1,0 +1,48 @@
+"""Layers over sparse matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel.cell import Cell
+from mycel.ops.operations.sparse import sparse_dense_matmul, sparse_to_dense
+from mycel.ops.sparse_tensors import COOTensor
+from mycel.tensor import Tensor
+
+__all__ = ["SparseTensorDenseMatmul", "SparseToDense"]
+
+
+class SparseToDense(Cell):
+    """The tensor of a COOTensor; of values at one place the last stays. TypeError for what is no COOTensor.
+
+    >>> import mycel as ms
+    >>> ms.nn.SparseToDense()(ms.COOTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2))).tolist()
+    [[0.0, 3.0]]
+    """
+
+    def construct(self, coo_tensor: Any) -> Tensor:
+        if not isinstance(coo_tensor, COOTensor):
+            raise TypeError(f"SparseToDense: takes a COOTensor, not {type(coo_tensor).__name__}")
+        return sparse_to_dense(coo_tensor.indices, coo_tensor.values, coo_tensor.shape)
+
+
+class SparseTensorDenseMatmul(Cell):
+    """A sparse matrix, given as indices (N, 2), values (N,) and a shape of two sizes, times a dense matrix.
+
+    `adjoint_st` transposes and conjugates the sparse matrix, `adjoint_dt` the dense one. ShapeError where the two do not fit.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([[1.0], [5.0]])
+    >>> ms.nn.SparseTensorDenseMatmul()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2), x).tolist()
+    [[15.0]]
+    """
+
+    def __init__(self, adjoint_st: bool = False, adjoint_dt: bool = False) -> None:
+        super().__init__()
+        for word, value in (("adjoint_st", adjoint_st), ("adjoint_dt", adjoint_dt)):
+            if not isinstance(value, bool):
+                raise TypeError(f"SparseTensorDenseMatmul: {word} must be a bool, not {type(value).__name__}")
+        self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
+
+    def construct(self, indices: Any, values: Any, sparse_shape: Any, dense: Any) -> Tensor:
+        return sparse_dense_matmul(indices, values, sparse_shape, dense, self.adjoint_st, self.adjoint_dt)

@@ -1,0 +1,396 @@
+"""Sparse tensors: matrices as the values that are stored, and where they stand.
+
+Each class is a dataclass of tensors and a shape, so that compiled functions take and give it as any container. For gradients and `vmap` the values alone
+are leaves (`mycel.tree`); positions and shape go along unchanged. Checks look at types alone, never at positions: an index outside of the shape is the
+caller's mistake and has no defined meaning. Methods compute by the functions of `mycel.ops.sparse`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Optional
+
+from mycel import dtype as D
+from mycel.dtype import DType
+from mycel.errors import ShapeError
+from mycel.ir.dims import Dim
+from mycel.log import logger
+from mycel.ops._operands import certainly
+from mycel.tensor import Tensor, cast
+
+__all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
+
+INDEX_TYPES = (D.int16, D.int32, D.int64)
+
+
+def _part(name: str, word: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}: {word} must be a Tensor, not {type(value).__name__} ({value!r:.40})")
+    return value
+
+
+def _positions(name: str, word: str, value: Any, rank: int) -> Tensor:
+    found = _part(name, word, value)
+    if found.dtype not in INDEX_TYPES:
+        raise TypeError(f"{name}: {word} must be int16, int32 or int64, not {found.dtype.name}; convert with .astype()")
+    if found.ndim != rank:
+        raise ShapeError(f"{name}: {word} must have {rank} dimension{'s' * (rank > 1)}, not shape {found.shape}")
+    return found
+
+
+def _sizes(name: str, shape: Any, least: int, most: Optional[int]) -> tuple[Any, ...]:
+    if not isinstance(shape, tuple):
+        raise TypeError(f"{name}: shape must be a tuple of ints, not {type(shape).__name__} ({shape!r:.40})")
+    for d in shape:
+        if isinstance(d, bool) or not isinstance(d, (int, Dim)):
+            raise TypeError(f"{name}: shape must be a tuple of ints, but {shape} holds a {type(d).__name__}")
+        if isinstance(d, int) and d <= 0:
+            raise ShapeError(f"{name}: the sizes of shape must be positive, not {shape}")
+    if len(shape) < least or (most is not None and len(shape) > most):
+        wanted = f"{least} dimensions" if most == least else f"at least {least} dimension{'s' * (least > 1)}"
+        raise ShapeError(f"{name}: shape must have {wanted}, not {shape}")
+    return shape
+
+
+def differ(x: Any, y: Any) -> bool:
+    """Whether two sizes or shapes differ for certain; open ones may be equal."""
+    return certainly(lambda: x != y)
+
+
+class Sparse:
+    """What sparse tensors have in common: `values`, the `shape` of the dense tensor, and what follows from them."""
+
+    values: Tensor
+    shape: tuple[Any, ...]
+    TREE_LEAVES: ClassVar[tuple[str, ...]] = ("values",)
+
+    def _become(self, given: Any, kind: type, word: str, others: tuple[Any, ...]) -> bool:
+        """Take the fields of another object of the class, where one is given instead of the parts."""
+        if given is None:
+            return False
+        name = type(self).__name__
+        if not isinstance(given, kind):
+            raise TypeError(f"{name}: {word} must be a {kind.__name__}, not {type(given).__name__}")
+        if any(o is not None for o in others):
+            raise TypeError(f"{name}: give either {word} or the parts, not both")
+        self._hold(**{f.name: getattr(given, f.name) for f in dataclasses.fields(given)})  # type: ignore[arg-type]
+        return True
+
+    def _hold(self, **fields: Any) -> None:
+        for k, v in fields.items():
+            object.__setattr__(self, k, v)
+
+    def _with(self, values: Tensor) -> Any:
+        """The same positions with other values."""
+        made = object.__new__(type(self))
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        made._hold(**{**fields, "values": values})
+        return made
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of the values."""
+        return self.values.dtype
+
+    @property
+    def size(self) -> Any:
+        """How many values are stored."""
+        return self.values.size
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one value."""
+        return self.values.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the dense tensor."""
+        return len(self.shape)
+
+    def astype(self, dtype: Any) -> Any:
+        """The same with values of another element type.
+
+        >>> import mycel as ms
+        >>> ms.Tensor([[0.0, 2.0]]).to_coo().astype(ms.int32).values.tolist()
+        [2]
+        """
+        return self._with(cast(self.values, D.from_any(dtype)))
+
+    def abs(self) -> Any:
+        """The same with the magnitudes of the values.
+
+        >>> import mycel as ms
+        >>> ms.Tensor([[0.0, -2.0]]).to_csr().abs().values.tolist()
+        [2.0]
+        """
+        return self._with(abs(self.values))
+
+    def __neg__(self) -> Any:
+        return self._with(-self.values)
+
+    def __repr__(self) -> str:
+        parts = [f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.name != "shape"]  # type: ignore[arg-type]
+        return f"{type(self).__name__}(shape={list(self.shape)}, dtype={self.dtype}, {', '.join(parts)})"
+
+
+class _Coordinates(Sparse):
+    indices: Tensor
+
+    def _fill(self, indices: Any, values: Any, shape: Any, rank: Optional[int]) -> None:
+        name = type(self).__name__
+        places, held = _positions(name, "indices", indices, 2), _part(name, "values", values)
+        sizes = _sizes(name, shape, rank or 1, rank)
+        if held.ndim != 1:
+            raise ShapeError(f"{name}: values must have 1 dimension, not shape {held.shape}")
+        if differ(places.shape[0], held.shape[0]):
+            raise ShapeError(
+                f"{name}: indices {places.shape} and values {held.shape} must have the same first size, one row for each value"
+            )
+        if differ(places.shape[1], len(sizes)):
+            raise ShapeError(
+                f"{name}: rows of indices must have {len(sizes)} numbers for shape {sizes}, not {places.shape[1]}"
+            )
+        self._hold(indices=places, values=held, shape=sizes)
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class COOTensor(_Coordinates):
+    """A sparse matrix by coordinates: `values[i]` stands at row and column `indices[i]`; values at one place add up.
+
+    `indices` (N, 2) of int16, int32 or int64, `values` (N,) of any type, `shape` a tuple of two sizes; or another COOTensor in their place.
+    TypeError and ShapeError (a ValueError) for what does not fit. Positions are not looked at: one outside of `shape` has no defined meaning.
+
+    >>> import mycel as ms
+    >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 2]]), ms.Tensor([1.0, 2.0]), (2, 3))
+    >>> x.to_dense().tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
+    """
+
+    indices: Tensor
+    values: Tensor
+    shape: tuple[Any, ...]
+
+    def __init__(self, indices: Any = None, values: Any = None, shape: Any = None, coo_tensor: Any = None) -> None:
+        if not self._become(coo_tensor, COOTensor, "coo_tensor", (indices, values, shape)):
+            self._fill(indices, values, shape, 2)
+
+    def to_tuple(self) -> tuple[Tensor, Tensor, tuple[Any, ...]]:
+        """Indices, values and shape."""
+        return self.indices, self.values, self.shape
+
+    def coalesce(self) -> COOTensor:
+        """The same matrix with one value for each place, in row-major order. How many there are is decided by data.
+
+        >>> import mycel as ms
+        >>> ms.COOTensor(ms.Tensor([[0, 1], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3)).coalesce().values.tolist()
+        [3.0]
+        """
+        from mycel.ops import sparse
+
+        return sparse.coalesced(self)
+
+    def to_csr(self) -> CSRTensor:
+        """The same matrix by rows, sorted in row-major order; what stands at one place more than once still does.
+
+        >>> import mycel as ms
+        >>> ms.COOTensor(ms.Tensor([[1, 2], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3)).to_csr().indptr.tolist()
+        [0, 1, 2]
+        """
+        from mycel.ops import sparse
+
+        return sparse.coo_to_csr(self)
+
+    def to_dense(self) -> Tensor:
+        """The matrix as a tensor; values at one place add up.
+
+        >>> import mycel as ms
+        >>> ms.COOTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
+        [[0.0, 3.0]]
+        """
+        from mycel.ops import sparse
+
+        return sparse.coo_to_dense(self)
+
+    def add(self, other: COOTensor, thresh: Any) -> COOTensor:
+        """The sum with another COOTensor; see `mycel.ops.coo_add`."""
+        from mycel.ops import sparse
+
+        return sparse.coo_add(self, other, thresh)
+
+    def __add__(self, other: Any) -> Any:
+        from mycel.ops import sparse
+
+        return sparse.coo_plus(self, other, 1)
+
+    def __sub__(self, other: Any) -> Any:
+        from mycel.ops import sparse
+
+        return sparse.coo_plus(self, other, -1)
+
+    def __mul__(self, other: Any) -> COOTensor:
+        from mycel.ops import sparse_values
+
+        return sparse_values.coo_scaled("COOTensor * y", self, other, False)
+
+    def __truediv__(self, other: Any) -> COOTensor:
+        from mycel.ops import sparse_values
+
+        return sparse_values.coo_scaled("COOTensor / y", self, other, True)
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class SparseTensor(_Coordinates):
+    """Coordinates and values as `COOTensor` has, of any number of dimensions and without arithmetic. Deprecated: use `COOTensor`.
+
+    >>> import mycel as ms
+    >>> ms.SparseTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).shape
+    (1, 2)
+    """
+
+    indices: Tensor
+    values: Tensor
+    shape: tuple[Any, ...]
+
+    def __init__(self, indices: Any, values: Any, shape: Any) -> None:
+        logger.warning("SparseTensor is deprecated; use COOTensor instead")
+        self._fill(indices, values, shape, None)
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class CSRTensor(Sparse):
+    """A sparse matrix by rows: those of row i are `values[indptr[i]:indptr[i + 1]]`, in the columns `indices` of the same positions.
+
+    `indptr` (rows + 1,) and `indices` (N,) of int16, int32 or int64, `values` (N, ...) of any type, `shape` a tuple of ints with one size more than
+    `values` has: further dimensions of the values are those of the dense tensor, behind rows and columns. Or another CSRTensor in their place.
+    TypeError and ShapeError (a ValueError) for what does not fit. Positions are not looked at: `indptr` must begin with 0, not decrease and end with N.
+
+    >>> import mycel as ms
+    >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([1, 2]), ms.Tensor([1.0, 2.0]), (2, 3))
+    >>> x.mv(ms.Tensor([[1.0], [1.0], [5.0]])).tolist()
+    [[1.0], [10.0]]
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor
+    shape: tuple[Any, ...]
+
+    def __init__(
+        self, indptr: Any = None, indices: Any = None, values: Any = None, shape: Any = None, csr_tensor: Any = None
+    ) -> None:
+        if self._become(csr_tensor, CSRTensor, "csr_tensor", (indptr, indices, values, shape)):
+            return
+        rows, columns = _positions("CSRTensor", "indptr", indptr, 1), _positions("CSRTensor", "indices", indices, 1)
+        held, sizes = _part("CSRTensor", "values", values), _sizes("CSRTensor", shape, 2, None)
+        if held.ndim != len(sizes) - 1:
+            raise ShapeError(
+                f"CSRTensor: values of shape {held.shape} must have one dimension less than shape {sizes}: one for the stored elements, "
+                "then those behind rows and columns"
+            )
+        if differ(rows.shape[0], sizes[0] + 1):
+            raise ShapeError(f"CSRTensor: indptr must have shape[0] + 1 = {sizes[0] + 1} elements, not {rows.shape[0]}")
+        if differ(columns.shape[0], held.shape[0]):
+            raise ShapeError(
+                f"CSRTensor: indices {columns.shape} and values {held.shape} must have the same first size, one column for each value"
+            )
+        if not all(not differ(a, b) for a, b in zip(held.shape[1:], sizes[2:])):
+            raise ShapeError(
+                f"CSRTensor: the sizes of values {held.shape} behind the first must be those of shape {sizes} from the third on"
+            )
+        self._hold(indptr=rows, indices=columns, values=held, shape=sizes)
+
+    def to_tuple(self) -> tuple[Tensor, Tensor, Tensor, tuple[Any, ...]]:
+        """Row pointers, column indices, values and shape."""
+        return self.indptr, self.indices, self.values, self.shape
+
+    def to_coo(self) -> COOTensor:
+        """The same matrix by coordinates; see `mycel.ops.csr_to_coo`."""
+        from mycel.ops import sparse
+
+        return sparse.csr_to_coo(self)
+
+    def to_dense(self) -> Tensor:
+        """The matrix as a tensor; see `mycel.ops.csr_to_dense`."""
+        from mycel.ops import sparse
+
+        return sparse.csr_to_dense(self)
+
+    def mv(self, dense_vector: Any) -> Tensor:
+        """The product with a column (N, 1); see `mycel.ops.csr_mv`."""
+        from mycel.ops import sparse
+
+        return sparse.csr_mv(self, dense_vector)
+
+    def mm(self, matrix: Any) -> Any:
+        """The product with a dense matrix (a Tensor) or with a CSRTensor (a CSRTensor); see `mycel.ops.csr_mm`."""
+        from mycel.ops import sparse
+
+        return sparse.csr_mm(self, matrix)
+
+    def sum(self, axis: int) -> Tensor:
+        """The sums along an axis, which stays with size 1; see `mycel.ops.csr_reduce_sum`."""
+        from mycel.ops import sparse
+
+        return sparse.csr_reduce_sum(self, axis)
+
+    def add(self, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
+        """alpha times this matrix plus beta times `b`; see `mycel.ops.csr_add`."""
+        from mycel.ops import sparse
+
+        return sparse.csr_add(self, b, alpha, beta)
+
+    def __add__(self, other: Any) -> CSRTensor:
+        from mycel.ops import sparse
+
+        return sparse.csr_plus(self, other, 1)
+
+    def __sub__(self, other: Any) -> CSRTensor:
+        from mycel.ops import sparse
+
+        return sparse.csr_plus(self, other, -1)
+
+    def __mul__(self, other: Any) -> CSRTensor:
+        from mycel.ops import sparse_values
+
+        return sparse_values.csr_mul(self, other)
+
+    def __truediv__(self, other: Any) -> CSRTensor:
+        from mycel.ops import sparse_values
+
+        return sparse_values.csr_div(self, other)
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class RowTensor(Sparse):
+    """Some rows of a large tensor: row `indices[i]` is `values[i]`, as gradients of embeddings are.
+
+    `indices` (N,) of int16, int32 or int64, `values` (N, ...), `shape` that of the dense tensor. Deprecated: it is here for programs that have it.
+
+    >>> import mycel as ms
+    >>> ms.RowTensor(ms.Tensor([0]), ms.Tensor([[1.0, 2.0]]), (3, 2)).dense_shape
+    (3, 2)
+    """
+
+    indices: Tensor
+    values: Tensor
+    shape: tuple[Any, ...]
+
+    def __init__(self, indices: Any = None, values: Any = None, shape: Any = None, row_tensor: Any = None) -> None:
+        logger.warning("RowTensor is deprecated; use a Tensor, or COOTensor for a sparse matrix")
+        if not self._become(row_tensor, RowTensor, "row_tensor", (indices, values, shape)):
+            self._fill(indices, values, shape)
+
+    def _fill(self, indices: Any, values: Any, shape: Any) -> None:
+        rows, held = _positions("RowTensor", "indices", indices, 1), _part("RowTensor", "values", values)
+        sizes = _sizes("RowTensor", shape, 1, None)
+        fits = len(sizes) == held.ndim and all(not differ(a, b) for a, b in zip(sizes[1:], held.shape[1:]))
+        if not fits or differ(rows.shape[0], held.shape[0]):
+            raise ShapeError(
+                f"RowTensor: values {held.shape} must be a row of shape {sizes} for each of the {rows.shape[0]} indices"
+            )
+        self._hold(indices=rows, values=held, shape=sizes)
+
+    @property
+    def dense_shape(self) -> tuple[Any, ...]:
+        """The shape of the dense tensor."""
+        return self.shape
