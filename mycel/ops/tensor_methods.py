@@ -28,6 +28,7 @@ from mycel.ops import (
     decompositions,
     diagonals,
     elementwise,
+    extended,
     indexed,
     linalg,
     math,
@@ -35,6 +36,7 @@ from mycel.ops import (
     reduction,
     segments,
     sorting,
+    sparse,
     special,
     tensor_attributes,
     tensor_reductions,
@@ -87,6 +89,7 @@ _RENAMED = {
     "scatter_sub": indexed.tensor_scatter_sub, "scatter_mul": indexed.tensor_scatter_mul, "scatter_div": indexed.tensor_scatter_div,
     "scatter_max": indexed.tensor_scatter_max, "scatter_min": indexed.tensor_scatter_min, "unsqueeze": array.unsqueeze,
     "unsorted_segment_sum": segments.unsorted_segment_sum, "fill": creation.fills, "fills": creation.fills,
+    "fill_diagonal": extended.fill_diagonal, "unique_with_pad": extended.unique_with_pad, "to_coo": sparse.dense_to_sparse_coo, "to_csr": sparse.dense_to_sparse_csr,
 }  # fmt: skip
 
 
