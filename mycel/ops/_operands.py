@@ -204,7 +204,7 @@ def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
 def cast_index(name: str, indices: Any) -> Tensor:
     """Positions as int32 or int64; TypeError where they are not integers."""
     index = operand(name, indices)
-    if index.size == 0 and not isinstance(indices, Tensor):
+    if not isinstance(indices, Tensor) and index.size == 0:
         return cast(index, D.int64)
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: indices must be integers, not {index.dtype.name}")
