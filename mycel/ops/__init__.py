@@ -11,7 +11,7 @@ from mycel.api import (
 from mycel.ops.gradients import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf, StopGradient as StopGradient, stop_gradient_ as stop_gradient_
 from mycel.ops.composite import GradOperation as GradOperation, HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph, Partial as Partial, partial as partial
 from mycel.common.markers import constexpr as constexpr
-from mycel.tensor import is_tensor as is_tensor
+from mycel.tensor import Tensor as Tensor, is_tensor as is_tensor
 from mycel.vmap import vmap as vmap
 from mycel.ops.activation import (
     celu as celu, elu as elu, fast_gelu as fast_gelu, gelu as gelu, glu as glu, hardshrink as hardshrink,
@@ -57,10 +57,10 @@ from mycel.ops.decompositions import (
     pinv as pinv, qr as qr, slogdet as slogdet, svd as svd,
 )
 from mycel.ops.extended import (
-    baddbmm_ext as baddbmm_ext, bernoulli_ext as bernoulli_ext, bidense as bidense, broadcast_gradient_args as broadcast_gradient_args, diff_ext as diff_ext,
+    baddbmm_ext as baddbmm_ext, bernoulli_ext as bernoulli_ext, bidense as bidense, diff_ext as diff_ext,
     einsum_ext as einsum_ext, eps as eps, float_power_ext as float_power_ext, hyper_add as hyper_add, inplace_index_add as inplace_index_add,
     inplace_sigmoid as inplace_sigmoid, isnan_ext as isnan_ext, mse_loss_ext as mse_loss_ext, print_ as print_,
-    reduced_shape as reduced_shape, reshape_ as reshape_, shape_ as shape_, shape_mul as shape_mul, tensor_muls as tensor_muls,
+    reduced_shape as reduced_shape, reshape_ as reshape_, shape_mul as shape_mul, tensor_muls as tensor_muls,
     unique_with_pad as unique_with_pad,
 )
 from mycel.ops.fourier import (

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mycel import dtype as D
-from mycel.common.generator import default_generator
+from mycel.common.generator import default_generator, seeded_generator
 from mycel.ops._operands import run
 from mycel.ops.random import draw, random_categorical
 from mycel.prims import elementwise as E
@@ -42,7 +42,15 @@ def _random_categorical(self: Tensor, num_sample: int, seed: int = 0, dtype: Any
     return random_categorical(self, num_sample, seed, dtype)
 
 
-for _method in (_cauchy, _log_normal, _random_categorical):
+def _uniform(self: Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
+    """New numbers spread evenly over [from_, to), in the tensor's shape and type; ValueError where `from_` is larger than `to`."""
+    if from_ > to:
+        raise ValueError(f"uniform: from_ must not be larger than to, but {from_} > {to}")
+    unit = draw(P.uniform, self.shape, seeded_generator(generator), dtype=_kind(self))
+    return cast(unit * float(to - from_) + float(from_), self.dtype)
+
+
+for _method in (_cauchy, _log_normal, _random_categorical, _uniform):
     _method.__name__ = _method.__name__[1:]
     _method.__qualname__ = f"Tensor.{_method.__name__}"
     setattr(Tensor, _method.__name__, _method)

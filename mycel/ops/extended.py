@@ -1,0 +1,298 @@
+"""Functions whose parameters differ from those of a function that does the same under a plainer name, and small ones around shapes."""
+
+from __future__ import annotations
+
+import math as plain_math
+from typing import Any
+
+import ml_dtypes
+
+from mycel import dtype as D
+from mycel.common.generator import seeded_generator
+from mycel.errors import ShapeError
+from mycel.ops import elementwise, linalg, loss, math, sorting
+from mycel.ops._operands import axis_of, constant_like, floating, iota, operand, reshaped, run, select
+from mycel.ops.array import reshape as reshape_plain
+from mycel.ops.composite import HyperMap
+from mycel.ops.creation import full
+from mycel.ops.indexed import index_add
+from mycel.ops.random import draw
+from mycel.ops.segments import unique
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import random as P
+from mycel.tensor import Tensor, cast
+
+__all__ = [
+    "baddbmm_ext", "bernoulli_ext", "bidense", "diff_ext", "einsum_ext", "eps", "fill_diagonal", "float_power_ext", "hyper_add",
+    "inplace_index_add", "inplace_sigmoid", "isnan_ext", "mse_loss_ext", "print_", "reduced_shape", "reshape_", "shape_mul",
+    "tensor_muls", "unique_with_pad",
+]  # fmt: skip
+
+
+def baddbmm_ext(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * bmm(batch1, batch2)``; `input` broadcasts, and does not count where `beta` is 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.baddbmm_ext(ms.Tensor([1.0]), ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1)), alpha=2).tolist()
+    [[[7.0]]]
+    """
+    if beta == 0:
+        product = linalg.bmm(batch1, batch2)
+        return product if alpha == 1 else elementwise.mul(product, alpha)
+    return linalg.baddbmm(input, batch1, batch2, beta, alpha)
+
+
+def bernoulli_ext(input: Any, *, generator: Any = None) -> Tensor:
+    """1 with the probability that each element of `input` gives and else 0, in its shape and floating type.
+
+    >>> import mycel as ms
+    >>> ms.ops.bernoulli_ext(ms.Tensor([0.0, 1.0])).tolist()
+    [0.0, 1.0]
+    """
+    p = floating("bernoulli_ext", input)
+    wide = p if p.dtype in (D.float32, D.float64) else cast(p, D.float32)
+    return cast(run(E.lt, draw(P.uniform, p.shape, seeded_generator(generator), dtype=wide.dtype), wide), p.dtype)
+
+
+def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """x1^T A_o x2 + b_o for each output o: `input1` (.., i), `input2` (.., j), `weight` (o, i, j), `bias` (o,) or (); the result is (.., o).
+
+    >>> import mycel as ms
+    >>> ms.ops.bidense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0]]), ms.ops.ones((1, 2, 1))).tolist()
+    [[9.0]]
+    """
+    a, b, w = (operand("bidense", v) for v in (input1, input2, weight))
+    if w.ndim != 3 or a.shape[-1:] != w.shape[1:2] or b.shape[-1:] != w.shape[2:] or a.shape[:-1] != b.shape[:-1]:
+        raise ShapeError(f"bidense: takes (.., i), (.., j) and (o, i, j), not {a._type}, {b._type} and {w._type}")
+    found = linalg.einsum("...i,oij,...j->...o", a, w, b)
+    return found if bias is None else elementwise.add(found, bias)
+
+
+def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The n-th differences of neighbours along a dimension, after `prepend` and `append` have been joined to it.
+
+    >>> import mycel as ms
+    >>> ms.ops.diff_ext(ms.Tensor([1, 3, -1])).tolist()
+    [2, -4]
+    """
+    x = operand("diff_ext", input)
+    if n == 0:
+        return run(E.identity, x)
+    size = sum(
+        operand("diff_ext", v).shape[axis_of("diff_ext", dim, x.ndim)] for v in (prepend, x, append) if v is not None
+    )
+    # More differences than there are neighbours leave nothing.
+    return sorting.diff(x, min(n, max(size, 1)), dim, prepend, append)
+
+
+def einsum_ext(equation: Any, *operands: Any) -> Tensor:
+    """`einsum` of an equation and tensors, or of tensors each followed by a list of its labels (whole numbers below 52, or ...), and the result's labels.
+
+    >>> import mycel as ms
+    >>> ms.ops.einsum_ext(ms.Tensor([1.0, 2.0]), [0], ms.Tensor([3.0]), [1], [0, 1]).tolist()
+    [[3.0], [6.0]]
+    """
+    if isinstance(equation, str):
+        return linalg.einsum(equation, *operands)
+    given = (equation, *operands)
+    tensors = given[0 : len(given) // 2 * 2 : 2]
+    terms = [_letters(labels) for labels in given[1::2]]
+    arrow = "->" + _letters(given[-1]) if len(given) % 2 else ""
+    return linalg.einsum(",".join(terms) + arrow, *tensors)
+
+
+def _letters(labels: Any) -> str:
+    text = ""
+    for label in labels:
+        if label is not Ellipsis and not (isinstance(label, int) and 0 <= label < 52):
+            raise ValueError(f"einsum_ext: labels must be ... or whole numbers in [0, 52), not {label!r}")
+        # As in an equation, capitals come first in the order of labels.
+        text += "..." if label is Ellipsis else chr(ord("A") + label) if label < 26 else chr(ord("a") + label - 26)
+    return text
+
+
+def float_power_ext(input: Any, exponent: Any) -> Tensor:
+    """The first operand raised to the second in float64; one of them is a tensor, and none is complex.
+
+    >>> import mycel as ms
+    >>> ms.ops.float_power_ext(ms.Tensor([2]), -1).tolist()
+    [0.5]
+    """
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        raise TypeError("float_power_ext: one of input and exponent must be a tensor")
+    for value in (input, exponent):
+        if (isinstance(value, Tensor) and value.dtype.is_complex) or isinstance(value, complex):
+            raise TypeError("float_power_ext: complex numbers are not supported; use pow")
+    return math.float_power(*(cast(v, D.float64) if isinstance(v, Tensor) else float(v) for v in (input, exponent)))
+
+
+def isnan_ext(tensor: Any) -> Tensor:
+    """Where elements are NaN; nowhere in a tensor of integers.
+
+    >>> import mycel as ms
+    >>> ms.ops.isnan_ext(ms.Tensor([float("nan"), 1.0])).tolist()
+    [True, False]
+    """
+    return elementwise.isnan(tensor)
+
+
+def mse_loss_ext(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """The squared difference of each pair of elements of two tensors that broadcast: its mean, its sum, or as it is.
+
+    >>> import mycel as ms
+    >>> ms.ops.mse_loss_ext(ms.Tensor([1.0, 2.0]), ms.Tensor([[1.0], [4.0]]), "sum").item()
+    14.0
+    """
+    return loss.mse_loss(input, target, reduction)
+
+
+def tensor_muls(input: Any, other: Any) -> Tensor:
+    """A tensor times a number.
+
+    >>> import mycel as ms
+    >>> ms.ops.tensor_muls(ms.Tensor([2.0]), 3).tolist()
+    [6.0]
+    """
+    return elementwise.mul(input, other)
+
+
+def hyper_add(*args: Any) -> Any:
+    """The sums of the corresponding leaves of equally nested sequences.
+
+    >>> import mycel as ms
+    >>> ms.ops.hyper_add((1, (2, 3)), (10, (20, 30)))
+    (11, (22, 33))
+    """
+    return HyperMap()(_added, *args)
+
+
+def _added(x: Any, *more: Any) -> Any:
+    for y in more:
+        x = x + y
+    return x
+
+
+def eps(x: Any) -> Tensor:
+    """The distance from 1 to the next number of a floating type, in the shape and type of `x`.
+
+    >>> import mycel as ms
+    >>> ms.ops.eps(ms.Tensor([4.0])).tolist() == [2.0**-23]
+    True
+    """
+    value = operand("eps", x)
+    if value.dtype not in (D.float16, D.float32, D.float64):
+        raise TypeError(f"eps: x must be float16, float32 or float64, not {value.dtype.name}")
+    return full(value.shape, float(ml_dtypes.finfo(value.dtype.numpy).eps), dtype=value.dtype)  # type: ignore[no-untyped-call]
+
+
+# Writes.
+
+
+def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor:
+    """`var`, after `updates` have been added to it at the positions that a vector names along an axis.
+
+    >>> import mycel as ms
+    >>> ms.ops.inplace_index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
+    [[1.0, 7.0]]
+    """
+    if not isinstance(var, Tensor):
+        raise TypeError(f"inplace_index_add: var must be a Tensor or Parameter to write to, not {type(var).__name__}")
+    return var._replace(index_add(run(E.identity, var), indices, updates, axis))
+
+
+def inplace_sigmoid(input: Any) -> Tensor:
+    """`input`, after each element has been replaced by its sigmoid.
+
+    >>> import mycel as ms
+    >>> ms.ops.inplace_sigmoid(ms.Tensor([0.0])).tolist()
+    [0.5]
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"inplace_sigmoid: input must be a Tensor to write to, not {type(input).__name__}")
+    return input.sigmoid_()  # type: ignore[attr-defined, no-any-return]
+
+
+def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:
+    """A new tensor with one value at the places all of whose positions are equal; a tensor of more than two dimensions has equal sizes.
+
+    With `wrap` the diagonal of a tall matrix begins again after each block of columns + 1 rows.
+
+    >>> import mycel as ms
+    >>> ms.ops.zeros((2, 2)).fill_diagonal(5.0).tolist()
+    [[5.0, 0.0], [0.0, 5.0]]
+    """
+    value = operand("fill_diagonal", x)
+    if value.ndim < 2 or (value.ndim > 2 and len(set(value.shape)) > 1):
+        raise ShapeError(f"fill_diagonal: takes a matrix, or a tensor of equal sizes, not {value._type}")
+    rows = iota(value.shape, 0, D.int64)
+    if wrap and value.ndim == 2:
+        rows = run(E.mod, rows, constant_like(value.shape[1] + 1, rows))
+    hit = run(E.eq, rows, iota(value.shape, 1, D.int64))
+    for axis in range(2, value.ndim):
+        hit = run(E.logical_and, hit, run(E.eq, rows, iota(value.shape, axis, D.int64)))
+    return select(hit, cast(operand("fill_diagonal", fill_value), value.dtype), value)
+
+
+def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
+    """The distinct elements of a vector in the order in which they come, followed by `pad_num` up to its length, and each element's position among them.
+
+    >>> import mycel as ms
+    >>> [t.tolist() for t in ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)]
+    [[3, 1, 0], [0, 1, 0]]
+    """
+    value = operand("unique_with_pad", x)
+    if value.ndim != 1 or not value.dtype.is_integer:
+        raise TypeError(f"unique_with_pad: takes a vector of integers, not {value._type}")
+    place = unique(value)[1]
+    pads = full(value.shape, 0, dtype=value.dtype) + operand("unique_with_pad", pad_num, value.dtype)
+    found = run(I.scatter_nd, pads, reshaped(place, (value.shape[0], 1)), value, mode="set")
+    return found, cast(place, value.dtype)
+
+
+# Shapes.
+
+
+def reshape_(input: Any, shape: Any) -> Tensor:
+    """`reshape`.
+
+    >>> import mycel as ms
+    >>> ms.ops.reshape_(ms.Tensor([1, 2]), (2, 1)).tolist()
+    [[1], [2]]
+    """
+    return reshape_plain(input, shape)
+
+
+def shape_mul(input_data: Any) -> Any:
+    """The product of the sizes of a shape.
+
+    >>> import mycel as ms
+    >>> ms.ops.shape_mul((2, 3))
+    6
+    """
+    return plain_math.prod(input_data)
+
+
+def reduced_shape(shape: Any, axis: Any) -> tuple[Any, ...]:
+    """The shape that a reduction over axes leaves when it keeps them; over all of them for ().
+
+    >>> import mycel as ms
+    >>> ms.ops.reduced_shape((2, 3), (1,))
+    (2, 1)
+    """
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    hit = {axis_of("reduced_shape", a, len(shape)) for a in axes} or set(range(len(shape)))
+    return tuple(1 if k in hit else size for k, size in enumerate(shape))
+
+
+def print_(*input_x: Any) -> None:
+    """Print values, each on lines of its own; in a compiled function when it runs.
+
+    >>> import mycel as ms
+    >>> ms.ops.print_("x is", 3)
+    x is
+    3
+    """
+    from mycel.ops.operations.showing import print_values
+
+    print_values(*input_x)

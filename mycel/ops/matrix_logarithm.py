@@ -1,0 +1,90 @@
+"""The principal logarithm of matrices, by inverse scaling and squaring: Higham, Functions of Matrices, 2008, chapters 6 and 11.
+
+Square roots are taken until a matrix is near the identity. A root is the limit of the product form of Denman and Beavers' iteration,
+
+    X' = X (1 + M^-1) / 2,   M' = (1 + (M + M^-1) / 2) / 2,   from X = M = A, where M goes to 1 and X to the root.
+
+One loop does both, for every matrix of a batch at its own pace: where M has arrived, the next root begins, until X is near 1 and rests. The logarithm of what is left, 1 + E, is
+the integral of E (1 + t E)^-1 over t in [0, 1] by the rule of Gauss and Legendre, and doubles with each root. All of it is in complex128.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.fused import graph_of
+from mycel.ops._operands import constant_like, operand, reshaped, run, select
+from mycel.ops.complex_numbers import absolute_value
+from mycel.ops.creation import eye
+from mycel.ops.decompositions import inverse, matrices, solve
+from mycel.ops.linalg import matmul
+from mycel.prims import control as C
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast, scalar
+
+__all__ = ["matrix_logarithm"]
+
+STEPS = 500
+NODES = 12
+
+
+def _size(x: Tensor) -> Tensor:
+    """The largest sum of magnitudes in a row, (.., 1, 1), as a constant for differentiation."""
+    rows = run(R.reduce_sum, absolute_value(run(E.stop_gradient, x)), axes=(x.ndim - 1,), keepdims=True)
+    return run(R.reduce_max, rows, axes=(x.ndim - 2,), keepdims=True)
+
+
+def _near_one(a: Tensor, one: Tensor) -> tuple[Tensor, Tensor]:
+    """A root of `a` near the identity, and which power of it `a` is."""
+
+    def body(k: Tensor, x: Tensor, m: Tensor, power: Tensor, left: Tensor, one: Tensor) -> Any:
+        back = inverse(m)
+        arrived = _size(m - one) < 1e-9
+        root, m_next = (x + matmul(x, back)) * 0.5, one * 0.5 + (m + back) * 0.25
+        near = _size(root - one) < 0.3
+        again = run(E.logical_and, arrived, run(E.logical_not, near))
+        power = select(run(E.logical_and, left, arrived), power * 2.0, power)
+        x, m = select(left, root, x), select(left, select(again, root, m_next), m)
+        left = run(E.logical_and, left, run(E.logical_not, run(E.logical_and, arrived, near)))
+        return k + scalar(1, D.int32), x, m, power, left
+
+    def test(k: Tensor, x: Tensor, m: Tensor, power: Tensor, left: Tensor, one: Tensor) -> Any:
+        some = run(R.reduce_any, left, axes=tuple(range(left.ndim)), keepdims=False)
+        return (run(E.logical_and, some, k < scalar(STEPS, D.int32)),)
+
+    size = _size(a)
+    operands = (scalar(0, D.int32), a, a, size * 0.0 + 1.0, size >= 0.0, one)
+    types = [v._type for v in operands]
+    graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
+    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=5)
+    return done[1], done[3]
+
+
+def matrix_logarithm(x: Any) -> Tensor:
+    """The principal logarithm of square matrices (.., n, n), complex64 or complex128, without eigenvalues on the negative real axis.
+
+    >>> import mycel as ms
+    >>> from mycel.ops.matrix_logarithm import matrix_logarithm
+    >>> matrix_logarithm(ms.Tensor([[1.0 + 0j, 0], [0, 1]])).tolist()
+    [[0j, 0j], [0j, 0j]]
+    """
+    given = matrices("MatrixLogarithm", operand("MatrixLogarithm", x))
+    if not given.dtype.is_complex:
+        raise TypeError(f"MatrixLogarithm: x must be complex64 or complex128, not {given.dtype.name}")
+    a = cast(given, D.complex128)
+    n = int(a.shape[-1])
+    if given.size == 0:
+        return given
+    one = reshaped(eye(n, dtype=D.complex128), (*(1,) * (a.ndim - 2), n, n))
+    root, power = _near_one(a, one)
+    rest = root - one
+    points, weights = np.polynomial.legendre.leggauss(NODES)
+    total = rest * 0.0
+    for t, w in zip((points + 1) / 2, weights / 2):
+        total = total + solve(one + rest * constant_like(float(t), rest), rest) * float(w)
+    return cast(total * cast(power, D.complex128), given.dtype)

@@ -1,0 +1,221 @@
+"""Operations on the elements and shapes of arrays as objects: positions, diagonals, segments, sets, sequences and views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.errors import ShapeError
+from mycel.ops import array, creation, indexed, sorted_segments, sorting, words
+from mycel.ops._operands import all_axes, cast_index, flat, iota, operand, operands, reshaped, run, take_slice
+from mycel.ops._operands import constant_like as like
+from mycel.ops.decompositions import diagonal_of
+from mycel.ops.extended import fill_diagonal, inplace_index_add, unique_with_pad
+from mycel.ops.operations.primitive import NEEDED, definer, plain
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.tensor import Tensor, cast
+
+__all__: list[str] = []
+
+define = definer(globals())
+
+plain(define, {
+    sorted_segments: "SegmentMax=segment_max SegmentMean=segment_mean SegmentMin=segment_min SegmentProd=segment_prod SegmentSum=segment_sum",
+})  # fmt: skip
+
+
+def _lists(values: Any) -> list[int]:
+    return [int(v) for v in (values.tolist() if isinstance(values, Tensor) else values)]
+
+
+# Shapes and views.
+
+
+def _expand(x: Any, shape: Any) -> Tensor:
+    return array.broadcast_to(x, tuple(_lists(shape)))
+
+
+def _select_view(input_tensor: Any, input_indices: Any, axis: int) -> Tensor:
+    x = operand("SelectView", input_tensor)
+    where = all_axes("SelectView", axis, x.ndim)[0]
+    return x[(slice(None),) * where + (input_indices,)]  # type: ignore[no-any-return]
+
+
+def _parallel_concat(values: Any) -> Tensor:
+    parts = [operand("ParallelConcat", v) for v in values]
+    if any(p.ndim == 0 or p.shape[0] != 1 for p in parts):
+        raise ShapeError(f"ParallelConcat: the first size of each tensor must be 1, not {[p.shape for p in parts]}")
+    return array.concat(parts, 0)
+
+
+def _diag_part(x: Any) -> Tensor:
+    value = operand("DiagPart", x)
+    half = value.ndim // 2
+    lead = value.shape[:half]
+    if value.ndim == 0 or value.ndim % 2 or lead != value.shape[half:]:
+        raise ShapeError(f"DiagPart: the shape must be some sizes twice, as (2, 3, 2, 3), not {value.shape}")
+    size = 1
+    for d in lead:
+        size = size * d
+    return reshaped(diagonal_of(reshaped(value, (size, size))), lead)
+
+
+def _copy_with_slice(x: Any, y: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"CopyWithSlice: x must be a Tensor to write to, not {type(x).__name__}")
+    return x.copy_(operand("CopyWithSlice", y, x.dtype))  # type: ignore[no-any-return]
+
+
+def _tuple_of(x: Any) -> tuple[Any, ...]:
+    value = operand("TensorToTuple", x)
+    if value.ndim != 1:
+        raise ShapeError(f"TensorToTuple: takes a tensor of one dimension, not {value._type}")
+    return tuple(value.tolist())
+
+
+define("CopyWithSlice", _copy_with_slice, "Write y into the tensor x, which may be a view; x itself.")
+define("DiagPart", _diag_part, "The elements of (d.., d..) both halves of whose positions are equal.")
+define("Expand", _expand, "The tensor repeated to a shape; -1 keeps a size.")
+define("FillDiagonal", lambda p, x: fill_diagonal(x, p.fill_value, p.wrap), fill_value=NEEDED, wrap=False)
+define("IdentityN", lambda xs: tuple(run(E.identity, operand("IdentityN", x)) for x in xs), "Tensors as they are.")
+define("ParallelConcat", _parallel_concat, "Tensors whose first size is 1, one after the other along axis 0.")
+define("SelectView", _select_view, "The part at one position along an axis, without the axis.")
+define("TensorToTuple", _tuple_of, "The elements of a tensor of one dimension as numbers.")
+define("TransposeExtView", lambda x, dim0, dim1: array.swapaxes(x, dim0, dim1), "Two axes exchanged.")
+define("TransposeView", lambda x, input_perm: array.transpose(x, tuple(input_perm)), "The axes in another order.")
+
+
+# Positions and values.
+
+
+def _in_place_index_add(p: Any, var: Any, indices: Any, updates: Any) -> Tensor:
+    return inplace_index_add(var, indices, updates, p.axis)
+
+
+def _put(p: Any, x1: Any, x2: Any, indices: Any) -> Tensor:
+    if p.accumulate not in (0, 1):
+        raise ValueError(f"IndexPut: accumulate must be 0 or 1, not {p.accumulate}")
+    return operand("IndexPut", x1).index_put(tuple(indices), x2, bool(p.accumulate))  # type: ignore[no-any-return]
+
+
+def _inverted(input_x: Any) -> tuple[int, ...]:
+    order = np.asarray(_lists(input_x), np.int64)
+    if not np.array_equal(np.sort(order), np.arange(order.size)):
+        raise ValueError(
+            f"InvertPermutation: the values must be 0 .. {order.size - 1} in some order, not {order.tolist()}"
+        )
+    return tuple(np.argsort(order).tolist())
+
+
+def _scatter_add(p: Any, x: Any, indices: Any, update: Any) -> Tensor:
+    return indexed.tensor_scatter_elements(x, indices, update, p.axis, "add")
+
+
+def _unravel(indices: Any, dims: Any) -> Tensor:
+    index, sizes = cast_index("UnravelIndex", indices), cast_index("UnravelIndex", dims)
+    if index.ndim > 1 or sizes.ndim != 1:
+        raise ShapeError(f"UnravelIndex: takes indices of at most one dimension and dims (n,), not {index._type} and {sizes._type}")  # fmt: skip
+    sizes, parts, rest = cast(sizes, index.dtype), [], index
+    for k in reversed(range(sizes.shape[0])):
+        size = reshaped(take_slice(sizes, 0, k, k + 1), ())
+        parts.append(run(E.mod, rest, size))
+        rest = run(E.floor_div, rest, size)
+    return array.stack(parts[::-1], 0)
+
+
+def _bound(side: str) -> Any:
+    def compute(p: Any, sorted_x: Any, values: Any) -> Tensor:
+        rows, wanted = operands(p.name, sorted_x, values)
+        if rows.ndim != 2 or wanted.ndim != 2 or rows.shape[0] != wanted.shape[0]:
+            raise ShapeError(f"{p.name}: takes two matrices of as many rows, not {rows._type} and {wanted._type}")
+        return cast(sorting.searchsorted(rows, wanted, side=side), D.from_any(p.out_type))
+
+    return compute
+
+
+define("Bucketize", lambda p, x: sorting.bucketize(x, p.boundaries, right=True), "How many of the sorted boundaries are not above each element, int32.", boundaries=NEEDED)  # fmt: skip
+define("IndexPut", _put, "x1 with x2 written (added, if `accumulate` is 1) at the places that index tensors name.", accumulate=0)  # fmt: skip
+define("InplaceIndexAdd", _in_place_index_add, "`mycel.ops.inplace_index_add` along an axis.", axis=NEEDED)
+define("InplaceUpdateV2", lambda x, indices, v: indexed.inplace_update(x, v, indices), "x with the rows that `indices` name replaced by those of v.")  # fmt: skip
+define("InvertPermutation", _inverted, "The order that undoes an order of 0 .. n - 1, as a tuple.")
+define("LowerBound", _bound("left"), "In each row, how many elements are below each value.", out_type=D.int32)
+define("UpperBound", _bound("right"), "In each row, how many elements are not above each value.", out_type=D.int32)
+define("MapUniform", lambda x, per_group_size, group_num: run(E.add, _uniform(x, group_num, True) * per_group_size, _uniform(x, group_num, False)), "key % groups * size + key // groups.")  # fmt: skip
+define(
+    "ScatterAddWithAxis", _scatter_add, "x with updates added at the positions that indices give along an axis.", axis=0
+)
+define("ScatterNonAliasingAdd", lambda x, i, u: indexed.scatter_nd_add(x, i, u), "Add updates at positions (.., n); written into the parameter.")  # fmt: skip
+define("UnravelIndex", _unravel, "Positions in a shape, (n, ..), of positions in the array laid flat.")
+
+
+def _uniform(x: Any, groups: int, rest: bool) -> Tensor:
+    value = cast_index("MapUniform", x)
+    return run(E.mod if rest else E.floor_div, value, like(groups, value))
+
+
+# Sets and ranges.
+
+
+def _hits(p: Any, true_classes: Any, sampled_candidates: Any) -> tuple[Tensor, Tensor, Tensor]:
+    true, sampled = cast_index(p.name, true_classes), cast_index(p.name, sampled_candidates)
+    if true.ndim != 2 or true.shape[1] != p.num_true or sampled.ndim != 1:
+        raise ShapeError(f"{p.name}: takes (batch, {p.num_true}) and (n,), not {true._type} and {sampled._type}")
+    where = indexed.nonzero(run(E.eq, reshaped(true, (*true.shape, 1)), cast(sampled, true.dtype)))
+    rows, ids = (reshaped(take_slice(where, 1, k, k + 1), where.shape[:1]) for k in (0, 2))
+    lowest = -float(np.finfo(np.float32).max)
+    return cast(rows, D.int32), cast(ids, D.int64), creation.full(rows.shape, lowest, dtype=D.float32)
+
+
+def _difference(p: Any, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    value, other = operands("ListDiff", x, y)
+    if value.ndim != 1 or other.ndim != 1:
+        raise ShapeError(f"ListDiff: takes tensors of one dimension, not {value._type} and {other._type}")
+    kept = run(E.eq, value, value)
+    if other.size:
+        ordered = sorting.sort(other, 0)[0]
+        place = sorting.searchsorted(ordered, value)
+        last = other.shape[0] - 1
+        kept = run(E.ne, run(I.take, ordered, run(E.minimum, place, like(last, place)), axis=0), value)
+    where = flat(indexed.nonzero(kept))
+    return indexed.masked_select(value, kept), cast(where, D.from_any(p.out_idx))
+
+
+def _filtered(x: Any, max_num: Any, offset: Any) -> tuple[Tensor, Tensor]:
+    value = operand("SubAndFilter", x)
+    moved = value - offset
+    kept = run(E.logical_and, moved >= 0, moved < max_num)
+    return indexed.masked_select(moved, kept), cast(flat(indexed.nonzero(kept)), D.int32)
+
+
+def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tensor]:
+    begin, end = operands("RaggedRange", starts, limits)
+    begin, step = operands("RaggedRange", begin, deltas)
+    begin, end, step = (flat(array.broadcast_to(v, begin.shape)) for v in (begin, end, step))
+    count = begin.shape[0]
+    if begin.dtype.is_integer:
+        sizes = run(E.neg, run(E.floor_div, begin - end, step))
+    else:
+        sizes = cast(run(E.ceil, (end - begin) / step), D.int64)
+    sizes = cast(run(E.maximum, sizes, like(0, sizes)), D.int64)
+    splits = array.concat((creation.zeros((1,), D.int64), sorting.cumsum(sizes, 0)), 0)
+    place = iota((int(splits[-1].item()),), 0, D.int64)
+    row = sorting.searchsorted(splits, place, right=True) - 1
+    own, first, by = (run(I.take, v, row, axis=0) for v in (take_slice(splits, 0, 0, count), begin, step))
+    return cast(splits, D.from_any(p.Tsplits)), first + cast(place - own, begin.dtype) * by
+
+
+define("ComputeAccidentalHits", _hits, "Where sampled classes are true ones: rows, positions of samples, and float32's lowest number for each.", num_true=1)  # fmt: skip
+define("EditDistance", lambda p, *sparse: words.edit_distance(*sparse, p.normalize), "`mycel.ops.words.edit_distance` of two sparse tensors.", normalize=True)  # fmt: skip
+define(
+    "ListDiff",
+    _difference,
+    "The elements of x that are not in y, in their order, and their positions.",
+    out_idx=D.int32,
+)
+define("NoRepeatNGram", lambda p, said, x: words.no_repeat_ngram(said, x, p.ngram_size), ngram_size=1)
+define("RaggedRange", _ranges, "Ranges one after the other: where each begins, and their elements.", Tsplits=NEEDED)
+define("SubAndFilter", _filtered, "x - offset where it lies in [0, max_num), and those positions (int32): (x, max_num, offset).")  # fmt: skip
+define("UniqueWithPad", unique_with_pad)

@@ -1,0 +1,291 @@
+"""Operations of mathematics as objects: linear algebra, order and counts, Fourier transforms, losses and special functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+
+from mycel import dtype as D
+from mycel.errors import NeedsValue, ShapeError
+from mycel.ops import activation, arrange, array, creation, decompositions, fourier, linalg, loss, math, sorting
+from mycel.ops._operands import (
+    axis_of,
+    broadcast,
+    cast_index,
+    flat,
+    floating,
+    iota,
+    operand,
+    operands,
+    reshaped,
+    run,
+    select,
+    take_slice,
+)
+from mycel.ops._operands import constant_like as like
+from mycel.ops.beta import betainc
+from mycel.ops.extended import eps
+from mycel.ops.least_squares import matrix_solve_ls, tridiagonal_product
+from mycel.ops.matrix_logarithm import matrix_logarithm
+from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import reduce as R
+from mycel.tensor import Tensor, cast
+
+__all__: list[str] = []
+
+define = definer(globals())
+
+
+def _number(value: Any) -> Any:
+    """The value of a tensor of one element, or a number as it is."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+# Special functions and checks.
+
+
+def _finite(x: Any) -> Tensor:
+    value = floating("CheckNumerics", x)
+    if value.dtype not in (D.float16, D.float32, D.float64):
+        raise TypeError(f"CheckNumerics: x must be float16, float32 or float64, not {value.dtype.name}")
+    try:
+        good = bool(run(E.is_finite, value).all())
+    except NeedsValue:
+        raise NeedsValue(
+            "CheckNumerics looks at values, which a compiled function does not have; use ops.isfinite"
+        ) from None
+    if not good:
+        kind = "NaN" if bool(run(E.is_nan, value).any()) else "infinite"
+        raise RuntimeError(f"CheckNumerics: the tensor {value._type} has {kind} values")
+    return value
+
+
+def _log_space(p: Any, start: Any, end: Any) -> Tensor:
+    kind = D.from_any(p.dtype)
+    wide = D.float64 if kind is D.float64 else D.float32
+    first, last = (cast(operand("LogSpace", v), wide) for v in (start, end))
+    share = iota((p.steps,), 0, wide) / max(p.steps - 1, 1)
+    powers = first * (1 - share) + last * share
+    return cast(run(E.pow_, broadcast(like(float(p.base), powers), powers.shape), powers), kind)
+
+
+define("Betainc", betainc, "The regularized incomplete beta function of a, b and x, of one shape and type.")
+define("CheckNumerics", _finite, "The tensor itself; RuntimeError where it holds NaN or infinities.")
+define("Eps", eps)
+define("LerpScalar", math.lerp)
+define("LogSpace", _log_space, "Numbers from base ** start to base ** end at equal ratios.", steps=10, base=10, dtype=D.float32)  # fmt: skip
+
+
+def _log_softmax(x: Any, dim: Any = None, dtype: Any = None) -> Tensor:
+    value = operand("LogSoftmaxExt", x)
+    value = value if dtype is None else cast(value, D.from_any(dtype))
+    # Without a dimension the one that holds classes in images and sequences.
+    return activation.log_softmax(value, (0 if value.ndim in (0, 1, 3) else 1) if dim is None else dim)
+
+
+define("LogSoftmaxExt", _log_softmax, "`mycel.ops.log_softmax` along `dim`, in a type: (input, dim=None, dtype=None).")
+
+
+# Linear algebra.
+
+
+def _triangular_solve(p: Any, matrix: Any, rhs: Any) -> Tensor:
+    a, b = decompositions.matrices(p.name, matrix), decompositions.matrices(p.name, rhs, square=False)
+    return decompositions.triangular(a, b, p.lower, "C" if p.adjoint else "N")
+
+
+def _eig(p: Any, x: Any) -> tuple[Tensor, Tensor]:
+    if p.compute_v:
+        return decompositions.eig(x)
+    values = decompositions.eigvals(x)
+    return values, creation.zeros((), values.dtype)
+
+
+def _lstsq(p: Any, x: Any, a: Any) -> Tensor:
+    b = floating("Lstsq", a)
+    return matrix_solve_ls("Lstsq", x, reshaped(b, (*b.shape, 1)) if b.ndim == 1 else b, float(p.l2_regularizer))
+
+
+def _matrix_solve_ls(p: Any, matrix: Any, rhs: Any, l2_regularizer: Any) -> Tensor:
+    return matrix_solve_ls("MatrixSolveLs", matrix, rhs, float(_number(l2_regularizer)) if p.fast else 0.0)
+
+
+def _nuclear(p: Any, x: Any) -> Tensor:
+    value = floating("NuclearNorm", x)
+    if p.dim is None and value.ndim != 2:
+        raise ShapeError(f"NuclearNorm: without dim the input must have 2 dimensions, not {value._type}")
+    return decompositions.matrix_norm(value, "nuc", tuple(p.dim or (0, 1)), p.keepdim)
+
+
+define("Cross", lambda p, x, y: linalg.cross(x, y, None if p.dim == -65530 else p.dim), dim=-65530)
+define("Eig", _eig, "Complex eigenvalues, and with `compute_v` eigenvectors, else a 0 in their place.", compute_v=False)
+define("Lstsq", _lstsq, "Least squares for one matrix, by QR, with a penalty by Cholesky; `fast` changes nothing.", fast=True, l2_regularizer=0.0)  # fmt: skip
+define("LuSolve", decompositions.lu_solve)
+define("LuUnpack", lambda p, x, i: decompositions.lu_unpack(x, i, p.unpack_data, p.unpack_pivots), unpack_data=True, unpack_pivots=True)  # fmt: skip
+define("MatrixLogarithm", matrix_logarithm)
+define("MatrixSolveLs", _matrix_solve_ls, "Least squares of (matrix, rhs, l2_regularizer); the penalty counts if `fast`.", fast=True)  # fmt: skip
+define("MatrixTriangularSolve", _triangular_solve, "The solution of a triangular system, or of its adjoint's.", lower=True, adjoint=False)  # fmt: skip
+define("NuclearNorm", _nuclear, "The sum of the singular values of matrices in two axes.", dim=None, keepdim=False)
+define("TridiagonalMatMul", tridiagonal_product)
+
+
+# Order and counts.
+
+
+def _cumulative(p: Any, x: Any, axis: Any) -> Tensor:
+    value = floating("CumulativeLogsumexp", x)
+    where = axis_of("CumulativeLogsumexp", _number(axis), value.ndim)
+    value = arrange.flip(value, where) if p.reverse else value
+    total = sorting.logcumsumexp(value, where)
+    if p.exclusive:
+        lowest = -float(ml_dtypes.finfo(value.dtype.numpy).max)  # type: ignore[no-untyped-call]
+        shape = (*value.shape[:where], 1, *value.shape[where + 1 :])
+        kept = take_slice(total, where, 0, value.shape[where] - 1)
+        total = array.concat((creation.full(shape, lowest, dtype=value.dtype), kept), where)
+    return arrange.flip(total, where) if p.reverse else total
+
+
+def _median(p: Any, x: Any) -> tuple[Tensor, Tensor]:
+    value = operand("Median", x)
+    function = sorting.nanmedian if p.ignore_nan and value.dtype.is_floating else sorting.median
+    if not p.global_median:
+        return function(value, p.axis, p.keep_dims)
+    middle, _ = function(flat(value), 0)
+    shape = (1,) * value.ndim if p.keep_dims else ()
+    return reshaped(middle, shape), creation.zeros(shape, D.int64)
+
+
+def _nth(p: Any, x: Any, n: Any) -> Tensor:
+    value = operand("NthElement", x)
+    if isinstance(n, int) and not 0 <= n < value.shape[-1]:
+        raise ValueError(f"NthElement: n must lie in [0, {value.shape[-1]}), not {n}")
+    ordered = sorting.sort(value, -1, p.reverse)[0]
+    return run(I.take, ordered, cast_index("NthElement", n), axis=value.ndim - 1)
+
+
+def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
+    """Sums of weights at the positions that values give; positions outside belong nowhere."""
+    from mycel.ops.segments import unsorted_segment_sum
+
+    return unsorted_segment_sum(flat(weights), flat(values), size)
+
+
+def _bincount(array: Any, size: Any, weights: Any) -> Tensor:
+    values, w = cast_index("Bincount", array), operand("Bincount", weights)
+    count = int(_number(size))
+    if count < 0:
+        raise ValueError(f"Bincount: size must not be negative, not {count}")
+    if w.size == 0:
+        w = creation.ones(values.shape, w.dtype)
+    if w.shape != values.shape:
+        raise ShapeError(f"Bincount: weights must be empty or have the shape {values.shape}, not {w.shape}")
+    return _counted(values, w, count)
+
+
+def _confusion(p: Any, labels: Any, predictions: Any, weights: Any = None) -> Tensor:
+    rows, columns = cast_index("ConfusionMatrix", labels), cast_index("ConfusionMatrix", predictions)
+    if rows.shape != columns.shape or rows.ndim != 1:
+        raise ShapeError(f"ConfusionMatrix: labels and predictions must be (N,), not {rows._type} and {columns._type}")
+    kind, n = D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype), p.num_classes
+    w = creation.ones(rows.shape, kind) if weights is None else cast(operand("ConfusionMatrix", weights), kind)
+    known = [run(E.logical_and, v >= 0, v < n) for v in (rows, columns)]
+    place = select(run(E.logical_and, *known), rows * n + columns, -1)
+    return reshaped(_counted(place, w, n * n), (n, n))
+
+
+def _histogram(p: Any, x: Any, range: Any) -> Tensor:
+    value, bounds = operands("HistogramFixedWidth", x, range)
+    if bounds.shape != (2,):
+        raise ShapeError(f"HistogramFixedWidth: range must be (2,), not {bounds._type}")
+    if p.nbins < 1:
+        raise ValueError(f"HistogramFixedWidth: nbins must be positive, not {p.nbins}")
+    wide = D.float64 if value.dtype.is_integer or value.dtype is D.float64 else D.float32
+    low, high = (cast(reshaped(take_slice(bounds, 0, k, k + 1), ()), wide) for k in (0, 1))
+    bins = run(E.floor, (cast(flat(value), wide) - low) / (high - low) * p.nbins)
+    bins = run(E.minimum, run(E.maximum, bins, like(0, bins)), like(p.nbins - 1, bins))
+    kind = D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype)
+    return _counted(cast(bins, D.int32), creation.ones(bins.shape, kind), p.nbins)
+
+
+def _equal_count(x: Any, y: Any) -> Tensor:
+    a, b = operands("EqualCount", x, y)
+    if a.shape != b.shape:
+        raise ShapeError(f"EqualCount: the shapes must be equal, not {a.shape} and {b.shape}")
+    return reshaped(run(R.reduce_sum, cast(run(E.eq, flat(a), flat(b)), a.dtype), axes=(0,), keepdims=True), (1,))
+
+
+def _packed(x: Any, threshold: Any) -> Tensor:
+    value, limit = operands("CompareAndBitpack", x, threshold)
+    if value.ndim == 0 or value.shape[-1] % 8:
+        raise ShapeError(f"CompareAndBitpack: the last size of {value._type} must divide by 8")
+    groups = reshaped(run(E.gt, value, limit), (*value.shape[:-1], value.shape[-1] // 8, 8))
+    weights = operand("CompareAndBitpack", [128, 64, 32, 16, 8, 4, 2, 1], D.int32)
+    total = run(R.reduce_sum, cast(groups, D.int32) * weights, axes=(value.ndim,), keepdims=False)
+    return cast(total, D.uint8)
+
+
+def _quantile(p: Any, x: Any, q: Any) -> Tensor:
+    return (sorting.nanquantile if p.ignore_nan else sorting.quantile)(x, q, p.dim, p.keep_dims)
+
+
+define("Bincount", _bincount, "Sums of weights (1 each if empty) of the numbers below `size`: (array, size, weights).")
+define(
+    "CompareAndBitpack",
+    _packed,
+    "Eight comparisons `x > threshold` along the last axis in each byte, the first highest.",
+)
+define("ConfusionMatrix", _confusion, "How often, or with what weight, each label (rows) met each prediction.", num_classes=NEEDED, dtype="int32")  # fmt: skip
+define("CumulativeLogsumexp", _cumulative, "Logarithms of running sums of exponentials; the type's lowest number where nothing has been summed.", exclusive=False, reverse=False)  # fmt: skip
+define("EqualCount", _equal_count, "How many elements of two tensors are equal, (1,), in their type.")
+define("HistogramFixedWidth", _histogram, "How many elements lie in each of `nbins` equal parts of a range, those beside it in the outer ones.", nbins=NEEDED, dtype="int32")  # fmt: skip
+define("Median", _median, "The lower median along an axis, or of all elements, and its position.", global_median=False, axis=0, keep_dims=False, ignore_nan=False)  # fmt: skip
+define("NthElement", _nth, "The n-th smallest element of each row, counted from 0; with `reverse` the n-th largest.", reverse=False)  # fmt: skip
+define("Quantile", _quantile, dim=None, keep_dims=False, ignore_nan=False)
+
+
+# Fourier transforms.
+
+
+def _transform(p: Any, x: Any) -> Tensor:
+    if p.signal_ndim not in (1, 2, 3):
+        raise ValueError(f"FFTWithSize: signal_ndim must be 1, 2 or 3, not {p.signal_ndim}")
+    value = operand("FFTWithSize", x)
+    dims = tuple(range(-p.signal_ndim, 0))
+    if not p.real:
+        return (fourier.ifftn if p.inverse else fourier.fftn)(value, None, dims, p.norm)
+    if not p.inverse:
+        return (fourier.rfftn if p.onesided else fourier.fftn)(value, None, dims, p.norm)
+    if p.onesided:
+        return fourier.irfftn(value, tuple(p.signal_sizes) or None, dims, p.norm)
+    from mycel.ops.complex_numbers import real
+
+    return real(fourier.ifftn(value, None, dims, p.norm))
+
+
+define("FFTWithSize", _transform, "The Fourier transform over the last `signal_ndim` axes: of complex or real signals, forth or back.", signal_ndim=NEEDED, inverse=NEEDED, real=NEEDED, norm="backward", onesided=True, signal_sizes=())  # fmt: skip
+
+
+# Losses.
+
+
+def _multilabel(p: Any, x: Any, target: Any) -> tuple[Tensor, Tensor]:
+    labels = cast_index("MultilabelMarginLoss", target)
+    classes = labels.shape[-1]
+    # Labels count up to the first that is negative.
+    given = run(E.eq, sorting.cumsum(cast(labels < 0, D.int32), labels.ndim - 1), like(0, labels))
+    own = run(E.eq, reshaped(labels, (*labels.shape, 1)), creation.arange(classes, dtype=labels.dtype))
+    own = run(E.logical_and, own, reshaped(given, (*given.shape, 1)))
+    marked = cast(run(R.reduce_any, own, axes=(labels.ndim - 1,), keepdims=False), D.int32)
+    return loss.multilabel_margin_loss(x, target, p.reduction), marked
+
+
+def _triplet(p: Any, x: Any, positive: Any, negative: Any, margin: Any) -> Tensor:
+    return loss.triplet_margin_loss(x, positive, negative, margin, p.p, p.eps, p.swap, p.reduction)
+
+
+define("MultiMarginLoss", lambda p, x, y, w=None: loss.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction), p=1, margin=1.0, reduction="mean")  # fmt: skip
+define("MultilabelMarginLoss", _multilabel, "`mycel.ops.multilabel_margin_loss`, and which classes are targets.", reduction="mean")  # fmt: skip
+define("TripletMarginLoss", _triplet, "max(d(x, positive) - d(x, negative) + margin, 0); the margin is a tensor.", p=2, swap=False, eps=1e-6, reduction="mean")  # fmt: skip
