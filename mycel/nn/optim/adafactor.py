@@ -70,7 +70,8 @@ class AdaFactor(Optimizer):
         if not isinstance(eps, (tuple, list)) or len(eps) != 2:
             raise TypeError(f"AdaFactor: eps must be a tuple of two numbers, not {eps!r}")
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)
-        self.eps = tuple(checks.number("AdaFactor", "each of eps", e, above=0) for e in eps)
+        first, second = (checks.number("AdaFactor", "each of eps", e, above=0) for e in eps)
+        self.eps = (first, second)
         self.clip_threshold = checks.number("AdaFactor", "clip_threshold", clip_threshold, above=0)
         self.decay_rate = checks.number("AdaFactor", "decay_rate", decay_rate, above=0)
         self.beta1 = None if beta1 is None else checks.number("AdaFactor", "beta1", beta1, above=0, below=1)
@@ -108,15 +109,13 @@ class AdaFactor(Optimizer):
         step = ops.reshape(self.afactor_step, ())
         beta2 = 1 - ops.pow(step, -self.decay_rate)
         for i, (p, g) in enumerate(zip(self.parameters, prepared)):
-            states = (
-                self.exp_avg[i] if self.beta1 is not None else None,
-                *((self.exp_avg_sq_row[i], self.exp_avg_sq_col[i], None) if p.ndim >= 2 else (None, None, self.exp_avg_sq[i])),
-            )  # fmt: skip
+            mean = self.exp_avg[i] if self.beta1 is not None else None
+            row, column = (self.exp_avg_sq_row[i], self.exp_avg_sq_col[i]) if p.ndim >= 2 else (None, None)
+            square = self.exp_avg_sq[i] if p.ndim < 2 else None
             rate = self._relative_rate(step) if self.relative_step else rates[i]
-            found = updates.adafactor(
-                p, g, *states, rate, self.eps, self.clip_threshold, self.beta1, beta2, decays[i], self.scale_parameter
-            )
-            for target, value in zip((p, *states), found):
-                if target is not None:
+            numbers = (rate, self.eps, self.clip_threshold, self.beta1, beta2, decays[i], self.scale_parameter)
+            found = updates.adafactor(p, g, mean, row, column, square, *numbers)
+            for target, value in zip((p, mean, row, column, square), found):
+                if target is not None and value is not None:
                     store(target, value)
         return True

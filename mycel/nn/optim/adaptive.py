@@ -82,9 +82,9 @@ class RMSProp(Optimizer):
         if centered:
             self.mg = self.states("mean_grad")
 
-    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, *states: Tensor) -> Sequence[Tensor]:
-        rule = updates.centred_rmsprop if self.centered else updates.rmsprop
-        return rule(p, g, *states, lr, self.decay, self.momentum, self.epsilon)
+    def _rule(self, lr: Tensor, p: Tensor, g: Tensor, s: Tensor, v: Tensor, *mean: Tensor) -> Sequence[Tensor]:
+        numbers = (lr, self.decay, self.momentum, self.epsilon)
+        return updates.centred_rmsprop(p, g, s, v, mean[0], *numbers) if mean else updates.rmsprop(p, g, s, v, *numbers)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

@@ -75,8 +75,8 @@ def _adam(p: Any, g: Any, m: Any, v: Any, lr: Any, power1: Any, power2: Any, *re
     return R.adam(p, g, m, v, R.adam_rate(lr, power1, power2), *rest)
 
 
-def _amsgrad(p: Any, g: Any, m: Any, v: Any, top: Any, lr: Any, power1: Any, power2: Any, *rest: Any) -> R.Values:
-    return R.adam(p, g, m, v, R.adam_rate(lr, power1, power2), *rest, top=top)
+def _amsgrad(p: Any, g: Any, m: Any, v: Any, top: Any, lr: Any, power1: Any, power2: Any, beta1: Any, beta2: Any, eps: Any) -> R.Values:  # fmt: skip
+    return R.adam(p, g, m, v, R.adam_rate(lr, power1, power2), beta1, beta2, eps, top=top)
 
 
 def _adam_of_rows(p: Any, g: Any, m: Any, v: Any, indices: Any, *rest: Any) -> R.Values:
