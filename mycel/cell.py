@@ -512,11 +512,28 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
 
 
 class GraphCell(Cell):
-    """A cell around a compiled or loaded function of tensors."""
+    """A cell around a function of tensors: a compiled function, or a Cell.
+
+    `params_init` maps names of the Cell's parameters to new values. Raises TypeError for what cannot be called, ValueError for names that are not there and for a seed of
+    obfuscation, which compiled functions know nothing of.
+
+    >>> import mycel as ms
+    >>> ms.nn.GraphCell(ms.jit(lambda x: x * 2))(ms.Tensor([3.0])).tolist()
+    [6.0]
+    """
 
     def __init__(self, graph: Any, params_init: Any = None, obf_random_seed: Any = None) -> None:
-        super().__init__()
+        super().__init__(auto_prefix=False)
+        if not callable(graph):
+            raise TypeError(f"GraphCell: graph must be a function of tensors or a Cell, not {type(graph).__name__}")
+        if obf_random_seed is not None:
+            raise ValueError("GraphCell: obfuscated graphs are not supported; leave obf_random_seed out")
         self.graph = graph
+        known = {p.name: p for p in self.get_parameters()}
+        for name, value in ({} if params_init is None else dict(params_init)).items():
+            if name not in known:
+                raise ValueError(f"GraphCell: the graph has no parameter {name!r}; it has {', '.join(known) or 'none'}")
+            known[name].set_data(value)
 
     def construct(self, *args: Any) -> Any:
         """Run the function."""
