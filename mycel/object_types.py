@@ -170,13 +170,40 @@ class QuantDtype(enum.Enum):
     'UINT4'
     """
 
-    _ignore_ = "_width"
-    for _width in range(1, 17):
-        vars()[f"INT{_width}"] = _width - 1
-    for _width in range(1, 17):
-        vars()[f"UINT{_width}"] = _width + 99
+    INT1 = 0
+    INT2 = 1
+    INT3 = 2
+    INT4 = 3
+    INT5 = 4
+    INT6 = 5
+    INT7 = 6
+    INT8 = 7
+    INT9 = 8
+    INT10 = 9
+    INT11 = 10
+    INT12 = 11
+    INT13 = 12
+    INT14 = 13
+    INT15 = 14
+    INT16 = 15
+    UINT1 = 100
+    UINT2 = 101
+    UINT3 = 102
+    UINT4 = 103
+    UINT5 = 104
+    UINT6 = 105
+    UINT7 = 106
+    UINT8 = 107
+    UINT9 = 108
+    UINT10 = 109
+    UINT11 = 110
+    UINT12 = 111
+    UINT13 = 112
+    UINT14 = 113
+    UINT15 = 114
+    UINT16 = 115
 
-    def value(self) -> int:  # type: ignore[override]
+    def value(self) -> int:
         """The number under which it is saved.
 
         >>> import mycel as ms
@@ -199,7 +226,8 @@ def get_py_obj_dtype(obj: Any) -> Type:
     (mindspore.int64, mindspore.string_, mindspore.tensor[float32])
     """
     if isinstance(obj, type):
-        return D.pytype_to_dtype(obj)
+        kind: Type = D.pytype_to_dtype(obj)
+        return kind
     element = getattr(obj, "dtype", None)
     if isinstance(element, DType):
         return TensorType(element)

@@ -22,6 +22,10 @@ from mycel.train import (
 from mycel.train.summary import events
 
 CHECKED = {
+    "ops.ScalarSummary": "a reader of the published format",
+    "ops.TensorSummary": "a reader of the published format",
+    "ops.ImageSummary": "a reader of the published format",
+    "ops.HistogramSummary": "a reader of the published format",
     "train.SummaryRecord": "a reader of the published format",
     "train.SummaryCollector": "a reader of the published format",
     "train.BackupAndRestore": "an uninterrupted run",
@@ -142,6 +146,43 @@ def test_images(tmp_path, channels: int) -> None:
     assert (shown[1], shown[2], shown[3]) == (5, 4, channels)
     read = np.asarray(Image.open(io.BytesIO(shown[4]))).reshape(5, 4, channels)
     np.testing.assert_array_equal(read, pixels[0].transpose(1, 2, 0))
+
+
+def test_operations_give_values_to_open_records(tmp_path) -> None:
+    scalar, histogram = ms.ops.ScalarSummary(), ms.ops.HistogramSummary()
+    tensor, image = ms.ops.TensorSummary(), ms.ops.ImageSummary()
+
+    def program(x):
+        scalar("loss", x.sum())
+        scalar("loss", x.sum() * 2)
+        histogram("values", x)
+        tensor("x", x)
+        image("picture", ms.ops.ones((1, 1, 2, 3)))
+        return x + 1
+
+    program(ms.Tensor([9.0, 9.0]))
+    with SummaryRecord(str(tmp_path)) as record:
+        for step, run in enumerate((program, ms.jit(program)), 1):
+            x = ms.Tensor([float(step), 2.0])
+            assert run(x).tolist() == [step + 1, 3]
+            x[0] = 100
+            assert record.record(step)
+        scalar("two", ms.Tensor([1.0, 2.0]))
+        with pytest.raises(ValueError, match="one number"):
+            record.record(3)
+        with pytest.raises(ValueError, match="not empty"):
+            scalar("", ms.Tensor(1.0))
+    program(ms.Tensor([9.0, 9.0]))
+    _, *steps = read_events(only_file(str(tmp_path)))
+    assert [step for step, _ in steps] == [1, 2]
+    for step, values in steps:
+        assert sorted(values) == ["loss", "picture", "values", "x"]
+        assert struct.unpack("<f", values["loss"][2]) == (2.0 * (step + 2),)
+        histogram_fields = dict(parse(values["values"][5]))
+        assert [struct.unpack("<d", histogram_fields[k])[0] for k in (1, 2, 3)] == [min(step, 2), 2, 2]
+        assert np.frombuffer(dict(parse(values["x"][8]))[4], "<f4").tolist() == [step, 2]
+        picture = dict(parse(values["picture"][4]))
+        assert (picture[1], picture[2], picture[3]) == (2, 3, 1)
 
 
 def test_record_refuses(tmp_path) -> None:

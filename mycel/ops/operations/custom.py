@@ -153,7 +153,9 @@ class Custom(Primitive):
         arrays = [_array("Custom", v) for v in inputs]
         results = self._results(arrays)
         if self.bprop is None:
-            return _without_gradient("Custom", "give one as bprop", inputs, results)
+            return _without_gradient(
+                "Custom", "give one as bprop, or put stop_gradient around the result", inputs, results
+            )
         return attach_bprop(self, self.bprop, inputs, results)
 
     def _results(self, arrays: list[Any]) -> Any:
@@ -206,7 +208,7 @@ def _library_function(func: Any) -> Any:
 
 
 def _call_library(title: str, function: Any, inputs: list[Any], outputs: list[Any]) -> list[Any]:
-    arrays = [*[np.ascontiguousarray(a) for a in inputs], *outputs]
+    arrays = [*[np.asarray(a, order="C") for a in inputs], *outputs]
     count = len(arrays)
     shapes = [(ctypes.c_int64 * max(a.ndim, 1))(*a.shape) for a in arrays]
     status = function(
@@ -266,7 +268,9 @@ class PyFunc(Primitive):
                 raise TypeError(f"PyFunc: input {i} is {own}, and {dtype.name}{list(shape)} was declared")
         arrays = [a if s else a.item() for a, s in zip([_array("PyFunc", v) for v in inputs], self.in_shapes)]
         results = tuple(_made("PyFunc", self.fn(*arrays), list(self.out_shapes), list(self.out_types)))
-        return _without_gradient("PyFunc", "use Custom with a bprop", inputs, results)  # type: ignore[no-any-return]
+        return _without_gradient(
+            "PyFunc", "use Custom with a bprop, or put stop_gradient around the result", inputs, results
+        )  # type: ignore[no-any-return]
 
 
 # Kernels written as loops over elements.
