@@ -70,7 +70,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         view["__all__"] = list(public)
         view["__getattr__"] = _later(module, parts)
         view["__dir__"] = lambda: sorted({*vars(module), *public})
-        if module.__name__ == ROOT:
+        if module.__name__ in (ROOT, f"{ROOT}.version"):
             view["__version__"] = API_VERSION
 
 

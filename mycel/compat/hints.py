@@ -29,8 +29,8 @@ _SEARCHED = (
 def missing(parent: str, name: str) -> str:
     """What to say of a `name` that `parent` (a path such as "mindspore.nn") does not have.
 
-    >>> print(missing("mindspore.nn", "Momentumm"))
-    mindspore.nn has no 'Momentumm' in Mycel; close names: mindspore.nn.Momentum
+    >>> print(missing("mindspore.nn", "CosineDecayLr"))
+    mindspore.nn has no 'CosineDecayLr' in Mycel; close names: mindspore.nn.CosineDecayLR
     """
     path = f"{parent}.{name}"[len(ROOT) + 1 :]
     reason = is_absent(path)

@@ -22,17 +22,28 @@ _PY_VISION = (f"{_HERE}.vision_py_transforms", "mycel.dataset.vision", "mycel.da
 _TRAIN = ("mycel.train", "mycel.amp")
 
 _TABLE: dict[str, tuple[str, ...]] = {
-    "": ("mycel.api", "mycel.jit", f"{_HERE}.context", "mycel.train", "mycel.amp", "mycel.common.seed"),
+    "": (
+        "mycel.api",
+        "mycel.jit",
+        f"{_HERE}.context",
+        "mycel.train",
+        "mycel.amp",
+        "mycel.common.seed",
+        f"{_HERE}.retired",
+    ),
+    "_checkparam": (f"{_HERE}.checkparam",),
+    "_extends": (f"{_HERE}.retired",),
+    "version": (f"{_HERE}.version",),
     "context": (f"{_HERE}.context",),
-    "communication": (f"{_HERE}.communication",),
-    "communication.management": (f"{_HERE}.communication",),
-    "communication._comm_helper": (f"{_HERE}.communication",),
+    "communication": (),
+    "communication.management": ("mycel.communication",),
+    "communication._comm_helper": ("mycel.communication",),
     "parallel": (f"{_HERE}.context",),
     "parallel._auto_parallel_context": (f"{_HERE}.context",),
     "parallel._utils": (f"{_HERE}.context",),
     "parallel.algo_parameter_config": (f"{_HERE}.context",),
     "common": _COMMON,
-    "common.api": ("mycel.jit", "mycel.api", "mycel"),
+    "common.api": ("mycel.jit", "mycel.api", "mycel", f"{_HERE}.retired"),
     "common.dtype": ("mycel.dtype",),
     "common.jit_config": ("mycel.jit_config",),
     "common.lazy_inline": ("mycel.common.markers",),
@@ -59,6 +70,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "dataset.vision.transforms": ("mycel.dataset.vision",),
     "dataset.vision.utils": ("mycel.dataset.vision",),
     "nn": (f"{_HERE}.metrics", "mycel.train.metrics"),
+    "nn.cell": ("mycel.cell", "mycel.nn"),
     "nn.loss": _NN,
     "nn.loss.loss": ("mycel.nn.loss", *_NN),
     "nn.metrics": (f"{_HERE}.metrics", "mycel.train.metrics"),
@@ -77,11 +89,16 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "ops.composite": _OPS,
     "ops.function": _OPS,
     "ops.functional": _OPS,
+    "ops.auto_generate": _OPS,
+    "ops.auto_generate.gen_ops_prim": _OPS,
+    "ops.communication": _OPS,
     "ops.operations": _OPS,
     "ops.primitive": ("mycel.common.markers", "mycel.ops", "mycel.api"),
     "train": _TRAIN,
     "train.amp": ("mycel.amp",),
     "train.callback": (),
+    "train.callback._callback": ("mycel.train.callback", "mycel.train"),
+    "train.callback._checkpoint": ("mycel.train.callback", "mycel.train"),
     "train.loss_scale_manager": ("mycel.amp", "mycel.train"),
     "train.metrics": (),
     "train.model": ("mycel.train.model", "mycel.train"),
@@ -92,10 +109,19 @@ _TABLE.update({
     for part in ("activation", "basic", "container", "conv", "embedding", "image", "math", "normalization", "pooling", "rnns")
 })  # fmt: skip
 _TABLE["nn.layer"] = _NN
-_TABLE.update({f"nn.optim.{part}": _NN for part in ("adam", "lamb", "lars", "momentum", "optimizer", "sgd")})
+_TABLE.update({
+    f"ops.function.{part}": _OPS
+    for part in ("array_func", "clip_func", "debug_func", "grad.grad_func", "image_func", "linalg_func", "math_func", "nn_func", "parameter_func", "random_func", "sparse_func")
+})  # fmt: skip
+_TABLE.update(
+    {
+        f"nn.optim.{part}": (*_NN, f"{_HERE}.retired")
+        for part in ("adam", "lamb", "lars", "momentum", "optimizer", "rmsprop", "sgd")
+    }
+)
 _TABLE.update({
     f"ops.operations.{part}": _OPS
-    for part in ("array_ops", "control_ops", "debug_ops", "image_ops", "linalg_ops", "math_ops", "nn_ops", "random_ops")
+    for part in ("_inner_ops", "array_ops", "comm_ops", "control_ops", "debug_ops", "image_ops", "linalg_ops", "math_ops", "nn_ops", "other_ops", "random_ops")
 })  # fmt: skip
 
 ABSENT: dict[str, str] = {

@@ -1,0 +1,51 @@
+"""Names that releases before 2.0 had, and the decorators of constructors that libraries import from inside MindSpore."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel.common.markers import jit_class as ms_class
+from mycel.jit import jit as ms_function
+
+__all__ = ["cell_attr_register", "ms_class", "ms_function", "opt_init_args_register"]
+
+
+def _given(constructor: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    bound = inspect.signature(constructor).bind(self, *args, **kwargs)
+    bound.apply_defaults()
+    return dict(list(bound.arguments.items())[1:])
+
+
+def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
+    """Keep what an optimizer's constructor was given as `init_params` and `init_learning_rate` of the optimizer."""
+
+    @functools.wraps(fn)
+    def constructor(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = _given(fn, self, args, kwargs)
+        fn(self, *args, **kwargs)
+        self.init_params = {"params": given.get("params"), **{k: v for k, v in given.items() if k != "params"}}
+        self.init_learning_rate = given.get("learning_rate")
+
+    return constructor
+
+
+def cell_attr_register(fn: Optional[Callable[..., None]] = None, attrs: Any = None) -> Callable[..., Any]:
+    """Keep what a layer's constructor was given: the text in `cell_init_args`, and as attributes those that `attrs` names."""
+    if fn is None:
+        return functools.partial(cell_attr_register, attrs=attrs)
+    named = [attrs] if isinstance(attrs, str) else list(attrs or ())
+    decorated: Callable[..., None] = fn
+
+    @functools.wraps(decorated)
+    def constructor(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = _given(decorated, self, args, kwargs)
+        decorated(self, *args, **kwargs)
+        object.__setattr__(self, "cell_init_args", f"{type(self).__name__}{given}")
+        for name in named:
+            if not hasattr(self, name):
+                setattr(self, name, given[name])
+
+    return constructor

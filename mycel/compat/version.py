@@ -1,0 +1,7 @@
+"""`mindspore.version`: the release whose interface is followed, also as `__version__`."""
+
+from __future__ import annotations
+
+from mycel.compat.paths import API_VERSION as version
+
+__all__ = ["version"]
