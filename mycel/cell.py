@@ -64,7 +64,6 @@ class Cell(CellHooks, CellState, CellExtras):
         own["_auto_prefix"] = auto_prefix
         own["_param_prefix"] = ""
         own["_tuples"] = {}
-        own["_name_prefix"] = ""
         own["_flags"] = dict(flags or {})
         own["training"] = False
         own["requires_grad"] = False
@@ -96,7 +95,7 @@ class Cell(CellHooks, CellState, CellExtras):
         elif isinstance(value, Cell):
             self._forget(name, "_cells")
             if own["_auto_prefix"]:
-                value.update_parameters_name(f"{own['_name_prefix']}{name}.", recurse=True)
+                value.update_parameters_name(f"{name}.", recurse=True)
             own["_cells"][name] = value
             own[name] = value
         elif isinstance(value, ParameterTuple):
@@ -277,8 +276,6 @@ class Cell(CellHooks, CellState, CellExtras):
         """Name every parameter by `prefix` and the path of attributes that leads to it."""
         if prefix and not isinstance(prefix, str):
             raise TypeError("update_parameters_name: the prefix must be a string")
-        for path, cell in self.cells_and_names() if recurse else [("", self)]:
-            cell.__dict__["_name_prefix"] = f"{prefix}{path}." if path else prefix
         for path, parameter in list(self.parameters_and_names(expand=recurse)):
             parameter.name = prefix + path
             parameter.__dict__["has_name"] = True

@@ -191,7 +191,7 @@ def load_param_into_net(
             raise TypeError(
                 f"load_param_into_net: parameter_dict takes names to parameters, not {name!r} to {type(value).__name__}"
             )
-    own = dict(_unique(_named_parameters(net)))
+    own = _named_parameters(net)
     source = {name: name for name in own if isinstance(parameter_dict.get(name), Tensor)}
     if not source and not strict_load:
         source = _under_prefix(own, parameter_dict)
@@ -331,10 +331,11 @@ def _check_format(format: Any, function: str) -> None:
         raise ValueError(f"{function}: format must be 'ckpt' or 'safetensors', not {format!r}")
 
 
-def _named_parameters(cell: Cell) -> Iterable[tuple[str, Parameter]]:
-    """Parameters by their own names, which a wrapping cell leaves as they are; by their path if they were never named."""
-    for path, parameter in cell.parameters_and_names():
-        yield (parameter.name if parameter.has_name else path), parameter
+def _named_parameters(cell: Cell) -> dict[str, Parameter]:
+    """Parameters by their own names, which a wrapping cell leaves as they are; by their paths if names are missing or not distinct."""
+    found = list(cell.parameters_and_names())
+    named = {(p.name if p.has_name else path): p for path, p in found}
+    return named if len(named) == len(found) else dict(found)
 
 
 def _unique(named: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
@@ -347,7 +348,7 @@ def _unique(named: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
 
 def _collected(save_obj: Any) -> dict[str, Tensor]:
     if isinstance(save_obj, Cell):
-        return dict(_unique(_named_parameters(save_obj)))
+        return _named_parameters(save_obj)
     if isinstance(save_obj, Mapping):
         named = list(save_obj.items())
     elif isinstance(save_obj, (list, tuple)):

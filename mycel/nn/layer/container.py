@@ -1,7 +1,8 @@
 """Cells that hold cells: in a sequence to run, in a list, or in a dictionary.
 
 Children are registered under their position or key, so that parameters are named by it ("0.weight"); inserting or removing one
-renames those that move.
+renames those that move. A list that became part of a network knows where only by the names of its members: one that was empty then names by position alone, as MindSpore does,
+whose checkpoints have these names.
 """
 
 from __future__ import annotations
@@ -13,6 +14,23 @@ from typing import Any, Union
 from mycel.cell import Cell, state_epoch
 
 __all__ = ["CellDict", "CellList", "SequentialCell"]
+
+
+def _prefix(cells: Mapping[str, Cell]) -> str:
+    """What the names of members start with before their key: the last place where the first name has its key, or the first place where the second one has its own too."""
+    named = [
+        (key, name.split("."))
+        for key, name in ((k, next((p.name for p in c.get_parameters()), "")) for k, c in cells.items())
+        if name
+    ]
+    if not named:
+        return ""
+    key, path = named[0]
+    places = [i for i, part in enumerate(path) if part == key]
+    if len(named) > 1:
+        other, second = named[1]
+        places = next((places[: k + 1] for k, i in enumerate(places) if second[i : i + 1] == [other]), places)
+    return "".join(part + "." for part in path[: places[-1]]) if places else ""
 
 
 class _Indexed(Cell):
@@ -28,10 +46,16 @@ class _Indexed(Cell):
             if before.get(name) is cell:
                 self._cells[name] = self.__dict__[name] = cell
             else:
-                setattr(self, name, cell)
+                self._enter(name, cell, before)
 
     def _renumber(self, cells: Iterable[Cell]) -> None:
         self._set_children((str(i), cell) for i, cell in enumerate(cells))
+
+    def _enter(self, name: str, cell: Cell, known: Mapping[str, Cell]) -> None:
+        prefix = _prefix(known)
+        setattr(self, name, cell)
+        if prefix and self._auto_prefix:
+            cell.update_parameters_name(f"{prefix}{name}.")
 
     def _check(self, cell: Any) -> Cell:
         if not isinstance(cell, Cell):
@@ -53,7 +77,7 @@ class _Indexed(Cell):
         return iter(self._cells.values())
 
     def __setitem__(self, index: int, cell: Cell) -> None:
-        setattr(self, list(self._cells)[self._position(index)], self._check(cell))
+        self._enter(list(self._cells)[self._position(index)], self._check(cell), self._cells)
 
     def __delitem__(self, index: Union[int, slice]) -> None:
         names = list(self._cells)
@@ -69,7 +93,7 @@ class _Indexed(Cell):
 
     def append(self, cell: Cell) -> Any:
         """Add a cell at the end; the container itself."""
-        setattr(self, str(len(self._cells)), self._check(cell))
+        self._enter(str(len(self._cells)), self._check(cell), self._cells)
         return self
 
     def set_grad(self, flag: bool = True) -> Cell:
