@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
-__all__ = ["get_level", "get_log_config", "logger"]
+__all__ = ["critical", "debug", "error", "get_level", "get_log_config", "info", "logger", "warning"]
 
 logger = logging.getLogger("mycel")
 if not logger.handlers:
@@ -14,6 +14,10 @@ if not logger.handlers:
     logger.addHandler(_handler)
     logger.propagate = False
     logger.setLevel(getattr(logging, os.environ.get("MYCEL_LOG", "warning").upper(), logging.WARNING))
+
+# A program's own messages in the same place.
+debug, info, warning = logger.debug, logger.info, logger.warning
+error, critical = logger.error, logger.critical
 
 _LEVELS = {logging.DEBUG: "0", logging.INFO: "1", logging.WARNING: "2", logging.ERROR: "3", logging.CRITICAL: "4"}
 
