@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,18 @@ EXPECTED = json.loads((Path(__file__).parent / "expected_updates.json").read_tex
 State = dict[str, Any]
 
 
-@pytest.fixture(params=[ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["eager", "graph"])
-def mode(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = ms.get_context("mode")
-    ms.set_context(mode=request.param)
-    yield request.param
-    ms.set_context(mode=before)
+def compiled(operation: Any) -> Any:
+    """The operation in a Cell that is compiled."""
+
+    class Net(ms.nn.Cell):  # type: ignore[misc]
+        @ms.jit  # type: ignore[untyped-decorator]
+        def construct(self, *inputs: Any) -> Any:
+            return operation(*inputs)
+
+    return Net()
+
+
+WAYS = pytest.mark.parametrize("way", [lambda operation: operation, compiled], ids=["eager", "jit"])
 
 
 def gradient(call: int) -> Any:
@@ -137,9 +143,10 @@ def test_every_case_has_an_oracle() -> None:
     assert {*EXPECTED, *FORMULAS, *LARS} == set(cases.CASES) and not set(EXPECTED) & set(FORMULAS)
 
 
+@WAYS
 @pytest.mark.parametrize("name", [n for n in cases.CASES if n not in LARS])
-def test_updates(name: str, mode: int) -> None:
-    found, wanted = cases.run(ms, cases.CASES[name]), expected(name)
+def test_updates(name: str, way: Any) -> None:
+    found, wanted = cases.run(ms, cases.CASES[name], way), expected(name)
     assert found["parameters"]
     for key, value in found["parameters"].items():
         np.testing.assert_allclose(value, np.ravel(wanted[key]), rtol=2e-5, atol=2e-6, err_msg=key)
@@ -150,13 +157,14 @@ def test_updates(name: str, mode: int) -> None:
         assert value == found["parameters"][key], "what is returned are the updated parameters"
 
 
+@WAYS
 @pytest.mark.parametrize("clip", [False, True])
-def test_lars(clip: bool, mode: int) -> None:
+def test_lars(clip: bool, way: Any) -> None:
     case = cases.CASES["LARSUpdate_clipped" if clip else "LARSUpdate"]
     rate = 0.2 * np.sqrt(6.0) / (np.sqrt(2.0) + 0.1 * np.sqrt(6.0) + 1e-5)
     rate = min(rate / 0.5, 1.0) if clip else rate
     wanted = rate * (gradient(1) + 0.1 * cases.VALUES["p"])
-    found = cases.run(ms, case)
+    found = cases.run(ms, case, way)
     np.testing.assert_allclose(found["returned"][0], wanted.ravel(), rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(found["parameters"]["p"], cases.VALUES["p"].ravel(), rtol=1e-6)
 

@@ -7,6 +7,7 @@ an argument, so the same code ran with MindSpore to record the numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -162,9 +163,9 @@ def _input(ms: Any, given: Union[str, float, T], parameters: dict[str, Any], cal
     )
 
 
-def run(ms: Any, case: Case) -> dict[str, Any]:
+def run(ms: Any, case: Case, wrapped: Callable[[Any], Any] = lambda operation: operation) -> dict[str, Any]:
     """What the last call returned, and the parameters after it by their names, flat."""
-    operation = getattr(ms.ops, case.operation)(**case.init)
+    operation = wrapped(getattr(ms.ops, case.operation)(**case.init))
     parameters: dict[str, Any] = {}
     for call in range(CALLS):
         found = operation(*(_input(ms, given, parameters, call) for given in case.inputs))
