@@ -25,6 +25,7 @@ from mycel.ops._operands import (
     run,
     select,
     take_slice,
+    wide,
 )
 from mycel.ops.convolution import conv2d
 from mycel.ops.creation import zeros
@@ -60,7 +61,9 @@ def deformable_offsets(
     [[[[2.0, 6.0]]]]
     """
     name = "deformable_offsets"
-    value, shift = floating(name, x), floating(name, offsets)
+    given, shift = floating(name, x), floating(name, offsets)
+    # 16-bit floats do not tell neighbouring positions apart.
+    value = wide(given)
     stride, step = _ints(name, "strides", strides, 4), _ints(name, "dilations", dilations, 4)
     (top, bottom, left, right), (kh, kw) = _ints(name, "pads", pads, 4), _ints(name, "ksize", ksize, 2)
     if data_format != "NCHW" or not modulated:
@@ -71,17 +74,17 @@ def deformable_offsets(
             f"{value._type}, {stride} and {step}"
         )
     n, c, h, w = (int(d) for d in value.shape)
-    high = (h + top + bottom - (kh - 1) * step[2] - 1) // stride[2] + 1
-    wide = (w + left + right - (kw - 1) * step[3] - 1) // stride[3] + 1
-    if shift.shape != (n, 3 * deformable_groups * kh * kw, high, wide):
+    rows_out = (h + top + bottom - (kh - 1) * step[2] - 1) // stride[2] + 1
+    columns_out = (w + left + right - (kw - 1) * step[3] - 1) // stride[3] + 1
+    if shift.shape != (n, 3 * deformable_groups * kh * kw, rows_out, columns_out):
         raise ShapeError(
-            f"{name}: offsets must be {(n, 3 * deformable_groups * kh * kw, high, wide)} for {value._type}, not {shift._type}"
+            f"{name}: offsets must be {(n, 3 * deformable_groups * kh * kw, rows_out, columns_out)} for {value._type}, not {shift._type}"
         )
     shift = cast(shift, value.dtype)
-    parts = reshaped(shift, (n, 3, deformable_groups, kh, kw, high, wide))
+    parts = reshaped(shift, (n, 3, deformable_groups, kh, kw, rows_out, columns_out))
     parts = permuted(parts, (1, 0, 2, 5, 3, 6, 4))
-    points = high * kh * wide * kw
-    inner = (n * deformable_groups, high, kh, wide, kw)
+    points = rows_out * kh * columns_out * kw
+    inner = (n * deformable_groups, rows_out, kh, columns_out, kw)
     across, down, factor = (reshaped(take_slice(parts, 0, k, k + 1), inner) for k in range(3))
     down = down + (
         iota(inner, 1, value.dtype) * float(stride[2]) + iota(inner, 2, value.dtype) * float(step[2]) - float(top)
@@ -93,7 +96,7 @@ def deformable_offsets(
     columns = permuted(reshaped(value, (rows, c // deformable_groups, h * w)), (0, 2, 1))
     found = multilinear(columns, (h, w), [reshaped(down, (rows, points)), reshaped(across, (rows, points))])
     found = found * reshaped(factor, (rows, points, 1))
-    return reshaped(permuted(found, (0, 2, 1)), (n, c, high * kh, wide * kw))
+    return cast(reshaped(permuted(found, (0, 2, 1)), (n, c, rows_out * kh, columns_out * kw)), given.dtype)
 
 
 def deformable_conv2d(
@@ -131,7 +134,8 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
     [[[2.0]]]
     """
     name = "multi_scale_deformable_attn_function"
-    x, place, factor = floating(name, value), floating(name, locations), floating(name, weight)
+    given, place, factor = floating(name, value), wide(floating(name, locations)), wide(floating(name, weight))
+    x = wide(given)
     sizes, begins = operand(name, shape), operand(name, offset)
     fits = x.ndim == 4 and place.ndim == 6 and place.shape[-1] == 2 and factor.shape == place.shape[:-1]
     if not fits or sizes.shape != (place.shape[3], 2) or begins.shape != (place.shape[3],) or place.shape[0] != x.shape[0] or place.shape[2] != x.shape[2]:  # fmt: skip
@@ -143,23 +147,23 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
     queries, levels, points = place.shape[1], place.shape[3], place.shape[4]
     across, down = (reshaped(take_slice(place, 5, k, k + 1), place.shape[:-1]) for k in range(2))
     per_level = (1, 1, 1, levels, 1)
-    high, wide = (reshaped(take_slice(sizes, 1, k, k + 1), per_level) for k in range(2))
-    across = across * cast(wide, across.dtype) - 0.5
-    down = down * cast(high, down.dtype) - 0.5
+    height, width = (reshaped(take_slice(sizes, 1, k, k + 1), per_level) for k in range(2))
+    across = across * cast(width, across.dtype) - 0.5
+    down = down * cast(height, down.dtype) - 0.5
     lows = [run(E.floor, at) for at in (down, across)]
     parts = [at - low for at, low in zip((down, across), lows)]
     columns = reshaped(permuted(x, (0, 2, 1, 3)), (batch * heads, keys, dims))
-    first, high, wide = (cast(reshaped(t, per_level), D.int64) for t in (begins, high, wide))
+    first, height, width = (cast(reshaped(t, per_level), D.int64) for t in (begins, height, width))
     total: Optional[Tensor] = None
     for corner in itertools.product((0, 1), repeat=2):
         row, column = (cast(low + float(k), D.int64) for low, k in zip(lows, corner))
-        inside = run(E.logical_and, run(E.ge, row, constant_like(0, row)), run(E.lt, row, high))
+        inside = run(E.logical_and, run(E.ge, row, constant_like(0, row)), run(E.lt, row, height))
         inside = run(
             E.logical_and,
             inside,
-            run(E.logical_and, run(E.ge, column, constant_like(0, column)), run(E.lt, column, wide)),
+            run(E.logical_and, run(E.ge, column, constant_like(0, column)), run(E.lt, column, width)),
         )
-        at = select(inside, first + row * wide + column, 0)
+        at = select(inside, first + row * width + column, 0)
         share = factor
         for k, part in zip(corner, parts):
             share = share * (part if k else 1.0 - part)
@@ -174,7 +178,7 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
     total = run(
         R.reduce_sum, reshaped(total, (batch, heads, queries, levels * points, dims)), axes=(3,), keepdims=False
     )
-    return reshaped(permuted(total, (0, 2, 1, 3)), (batch, queries, heads * dims))
+    return cast(reshaped(permuted(total, (0, 2, 1, 3)), (batch, queries, heads * dims)), given.dtype)
 
 
 def _bilinear(columns: Tensor, base: Tensor, sizes: tuple[int, int], places: tuple[Tensor, Tensor]) -> Tensor:
@@ -218,7 +222,9 @@ def roi_align(
     (1, 1, 1, 1)
     """
     name = "roi_align"
-    x, regions = floating(name, features), floating(name, rois)
+    given = floating(name, features)
+    x = wide(given)
+    regions = cast(floating(name, rois), x.dtype)
     if x.ndim != 4 or regions.ndim != 2 or regions.shape[1] != 5:
         raise ShapeError(f"{name}: takes features (N, C, H, W) and regions (R, 5), not {x._type} and {regions._type}")
     if pooled_height < 1 or pooled_width < 1 or roi_end_mode not in (0, 1):
@@ -248,10 +254,10 @@ def roi_align(
             places.append(reshaped(start, lead) + reshaped(size, lead) * (bin_at + (sample + 0.5) / float(sample_num)))
         where = broadcast(reshaped(base, (count, 1, 1, 1, 1)), grid)
         found = _bilinear(columns, where, (h, w), (places[0], places[1]))
-        return permuted(reduction.mean(found, (2, 4)), (0, 3, 1, 2))
+        return cast(permuted(reduction.mean(found, (2, 4)), (0, 3, 1, 2)), given.dtype)
     grids = [run(E.maximum, run(E.ceil, size), constant_like(1.0, size)) for size in bins]
     total = _adaptive(columns, broadcast(base, shape), (h, w), starts, bins, grids)
-    return permuted(total / reshaped(grids[0] * grids[1], (count, 1, 1, 1)), (0, 3, 1, 2))
+    return cast(permuted(total / reshaped(grids[0] * grids[1], (count, 1, 1, 1)), (0, 3, 1, 2)), given.dtype)
 
 
 def _adaptive(
@@ -261,12 +267,12 @@ def _adaptive(
     shape, kind = base.shape, columns.dtype
     most = cast(run(R.reduce_max, grids[0] * grids[1], axes=(0, 1, 2), keepdims=False), D.int64)
 
-    def body(k: Tensor, total: Tensor, columns: Tensor, base: Tensor, y: Tensor, x: Tensor, high: Tensor, wide: Tensor, rows: Tensor, across: Tensor, most: Tensor) -> Any:  # fmt: skip
+    def body(k: Tensor, total: Tensor, columns: Tensor, base: Tensor, y: Tensor, x: Tensor, height: Tensor, width: Tensor, rows: Tensor, across: Tensor, most: Tensor) -> Any:  # fmt: skip
         number = cast(k, kind)
         row = run(E.floor, (number + 0.5) / across)
         column = number - row * across
-        down = y + high * (iota(shape, 1, kind) + (row + 0.5) / rows)
-        right = x + wide * (iota(shape, 2, kind) + (column + 0.5) / across)
+        down = y + height * (iota(shape, 1, kind) + (row + 0.5) / rows)
+        right = x + width * (iota(shape, 2, kind) + (column + 0.5) / across)
         valid = broadcast(run(E.lt, number, rows * across), shape)
         read = _bilinear(columns, base, sizes, (select(valid, down, -2.0), right))
         return k + scalar(1, D.int64), total + read

@@ -174,3 +174,34 @@ def test_noise_fills_glimpses_outside_of_the_image() -> None:
         outside = found[found != 7]
         assert outside.size == 2 * (60 * 60 - 9) and abs(outside.mean()) < 0.05
         assert outside.var() == pytest.approx(spread, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["ROIAlign", "DeformableOffsets", "deformable_conv2d", "RGBToHSV", "ResizeBilinearV2"])
+def test_half_precision_keeps_positions(name: str) -> None:
+    operation, inputs = first(name)
+    halves = [v.astype(np.float16) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for v in inputs]
+    wanted = [v.astype(np.float32) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for v in halves]
+    got, want = (
+        operation(*[Tensor(v) if isinstance(v, np.ndarray) else v for v in given]) for given in (halves, wanted)
+    )
+    assert got.dtype is ms.float16
+    np.testing.assert_allclose(got.asnumpy().astype(np.float32), want.asnumpy(), rtol=4e-3, atol=4e-3)
+
+
+def test_batches_of_examples() -> None:
+    random = np.random.default_rng(2)
+    images = random.normal(size=(3, 2, 2, 5, 6))
+    rois = np.concatenate([random.integers(0, 2, (3, 4, 1)), random.uniform(0, 3, (3, 4, 2)), random.uniform(3, 6, (3, 4, 2))], -1)  # fmt: skip
+    scored = np.concatenate([random.uniform(0, 3, (3, 9, 2)), random.uniform(3, 6, (3, 9, 2)), random.uniform(size=(3, 9, 1))], -1)  # fmt: skip
+    for function, arrays in (
+        (lambda a: ops.ResizeBicubic()(a, (3, 4)), (images,)),
+        (lambda a: ops.ResizeArea()(a, (3, 4)), (images,)),
+        (lambda a, b: ops.ROIAlign(2, 2, 1.0, 0)(a, b), (images, rois)),
+        (lambda a, b: ops.DeformableOffsets((1, 1, 1, 1), (0, 0, 0, 0), (2, 2))(a, b), (images, random.normal(size=(3, 2, 12, 4, 5)))),
+        (lambda a: ops.NMSWithMask(0.3)(a)[2], (scored,)),
+        (lambda a: ops.rotated_iou(a, a), (scored[:, None],)),
+    ):  # fmt: skip
+        together = ms.vmap(function)(*map(Tensor, arrays)).asnumpy()
+        for k in range(3):
+            alone = function(*[Tensor(v[k]) for v in arrays]).asnumpy()
+            np.testing.assert_allclose(together[k], alone, rtol=1e-9, atol=1e-12)

@@ -210,7 +210,7 @@ test_values, test_gradients = checks.tests()
 
 CHECKED = {
     "ops.NonMaxSuppressionV3": "NumPy", "ops.ResizeNearestNeighbor": "definition", "ops.FractionalAvgPool": "definition", "ops.FractionalMaxPool": "definition",
-    "ops.SampleDistortedBoundingBoxV2": "definition",
+    "ops.SampleDistortedBoundingBoxV2": "definition", "ops.Morph": "definition",
 }  # fmt: skip
 
 
@@ -349,3 +349,21 @@ def test_layers_refuse_what_does_not_fit() -> None:
         nn.AvgPool2dExt(2, divisor_override=0)
     with pytest.raises(ValueError, match="one to one"):
         ops.rotated_iou(ops.ones((1, 2, 5)), ops.ones((1, 3, 5)), is_cross=False)
+
+
+def test_functions_as_operations() -> None:
+    def double(x: Tensor, y: Tensor) -> Tensor:
+        while x.max() < 10:
+            x = x * 2
+        return x * y
+
+    x, y = Tensor([1.0, 3.0]), Tensor([2.0, 5.0])
+    plain = ops.Morph(double, lambda *shapes: shapes[0], lambda *kinds: kinds[0])
+    ruled = ops.Morph(double, lambda *s: s[0], lambda *k: k[0], lambda x, y, out, dout: (dout * y, dout + out))
+    for operation, dx, dy in ((plain, [8.0, 20.0], [4.0, 12.0]), (ruled, [2.0, 5.0], [9.0, 61.0])):
+        for call in (operation, ms.jit(lambda a, b, f=operation: f(a, b))):
+            assert call(x, y).tolist() == [8.0, 60.0]
+            gradients = ms.grad(lambda a, b, f=call: ops.sum(f(a, b)), (0, 1))(x, y)
+            assert [g.tolist() for g in gradients] == [dx, dy]
+    with pytest.raises(TypeError, match="infer_shape must be a function"):
+        ops.Morph(double, None, None)

@@ -12,9 +12,8 @@ from mycel.ops.operations.primitive import Primitive as Primitive
 __all__ = ["Primitive"]
 
 for _topic in (
-    "basic", "advanced", "updates", "sparse", "images", "windows", "attention", "mathematics", "arrays",
-    "control", "showing", "program", "registration", "custom",
-):  # fmt: skip
+    "basic", "advanced", "updates", "sparse", "images", "windows", "attention", "mathematics", "arrays", "random", "recurrent",
+    "control", "showing", "program", "registration", "custom", "morph", "collectives"):  # fmt: skip
     _module = import_module(f"{__name__}.{_topic}")
     globals().update({name: getattr(_module, name) for name in _module.__all__})
     __all__ += _module.__all__

@@ -1,0 +1,47 @@
+"""A function of the user's as an operation, expanded where it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+from mycel.hooks import attach_bprop, call_user
+from mycel.ops.operations.primitive import Primitive
+
+__all__ = ["Morph"]
+
+
+class Morph(Primitive):
+    """The operation that calls ``fn(*inputs)`` and is differentiated as what it does, or by ``bprop_fn(*inputs, output, gradient)``.
+
+    Unlike `Custom`, `fn` works on tensors, so that it is compiled, and differentiated without a `bprop_fn`. `infer_shape` and `infer_dtype` are kept as attributes; shapes and types
+    are those of what `fn` gives. It works in every mode, where MindSpore has it in graph mode alone. TypeError for what are not functions.
+
+    >>> import mycel as ms
+    >>> twice = ms.ops.Morph(lambda x: x * 2, lambda shape: shape, lambda kind: kind)
+    >>> ms.grad(lambda x: (twice(x) ** 2).sum())(ms.Tensor([1.0, 3.0])).tolist()
+    [8.0, 24.0]
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        infer_shape: Callable[..., Any],
+        infer_dtype: Callable[..., Any],
+        bprop_fn: Optional[Callable[..., Any]] = None,
+    ) -> None:
+        super().__init__("Morph")
+        for what, given in (("fn", fn), ("infer_shape", infer_shape), ("infer_dtype", infer_dtype)):
+            if not callable(given):
+                raise TypeError(f"Morph: {what} must be a function, not a {type(given).__name__}")
+        if bprop_fn is not None and not callable(bprop_fn):
+            raise TypeError(f"Morph: bprop_fn must be a function, not a {type(bprop_fn).__name__}")
+        self.fn, self.infer_shape, self.infer_dtype, self.bprop_fn = fn, infer_shape, infer_dtype, bprop_fn
+
+    def get_parameters(self) -> list[Any]:
+        """The parameters that a gradient of `bprop_fn` may name; there are none."""
+        return []
+
+    def __call__(self, *inputs: Any) -> Any:
+        found = call_user(self.fn, *inputs)
+        return found if self.bprop_fn is None else attach_bprop(self, self.bprop_fn, inputs, found)
