@@ -203,7 +203,7 @@ class QuantDtype(enum.Enum):
     UINT15 = 114
     UINT16 = 115
 
-    def value(self) -> int:
+    def value(self) -> int:  # type: ignore[override]
         """The number under which it is saved.
 
         >>> import mycel as ms

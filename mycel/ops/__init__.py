@@ -312,11 +312,30 @@ from mycel.ops.environment import (
 )
 from mycel.ops.program import (
     J as J, SliceGetItem as SliceGetItem, add_flags as add_flags, array_to_scalar as array_to_scalar,
-    hastype as hastype,
+    broadcast_gradient_args as broadcast_gradient_args, hastype as hastype,
     is_sequence_shape_unknown as is_sequence_shape_unknown, is_sequence_value_unknown as is_sequence_value_unknown,
     is_tensor_bool_cond as is_tensor_bool_cond, isconstant as isconstant, scalar_to_array as scalar_to_array,
-    switch as switch, switch_layer as switch_layer, typeof as typeof,
+    shape_ as shape_, switch as switch, switch_layer as switch_layer, typeof as typeof,
 )
+from mycel.communication.collectives import (
+    all_gather as all_gather, all_gather_into_tensor as all_gather_into_tensor, all_gather_into_tensor_uneven as all_gather_into_tensor_uneven,
+    all_gather_matmul as all_gather_matmul, all_reduce as all_reduce, all_to_all as all_to_all, all_to_all_single as all_to_all_single,
+    all_to_all_v_c as all_to_all_v_c, barrier as barrier, broadcast as broadcast, gather_into_tensor as gather_into_tensor,
+    matmul_reduce_scatter as matmul_reduce_scatter, reduce as reduce, reduce_scatter as reduce_scatter, reduce_scatter_tensor as reduce_scatter_tensor,
+    reduce_scatter_tensor_uneven as reduce_scatter_tensor_uneven, scatter_tensor as scatter_tensor,
+)
+from mycel.communication.messages import (
+    P2POp as P2POp, all_gather_object as all_gather_object, batch_isend_irecv as batch_isend_irecv, broadcast_object_list as broadcast_object_list,
+    gather_object as gather_object, irecv as irecv, isend as isend, recv as recv, recv_object_list as recv_object_list,
+    scatter_object_list as scatter_object_list, send as send, send_object_list as send_object_list,
+)
+from mycel.communication.processes import (
+    destroy_process_group as destroy_process_group, get_backend as get_backend, get_global_rank as get_global_rank, get_group_rank as get_group_rank,
+    get_process_group_ranks as get_process_group_ranks, get_rank as get_rank, get_world_size as get_world_size,
+    init_process_group as init_process_group, is_available as is_available, is_initialized as is_initialized, new_group as new_group,
+)
+from mycel.communication.steps import ReduceOp as ReduceOp, set_comm_ops_inplace as set_comm_ops_inplace
+from mycel.communication.store import TCPStore as TCPStore
 
 # Last, because they build on all of the functions.
 from mycel.ops import operations as operations

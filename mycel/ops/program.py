@@ -12,13 +12,15 @@ from mycel.api import vjp
 from mycel.cell import Cell
 from mycel.dtype import DType, Type, float32
 from mycel.ir.dims import Dim
+from mycel.ops import arrange
 from mycel.ops.containers import followed
+from mycel.prims.base import broadcast_shapes
 from mycel.tensor import Tensor
 from mycel.tree import flatten
 
 __all__ = [
-    "J", "SliceGetItem", "add_flags", "array_to_scalar", "hastype", "is_sequence_shape_unknown",
-    "is_sequence_value_unknown", "is_tensor_bool_cond", "isconstant", "scalar_to_array", "switch", "switch_layer", "typeof",
+    "J", "SliceGetItem", "add_flags", "array_to_scalar", "broadcast_gradient_args", "hastype", "is_sequence_shape_unknown",
+    "is_sequence_value_unknown", "is_tensor_bool_cond", "isconstant", "scalar_to_array", "shape_", "switch", "switch_layer", "typeof",
 ]  # fmt: skip
 
 
@@ -134,7 +136,36 @@ def is_tensor_bool_cond(*args: Any) -> bool:
     return True
 
 
-# Numbers.
+# Shapes and numbers.
+
+
+def shape_(x: Tensor) -> tuple[Any, ...]:
+    """The shape of a tensor, as `shape`.
+
+    >>> import mycel as ms
+    >>> ms.ops.shape_(ms.Tensor([[1.0, 2.0]]))
+    (1, 2)
+    """
+    return arrange.shape(x)
+
+
+def broadcast_gradient_args(*args: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For two shapes that broadcast, the axes of the result over which the gradient of each is summed.
+
+    They are the axes where that shape has size 1 or none; none where the shapes are equal. ShapeError where they do not broadcast.
+
+    >>> import mycel as ms
+    >>> ms.ops.broadcast_gradient_args((4, 1, 3), (2, 1))
+    ((1,), (0, 2))
+    """
+    x, y = (tuple(s) for s in _exactly("broadcast_gradient_args", args, 2))
+    if x == y:
+        return (), ()
+    rank = max(len(x), len(y))
+    wide = [(1,) * (rank - len(s)) + s for s in (x, y)]
+    broadcast_shapes(x, y, name="broadcast_gradient_args")
+    first, second = (tuple([i for i, n in enumerate(s) if n == 1]) for s in wide)
+    return first, second
 
 
 def scalar_to_array(input_x: Any) -> Tensor:
@@ -156,7 +187,7 @@ def array_to_scalar(*args: Any) -> Any:
     >>> ms.ops.array_to_scalar(ms.Tensor(2.0))
     2.0
     """
-    (x,) = _exactly("array_to_scalar", args, 1)
+    (x,) = _exactly("array_to_scalar", "broadcast_gradient_args", args, 1)
     if not isinstance(x, Tensor):
         raise TypeError(f"array_to_scalar: takes a tensor, not a {type(x).__name__}")
     return x.item()

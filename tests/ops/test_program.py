@@ -10,9 +10,9 @@ from mycel import Tensor, ops
 
 CHECKED = {
     **{f"ops.{name}": "MindSpore 2.10" for name in (
-        "typeof hastype isconstant is_sequence_value_unknown is_sequence_shape_unknown is_tensor_bool_cond SliceGetItem switch add_flags DtypeToEnum "
+        "broadcast_gradient_args typeof hastype isconstant is_sequence_value_unknown is_sequence_shape_unknown is_tensor_bool_cond SliceGetItem switch add_flags DtypeToEnum "
         "ScalarCast ScalarToTensor TupleToArray UpdateState Reusing").split()},
-    **{f"ops.{name}": "Python" for name in "scalar_to_array ScalarToArray array_to_scalar switch_layer ForiLoop WhileLoop Scan PyExecute DynamicShape".split()},
+    **{f"ops.{name}": "Python" for name in "shape_ scalar_to_array ScalarToArray array_to_scalar switch_layer ForiLoop WhileLoop Scan PyExecute DynamicShape".split()},
     **{f"ops.{name}": "the definition" for name in (
         "J env_get environ_add environ_create environ_get environ_set ref_to_embed FloatStatus PrimitiveWithCheck PrimitiveWithInfer prim_attr_register "
         "prim_arg_register").split()},
@@ -98,6 +98,18 @@ def test_numbers_and_tensors():
     for made in both(lambda x: ops.DynamicShape()(x), Tensor(np.ones((2, 3), np.float32))):
         assert made.dtype is ms.int64 and made.tolist() == [2, 3]
     assert ops.PyExecute()("a * b + 1", ("a", "b"), (Tensor([2.0]), 3)).tolist() == [7]
+
+
+def test_axes_of_gradients():
+    # From MindSpore 2.10.
+    for x, y, wanted in (
+        ((2, 3), (3,), ((), (0,))), ((2, 1), (1, 3), ((1,), (0,))), ((2, 3), (2, 3), ((), ())), ((), (2, 3), ((0, 1), ())),
+        ((1, 1), (1,), ((0, 1), (0, 1))), ((1,), (1,), ((), ())), ((4, 1, 3), (2, 1), ((1,), (0, 2))),
+    ):  # fmt: skip
+        assert both(ops.broadcast_gradient_args, x, y) == (wanted, wanted)
+    with pytest.raises(ValueError, match="broadcast"):
+        ops.broadcast_gradient_args((2, 3), (4,))
+    assert both(lambda v: ops.shape_(v), Tensor(np.ones((2, 0, 3), np.float32))) == ((2, 0, 3), (2, 0, 3))
 
 
 def test_numbers_of_types():
