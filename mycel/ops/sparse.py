@@ -1,6 +1,6 @@
 """Sparse matrices: conversions, products, sums, and functions of the stored values.
 
-Rows of a CSR tensor are found from its pointers by binary search, one for each value. Products gather the dense operand at the columns and add up by rows,
+The row of each value of a CSR tensor is the number of rows that begin up to it, a running count over the pointers. Products gather the dense operand at the columns and add up by rows,
 so that their work is that of the stored values alone, and both derivatives are gathers and sums of the same size. What joins equal places (`coalesce`, sums,
 products of two sparse matrices) sorts the places as numbers row * columns + column; how many remain is decided by data, as `nonzero` decides it
 (`mycel.selection`).
@@ -73,8 +73,10 @@ def _pairs(rows: Tensor, columns: Tensor, kind: DType) -> Tensor:
 
 
 def rows_of(indptr: Tensor, count: Any) -> Tensor:
-    """The row of each stored value, int64: how many rows have begun at its position."""
-    return sorting.searchsorted(cast(indptr, D.int64), iota((count,), 0, D.int64), right=True) - 1
+    """The row of each stored value, int64: how many rows but the first have begun at its position."""
+    starts = cast(take_slice(indptr, 0, 1, indptr.shape[0] - 1), D.int64)
+    begun = run(I.take_add, starts * 0 + 1, starts, axis=0, size=count + 1)
+    return sorting.cumsum(take_slice(begun, 0, 0, count), 0)
 
 
 def pointers_of(rows: Tensor, height: Any, kind: DType) -> Tensor:
