@@ -187,7 +187,7 @@ def array_to_scalar(*args: Any) -> Any:
     >>> ms.ops.array_to_scalar(ms.Tensor(2.0))
     2.0
     """
-    (x,) = _exactly("array_to_scalar", "broadcast_gradient_args", args, 1)
+    (x,) = _exactly("array_to_scalar", args, 1)
     if not isinstance(x, Tensor):
         raise TypeError(f"array_to_scalar: takes a tensor, not a {type(x).__name__}")
     return x.item()
