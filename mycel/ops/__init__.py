@@ -151,7 +151,7 @@ from mycel.ops.pairwise import (
 from mycel.ops.patches import mirror_pad as mirror_pad
 from mycel.ops.pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
-    adaptive_avg_pool2d as adaptive_avg_pool2d_ext,
+    adaptive_avg_pool2d_ext as adaptive_avg_pool2d_ext,
     adaptive_avg_pool3d as adaptive_avg_pool3d, adaptive_max_pool1d as adaptive_max_pool1d,
     adaptive_max_pool2d as adaptive_max_pool2d, adaptive_max_pool3d as adaptive_max_pool3d, avg_pool1d as avg_pool1d,
     avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, lp_pool1d as lp_pool1d, lp_pool2d as lp_pool2d,

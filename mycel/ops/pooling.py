@@ -26,7 +26,7 @@ from mycel.prims.conv import window_output
 from mycel.tensor import Tensor, cast
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool2d_ext", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d",
 ]  # fmt: skip
 
@@ -384,6 +384,9 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     (1, 2, 2, 7)
     """
     return _adaptive_mean("adaptive_avg_pool2d", 2, input, output_size)
+
+
+adaptive_avg_pool2d_ext = adaptive_avg_pool2d
 
 
 @fused
