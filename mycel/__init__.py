@@ -123,6 +123,7 @@ _LAZY.update(profile="mycel.profiler.whole", Profiler="mycel.profiler.session", 
 _MODULES = (
     "amp",
     "common",
+    "communication",
     "compat",
     "dataset",
     "experimental",

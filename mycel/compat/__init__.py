@@ -2,7 +2,7 @@
 
 After `install()` every ``import mindspore``, also of paths that only older releases had, gives Mycel's classes and functions: the
 same objects as under Mycel's own paths, so that `isinstance`, pickling and compiled code know no difference. Old spellings that are gone from
-today's interface (`c_transforms`, `nn.metrics`, single-process answers of `communication`) live in this package alone.
+today's interface (`c_transforms`, `nn.metrics`) live in this package alone.
 """
 
 from __future__ import annotations

@@ -1,0 +1,287 @@
+"""Which processes there are, which of them form a group, and what carries values between them.
+
+A `Group` is a name, the ranks of its members and a `Transport`, and every collective operation is composed of the few things that a transport does. There is one transport
+now, `Alone`, for a group of one process: what it reduces, gathers or exchanges is its own. Several processes need another transport, made where `_join` makes this
+one, and nothing else; until then a process that was started as one of several is told so at once, since its answers would be wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Protocol
+
+from mycel.log import logger
+from mycel.tensor import Tensor
+
+__all__ = [
+    "HCCL_WORLD_COMM_GROUP", "MCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP", "Alone", "GlobalComm", "Group", "Transport", "create_group",
+    "destroy_group", "find_group", "get_comm_name", "get_group_rank_from_world_rank", "get_group_size", "get_local_rank", "get_local_rank_size",
+    "get_process_group_ranks", "get_rank", "get_world_rank_from_group_rank", "init", "member", "release",
+]  # fmt: skip
+
+HCCL_WORLD_COMM_GROUP = "hccl_world_group"
+NCCL_WORLD_COMM_GROUP = "nccl_world_group"
+MCCL_WORLD_COMM_GROUP = "mccl_world_group"
+WORLDS = {"hccl": HCCL_WORLD_COMM_GROUP, "nccl": NCCL_WORLD_COMM_GROUP, "mccl": MCCL_WORLD_COMM_GROUP}
+COUNTS = ("RANK_SIZE", "WORLD_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE")
+
+
+class Transport(Protocol):
+    """What moves values between the members of a group; ranks are those in the group."""
+
+    def reduce(self, value: Tensor, operation: str) -> Tensor:
+        """The sum, product, largest, smallest or mean of all members' values."""
+
+    def gather(self, value: Tensor) -> list[Tensor]:
+        """Every member's value, in the order of ranks."""
+
+    def exchange(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        """The part for this process of every member's parts."""
+
+    def broadcast(self, value: Tensor, source: int) -> Tensor:
+        """One member's value."""
+
+    def gather_objects(self, value: Any) -> list[Any]:
+        """Copies of every member's object, made by pickling."""
+
+    def barrier(self) -> None:
+        """Wait until all members are here."""
+
+
+class Alone:
+    """The transport of a group of one process."""
+
+    def reduce(self, value: Tensor, operation: str) -> Tensor:
+        return value
+
+    def gather(self, value: Tensor) -> list[Tensor]:
+        return [value]
+
+    def exchange(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        return list(parts)
+
+    def broadcast(self, value: Tensor, source: int) -> Tensor:
+        return value
+
+    def gather_objects(self, value: Any) -> list[Any]:
+        return [pickle.loads(pickle.dumps(value))]
+
+    def barrier(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Processes that work together: `ranks` are their ranks in the world, in the order of their ranks here."""
+
+    name: str
+    ranks: tuple[int, ...]
+    rank: int
+    transport: Transport
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.ranks)
+
+
+class GlobalComm:
+    """What is known of the communication between processes.
+
+    >>> GlobalComm.WORLD_COMM_GROUP in WORLDS.values()
+    True
+    """
+
+    BACKEND = "mccl"
+    WORLD_COMM_GROUP = MCCL_WORLD_COMM_GROUP
+    INITED = False
+    CHECK_ENVS = True
+
+
+def _join(name: str, ranks: Sequence[int]) -> Group:
+    return Group(name, tuple(ranks), 0, Alone())
+
+
+_world = _join("world", (0,))
+_groups: dict[str, Group] = {}
+
+
+def check_alone(function: str) -> None:
+    """RuntimeError where the environment says that this process is one of several."""
+    for variable in COUNTS:
+        text = os.environ.get(variable, "").strip()
+        if text and text != "1":
+            raise RuntimeError(
+                f"{function}: {variable} is {text}, but one process is supported now; start the program once, and without {variable}"
+            )
+
+
+def known(group: Any) -> bool:
+    """Whether there is a group of that name."""
+    return group in WORLDS.values() or group in _groups
+
+
+def find_group(function: str, group: Optional[str]) -> Group:
+    """The group of a name, None for the world; TypeError for what is no name, ValueError for one that is not known."""
+    if group is not None and not isinstance(group, str):
+        raise TypeError(f"{function}: group must be a string, not {type(group).__name__}")
+    check_alone(function)
+    if group is None or group in WORLDS.values():
+        return _world
+    if group not in _groups:
+        raise ValueError(f"{function}: there is no group {group!r}; create_group or new_group makes one")
+    return _groups[group]
+
+
+def number(function: str, parameter: str, value: Any) -> int:
+    """`value` itself; TypeError unless it is an int."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{function}: {parameter} must be an int, not {type(value).__name__}")
+    return value
+
+
+def member(function: str, parameter: str, rank: Any, group: Group) -> int:
+    """The rank in a group of a process of the world; ValueError where it is no member."""
+    if number(function, parameter, rank) not in group.ranks:
+        raise ValueError(f"{function}: there is no rank {rank}: this process is alone, with rank 0")
+    return group.ranks.index(rank)
+
+
+def init(backend_name: Optional[str] = None) -> None:
+    """Begin communication; with one process there is nobody to talk to, which the log says.
+
+    ValueError for a backend other than "hccl", "nccl" and "mccl"; RuntimeError where the environment says that there are several processes.
+
+    >>> init()
+    >>> get_rank(), get_group_size()
+    (0, 1)
+    """
+    name = "mccl" if backend_name is None else backend_name
+    if name not in WORLDS:
+        raise ValueError(f"init: backend_name must be 'hccl', 'nccl' or 'mccl', not {backend_name!r}")
+    check_alone("init")
+    GlobalComm.BACKEND, GlobalComm.WORLD_COMM_GROUP, GlobalComm.INITED = name, WORLDS[name], True
+    logger.info("communication: this process is alone: rank 0 of 1")
+
+
+def release() -> None:
+    """End communication and forget all groups.
+
+    >>> release()
+    """
+    GlobalComm.INITED = False
+    _groups.clear()
+
+
+def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
+    """The rank of this process in a group: 0.
+
+    >>> get_rank()
+    0
+    """
+    return find_group("get_rank", group).rank
+
+
+def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
+    """The number of processes in a group: 1.
+
+    >>> get_group_size()
+    1
+    """
+    return find_group("get_group_size", group).size
+
+
+def get_local_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
+    """The rank of this process among those of its machine: 0.
+
+    >>> get_local_rank()
+    0
+    """
+    return find_group("get_local_rank", group).rank
+
+
+def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
+    """The number of processes of a group on this machine: 1.
+
+    >>> get_local_rank_size()
+    1
+    """
+    return find_group("get_local_rank_size", group).size
+
+
+def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
+    """The rank in the world of a member of a group; ValueError for a rank other than 0.
+
+    >>> get_world_rank_from_group_rank(GlobalComm.WORLD_COMM_GROUP, 0)
+    0
+    """
+    name = "get_world_rank_from_group_rank"
+    found = find_group(name, group)
+    if not 0 <= number(name, "group_rank_id", group_rank_id) < found.size:
+        raise ValueError(f"{name}: there is no rank {group_rank_id}: this process is alone, with rank 0")
+    return found.ranks[group_rank_id]
+
+
+def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
+    """The rank in a group of a process of the world; ValueError for a rank other than 0.
+
+    >>> get_group_rank_from_world_rank(0, GlobalComm.WORLD_COMM_GROUP)
+    0
+    """
+    name = "get_group_rank_from_world_rank"
+    return member(name, "world_rank_id", world_rank_id, find_group(name, group))
+
+
+def get_process_group_ranks(group: str = HCCL_WORLD_COMM_GROUP) -> list[int]:
+    """The ranks in the world of a group's members: [0].
+
+    >>> get_process_group_ranks()
+    [0]
+    """
+    return list(find_group("get_process_group_ranks", group).ranks)
+
+
+def get_comm_name(group: str = HCCL_WORLD_COMM_GROUP) -> str:
+    """The name of a group in the layer that communicates: its own.
+
+    >>> get_comm_name("hccl_world_group")
+    'hccl_world_group'
+    """
+    find_group("get_comm_name", group)
+    return group
+
+
+def create_group(group: str, rank_ids: Sequence[int], options: Any = None) -> None:
+    """Make a group of this process; ValueError for other members or a name that is taken.
+
+    >>> create_group("mine", [0])
+    >>> get_group_size("mine")
+    1
+    >>> destroy_group("mine")
+    """
+    if not isinstance(group, str):
+        raise TypeError(f"create_group: group must be a string, not {type(group).__name__}")
+    check_alone("create_group")
+    if list(rank_ids) != [0]:
+        raise ValueError(
+            f"create_group: rank_ids {list(rank_ids)} is not possible: this process is alone, with rank 0; use [0]"
+        )
+    if known(group):
+        raise ValueError(f"create_group: there is a group {group!r} already")
+    _groups[group] = _join(group, rank_ids)
+
+
+def destroy_group(group: str) -> None:
+    """Forget a group; ValueError for one that was not created.
+
+    >>> create_group("mine", [0])
+    >>> destroy_group("mine")
+    """
+    if not isinstance(group, str):
+        raise TypeError(f"destroy_group: group must be a string, not {type(group).__name__}")
+    if group not in _groups:
+        raise ValueError(f"destroy_group: there is no group {group!r} that create_group made")
+    del _groups[group]

@@ -1,0 +1,220 @@
+"""Tensors and Python objects from one process to another, and objects among all.
+
+A message to the process itself has no other end, and is an error, but in a batch, where what is sent and what is awaited stand side by side. Objects are pickled: what
+comes is a copy, and who sends it is to be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from mycel.communication.groups import Group, find_group, member, number
+from mycel.communication.steps import IN_PLACE, CommHandle, counted, tensor_of, write
+from mycel.tensor import Tensor
+
+__all__ = [
+    "P2POp", "all_gather_object", "batch_isend_irecv", "broadcast_object_list", "gather_object", "irecv", "isend", "recv", "recv_object_list",
+    "scatter_object_list", "send", "send_object_list",
+]  # fmt: skip
+
+
+def other_end(name: str, parameter: str, rank: Any, group: Optional[str]) -> Group:
+    """ValueError: what is sent to, or awaited from, the process itself has no other end."""
+    found = find_group(name, group)
+    if member(name, parameter, rank, found) == found.rank:
+        raise ValueError(
+            f"{name}: {parameter} {rank} is this process itself; batch_isend_irecv can send to it, {name} cannot"
+        )
+    return found
+
+
+def send(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> None:
+    """Send a tensor to the process `dst`. ValueError where that is this process or none; with one process it is always one of both.
+
+    >>> import mycel as ms
+    >>> ms.ops.send(ms.Tensor([1.0]), 1)
+    Traceback (most recent call last):
+    ...
+    ValueError: send: there is no rank 1: this process is alone, with rank 0
+    """
+    tensor_of("send", "tensor", tensor)
+    other_end("send", "dst", dst, group)
+
+
+def isend(tensor: Tensor, dst: int = 0, group: Optional[str] = None, tag: int = 0) -> CommHandle:
+    """`send` that gives a handle."""
+    tensor_of("isend", "tensor", tensor)
+    other_end("isend", "dst", dst, group)
+    return CommHandle()
+
+
+def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
+    """Give `tensor` what the process `src` sent. ValueError where that is this process or none; with one process it is always one of both.
+
+    >>> import mycel as ms
+    >>> ms.ops.recv(ms.Tensor([1.0]), 1)
+    Traceback (most recent call last):
+    ...
+    ValueError: recv: there is no rank 1: this process is alone, with rank 0
+    """
+    tensor_of("recv", "tensor", tensor)
+    other_end("recv", "src", src, group)
+    return 0 if IN_PLACE["recv"] else tensor
+
+
+def irecv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:
+    """`recv` that gives a handle."""
+    tensor_of("irecv", "tensor", tensor)
+    other_end("irecv", "src", src, group)
+    return CommHandle()
+
+
+class P2POp:
+    """One `isend` or `irecv` of `batch_isend_irecv`: the function or its name, the tensor to send or to fill, and the other process, which may be this one.
+
+    TypeError for other types; NotImplementedError for a tag other than 0.
+
+    >>> import mycel as ms
+    >>> ms.ops.P2POp("isend", ms.Tensor([1.0]), 0).op
+    'isend'
+    """
+
+    def __init__(self, op: Any, tensor: Tensor, peer: int, group: Optional[str] = None, tag: int = 0) -> None:
+        names: dict[Any, str] = {isend: "isend", irecv: "irecv", "isend": "isend", "irecv": "irecv"}
+        if not isinstance(op, str) and not callable(op) or op not in names:
+            raise TypeError(f"P2POp: op must be isend or irecv, or their names, not {op!r}")
+        if tag != 0:
+            raise NotImplementedError(f"P2POp: tag must be 0, not {tag!r}")
+        self.op = names[op]
+        self.tensor = tensor_of("P2POp", "tensor", tensor)
+        self.peer = number("P2POp", "peer", peer)
+        self.group = group
+        self.tag = tag
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[CommHandle]:
+    """Send and receive several tensors at once: what is sent to a process comes there in the order in which it was sent. One handle for all.
+
+    Tensors to fill are written. TypeError for other lists; ValueError where what is sent and what is awaited do not match.
+
+    >>> import mycel as ms
+    >>> x, y = ms.Tensor([5.0]), ms.Tensor([0.0])
+    >>> for handle in ms.ops.batch_isend_irecv([ms.ops.P2POp("irecv", y, 0), ms.ops.P2POp("isend", x, 0)]):
+    ...     handle.wait()
+    >>> y.tolist()
+    [5.0]
+    """
+    name = "batch_isend_irecv"
+    if not isinstance(p2p_op_list, (list, tuple)) or not p2p_op_list:
+        raise TypeError(f"{name}: p2p_op_list must be a list of P2POp that is not empty")
+    if not all(isinstance(p, P2POp) for p in p2p_op_list):
+        raise TypeError(f"{name}: all elements of p2p_op_list must be P2POp")
+    if len({p.group for p in p2p_op_list}) > 1:
+        raise TypeError(f"{name}: all elements of p2p_op_list must be of one group")
+    found = find_group(name, p2p_op_list[0].group)
+    for p in p2p_op_list:
+        member(name, "peer", p.peer, found)
+    sent, awaited = ([p.tensor for p in p2p_op_list if p.op == kind] for kind in ("isend", "irecv"))
+    for target, value in zip(awaited, to_oneself(name, sent, len(awaited), found)):
+        write(name, target, value)
+    return [CommHandle()]
+
+
+def to_oneself(name: str, sent: Sequence[Tensor], awaited: int, group: Group) -> list[Tensor]:
+    """What a process gets that sends to itself, in order; ValueError unless as much is sent as is awaited."""
+    if len(sent) != awaited:
+        raise ValueError(
+            f"{name}: {len(sent)} tensors are sent to this process and {awaited} awaited from it; both must be as many"
+        )
+    return [group.transport.exchange([x])[0] for x in sent]
+
+
+# Python objects.
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Optional[str] = None) -> None:
+    """Fill a list with copies, by pickling, of every process's object. TypeError where the list has not one place for each.
+
+    >>> import mycel as ms
+    >>> out = [None]
+    >>> ms.ops.all_gather_object(out, {"a": 1})
+    >>> out
+    [{'a': 1}]
+    """
+    found = find_group("all_gather_object", group)
+    counted("all_gather_object", "object_list", object_list, found)[:] = found.transport.gather_objects(obj)
+
+
+def broadcast_object_list(
+    object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None
+) -> None:
+    """Give the elements of a list what they are in the process `src`.
+
+    >>> import mycel as ms
+    >>> ms.ops.broadcast_object_list([1, "a"])
+    """
+    name = "broadcast_object_list"
+    found = find_group(name, group)
+    source = member(name, "src", src, found)
+    if not isinstance(object_list, list):
+        raise TypeError(f"{name}: object_list must be a list, not {type(object_list).__name__}")
+    if found.rank != source:
+        object_list[:] = found.transport.gather_objects(object_list)[source]
+
+
+def gather_object(
+    obj: Any, object_gather_list: Optional[list[Any]] = None, dst: int = 0, group: Optional[str] = None
+) -> None:
+    """`all_gather_object` of which only the process `dst` gets the list.
+
+    >>> import mycel as ms
+    >>> out = [None]
+    >>> ms.ops.gather_object("a", out)
+    >>> out
+    ['a']
+    """
+    found = find_group("gather_object", group)
+    target = member("gather_object", "dst", dst, found)
+    values = found.transport.gather_objects(obj)
+    if found.rank == target:
+        counted("gather_object", "object_gather_list", object_gather_list, found)[:] = values
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any], scatter_object_input_list: Optional[list[Any]], src: int = 0, group: Optional[str] = None
+) -> None:  # fmt: skip
+    """Put into the first place of a list this process's element of the list that the process `src` has.
+
+    >>> import mycel as ms
+    >>> out = [None]
+    >>> ms.ops.scatter_object_list(out, ["a"])
+    >>> out
+    ['a']
+    """
+    name = "scatter_object_list"
+    found = find_group(name, group)
+    source = member(name, "src", src, found)
+    if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
+        raise TypeError(f"{name}: scatter_object_output_list must be a list that is not empty")
+    if found.rank == source:
+        counted(name, "scatter_object_input_list", scatter_object_input_list, found)
+    scatter_object_output_list[0] = found.transport.gather_objects(scatter_object_input_list)[source][found.rank]
+
+
+def _object_list(name: str, value: Any) -> None:
+    if not isinstance(value, list):
+        raise TypeError(f"{name}: object_list must be a list, not {type(value).__name__}")
+
+
+def send_object_list(object_list: list[Any], dst: int, group: Optional[str] = None, device: Any = None) -> None:
+    """`send` of Python objects."""
+    _object_list("send_object_list", object_list)
+    other_end("send_object_list", "dst", dst, group)
+
+
+def recv_object_list(object_list: list[Any], src: int = 0, group: Optional[str] = None, device: Any = None) -> int:
+    """`recv` of Python objects."""
+    _object_list("recv_object_list", object_list)
+    other_end("recv_object_list", "src", src, group)
+    return 0

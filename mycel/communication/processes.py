@@ -1,0 +1,166 @@
+"""Groups of processes under the names of `mindspore.ops.communication`, which are PyTorch's: ranks are asked for by None or by a group's name."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Optional
+
+from mycel.communication import groups
+from mycel.communication.groups import GlobalComm, find_group, number
+from mycel.communication.store import TCPStore
+
+__all__ = [
+    "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size",
+    "init_process_group", "is_available", "is_initialized", "new_group",
+]  # fmt: skip
+
+_numbers = itertools.count(1)
+
+
+def is_available() -> bool:
+    """Whether there are functions for communication: True.
+
+    >>> is_available()
+    True
+    """
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether `init_process_group` (or `mycel.communication.init`) was called.
+
+    >>> init_process_group()
+    >>> is_initialized()
+    True
+    """
+    return GlobalComm.INITED
+
+
+def init_process_group(
+    backend: str = "hccl", init_method: Optional[str] = None, timeout: Any = None, world_size: int = -1, rank: int = -1, store: Any = None,
+    group_name: str = "", pg_options: Any = None, device_id: Any = None,
+) -> None:  # fmt: skip
+    """Begin communication among `world_size` processes, of which one is supported now; `rank` is this one's.
+
+    With `init_method` or `store`, not both, size and rank must be given. ValueError for other sizes and ranks and for a backend other than "hccl", "nccl" and "mccl";
+    TypeError for a store that is no `TCPStore`.
+
+    >>> init_process_group(world_size=1, rank=0)
+    """
+    name = "init_process_group"
+    size, own = number(name, "world_size", world_size), number(name, "rank", rank)
+    if init_method is not None and store is not None:
+        raise ValueError(f"{name}: init_method and store exclude each other; give one of them")
+    if store is not None and not isinstance(store, TCPStore):
+        raise TypeError(f"{name}: store must be a TCPStore, not {type(store).__name__}")
+    if (init_method is not None or store is not None) and (size < 1 or own < 0):
+        raise ValueError(f"{name}: init_method and store need world_size and rank, not {size} and {own}")
+    if size not in (-1, 1):
+        raise ValueError(f"{name}: world_size is {size}, but one process is supported now; use 1")
+    if own not in (-1, 0):
+        raise ValueError(f"{name}: rank {own} is not in a world of one process; use 0")
+    groups.init(backend)
+
+
+def destroy_process_group(group: Optional[str] = None) -> None:
+    """Forget a group; all groups, and communication as a whole, for None or the world's. ValueError for a group that there is not.
+
+    >>> destroy_process_group()
+    >>> is_initialized()
+    False
+    """
+    if group is None or group in groups.WORLDS.values():
+        groups.release()
+    else:
+        groups.destroy_group(group)
+
+
+def new_group(
+    ranks: Optional[list[int]] = None, timeout: Any = None, backend: Optional[str] = None, pg_options: Any = None,
+    use_local_synchronization: bool = False, group_desc: Optional[str] = None,
+) -> str:  # fmt: skip
+    """Make a group of processes, of all for None: its name.
+
+    TypeError for ranks that are no list of different ints; ValueError for ranks that there are not, or another backend than "hccl", "nccl" and "mccl".
+
+    >>> get_world_size(new_group([0]))
+    1
+    """
+    name = "new_group"
+    if backend is not None and backend not in groups.WORLDS:
+        raise ValueError(f"{name}: backend must be 'hccl', 'nccl' or 'mccl', not {backend!r}")
+    if ranks is None:
+        find_group(name, None)
+        return GlobalComm.WORLD_COMM_GROUP
+    if not isinstance(ranks, (list, tuple)):
+        raise TypeError(f"{name}: ranks must be a list of ints, not {type(ranks).__name__}")
+    for rank in ranks:
+        number(name, "a rank", rank)
+    if len(set(ranks)) != len(ranks):
+        raise TypeError(f"{name}: ranks {list(ranks)} has a rank twice")
+    made = f"group_{next(_numbers)}"
+    groups.create_group(made, ranks)
+    return made
+
+
+def get_rank(group: Optional[str] = None) -> int:
+    """The rank of this process in a group: 0; -1 where there is no such group.
+
+    >>> get_rank()
+    0
+    """
+    return -1 if _absent(group) else find_group("get_rank", group).rank
+
+
+def get_world_size(group: Optional[str] = None) -> int:
+    """The number of processes in a group: 1; -1 where there is no such group.
+
+    >>> get_world_size()
+    1
+    """
+    return -1 if _absent(group) else find_group("get_world_size", group).size
+
+
+def _absent(group: Any) -> bool:
+    return isinstance(group, str) and not groups.known(group)
+
+
+def get_backend(group: Optional[str] = None) -> str:
+    """The name of what would carry values between the processes of a group.
+
+    >>> get_backend() in ("hccl", "mccl", "nccl")
+    True
+    """
+    find_group("get_backend", group)
+    return GlobalComm.BACKEND
+
+
+def get_global_rank(group: Optional[str], group_rank: int) -> int:
+    """The rank in the world of a member of a group; ValueError where there is no such member.
+
+    >>> get_global_rank(None, 0)
+    0
+    """
+    name = "get_global_rank"
+    found = find_group(name, group)
+    if not 0 <= number(name, "group_rank", group_rank) < found.size:
+        raise ValueError(f"{name}: there is no rank {group_rank} in a group of {found.size}")
+    return found.ranks[group_rank]
+
+
+def get_group_rank(group: Optional[str], global_rank: int) -> int:
+    """The rank in a group of a process of the world; ValueError where it is no member.
+
+    >>> get_group_rank(None, 0)
+    0
+    """
+    return groups.member("get_group_rank", "global_rank", global_rank, find_group("get_group_rank", group))
+
+
+def get_process_group_ranks(group: Optional[str] = None) -> list[int]:
+    """The ranks in the world of a group's members: [0].
+
+    >>> get_process_group_ranks()
+    [0]
+    """
+    return list(find_group("get_process_group_ranks", group).ranks)

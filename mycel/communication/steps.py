@@ -1,0 +1,191 @@
+"""What collective operations have in common: how they check their arguments, divide and join tensors, and write or give their results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import eager
+from mycel.communication.groups import Group, number
+from mycel.errors import ShapeError
+from mycel.prims import elementwise as E
+from mycel.prims import shape as S
+from mycel.tensor import Tensor
+
+__all__ = ["CommHandle", "ReduceOp", "set_comm_ops_inplace"]
+
+
+class ReduceOp:
+    """How the values of several processes become one.
+
+    >>> ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD, ReduceOp.AVG
+    ('sum', 'max', 'min', 'prod', 'avg')
+    """
+
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    PROD = "prod"
+    AVG = "avg"
+
+
+OPERATIONS = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD, ReduceOp.AVG)
+
+
+class CommHandle:
+    """A communication that was begun. What one process does is done when it is begun.
+
+    >>> CommHandle().wait()
+    """
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+
+
+def tensor_of(name: str, parameter: str, value: Any) -> Tensor:
+    """`value` itself; TypeError unless it is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}: {parameter} must be a tensor, not {type(value).__name__}")
+    return value
+
+
+def tensors_of(name: str, parameter: str, values: Any, group: Group) -> list[Tensor]:
+    """A list of a tensor for each member of the group; TypeError otherwise."""
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"{name}: {parameter} must be a list of tensors, not {type(values).__name__}")
+    counted(name, parameter, values, group)
+    return [tensor_of(name, f"an element of {parameter}", v) for v in values]
+
+
+def counted(name: str, parameter: str, values: Any, group: Group) -> list[Any]:
+    """`values` itself; TypeError unless it is a list of one element for each member of the group."""
+    if not isinstance(values, (list, tuple)) or len(values) != group.size:
+        count = len(values) if isinstance(values, (list, tuple)) else type(values).__name__
+        raise TypeError(
+            f"{name}: {parameter} must be a list of {group.size}, as many as the group has members, not {count}"
+        )
+    return values  # type: ignore[return-value]
+
+
+def operation_of(name: str, op: Any) -> str:
+    """`op` itself; TypeError unless it is the name of a reduction."""
+    if not isinstance(op, str) or op not in OPERATIONS:
+        raise TypeError(f"{name}: op must be one of {', '.join(map(repr, OPERATIONS))}, not {op!r}")
+    return op
+
+
+def copied(x: Tensor) -> Tensor:
+    """A tensor of its own with the values of `x`."""
+    return eager.apply(E.identity, x)  # type: ignore[no-any-return]
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Tensors one after the other along the first axis; a scalar counts as a row of one."""
+    rows = [x if x.ndim else eager.apply(S.RESHAPE, x, shape=(1,)) for x in parts]
+    return rows[0] if len(rows) == 1 else eager.apply(S.CONCAT, *rows, axis=0)
+
+
+def cut(x: Tensor, start: Any, stop: Any) -> Tensor:
+    """Rows of a tensor."""
+    if start == 0 and stop == x.shape[0]:
+        return x
+    rest = x.shape[1:]
+    return eager.apply(S.SLICE, x, starts=(start, *(0 for _ in rest)), stops=(stop, *rest), steps=(1,) * x.ndim)  # type: ignore[no-any-return]
+
+
+def split(name: str, x: Tensor, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[Tensor]:
+    """The rows for each member: as many as `sizes` says, or as many for each."""
+    if x.ndim == 0:
+        raise ShapeError(f"{name}: a scalar has no rows to divide; give it an axis")
+    counts = row_counts(name, x.shape[0], sizes, group, parameter)
+    ends = list(np.cumsum(counts))
+    return [cut(x, int(e) - c, int(e)) for c, e in zip(counts, ends)]
+
+
+def row_counts(name: str, rows: Any, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[int]:
+    """How many rows each member has; ValueError where they are not all of them."""
+    if not sizes:
+        if rows % group.size:
+            raise ValueError(f"{name}: {rows} rows do not divide among the {group.size} members of the group")
+        return [rows // group.size] * group.size
+    counts = [number(name, f"an element of {parameter}", s) for s in counted(name, parameter, sizes, group)]
+    if min(counts) < 0 or sum(counts) != rows:
+        raise ValueError(f"{name}: {parameter} {counts} must not be negative and add up to the {rows} rows")
+    return counts
+
+
+def write(name: str, target: Any, value: Tensor) -> None:
+    """Give a tensor the values of another; ValueError unless both are of one type and shape."""
+    if tensor_of(name, "the output", target).shape != value.shape or target.dtype is not value.dtype:
+        raise ShapeError(f"{name}: the output {target._type} must be of the type of the result, {value._type}")
+    if target is not value:
+        target._replace(copied(value))
+
+
+def started(name: str, async_op: Any) -> Optional[CommHandle]:
+    """A handle if one is asked for."""
+    if not isinstance(async_op, bool):
+        raise TypeError(f"{name}: async_op must be a bool, not {type(async_op).__name__}")
+    return CommHandle() if async_op else None
+
+
+_CHOICE = (
+    "all_reduce",
+    "all_gather_into_tensor",
+    "all_to_all",
+    "all_to_all_single",
+    "reduce_scatter_tensor",
+    "irecv",
+    "recv",
+)
+IN_PLACE = dict.fromkeys(
+    """all_gather all_gather_into_tensor all_gather_into_tensor_uneven all_gather_object all_reduce all_to_all all_to_all_single all_to_all_v_c barrier
+    batch_isend_irecv broadcast broadcast_object_list gather_into_tensor gather_object irecv isend recv recv_object_list reduce reduce_scatter
+    reduce_scatter_tensor reduce_scatter_tensor_uneven scatter_object_list scatter_tensor send send_object_list""".split(),
+    True,
+)
+
+
+def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None) -> None:
+    """Whether the functions of `func_list` (all for None) write into the tensors they are given, or give new ones.
+
+    The choice exists for all_reduce, all_gather_into_tensor, all_to_all, all_to_all_single, reduce_scatter_tensor, irecv and recv; the others always write.
+    TypeError for other types, ValueError for names of no such function.
+
+    >>> import mycel as ms
+    >>> ms.ops.set_comm_ops_inplace(False, ["all_reduce"])
+    >>> ms.ops.all_reduce(ms.Tensor([1.0]))[0].tolist()
+    [1.0]
+    >>> ms.ops.set_comm_ops_inplace(True)
+    """
+    name = "set_comm_ops_inplace"
+    if not isinstance(is_enable, bool):
+        raise TypeError(f"{name}: is_enable must be a bool, not {type(is_enable).__name__}")
+    if func_list is not None and not isinstance(func_list, (list, tuple)):
+        raise TypeError(f"{name}: func_list must be a list of names, not {type(func_list).__name__}")
+    chosen = list(IN_PLACE) if func_list is None else list(func_list)
+    unknown = [n for n in chosen if n not in IN_PLACE]
+    if unknown:
+        raise ValueError(f"{name}: there is no function {unknown[0]!r} for communication")
+    IN_PLACE.update(dict.fromkeys(chosen, is_enable))
+
+
+def finish(name: str, target: Any, value: Tensor, async_op: Any) -> Any:
+    """Write a result and give the handle, or give both, as `set_comm_ops_inplace` has it."""
+    handle = started(name, async_op)
+    if not IN_PLACE[name]:
+        return copied(value), handle
+    write(name, target, value)
+    return handle
+
+
+def send_counts(name: str, matrix: Any, group: Group) -> list[list[int]]:
+    """The rows of a matrix of counts; TypeError and ValueError unless it has one for each pair of members."""
+    numbers = np.asarray(matrix.asnumpy() if isinstance(matrix, Tensor) else matrix)
+    if numbers.dtype.kind not in "iu" or numbers.size != group.size**2:
+        raise ValueError(
+            f"{name}: send_count_matrix must hold {group.size**2} whole numbers, one for each pair of members"
+        )
+    return [[int(x) for x in row] for row in numbers.reshape(group.size, group.size)]

@@ -1,0 +1,375 @@
+"""Collective operations as objects. What they are given by name is checked when they are made, tensors when they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel.communication.groups import HCCL_WORLD_COMM_GROUP, Group, find_group, member, number
+from mycel.communication.messages import other_end, to_oneself
+from mycel.communication.steps import ReduceOp, copied, joined, operation_of, row_counts, send_counts, split, tensor_of
+from mycel.errors import ShapeError
+from mycel.ops import array, creation
+from mycel.ops._operands import take_slice
+from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.tensor import Tensor
+
+__all__: list[str] = []
+
+define = definer(globals())
+WORLD = HCCL_WORLD_COMM_GROUP
+
+
+def row(name: str, compute: Callable[..., Any], text: str, check: Any = None, **parameters: Any) -> None:
+    """A class as `define` makes it, whose objects look at what they are given when they are made."""
+    define(name, compute, text, **parameters)
+    made = globals()[name]
+    start = made.__init__
+
+    def checked(self: Any, *args: Any, **named: Any) -> None:
+        start(self, *args, **named)
+        group = _group(self)
+        if "op" in parameters:
+            operation_of(name, self.op)
+        for rank in ("root_rank", "dest_rank", "src_rank"):
+            if rank in parameters:
+                member(name, rank, self.attrs[rank], group)
+        if check is not None:
+            check(self)
+
+    made.__init__ = checked
+
+
+def _group(p: Any) -> Group:
+    return find_group(p.name, p.attrs["group"])
+
+
+def _sizes(value: Any) -> Any:
+    """Numbers of a list, a tuple or a tensor."""
+    return [int(n) for n in value.tolist()] if isinstance(value, Tensor) else value
+
+
+def _flat(p: Any, x: Any) -> Tensor:
+    if tensor_of(p.name, "the input", x).ndim != 1:
+        raise ShapeError(f"{p.name}: takes a tensor of one dimension, not {x._type}; flatten it")
+    return x  # type: ignore[no-any-return]
+
+
+def _numbers(p: Any, x: Any) -> Tensor:
+    if tensor_of(p.name, "the input", x).dtype is D.bool_:
+        raise TypeError(f"{p.name}: truth values have no sum; convert them, to int32")
+    return x  # type: ignore[no-any-return]
+
+
+def _all_reduce(p: Any, x: Any) -> Tensor:
+    return copied(_group(p).transport.reduce(_numbers(p, x), p.op))
+
+
+def _all_gather(p: Any, x: Any) -> Tensor:
+    return copied(joined(_group(p).transport.gather(tensor_of(p.name, "the input", x))))
+
+
+def _all_gather_v(p: Any, x: Any, output_split_sizes: Any) -> Tensor:
+    group, sizes = _group(p), _sizes(output_split_sizes)
+    if len(sizes) != group.size or sizes[group.rank] != _flat(p, x).shape[0]:
+        raise ValueError(
+            f"{p.name}: output_split_sizes {list(sizes)} must have {group.size} sizes, this process's being {x.shape[0]}"
+        )
+    return copied(joined(group.transport.gather(x)))
+
+
+def _reduce_scatter(p: Any, x: Any, sizes: Any = None) -> Tensor:
+    group = _group(p)
+    parts = split(p.name, _numbers(p, x), _sizes(sizes), group, "input_split_sizes")
+    return copied([group.transport.reduce(part, p.op) for part in parts][group.rank])
+
+
+row(
+    "AllReduce",
+    _all_reduce,
+    "The sum (or `op`: prod, max, min, avg) of a tensor over all processes.",
+    op=ReduceOp.SUM,
+    group=WORLD,
+)
+row("AllGather", _all_gather, "The tensors of all processes, one after the other along the first axis.", group=WORLD)
+row(
+    "AllGatherV",
+    _all_gather_v,
+    "Vectors of all processes, one after the other, of as many elements as `output_split_sizes` says.",
+    group=WORLD,
+)
+row(
+    "ReduceScatter",
+    lambda p, x: _reduce_scatter(p, x),
+    "This process's share of the rows of the sum of a tensor over all.",
+    op=ReduceOp.SUM,
+    group=WORLD,
+)
+row(
+    "ReduceScatterV", lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes),
+    "This process's share of the sum of a vector over all, of as many elements as `input_split_sizes` says.", op=ReduceOp.SUM, group=WORLD,
+)  # fmt: skip
+row(
+    "Reduce",
+    _all_reduce,
+    "The sum of a tensor over all processes, for the process `dest_rank`.",
+    dest_rank=NEEDED,
+    op=ReduceOp.SUM,
+    group=WORLD,
+)
+row(
+    "CollectiveGather",
+    _all_gather,
+    "The tensors of all processes along the first axis, for the process `dest_rank`.",
+    dest_rank=NEEDED,
+    group=WORLD,
+)
+
+
+def _scatter(p: Any, x: Any) -> Tensor:
+    group = _group(p)
+    whole = group.transport.broadcast(tensor_of(p.name, "the input", x), member(p.name, "src_rank", p.src_rank, group))
+    return copied(split(p.name, whole, None, group, "")[group.rank])
+
+
+def _broadcast(p: Any, values: Any) -> tuple[Tensor, ...]:
+    group = _group(p)
+    root = member(p.name, "root_rank", p.root_rank, group)
+    given = values if isinstance(values, (tuple, list)) else (values,)
+    return tuple([copied(group.transport.broadcast(tensor_of(p.name, "the input", x), root)) for x in given])
+
+
+row(
+    "CollectiveScatter",
+    _scatter,
+    "This process's share of the rows that the process `src_rank` has.",
+    src_rank=0,
+    group=WORLD,
+)
+row(
+    "Broadcast",
+    _broadcast,
+    "The tensors, a tuple of them, that the process `root_rank` has.",
+    root_rank=NEEDED,
+    group=WORLD,
+)
+row("Barrier", lambda p: _group(p).transport.barrier(), "Wait until all processes of the group are here.", group=WORLD)
+
+
+def _check_all_to_all(p: Any) -> None:
+    size = _group(p).size
+    for name in ("split_count", "split_dim", "concat_dim"):
+        number(p.name, name, p.attrs[name])
+    if p.split_count != size:
+        raise ValueError(f"{p.name}: split_count is {p.split_count}, but the group has {size} members")
+
+
+def _all_to_all(p: Any, x: Any) -> Tensor:
+    group, rank = _group(p), tensor_of(p.name, "the input", x).ndim
+    for axis in (p.split_dim, p.concat_dim):
+        if not -rank <= axis < rank:
+            raise ShapeError(f"{p.name}: axis {axis} is out of range for a tensor of {rank} dimensions")
+    axis = p.split_dim % rank
+    if x.shape[axis] % p.split_count:
+        raise ShapeError(f"{p.name}: axis {axis} of {x._type} does not divide into {p.split_count}")
+    step = x.shape[axis] // p.split_count
+    parts = [take_slice(x, axis, i * step, (i + 1) * step) for i in range(p.split_count)]
+    return copied(array.concat(group.transport.exchange(parts), p.concat_dim))
+
+
+row(
+    "AlltoAll", _all_to_all, "A tensor cut along `split_dim` into a part for each process, and the parts for this one joined along `concat_dim`.",
+    _check_all_to_all, split_count=NEEDED, split_dim=NEEDED, concat_dim=NEEDED, group=WORLD,
+)  # fmt: skip
+
+
+def _check_block(p: Any) -> None:
+    if number(p.name, "block_size", p.block_size) < 1:
+        raise ValueError(f"{p.name}: block_size must be positive, not {p.block_size}")
+
+
+def _exchanged(p: Any, x: Tensor, sent: list[int], awaited: list[int]) -> Tensor:
+    group = _group(p)
+    parts = split(p.name, x, [n * p.block_size for n in sent], group, "the sizes sent")
+    found = joined(group.transport.exchange(parts))
+    row_counts(p.name, found.shape[0], [n * p.block_size for n in awaited], group, "the sizes awaited")
+    return copied(found)
+
+
+def _by_matrix(p: Any, x: Any, matrix: Any) -> Tensor:
+    group = _group(p)
+    counts = np.asarray(send_counts(p.name, matrix, group))
+    counts = counts.T if p.transpose else counts
+    return _exchanged(p, _flat(p, x), counts[group.rank].tolist(), counts[:, group.rank].tolist())
+
+
+row(
+    "AlltoAllV", lambda p, x, sent, awaited: _exchanged(p, _flat(p, x), _sizes(sent), _sizes(awaited)),
+    "A vector cut into parts of so many blocks for each process, and what each sent to this one.", _check_block, group=WORLD, block_size=1,
+)  # fmt: skip
+row(
+    "AlltoAllVC", _by_matrix, "`AlltoAllV` with the blocks that each process sends to each other one in a matrix, or in its transpose.",
+    _check_block, group=WORLD, block_size=1, transpose=False,
+)  # fmt: skip
+
+
+# From one process to another.
+
+
+def _send(p: Any, x: Any) -> None:
+    tensor_of(p.name, "the input", x)
+    other_end(p.name, "dest_rank", p.dest_rank, p.group)
+
+
+row(
+    "Send", _send, "Send a tensor to the process `dest_rank`; ValueError where that is this process, which has no other end.", sr_tag=NEEDED,
+    dest_rank=NEEDED, group=WORLD, group_back=WORLD,
+)  # fmt: skip
+row(
+    "Receive", lambda p, *_: other_end(p.name, "src_rank", p.src_rank, p.group),
+    "The tensor that the process `src_rank` sent; ValueError where that is this process, which has no other end.", sr_tag=NEEDED, src_rank=NEEDED,
+    shape=NEEDED, dtype=NEEDED, group=WORLD, group_back=WORLD,
+)  # fmt: skip
+
+
+def _check_batch(p: Any) -> None:
+    group = _group(p)
+    for name in ("op_types", "remote_ranks", "receive_shapes", "receive_dtypes"):
+        given = p.attrs[name]
+        if not isinstance(given, (tuple, list)) and not (given is None and name.startswith("receive")):
+            raise TypeError(f"{p.name}: {name} must be a tuple or a list, not {type(given).__name__}")
+    if set(p.op_types) - {"isend", "irecv"} or len(p.op_types) != len(p.remote_ranks):
+        raise ValueError(
+            f"{p.name}: op_types are 'isend' and 'irecv', and as many as remote_ranks, not {p.op_types} for {p.remote_ranks}"
+        )
+    awaited = sum(op == "irecv" for op in p.op_types)
+    if not len(p.receive_shapes or ()) == len(p.receive_dtypes or ()) == awaited:
+        raise ValueError(
+            f"{p.name}: receive_shapes and receive_dtypes must have one element for each of the {awaited} 'irecv'"
+        )
+    for rank in p.remote_ranks:
+        member(p.name, "an element of remote_ranks", rank, group)
+
+
+def _batch(p: Any, values: Any = ()) -> tuple[Tensor, ...]:
+    given = (values,) if isinstance(values, Tensor) else tuple([v for v in values or () if v is not None])
+    sent = [tensor_of(p.name, "an element of the input", v) for v in given]
+    if len(sent) != sum(op == "isend" for op in p.op_types):
+        raise RuntimeError(f"{p.name}: {len(sent)} tensors are not one for each 'isend' of {p.op_types}")
+    shapes = list(zip(p.receive_shapes or (), p.receive_dtypes or ()))
+    found = iter(_agreeing(p, to_oneself(p.name, sent, len(shapes), _group(p)), shapes))
+    return tuple([next(found) if op == "irecv" else creation.zeros((), D.float32) for op in p.op_types])
+
+
+def _agreeing(p: Any, values: list[Tensor], wanted: Any) -> list[Tensor]:
+    for value, (shape, kind) in zip(values, wanted):
+        if value.shape != tuple(shape) or value.dtype is not D.from_any(kind):
+            raise ValueError(f"{p.name}: {value._type} came, where {tuple(shape)} of {kind} is awaited")
+    return [copied(v) for v in values]
+
+
+row(
+    "BatchISendIRecv", _batch, "Tensors sent and received at once: a result for each of `op_types`, a zero for what is sent. A process may send to itself.",
+    _check_batch, op_types=NEEDED, remote_ranks=NEEDED, receive_shapes=None, receive_dtypes=None, group=WORLD,
+)  # fmt: skip
+
+
+def _check_neighbors(p: Any) -> None:
+    group = _group(p)
+    for name in ("send_rank_ids", "recv_rank_ids"):
+        if not isinstance(p.attrs[name], (list, tuple)):
+            raise TypeError(f"{p.name}: {name} must be a list of ranks, not {type(p.attrs[name]).__name__}")
+        for rank in p.attrs[name]:
+            member(p.name, f"an element of {name}", rank, group)
+    if len(p.send_rank_ids) != len(p.send_shapes) or len(p.recv_rank_ids) != len(p.recv_shapes):
+        raise ValueError(f"{p.name}: there must be as many shapes as ranks, to send and to receive")
+
+
+def _neighbors(p: Any, values: Any) -> tuple[Tensor, ...]:
+    given = [tensor_of(p.name, "an element of the input", v) for v in values]
+    if [tuple(v.shape) for v in given] != [tuple(s) for s in p.send_shapes]:
+        raise ValueError(
+            f"{p.name}: the input must be tensors of the shapes {list(p.send_shapes)}, not {[v.shape for v in given]}"
+        )
+    found = to_oneself(p.name, given, len(p.recv_rank_ids), _group(p))
+    return tuple(_agreeing(p, found, [(shape, p.recv_type) for shape in p.recv_shapes]))
+
+
+row(
+    "NeighborExchange", _neighbors, "Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple. A process may be its own neighbour.",
+    _check_neighbors, send_rank_ids=NEEDED, recv_rank_ids=NEEDED, recv_shapes=NEEDED, send_shapes=NEEDED, recv_type=NEEDED, group=WORLD,
+)  # fmt: skip
+
+# Directions of NeighborExchangeV2, clockwise from the top: which border of the height (0 the first, 1 the last, None all) and of the width.
+_BORDERS = ((0, None), (0, 1), (None, 1), (1, 1), (1, None), (1, 0), (None, 0), (0, 0))
+
+
+def _check_borders(p: Any) -> None:
+    group = _group(p)
+    for name, count in (("send_rank_ids", 8), ("recv_rank_ids", 8), ("send_lens", 4), ("recv_lens", 4)):
+        given = p.attrs[name]
+        if not isinstance(given, list):
+            raise TypeError(f"{p.name}: {name} must be a list, not {type(given).__name__}")
+        if len(given) != count or min(number(p.name, f"an element of {name}", n) for n in given) < (
+            -1 if count == 8 else 0
+        ):
+            raise ValueError(
+                f"{p.name}: {name} must have {count} elements, ranks or -1, or lengths that are not negative, not {given}"
+            )
+        if count == 8:
+            there = [rank for rank in given if rank != -1]
+            if len(set(there)) != len(there):
+                raise ValueError(f"{p.name}: {name} {given} has a rank twice")
+            for rank in there:
+                member(p.name, f"an element of {name}", rank, group)
+    if p.data_format != "NCHW":
+        raise ValueError(f"{p.name}: data_format must be 'NCHW', not {p.data_format!r}")
+
+
+def _borders(p: Any, x: Any) -> Tensor:
+    if tensor_of(p.name, "the input", x).ndim != 4:
+        raise ShapeError(f"{p.name}: takes (N, C, H, W), not {x._type}")
+
+    def sent(direction: int) -> Tensor:
+        part = x
+        for axis, side, lengths in zip((2, 3), _BORDERS[direction], (p.send_lens[:2], p.send_lens[2:])):
+            if side is not None:
+                size = part.shape[axis]
+                part = (
+                    take_slice(part, axis, 0, lengths[0])
+                    if side == 0
+                    else take_slice(part, axis, size - lengths[1], size)
+                )
+        return part
+
+    ways = [i for i, rank in enumerate(p.send_rank_ids) if rank != -1]
+    places = [i for i, rank in enumerate(p.recv_rank_ids) if rank != -1]
+    found = dict(zip(places, to_oneself(p.name, [sent(i) for i in ways], len(places), _group(p))))
+    heights = (p.recv_lens[0], x.shape[2], p.recv_lens[1])
+    widths = (p.recv_lens[2], x.shape[3], p.recv_lens[3])
+
+    def piece(i: int, j: int) -> Tensor:
+        side = tuple(None if k == 1 else k // 2 for k in (i, j))
+        shape = (*x.shape[:2], heights[i], widths[j])
+        value = x if side == (None, None) else found.get(_BORDERS.index(side))
+        if value is None:
+            return creation.zeros(shape, x.dtype)
+        if value.shape != shape:
+            raise ValueError(
+                f"{p.name}: a border of shape {value.shape} came, where {shape} is awaited; send_lens must agree with recv_lens"
+            )
+        return value
+
+    rows = [array.concat([piece(i, j) for j in range(3) if widths[j]], 3) for i in range(3) if heights[i]]
+    return copied(array.concat(rows, 2))
+
+
+row(
+    "NeighborExchangeV2", _borders,
+    "An image (N, C, H, W) with borders that neighbours sent, for this process's own borders. Ranks are those of the eight directions, clockwise from the top, -1 for none; "
+    "lengths those of top, bottom, left and right. Borders that nobody sends are zeros.", _check_borders, send_rank_ids=NEEDED, send_lens=NEEDED,
+    recv_rank_ids=NEEDED, recv_lens=NEEDED, data_format=NEEDED, group=WORLD,
+)  # fmt: skip
