@@ -14,6 +14,7 @@ import mycel as ms
 from tests.nn import cases
 
 EXPECTED: dict[str, Any] = json.loads((Path(__file__).parent / "expected.json").read_text())
+CHECKED = {f"nn.{name.split('_')[0]}": "MindSpore" for name in cases.CASES}
 
 
 @pytest.fixture(autouse=True)
