@@ -94,7 +94,7 @@ class DType(Type):
 
     @property
     def is_floating(self) -> bool:
-        return self.kind == "f"
+        return self.kind in "fs"
 
     @property
     def is_integer(self) -> bool:
@@ -106,7 +106,7 @@ class DType(Type):
 
     @property
     def is_signed(self) -> bool:
-        return self.kind in "ifc"
+        return self.kind in "ifcs"
 
     @property
     def is_differentiable(self) -> bool:
