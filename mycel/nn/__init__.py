@@ -253,3 +253,7 @@ def __getattr__(name: str) -> Any:
     if name in _MINT:
         return getattr(importlib.import_module("mycel.mint.nn"), _MINT[name])
     raise AttributeError(f"module 'mycel.nn' has no attribute {name!r}")
+
+
+# Last, because it adds to all of the classes.
+import mycel.nn.layer.kept  # noqa: E402, F401

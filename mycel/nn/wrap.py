@@ -184,13 +184,19 @@ class TrainOneStepCell(Cell):
         if sens is not None and not isinstance(sens, (int, float, Tensor)) or isinstance(sens, bool):
             raise TypeError(f"TrainOneStepCell: sens must be a number, not {type(sens).__name__}")
         self.weights = self.optimizer.parameters
-        self.sens = sens
+        self.sens = 1.0 if sens is None else sens
         self.return_grad = bool(return_grad)
         self.grad_reducer = Identity()
 
     def construct(self, *inputs: Any) -> Any:
         """Take a step on a batch."""
-        loss, grads = _scaled_gradients(self.network, self.sens, None, self.weights, inputs)
+        loss, grads = _scaled_gradients(
+            self.network,
+            None if isinstance(self.sens, float) and self.sens == 1.0 else self.sens,
+            None,
+            self.weights,
+            inputs,
+        )
         grads = self.grad_reducer(grads)
         self.optimizer(grads)
         if self.return_grad:

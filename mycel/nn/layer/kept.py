@@ -1,0 +1,104 @@
+"""The operations that MindSpore's layers, losses, optimizers and training steps keep as attributes.
+
+Programs that subclass a layer and write `construct` anew call them: ``self.conv2d(x, weight)``. Mycel's own layers call functions instead, so
+an operation is made when it is first asked for, from the layer's arguments, by a descriptor of the class; an attribute of the object goes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel import dtype as D
+from mycel import nn, ops
+from mycel.cell import Cell
+from mycel.tensor import Tensor
+
+__all__: list[str] = []
+
+
+class _Kept:
+    """An attribute that `make` computes of the object once."""
+
+    def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
+        self.name = name
+        self.make = make
+
+    def __get__(self, cell: Any, owner: Any = None) -> Any:
+        if cell is None:
+            return self
+        made = cell.__dict__[self.name] = self.make(cell)
+        return made
+
+
+def _keep(owner: type[Cell], **made: Callable[[Any], Any]) -> None:
+    for name, make in made.items():
+        setattr(owner, name, _Kept(name, make))
+
+
+def _plain(text: str) -> dict[str, Callable[[Any], Any]]:
+    """``attribute=Operation`` pairs of operations without arguments."""
+    pairs = [pair.partition("=")[::2] for pair in text.split()]
+    return {name: lambda cell, made=made: getattr(ops, made)() for name, made in pairs}
+
+
+def _convolution(cell: Any, operation: Any, **more: Any) -> Any:
+    return operation(
+        out_channel=cell.in_channels if cell.transposed else cell.out_channels, kernel_size=cell.kernel_size, mode=1, pad_mode=cell.pad_mode,
+        pad=cell.padding, stride=cell.stride, dilation=cell.dilation, group=cell.group, **more,
+    )  # fmt: skip
+
+
+_BIAS = {"bias_add": lambda cell: ops.BiasAdd(data_format=cell.data_format if cell.rank > 1 else "NCHW")}
+for _layer in (nn.Conv1d, nn.Conv2d):
+    _keep(_layer, conv2d=lambda cell: _convolution(cell, ops.Conv2D), **_BIAS)
+_keep(nn.Conv3d, conv3d=lambda cell: _convolution(cell, ops.Conv3D), shape=lambda cell: ops.Shape(), **_BIAS)
+for _layer in (nn.Conv1dTranspose, nn.Conv2dTranspose):
+    _keep(_layer, conv2d_transpose=lambda cell: _convolution(cell, ops.Conv2DTranspose), shape=lambda cell: ops.Shape(), **_BIAS)  # fmt: skip
+    _keep(_layer, **{f"is_{mode}": lambda cell, mode=mode: cell.pad_mode == mode for mode in ("same", "valid", "pad")})
+for _layer in (nn.Conv1d, nn.Conv1dTranspose):
+    _keep(_layer, expand_dims=lambda cell: ops.ExpandDims(), squeeze=lambda cell: ops.Squeeze(2), shape=lambda cell: ops.Shape())  # fmt: skip
+
+_keep(nn.Dense, matmul=lambda cell: ops.MatMul(transpose_b=True), activation_flag=lambda cell: cell.activation is not None, **_plain("bias_add=BiasAdd reshape=Reshape shape_op=Shape"))  # fmt: skip
+_keep(nn.Dropout, dropout=lambda cell: ops.Dropout(cell.keep_prob))
+_keep(nn.Embedding, **_plain("gather=Gather reshape=Reshape reshape_flat=Reshape get_shp=Shape expand=ExpandDims one_hot=OneHot array_mul=MatMul"))  # fmt: skip
+_keep(nn.Embedding, shp_flat=lambda cell: (-1,), on_value=lambda cell: Tensor(1.0, D.float32), off_value=lambda cell: Tensor(0.0, D.float32))  # fmt: skip
+_keep(nn.LayerNorm, layer_norm=lambda cell: ops.LayerNorm(cell.begin_norm_axis, cell.begin_params_axis, cell.epsilon))
+for _layer in (nn.BatchNorm1d, nn.BatchNorm2d):
+    _keep(_layer, bn_train=lambda cell: ops.BatchNorm(True, cell.eps, cell.momentum), bn_infer=lambda cell: ops.BatchNorm(False, cell.eps))  # fmt: skip
+_keep(nn.MaxPool2d, max_pool=lambda cell: ops.MaxPool(cell.kernel_size, cell.stride, cell.pad_mode))
+_keep(nn.AvgPool2d, avg_pool=lambda cell: ops.AvgPool(cell.kernel_size, cell.stride, cell.pad_mode))
+_keep(nn.ReLU, relu=lambda cell: ops.ReLU())
+_keep(nn.Sigmoid, sigmoid=lambda cell: ops.Sigmoid())
+_keep(nn.Tanh, tanh=lambda cell: ops.Tanh())
+_keep(nn.PReLU, prelu=lambda cell: ops.PReLU())
+_keep(nn.Softmax, softmax=lambda cell: ops.Softmax(cell.axis))
+_keep(nn.LogSoftmax, log_softmax=lambda cell: ops.LogSoftmax(cell.axis))
+
+_keep(nn.LossBase, **_plain("cast=Cast mul=Mul reduce_mean=ReduceMean reduce_sum=ReduceSum"))
+_keep(nn.LossBase, average=lambda cell: cell.reduction == "mean", reduce=lambda cell: cell.reduction != "none")
+_keep(nn.SoftmaxCrossEntropyWithLogits, **_plain("softmax_cross_entropy=SoftmaxCrossEntropyWithLogits sparse_softmax_cross_entropy=SparseSoftmaxCrossEntropyWithLogits one_hot=OneHot"))  # fmt: skip
+_keep(nn.SoftmaxCrossEntropyWithLogits, on_value=lambda cell: Tensor(1.0, D.float32), off_value=lambda cell: Tensor(0.0, D.float32))  # fmt: skip
+_keep(nn.SmoothL1Loss, smooth_l1_loss=lambda cell: ops.SmoothL1Loss(cell.beta, cell.reduction))
+
+_keep(nn.Optimizer, **_plain("map_=Map hyper_map=HyperMap assignadd=AssignAdd gather=Gather cast=Cast"))
+_keep(
+    nn.Optimizer, map_reverse=lambda cell: ops.Map(None, True), hyper_map_reverse=lambda cell: ops.HyperMap(None, True)
+)
+_keep(
+    nn.Optimizer, optim_filter=lambda cell: (True,) * cell.param_length, ps_parameters=lambda cell: (False,) * cell.param_length,
+    cache_enable=lambda cell: (False,) * cell.param_length, global_step_increase_tensor=lambda cell: Tensor(1, D.int32),
+    param_rank=lambda cell: None, use_parallel=lambda cell: False, enable_tuple_broaden=lambda cell: True,
+    skip_auto_parallel_compile=lambda cell: False,
+)  # fmt: skip
+_keep(
+    nn.TrainOneStepCell, grad=lambda cell: ops.GradOperation(get_by_list=True, sens_param=True),
+    grad_no_sens=lambda cell: ops.GradOperation(get_by_list=True), reducer_flag=lambda cell: False, sense_flag=lambda cell: cell.sens != 1.0,
+    use_graceful_exit=lambda cell: False, parallel_mode=lambda cell: "stand_alone",
+)  # fmt: skip
+_keep(nn.TrainOneStepWithLossScaleCell, **_plain("hyper_map=HyperMap less_equal=LessEqual equal=Equal logic_not=LogicalNot"))  # fmt: skip
+_keep(
+    nn.TrainOneStepWithLossScaleCell, base=lambda cell: Tensor(1, D.float32), base0=lambda cell: Tensor(0, D.int32), is_distributed=lambda cell: False,
+    reduce_sum=lambda cell: ops.ReduceSum(keep_dims=False), reduce_all=lambda cell: ops.ReduceAll(keep_dims=False), gpu_target=lambda cell: False,
+    ascend_910a_target=lambda cell: False, ascend_910b_target=lambda cell: False,
+)  # fmt: skip
