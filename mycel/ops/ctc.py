@@ -60,8 +60,13 @@ def _joined(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 
 
 @fused
-def _log_likelihoods(log_probs: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, blank: int) -> Any:
-    """The log-probability of each labelling (N, S) under (T, N, C) of its length, and alpha (T, N, 2 S + 1)."""
+def _log_likelihoods(
+    log_probs: Tensor, targets: Tensor, inputs: Tensor, lengths: Tensor, blank: int, merge: bool = True
+) -> Any:
+    """The log-probability of each labelling (N, S) under (T, N, C) of its length, and alpha (T, N, 2 S + 1).
+
+    Unless `merge`, a label does not last over several steps: labels equal to the one before are labels of their own.
+    """
     steps, batch, _ = log_probs.shape
     labels = int(targets.shape[1])
     states = 2 * labels + 1
@@ -74,7 +79,8 @@ def _log_likelihoods(log_probs: Tensor, targets: Tensor, inputs: Tensor, lengths
     emitted = indexed.gather(permuted(log_probs, (1, 2, 0)), track, 1, 1)
     emitted = run(E.maximum, permuted(emitted, (2, 0, 1)), constant_like(NEVER, emitted))
     two_back = run(S.PAD, take_slice(track, 1, 0, max(states - 2, 0)), constant_like(blank, track), low=(0, min(2, states)), high=(0, 0), interior=(0, 0))  # fmt: skip
-    skips = run(E.logical_and, run(E.ne, track, constant_like(blank, track)), run(E.ne, track, two_back))
+    says = run(E.ne, track, constant_like(blank, track))
+    skips = run(E.logical_and, says, run(E.ne, track, two_back)) if merge else says
     place = iota((batch, states), 1, D.int32)
     begin = run(E.lt, place, constant_like(2, place))
     if labels:
@@ -84,10 +90,13 @@ def _log_likelihoods(log_probs: Tensor, targets: Tensor, inputs: Tensor, lengths
     alpha = select(begin, first, NEVER)
     ends = reshaped(cast(inputs, D.int64), (batch, 1))
 
-    def body(t: Tensor, rows: Tensor, alpha: Tensor, emitted: Tensor, skips: Tensor, ends: Tensor) -> Any:
+    def body(
+        t: Tensor, rows: Tensor, alpha: Tensor, emitted: Tensor, skips: Tensor, ends: Tensor, *says: Tensor
+    ) -> Any:
         one = _moved(alpha, 1) if states > 1 else full((batch, states), NEVER, dtype=alpha.dtype)
         two = _moved(alpha, 2) if states > 2 else full((batch, states), NEVER, dtype=alpha.dtype)
-        after = _joined(alpha, one, select(skips, two, NEVER)) + run(I.take, emitted, t, axis=0)
+        stay = select(says[0], NEVER, alpha) if says else alpha
+        after = _joined(stay, one, select(skips, two, NEVER)) + run(I.take, emitted, t, axis=0)
         after = run(E.maximum, after, constant_like(NEVER, after))
         after = select(t < ends, after, alpha)
         written = run(I.scatter_nd, rows, reshaped(t, (1, 1)), reshaped(after, (1, batch, states)), mode="add")
@@ -97,7 +106,7 @@ def _log_likelihoods(log_probs: Tensor, targets: Tensor, inputs: Tensor, lengths
         return (t < scalar(steps, D.int64),)
 
     rows = run(S.PAD, reshaped(alpha, (1, batch, states)), constant_like(0.0, alpha), low=(0, 0, 0), high=(steps - 1, 0, 0), interior=(0, 0, 0))  # fmt: skip
-    operands = (scalar(1, D.int64), rows, alpha, emitted, skips, ends)
+    operands = (scalar(1, D.int64), rows, alpha, emitted, skips, ends, *(() if merge else (says,)))
     types = [x._type for x in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
     _, rows, alpha = eager.apply(C.while_loop, *operands, **graphs, carried=3)

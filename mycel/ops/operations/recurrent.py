@@ -1,0 +1,324 @@
+"""Recurrent cells, and losses over alignments of sequences, as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel import dtype as D
+from mycel import eager
+from mycel.api import grad
+from mycel.errors import ShapeError
+from mycel.fused import graph_of
+from mycel.ops import creation, ctc, random
+from mycel.ops._operands import (
+    cast_index,
+    constant_like,
+    floating,
+    iota,
+    reshaped,
+    run,
+    select,
+    take_slice,
+    wide,
+)
+from mycel.ops.activation import log_softmax
+from mycel.ops.array import concat, stack
+from mycel.ops.elementwise import sigmoid, tanh
+from mycel.ops.linalg import dense, matmul
+from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.ops.recurrence import recurrence
+from mycel.ops.sorting import cumsum
+from mycel.ops.transducer import rnnt_loss
+from mycel.prims import control as C
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import reduce as R
+from mycel.prims import shape as S
+from mycel.tensor import Tensor, cast, scalar
+
+__all__: list[str] = []
+
+define = definer(globals())
+
+Step = Callable[..., tuple[list[Tensor], list[Tensor]]]
+
+
+def _only(p: Any, **allowed: Any) -> None:
+    for parameter, value in allowed.items():
+        if getattr(p, parameter) != value:
+            raise ValueError(
+                f"{p.name}: {parameter} must be {value!r}, which is all that is supported, not {getattr(p, parameter)!r}"
+            )
+
+
+def _parts(x: Tensor, count: int) -> list[Tensor]:
+    size = x.shape[-1] // count
+    return [take_slice(x, x.ndim - 1, k * size, (k + 1) * size) for k in range(count)]
+
+
+def _scanned(step: Step, shown: int, p: Tensor, states: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
+    """What `step(p[t], states, weights)` shows at all times, `shown` tensors (time, batch, hidden); it gives the next states, too."""
+    length, batch, hidden = p.shape[0], *states[0].shape
+    carried = 2 + len(states)
+
+    def body(t: Tensor, rows: Tensor, *rest: Tensor) -> Any:
+        now, given = list(rest[: carried - 2]), rest[carried - 2 :]
+        results, after = step(run(I.take, given[0], t, axis=0), now, list(given[1:]))
+        row = reshaped(concat(results, 1), (1, batch, shown * hidden))
+        # Every row is written once, onto zeros, and the derivative of a sum is the simplest.
+        rows = run(I.scatter_nd, rows, reshaped(t, (1, 1)), row, mode="add")
+        return t + scalar(1, D.int64), rows, *after
+
+    def test(t: Tensor, *rest: Tensor) -> Any:
+        return (t < scalar(length, D.int64),)
+
+    operands = (
+        creation.zeros((), D.int64),
+        creation.zeros((length, batch, shown * hidden), p.dtype),
+        *states,
+        p,
+        *weights,
+    )
+    types = [v._type for v in operands]
+    graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
+    return _parts(eager.apply(C.while_loop, *operands, **graphs, carried=carried)[1], shown)
+
+
+def _lstm_step(total: Tensor, c: Tensor, forget_bias: float) -> list[Tensor]:
+    """The gates i, j, f, o, the next cell state, its tanh and the next hidden state."""
+    i, j, f, o = _parts(total, 4)
+    i, j, f, o = sigmoid(i), tanh(j), sigmoid(f + forget_bias), sigmoid(o)
+    c = c * f + i * j
+    top = tanh(c)
+    return [i, j, f, o, c, top, o * top]
+
+
+def _fits(p: Any, what: str, value: Tensor, shape: tuple[Any, ...]) -> None:
+    if value.shape != shape:
+        raise ShapeError(f"{p.name}: {what} must have the shape {shape}, not {value.shape}")
+
+
+def _basic_cell(p: Any, x: Any, h: Any, c: Any, w: Any, b: Any) -> tuple[Tensor, ...]:
+    _only(p, keep_prob=1.0, activation="tanh")
+    x, h, c, w, b = (floating(p.name, v) for v in (x, h, c, w, b))
+    hidden = h.shape[-1]
+    _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
+    kind = c.dtype
+    i, j, f, o, new, top, out = _lstm_step(
+        matmul(concat((wide(x), wide(h)), 1), wide(w)) + wide(b), wide(c), p.forget_bias
+    )
+    return tuple(cast(v, kind) for v in (new, out, i, j, f, o, top))
+
+
+def _dynamic_lstm(
+    p: Any, x: Any, w: Any, b: Any, seq_length: Any = None, init_h: Any = None, init_c: Any = None
+) -> tuple[Tensor, ...]:
+    _only(p, cell_type="LSTM", direction="UNIDIRECTIONAL", cell_depth=1, use_peephole=False, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
+    if seq_length is not None:
+        raise ValueError("DynamicRNN: seq_length must be None; nn.LSTM takes lengths")
+    x, w, b = (floating(p.name, v) for v in (x, w, b))
+    kind, hidden = b.dtype, w.shape[-1] // 4
+    _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
+    batch = x.shape[1]
+    first = [creation.zeros((batch, hidden), wide(x).dtype) if v is None else reshaped(wide(floating(p.name, v)), (batch, hidden)) for v in (init_h, init_c)]  # fmt: skip
+    full = wide(w)
+    size = x.shape[-1]
+
+    def step(now: Tensor, states: list[Tensor], weights: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        i, j, f, o, c, top, h = _lstm_step(now + matmul(states[0], weights[0]), states[1], p.forget_bias)
+        return [h, c, i, j, f, o, top], [h, c]
+
+    parts = matmul(wide(x), take_slice(full, 0, 0, size)) + wide(b)
+    h, *rest = _scanned(step, 7, parts, first, [take_slice(full, 0, size, size + hidden)])
+    return tuple(cast(v, kind) for v in (h, h, *rest))
+
+
+def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_input: Any = None, bias_hidden: Any = None, seq_length: Any = None, init_h: Any = None) -> tuple[Tensor, ...]:  # fmt: skip
+    _only(p, direction="UNIDIRECTIONAL", cell_depth=1, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
+    if p.gate_order not in ("rzh", "zrh"):
+        raise ValueError(f"DynamicGRUV2: gate_order must be 'rzh' or 'zrh', not {p.gate_order!r}")
+    if seq_length is not None:
+        raise ValueError("DynamicGRUV2: seq_length must be None; nn.GRU takes lengths")
+    x, w_input, w_hidden, h = (floating(p.name, v) for v in (x, weight_input, weight_hidden, init_h))
+    hidden = h.shape[-1]
+    _fits(p, "weight_input", w_input, (x.shape[-1], 3 * hidden))
+    _fits(p, "weight_hidden", w_hidden, (hidden, 3 * hidden))
+    biases = [None if v is None else floating(p.name, v) for v in (bias_input, bias_hidden)]
+    kind = next((v.dtype for v in biases if v is not None), h.dtype)
+    parts = matmul(wide(x), wide(w_input))
+    parts = parts if biases[0] is None else parts + wide(biases[0])
+    bias = creation.zeros((3 * hidden,), parts.dtype) if biases[1] is None else wide(biases[1])
+    first = 0 if p.gate_order == "rzh" else 1
+
+    def step(now: Tensor, states: list[Tensor], weights: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        h, (w, b) = states[0], weights
+        mine, its = _parts(now, 3), _parts(matmul(h, w) + b, 3)
+        reset, update = sigmoid(mine[first] + its[first]), sigmoid(mine[1 - first] + its[1 - first])
+        last = its[2] if p.reset_after else matmul(reset * h, _parts(w, 3)[2]) + _parts(b, 3)[2]
+        new = tanh(mine[2] + (reset * last if p.reset_after else last))
+        h = new + update * (h - new)
+        return [h, update, reset, new, last], [h]
+
+    h, *rest = _scanned(step, 5, parts, [wide(h)], [wide(w_hidden), bias])
+    return tuple(cast(v, kind) for v in (h, h, *rest))
+
+
+define("BasicLSTMCell", _basic_cell, """One step of an LSTM: (x, h, c, w, b) to the next c and h, the gates i, j, f and o, and tanh(c).
+
+    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates; `forget_bias` is added to f's. Hochreiter and Schmidhuber, 1997.
+
+    >>> import mycel as ms
+    >>> state, b = ms.ops.zeros((1, 2)), ms.ops.zeros(8)
+    >>> ms.ops.BasicLSTMCell()(ms.ops.ones((1, 3)), state, state, ms.ops.zeros((5, 8)), b)[0].tolist()
+    [[0.0, 0.0]]
+    """, keep_prob=1.0, forget_bias=1.0, state_is_tuple=True, activation="tanh")  # fmt: skip
+define("DynamicRNN", _dynamic_lstm, """An LSTM over (time, batch, inputs): (x, w, b, None, init_h, init_c) to y, h, c, i, j, f, o and tanh(c) at all times.
+
+    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates i, j, f and o; `forget_bias` is added to f's. States are (1, batch, hidden).
+    Results have the type of `b`.
+
+    >>> import mycel as ms
+    >>> ms.ops.DynamicRNN()(ms.ops.ones((5, 1, 3)), ms.ops.zeros((5, 8)), ms.ops.zeros(8))[0].shape
+    (5, 1, 2)
+    """, cell_type="LSTM", direction="UNIDIRECTIONAL", cell_depth=1, use_peephole=False, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh", forget_bias=0.0, is_training=True)  # fmt: skip
+define("DynamicGRUV2", _dynamic_gru, """A GRU over (time, batch, inputs): (x, weight_input, weight_hidden, bias_input, bias_hidden, None, init_h).
+
+    Gives y, h, the update and reset gates, the new state, and the part of it that comes from h, at all times. Weights (inputs or hidden, 3 * hidden) have their
+    columns in `gate_order`. Without `reset_after` the reset gate acts on h before it is multiplied. Cho et al., 2014.
+
+    >>> import mycel as ms
+    >>> w, h = ms.ops.zeros((2, 6)), ms.ops.ones((1, 2))
+    >>> ms.ops.DynamicGRUV2()(ms.ops.ones((3, 1, 2)), w, w, None, None, None, h)[0].shape
+    (3, 1, 2)
+    """, direction="UNIDIRECTIONAL", cell_depth=1, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh", gate_order="rzh", reset_after=True, is_training=True)  # fmt: skip
+
+
+def _projected(
+    parts: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, w_hr: Tensor, reverse: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """An LSTM whose hidden state is projected, from the inputs' parts of the gates i, f, g and o."""
+    rows: list[Tensor] = []
+    times = range(parts.shape[0])
+    for t in reversed(times) if reverse else times:
+        i, f, g, o = _parts(reshaped(take_slice(parts, 0, t, t + 1), parts.shape[1:]) + dense(h, w_hh), 4)
+        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        h = dense(sigmoid(o) * tanh(c), w_hr)
+        rows.append(h)
+    return stack(rows[::-1] if reverse else rows, 0), h, c
+
+
+def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
+    x, h, c, w = (floating(p.name, v) for v in (input, h, c, w))
+    ways, size = 2 if p.bidirectional else 1, p.hidden_size
+    out, count = p.proj_size or size, p.num_layers * ways
+    _fits(p, "h", h, (count, x.shape[1], out))
+    _fits(p, "c", c, (count, x.shape[1], size))
+    inputs = [p.input_size if k < ways else out * ways for k in range(count)]
+    shapes = [(4 * size, n) for n in inputs] + [(4 * size, out)] * count
+    shapes += [(out, size)] * count if p.proj_size else []
+    biases = 2 * count if p.has_bias else 0
+    total = sum(m * n for m, n in shapes) + 4 * size * biases
+    line = reshaped(w, (w.size,))
+    if w.size != total:
+        raise ShapeError(f"LSTM: w must have {total} elements for these sizes, not {w.size}")
+    pieces, at = [], 0
+    for shape in (*shapes, *((4 * size,),) * biases):
+        length = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        pieces.append(reshaped(take_slice(line, 0, at, at + length), shape))
+        at += length
+    last_h, last_c = [], []
+    for layer in range(p.num_layers):
+        results = []
+        for way in range(ways):
+            k = layer * ways + way
+            start = [reshaped(take_slice(v, 0, k, k + 1), v.shape[1:]) for v in (h, c)]
+            bias = pieces[-biases + k] + pieces[-count + k] if biases else None
+            parts = dense(x, pieces[k], bias)
+            if p.proj_size:
+                made = _projected(parts, *start, pieces[count + k], pieces[2 * count + k], way == 1)
+            else:
+                made = recurrence("lstm", parts, tuple(start), pieces[count + k], reverse=way == 1)
+            results.append(made[0])
+            last_h.append(made[1])
+            last_c.append(made[2])
+        x = concat(results, 2) if ways > 1 else results[0]
+        if p.dropout and layer < p.num_layers - 1:
+            x = random.dropout(x, p.dropout)
+    nothing = creation.zeros((0, 1), x.dtype)
+    return x, stack(last_h, 0), stack(last_c, 0), nothing, nothing
+
+
+define("LSTM", _lstm, """Layers of LSTM over (time, batch, inputs): (input, h, c, w) to the outputs, the last h and c, and two empty tensors.
+
+    `w` holds one after the other: of every layer and direction the weights of its input, (4 * hidden, inputs) with rows in the order of the gates i, f, g and o; of
+    every one those of its state; with `proj_size` those of its projection (proj_size, hidden); with `has_bias` of every one the bias of its input, and then of every one that
+    of its state, which is added to it. (MindSpore leaves the biases of states out on a CPU.) The empty tensors are what other machines keep for derivatives.
+
+    >>> import mycel as ms
+    >>> state = ms.ops.zeros((1, 1, 2))
+    >>> ms.ops.LSTM(3, 2, 1, False, False, 0.0)(ms.ops.ones((4, 1, 3)), state, state, ms.ops.ones((40, 1, 1)))[0].shape
+    (4, 1, 2)
+    """, input_size=NEEDED, hidden_size=NEEDED, num_layers=NEEDED, has_bias=NEEDED, bidirectional=NEEDED, dropout=NEEDED, proj_size=0)  # fmt: skip
+
+
+# Losses over alignments.
+
+
+def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int) -> tuple[Tensor, Tensor]:
+    """Sparse labels as rows (batch, steps + 1), and how many each has; more than fit count as steps + 1."""
+    width = steps + 1
+    row, place = (reshaped(take_slice(indices, 1, k, k + 1), indices.shape[:1]) for k in (0, 1))
+    counts = run(I.take_add, creation.ones(row.shape, D.int64), row, axis=0, size=batch)
+    # Places beyond the width are dropped.
+    goal = stack(
+        (row, select(run(E.lt, place, constant_like(width, place)), place, constant_like(2**31 - 1, place))), 1
+    )
+    start = creation.zeros((batch, width), values.dtype)
+    labels = run(I.scatter_nd, start, goal, values, mode="set")
+    if p.preprocess_collapse_repeated:
+        inside = iota((batch, width), 1, D.int64) < reshaped(counts, (batch, 1))
+        before = run(S.PAD, take_slice(labels, 1, 0, steps), constant_like(-1, labels), low=(0, 1), high=(0, 0), interior=(0, 0))  # fmt: skip
+        kept = run(E.logical_and, inside, run(E.ne, labels, before))
+        target = select(kept, cumsum(cast(kept, D.int64), 1) - 1, 2**31 - 1)
+        goal = stack((iota((batch, width), 0, D.int64), target), 2)
+        labels = run(I.scatter_nd, start, goal, labels, mode="set")
+        counts = run(R.reduce_sum, cast(kept, D.int64), axes=(1,), keepdims=False)
+    return labels, run(E.minimum, counts, constant_like(width, counts))
+
+
+def _ctc(p: Any, x: Any, labels_indices: Any, labels_values: Any, sequence_length: Any) -> tuple[Tensor, Tensor]:
+    value = floating("CTCLoss", x)
+    indices = cast(cast_index("CTCLoss", labels_indices), D.int64)
+    words, lengths = cast_index("CTCLoss", labels_values), cast(cast_index("CTCLoss", sequence_length), D.int64)
+    if value.ndim != 3 or indices.ndim != 2 or indices.shape[1] != 2 or words.shape != indices.shape[:1]:
+        raise ShapeError(f"CTCLoss: takes x (T, N, C), indices (M, 2) and values (M,), not {value._type}, {indices._type} and {words._type}")  # fmt: skip
+    steps, batch, classes = value.shape
+    _fits(p, "sequence_length", lengths, (batch,))
+    labels, counts = _rows(p, indices, words, int(batch), int(steps))
+
+    def losses(logits: Tensor) -> Tensor:
+        found = ctc._log_likelihoods(log_softmax(logits, 2), labels, lengths, counts, classes - 1, p.ctc_merge_repeated)
+        return select(found[0] < ctc.NEVER / 2, float("inf"), -found[0])
+
+    def total(logits: Tensor) -> Tensor:
+        each = losses(logits)
+        return run(R.reduce_sum, select(run(E.is_finite, each), each, 0.0), axes=(0,), keepdims=False)
+
+    full = wide(value)
+    slope = run(E.stop_gradient, grad(total)(run(E.stop_gradient, full)))
+    return cast(losses(full), value.dtype), cast(slope, value.dtype)
+
+
+define("CTCLoss", _ctc, """The loss of connectionist temporal classification of logits (T, N, C), whose last class is the blank, and its derivative, a constant.
+
+    (x, labels_indices (M, 2), labels_values (M,), sequence_length (N,)): labels stand at (sequence, place). `preprocess_collapse_repeated` joins equal neighbours of the labels;
+    without `ctc_merge_repeated` equal outputs one after the other are labels of their own. The loss of more labels than outputs is inf, without derivative, whether they are
+    to be ignored or not. Graves et al., 2006.
+
+    >>> import mycel as ms
+    >>> loss, _ = ms.ops.CTCLoss()(ms.ops.zeros((2, 1, 2)), ms.Tensor([[0, 0]]), ms.Tensor([0]), ms.Tensor([2]))
+    >>> round(ms.ops.exp(-loss).item(), 4)
+    0.75
+    """, preprocess_collapse_repeated=False, ctc_merge_repeated=True, ignore_longer_outputs_than_inputs=False)  # fmt: skip
+define("RNNTLoss", lambda p, acts, labels, input_lengths, label_lengths: rnnt_loss(acts, labels, input_lengths, label_lengths, p.blank_label), "The losses of transducers and their derivatives by acts, which are logits; see `mycel.ops.transducer.rnnt_loss`.", blank_label=0)  # fmt: skip
