@@ -348,7 +348,7 @@ def _unique(named: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
 
 def _collected(save_obj: Any) -> dict[str, Tensor]:
     if isinstance(save_obj, Cell):
-        return _named_parameters(save_obj)
+        return dict(_named_parameters(save_obj))
     if isinstance(save_obj, Mapping):
         named = list(save_obj.items())
     elif isinstance(save_obj, (list, tuple)):

@@ -10,11 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import dtype as D
-from mycel import nn, ops
+from mycel import nn
+from mycel import ops as _ops
 from mycel.cell import Cell
 from mycel.tensor import Tensor
 
 __all__: list[str] = []
+
+# Operations as objects are made at import time: the type checker does not see them.
+ops: Any = _ops
 
 
 class _Kept:
@@ -38,8 +42,11 @@ def _keep(owner: type[Cell], **made: Callable[[Any], Any]) -> None:
 
 def _plain(text: str) -> dict[str, Callable[[Any], Any]]:
     """``attribute=Operation`` pairs of operations without arguments."""
-    pairs = [pair.partition("=")[::2] for pair in text.split()]
-    return {name: lambda cell, made=made: getattr(ops, made)() for name, made in pairs}
+
+    def maker(operation: str) -> Callable[[Any], Any]:
+        return lambda cell: getattr(ops, operation)()
+
+    return {name: maker(made) for name, made in (pair.split("=") for pair in text.split())}
 
 
 def _convolution(cell: Any, operation: Any, **more: Any) -> Any:
@@ -50,12 +57,13 @@ def _convolution(cell: Any, operation: Any, **more: Any) -> Any:
 
 
 _BIAS = {"bias_add": lambda cell: ops.BiasAdd(data_format=cell.data_format if cell.rank > 1 else "NCHW")}
+_layer: type[Cell]
 for _layer in (nn.Conv1d, nn.Conv2d):
     _keep(_layer, conv2d=lambda cell: _convolution(cell, ops.Conv2D), **_BIAS)
 _keep(nn.Conv3d, conv3d=lambda cell: _convolution(cell, ops.Conv3D), shape=lambda cell: ops.Shape(), **_BIAS)
 for _layer in (nn.Conv1dTranspose, nn.Conv2dTranspose):
     _keep(_layer, conv2d_transpose=lambda cell: _convolution(cell, ops.Conv2DTranspose), shape=lambda cell: ops.Shape(), **_BIAS)  # fmt: skip
-    _keep(_layer, **{f"is_{mode}": lambda cell, mode=mode: cell.pad_mode == mode for mode in ("same", "valid", "pad")})
+    _keep(_layer, is_same=lambda cell: cell.pad_mode == "same", is_valid=lambda cell: cell.pad_mode == "valid", is_pad=lambda cell: cell.pad_mode == "pad")  # fmt: skip
 for _layer in (nn.Conv1d, nn.Conv1dTranspose):
     _keep(_layer, expand_dims=lambda cell: ops.ExpandDims(), squeeze=lambda cell: ops.Squeeze(2), shape=lambda cell: ops.Shape())  # fmt: skip
 
