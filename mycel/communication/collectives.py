@@ -358,7 +358,7 @@ def all_gather_matmul(
         trans_input=(trans_input, False),
     )  # fmt: skip
     whole = joined(found.transport.gather(a))
-    kept = copied(whole) if gather_output else Tensor(np.zeros((0,), np.float32)).astype(a.dtype)  # type: ignore[attr-defined]
+    kept = copied(whole) if gather_output else Tensor(np.zeros((0,), np.float32)).astype(a.dtype)
     return eager.apply(L.matmul, whole, b), kept
 
 

@@ -320,7 +320,7 @@ def _packed(
     given: dict[str, Any], statistics: bool,
 ) -> Any:  # fmt: skip
     """Attention within packed sequences (T, N, D): the result, or with its statistics (T, N, 1)."""
-    compute = attend_with_statistics if statistics else attend
+    compute: Any = attend_with_statistics if statistics else attend
     if isinstance(q_ends, Tensor) or isinstance(k_ends, Tensor):
         rows, columns = (operand(name, e, D.int64) for e in (q_ends, k_ends))
         of_row, of_column = owners(rows, q.shape[0]), owners(columns, k.shape[0])
@@ -396,7 +396,7 @@ def _attention(
     given["bias"] = _shift_of(name, bias, q, keys, mode in (2, 3)) if slopes is None else slopes(q, row, column)
     if kept is not None:
         given["kept"] = unpacked_bits(name, kept, (q.shape[0], heads, queries, keys))
-    found = (attend_with_statistics if statistics else attend)(q, k, v, drop=drop, **given)
+    found: Any = (attend_with_statistics if statistics else attend)(q, k, v, drop=drop, **given)
     if statistics:
         return (from_heads(found[0], layout), *found[1:])
     return from_heads(found, layout)
@@ -463,14 +463,14 @@ def speed_fusion_attention(
     _reserved(name, padding_mask=padding_mask)
     if isinstance(pse_type, bool) or not isinstance(pse_type, int) or pse_type not in range(4):
         raise ValueError(f"{name}: pse_type must be 0, 1, 2 or 3, not {pse_type!r}")
-    slopes = None
+    biases: Any = None
     if pse_type in (2, 3):
         if pse is None:
             raise ValueError(f"{name}: pse_type {pse_type} needs pse, a float32 slope for each head")
         slope = operand(name, pse)
         first_row, first_column = (0 if x is None else int(x[0]) for x in (q_start_idx, kv_start_idx))
 
-        def slopes(q: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        def by_distance(q: Tensor, row: Tensor, column: Tensor) -> Tensor:
             if slope.dtype is not D.float32 or slope.shape not in ((q.shape[1],), q.shape[:2]):
                 raise ShapeError(
                     f"{name}: pse must be of float32 and shape {(q.shape[1],)} or {q.shape[:2]}, not {slope._type}"
@@ -479,9 +479,11 @@ def speed_fusion_attention(
             by = run(E.sqrt, distance) if pse_type == 3 else distance
             return -reshaped(slope, (*(() if slope.ndim == 2 else (1,)), *slope.shape, 1, 1)) * by
 
+        biases = by_distance
+
     out, peak, total = _attention(
-        name, query, key, value, head_num, None if slopes else pse, atten_mask, None, prefix, actual_seq_qlen, actual_seq_kvlen, keep_prob, scale,
-        pre_tokens, next_tokens, input_layout, sparse_mode, True, pse_type == 1, slopes,
+        name, query, key, value, head_num, None if biases else pse, atten_mask, None, prefix, actual_seq_qlen, actual_seq_kvlen, keep_prob, scale,
+        pre_tokens, next_tokens, input_layout, sparse_mode, True, pse_type == 1, biases,
     )  # fmt: skip
     eight = [array.broadcast_to(x, (*x.shape[:-1], 8)) for x in (peak, total)]
     nothing = constant_like(0, operand(name, 0, D.int64))
