@@ -111,7 +111,7 @@ _OTHERS = {
     "set_device synchronize",
     "mycel.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
     "mycel.dtype": "dtype_to_nptype dtype_to_pytype pytype_to_dtype",
-    "mycel.object_types": "Int QuantDtype TensorType get_py_obj_dtype list_ number string tuple_ type_none",
+    "mycel.object_types": "Int QuantDtype TensorType get_py_obj_dtype list_ number string tensor_type tuple_ type_none",
     "mycel.frontend.permissions": "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module",
     "mycel.log": "get_level get_log_config",
     "mycel.compat.context": "ParallelMode get_algo_parameters get_auto_parallel_context reset_algo_parameters "

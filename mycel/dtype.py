@@ -136,6 +136,12 @@ ALL = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
+int_type = (int8, int16, int32, int64)
+uint_type = (uint8, uint16, uint32, uint64)
+float_type = (float16, float32, float64, bfloat16, *STORED)
+complex_type = (complex64, complex128)
+number_type = (*int_type, *uint_type, float16, float32, float64, bfloat16, *complex_type, *STORED)
+all_types = (bool_, *number_type)
 _BY_NAME = {d.name: d for d in (*ALL, *STORED)}
 _BY_NAME.update({"bool_": bool_, "half": float16, "float": float32, "double": float64, "int": int64})
 _BY_NUMPY = {d.numpy: d for d in (*ALL, *STORED)}
@@ -272,3 +278,12 @@ def _promote(a: DType, b: DType) -> DType:
     if unsigned is uint64:
         return float32
     return _BY_NAME[f"int{unsigned.bits * 2}"]
+
+
+def __getattr__(name: str) -> Any:
+    """The types of other Python objects, which MindSpore has in the same module."""
+    from mycel import object_types
+
+    if name in object_types.__all__:
+        return getattr(object_types, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,6 +27,7 @@ __all__ = [
     "number",
     "object_of",
     "string",
+    "tensor_type",
     "tuple_",
     "type_none",
     "type_type",
@@ -130,6 +131,7 @@ function = ObjectType("Function", "function")
 type_none = ObjectType("None", "type_none")
 type_type = ObjectType("TypeType", "type_type")
 number = Number()
+tensor_type = TensorType()
 
 _BY_PYTHON = {
     list: list_, tuple: tuple_, dict: dictionary, str: string, slice: slice_, type(None): type_none, type(...): ellipsis_,

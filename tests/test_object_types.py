@@ -37,7 +37,9 @@ def test_names_and_classes():
     assert [ms.Int(n) for n in (8, 16, 32, 64)] == [ms.int8, ms.int16, ms.int32, ms.int64]
     assert ms.TensorType(ms.float32) == ms.TensorType(ms.float32) != ms.TensorType(ms.int32)
     assert ms.TensorType(ms.int8).element_type() is ms.int8 and ms.TensorType().element_type() is None
-    assert ms.list_ != ms.tuple_
+    assert ms.list_ != ms.tuple_ and ms.tensor_type == ms.TensorType()
+    assert ms.dtype.list_ is ms.list_ and ms.dtype.TensorType is ms.TensorType and ms.dtype.number_type[0] is ms.int8
+    assert not hasattr(ms.dtype, "no_such_type")
     with pytest.raises(ValueError, match="8, 16, 32 or 64"):
         ms.Int(7)
     with pytest.raises(TypeError, match="no instances"):
