@@ -6,7 +6,9 @@ import numbers
 from collections.abc import Sequence
 from typing import Any, Optional
 
-__all__ = ["boolean", "choice", "integer", "number", "sizes", "text"]
+from mycel.tensor import Tensor
+
+__all__ = ["boolean", "choice", "integer", "number", "optional_tensor", "sizes", "text"]
 
 
 def integer(owner: str, name: str, value: Any, at_least: Optional[int] = None) -> int:
@@ -29,6 +31,13 @@ def text(owner: str, name: str, value: Any) -> str:
     """`value`, a string; TypeError otherwise."""
     if not isinstance(value, str):
         raise TypeError(f"{owner}: {name} must be a string, not {type(value).__name__}")
+    return value
+
+
+def optional_tensor(owner: str, name: str, value: Any) -> Optional[Tensor]:
+    """`value`, a tensor or None; TypeError otherwise."""
+    if value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"{owner}: {name} must be a tensor or None, not {type(value).__name__}")
     return value
 
 

@@ -225,6 +225,13 @@ def test_cell_dict() -> None:
         (nn.AvgPool1d(2, 2), "AvgPool1d(kernel_size=(1, 2), stride=(1, 2), pad_mode=VALID)"),
         (nn.GroupNorm(1, 3), "GroupNorm(num_groups=1, num_channels=3)"),
         (nn.Dropout(p=0.3), "Dropout(p=0.3)"),
+        (nn.Dropout2d(0.3), "Dropout2d(p=0.3)"),
+        (nn.Linear(3, 4, bias=False), "Linear(input_features=3, output_features=4)"),
+        (nn.BiDense(2, 3, 4), "BiDense(in1_channels=2, in2_channels=3, output_channels=4, has_bias=True)"),
+        (
+            nn.DenseBnAct(2, 3, activation="relu"),
+            "DenseBnAct(\n  (dense): Dense(input_channels=2, output_channels=3, has_bias=True)\n  (activation): ReLU()\n)",
+        ),
         (nn.Dropout(0.9), "Dropout(keep_prob=0.9)"),
         (nn.LeakyReLU(), "LeakyReLU()"),
         (nn.SequentialCell(nn.Tanh(), nn.ReLU()), "SequentialCell(\n  (0): Tanh()\n  (1): ReLU()\n)"),

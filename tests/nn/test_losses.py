@@ -136,7 +136,7 @@ X = ms.Tensor(A)
         (lambda: nn.DiceLoss(0.0), ValueError, "smooth must be above 0"),
         (lambda: nn.DiceLoss()(X, X[0]), ValueError, "logits and labels must have the same shape"),
         (lambda: nn.FocalLoss()(X, X[0]), ValueError, "FocalLoss: logits must be"),
-        (lambda: nn.FocalLoss(1.0), ValueError, "weight must be a tensor of one dimension"),
+        (lambda: nn.FocalLoss(ms.Tensor(1.0)), ValueError, "weight must be a tensor of one dimension"),
         (lambda: nn.SoftmaxCrossEntropyWithLogits()(X, X[0]), ValueError, "class numbers need sparse=True"),
         (
             lambda: nn.SoftmaxCrossEntropyWithLogits(sparse=True)(X, X),

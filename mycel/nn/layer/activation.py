@@ -98,6 +98,8 @@ class PReLU(Cell):
         checks.integer("PReLU", "channel", channel, 1)
         if isinstance(w, Tensor) and w.shape != (channel,):
             raise ValueError(f"PReLU: w must have shape ({channel},), one element for each channel, not {w.shape}")
+        if not isinstance(w, (int, float, list, tuple, Tensor)) or isinstance(w, bool):
+            raise TypeError(f"PReLU: w must be a number, a list or a tensor, not {type(w).__name__}")
         if isinstance(w, (list, tuple)):
             w = Tensor(list(w), D.float32)
         self.w = Parameter(initializer(w, (channel,)), name="a")

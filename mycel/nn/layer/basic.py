@@ -262,7 +262,9 @@ class Norm(Cell):
 
     def __init__(self, axis: Any = (), keep_dims: bool = False) -> None:
         super().__init__()
-        self.axis = axis
+        for one in axis if isinstance(axis, (tuple, list)) else (axis,):
+            checks.integer("Norm", "axis", one)
+        self.axis = tuple(axis) if isinstance(axis, list) else axis
         self.keep_dims = checks.boolean("Norm", "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> Tensor:

@@ -71,6 +71,8 @@ class _Edges(Cell):
             self.padding = tuple(checks.integer(owner, "each of padding", p) for p in padding)
         else:
             self.padding = (checks.integer(owner, "padding", padding),) * (2 * self.rank)
+        if self.mode == "reflect" and min(self.padding) < 0:
+            raise ValueError(f"{owner}: each of padding must be at least 0, not {self.padding}")
         self.value = value
 
     def construct(self, x: Tensor) -> Tensor:
@@ -83,7 +85,7 @@ class _Edges(Cell):
 
 
 class ConstantPad1d(_Edges):
-    """The last axis padded with `value` by (left, right), or one int for both.
+    """The last axis padded with `value` by (left, right), or one int for both; a negative one takes elements away.
 
     >>> import mycel as ms
     >>> ms.nn.ConstantPad1d(1, 9.0)(ms.Tensor([[1.0]])).tolist()
@@ -91,6 +93,7 @@ class ConstantPad1d(_Edges):
     """
 
     def __init__(self, padding: Any, value: Any) -> None:
+        checks.number(type(self).__name__, "value", value)
         super().__init__(padding, value)
 
 

@@ -35,7 +35,7 @@ class CrossEntropyLoss(LossBase):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(reduction)
-        self.weight = weight
+        self.weight = checks.optional_tensor("CrossEntropyLoss", "weight", weight)
         self.ignore_index = checks.integer("CrossEntropyLoss", "ignore_index", ignore_index)
         self.label_smoothing = checks.number(
             "CrossEntropyLoss", "label_smoothing", label_smoothing, at_least=0, at_most=1
@@ -56,7 +56,7 @@ class NLLLoss(LossBase):
 
     def __init__(self, weight: Optional[Tensor] = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
-        self.weight = weight
+        self.weight = checks.optional_tensor("NLLLoss", "weight", weight)
         self.ignore_index = checks.integer("NLLLoss", "ignore_index", ignore_index)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ class BCEWithLogitsLoss(LossBase):
 
 
 class KLDivLoss(LossBase):
-    """``y * (log y - x)`` for log-probabilities x and probabilities y; `reduction` may also be 'batchmean'.
+    """``y * (log y - x)`` for log-probabilities x and probabilities y; `reduction` may also be 'batchmean'. ValueError for different shapes.
 
     >>> import mycel as ms
     >>> float(ms.nn.KLDivLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])))
@@ -145,6 +145,7 @@ class KLDivLoss(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
+        same_shape("KLDivLoss", logits, labels)
         return ops.kl_div(logits, labels, self.reduction)
 
 
@@ -240,6 +241,7 @@ class MultiClassDiceLoss(LossBase):
         self, weights: Optional[Tensor] = None, ignore_indiex: Any = None, activation: Any = "softmax"
     ) -> None:
         super().__init__()
+        weights = checks.optional_tensor("MultiClassDiceLoss", "weights", weights)
         if weights is not None and weights.ndim != 2:
             raise ValueError(f"MultiClassDiceLoss: weights must be (classes, D), not of shape {weights.shape}")
         self.weights = weights
@@ -280,7 +282,8 @@ class FocalLoss(LossBase):
     def __init__(self, weight: Optional[Tensor] = None, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.gamma = checks.number("FocalLoss", "gamma", gamma)
-        if weight is not None and (not isinstance(weight, Tensor) or weight.ndim != 1):
+        weight = checks.optional_tensor("FocalLoss", "weight", weight)
+        if weight is not None and weight.ndim != 1:
             raise ValueError("FocalLoss: weight must be a tensor of one dimension, one element for each class")
         self.weight = weight
 

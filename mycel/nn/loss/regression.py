@@ -6,7 +6,7 @@ from typing import Any
 
 from mycel import ops
 from mycel.nn import checks
-from mycel.nn.loss.base import LossBase
+from mycel.nn.loss.base import LossBase, same_shape
 from mycel.tensor import Tensor
 
 __all__ = [
@@ -73,7 +73,7 @@ class RMSELoss(LossBase):
 class SmoothL1Loss(LossBase):
     """With d the absolute difference: ``d**2 / (2 * beta)`` where d < `beta`, else ``d - beta / 2`` (Girshick, 2015).
 
-    Raises ValueError for a `beta` that is not positive.
+    Raises ValueError for a `beta` that is not positive, or for different shapes.
 
     >>> import mycel as ms
     >>> ms.nn.SmoothL1Loss()(ms.Tensor([1.0, 3.0]), ms.Tensor([0.0, 0.0])).tolist()
@@ -86,6 +86,7 @@ class SmoothL1Loss(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
+        same_shape("SmoothL1Loss", logits, labels)
         return ops.smooth_l1_loss(logits, labels, self.beta, self.reduction)
 
 
