@@ -315,3 +315,17 @@ def test_types_that_do_not_go_together() -> None:
         ops.flash_attention_score(q, k[:1], v[:1], 4, input_layout="BNSD")
     with pytest.raises(ValueError, match="must not fall"):
         ops.flash_attention_score(q[0], q[0], q[0], 5, input_layout="TND", actual_seq_qlen=(3,), actual_seq_kvlen=(4,))
+
+
+def test_vectorised_and_for_many_lengths() -> None:
+    def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return ops.flash_attention_score(q, k, v, 2, input_layout="BNSD", sparse_mode=3, attn_mask=BIG)
+
+    q, k, v = (RANDOM.normal(size=(3, 2, 2, 4, 8)) for _ in range(3))
+    mapped = ms.vmap(causal)(*tensors(q, k, v))
+    for i in range(3):
+        close(mapped[i], attention(q[i], k[i], v[i], 1.0, above(4, 4)))
+    compiled = ms.jit(causal)
+    for rows, columns in ((3, 5), (4, 6), (7, 9)):
+        q, k, v = (RANDOM.normal(size=(1, 2, n, 8)) for n in (rows, columns, columns))
+        close(compiled(*tensors(q, k, v)), attention(q, k, v, 1.0, above(rows, columns, columns - rows)))
