@@ -13,7 +13,7 @@ from mycel.errors import Unsupported
 CHECKED = {
     **{f"ops.{name}": "NumPy" for name in "Custom PyFunc kernel ms_kernel".split()},
     **{f"ops.{name}": "MindSpore 2.10" for name in (
-        "CustomRegOp CpuRegOp AiCPURegOp AkgGpuRegOp AkgAscendRegOp DataType custom_info_register op_info_register").split()},
+        "CustomRegOp CpuRegOp AiCPURegOp AkgGpuRegOp AkgAscendRegOp TBERegOp DataType custom_info_register op_info_register").split()},
 }  # fmt: skip
 X = np.array([[0.5, -1.0], [2.0, 0.25]], np.float32)
 
@@ -202,6 +202,37 @@ def test_descriptions():
         (lambda: ops.CpuRegOp("k").fusion_type(3), TypeError),
     ):  # fmt: skip
         with pytest.raises(error):
+            call()
+
+
+def test_descriptions_with_many_properties():
+    described = (
+        ops.TBERegOp("k")
+        .input(0, "x", False, "required", "all")
+        .output(0, "y", True, "dynamic", "all", reshape_type="NH")
+    )
+    described = (
+        described.attr("a", "required", "int", "1,2", "3")
+        .real_input_index([1, 0])
+        .unknown_shape_formats(["ND"])
+        .binfile_name("b")
+        .dynamic_shape(True)
+    )
+    assert described.get_op_info() == {
+        "op_name": "k", "inputs": [{"index": 0, "name": "x", "needCompile": False, "paramType": "required", "shape": "all"}],
+        "outputs": [{"index": 0, "name": "y", "need_compile": True, "paramType": "dynamic", "shape": "all", "reshape_type": "NH"}],
+        "attr": [{"name": "a", "paramType": "required", "type": "int", "value": "1,2", "defaultValue": "3"}], "fusion_type": "", "dtype_format": [],
+        "imply_type": "TBE", "async_flag": False, "binfile": "b", "compute_cost": 10, "kernel": "", "partial_flag": False, "reshape_type": "",
+        "dynamicRankSupport": False, "dynamicShapeSupport": True, "dynamicCompileStatic": False, "needCheckSupport": False, "dynamicFormat": False,
+        "op_pattern": "", "real_input_index": [1, 0], "input_to_attr_index": [], "unknown_shape_formats": [["ND"]],
+    }  # fmt: skip
+    assert ops.TBERegOp("other").get_op_info()["binfile"] == ""
+    for call in (
+        lambda: ops.TBERegOp("k").binfile_name(3),
+        lambda: ops.TBERegOp("k").async_flag(1),
+        lambda: ops.TBERegOp("k").compute_cost(True),
+    ):
+        with pytest.raises(TypeError):
             call()
 
 

@@ -6,6 +6,7 @@ devices of other kinds are plain data here.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any, Optional
@@ -17,6 +18,7 @@ __all__ = [
     "CpuRegOp",
     "CustomRegOp",
     "DataType",
+    "TBERegOp",
     "custom_info_register",
     "op_info_register",
 ]
@@ -86,8 +88,12 @@ class _RegOp:
 
     def _put(self, kind: str, **given: Any) -> Any:
         for name, value in given.items():
-            wanted = int if name == "index" else str
-            if value is not None and name != "value" and (not isinstance(value, wanted) or isinstance(value, bool)):
+            wanted = int if name == "index" else bool if "ompile" in name else str
+            if (
+                value is not None
+                and name != "value"
+                and (not isinstance(value, wanted) or isinstance(value, bool) is not (wanted is bool))
+            ):
                 raise TypeError(f"{type(self).__name__}: {name} must be a {wanted.__name__}, not {value!r}")
         self._info[kind].append({k: v for k, v in given.items() if v is not None})
         return self
@@ -210,6 +216,107 @@ class AkgAscendRegOp(_RegOp):
     """
 
     extra = {"imply_type": "AKG", "processor": "AiCore"}
+
+
+class TBERegOp(_RegOp):
+    """The description of a generated kernel for Ascend devices; beside the methods of the others there is one for each of its properties.
+
+    >>> import mycel as ms
+    >>> ms.ops.TBERegOp("k").async_flag(True).compute_cost(5).get_op_info()["compute_cost"]
+    5
+    """
+
+    extra = {
+        "imply_type": "TBE", "async_flag": False, "binfile": "", "compute_cost": 10, "kernel": "", "partial_flag": False, "reshape_type": "",
+        "dynamicRankSupport": False, "dynamicShapeSupport": False, "dynamicCompileStatic": False, "needCheckSupport": False, "dynamicFormat": False,
+        "op_pattern": "", "real_input_index": [], "input_to_attr_index": [], "unknown_shape_formats": [],
+    }  # fmt: skip
+
+    def input(
+        self,
+        index: Any = None,
+        name: Any = None,
+        need_compile: Any = None,
+        param_type: Any = None,
+        shape: Any = None,
+        value_depend: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Describe the next input, and whether it is compiled for; `shape` is "all" where every shape is."""
+        return self._put(
+            "inputs",
+            index=index,
+            name=name,
+            needCompile=need_compile,
+            paramType=param_type,
+            shape=shape,
+            valueDepend=value_depend,
+            **kwargs,
+        )
+
+    def output(
+        self,
+        index: Any = None,
+        name: Any = None,
+        need_compile: Any = None,
+        param_type: Any = None,
+        shape: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Describe the next output."""
+        return self._put(
+            "outputs", index=index, name=name, need_compile=need_compile, paramType=param_type, shape=shape, **kwargs
+        )
+
+    def attr(
+        self,
+        name: Any = None,
+        param_type: Any = None,
+        value_type: Any = None,
+        value: Any = None,
+        default_value: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Describe the next attribute, with the values that it may have and the one that it has if it is not given."""
+        return super().attr(name, param_type, value_type, value, defaultValue=default_value, **kwargs)
+
+
+def _property(method: str, key: str, kind: type, default: Any = inspect.Parameter.empty, listed: bool = False) -> None:
+    """A method of `TBERegOp` that sets one property, whose value must be of a type."""
+    signature = inspect.Signature(
+        [inspect.Parameter("value", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)]
+    )
+
+    def put(self: TBERegOp, *args: Any, **kwargs: Any) -> TBERegOp:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        value = bound.arguments["value"]
+        if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
+            raise TypeError(f"TBERegOp.{method}: takes a {kind.__name__}, not {value!r}")
+        self._info[key] = [value] if listed else value
+        return self
+
+    put.__name__, put.__doc__ = method, f"Set {key} of the description."
+    setattr(TBERegOp, method, put)
+
+
+for _method, _key, _default in (
+    ("async_flag", "async_flag", False), ("dynamic_compile_static", "dynamicCompileStatic", False), ("dynamic_shape", "dynamicShapeSupport", False),
+    ("is_dynamic_format", "dynamicFormat", False), ("need_check_supported", "needCheckSupport", False), ("partial_flag", "partial_flag", True),
+    ("dynamic_rank_support", "dynamicRankSupport", True),
+):  # fmt: skip
+    _property(_method, _key, bool, _default)
+for _method, _key in (
+    ("binfile_name", "binfile"),
+    ("kernel_name", "kernel"),
+    ("op_pattern", "op_pattern"),
+    ("reshape_type", "reshape_type"),
+):
+    _property(_method, _key, str)
+for _method in ("real_input_index", "input_to_attr_index"):
+    _property(_method, _method, list)
+_property("compute_cost", "compute_cost", int, 10)
+_property("unknown_shape_formats", "unknown_shape_formats", list, listed=True)
 
 
 def parsed(name: str, info: Any) -> Info:
