@@ -60,7 +60,7 @@ def tridiagonal_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -
     name = "TridiagonalMatMul"
     x = floating(name, rhs)
     above, main, below = (floating(name, d) for d in (superdiag, maindiag, subdiag))
-    rows = x.shape[-2] if x.ndim > 1 else None
+    rows: Any = x.shape[-2] if x.ndim > 1 else 0
     for d in (above, main, below):
         if d.ndim < 2 or d.shape[-2:] != (1, rows):
             raise ShapeError(f"{name}: diagonals must be (.., 1, {rows}) for a right side {x._type}, not {d._type}")

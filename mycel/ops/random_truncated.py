@@ -48,11 +48,9 @@ def normal_quantile(p: Tensor) -> Tensor:
     return select(low, x, near)
 
 
-def truncated_normal_numbers(
-    shape: Any, mean: Tensor, deviation: Tensor, low: Tensor, high: Tensor, generator: Generator, dtype: Any
-) -> Tensor:
-    """Normal numbers of a mean and a standard deviation, given that they lie in [low, high]; all four broadcast to `shape`."""
-    centre, spread, first, last = (broadcast(cast(v, D.float64), shape) for v in (mean, deviation, low, high))
+def truncated_normal_numbers(shape: Any, generator: Generator, dtype: Any, *parameters: Tensor) -> Tensor:
+    """Normal numbers of a mean and a standard deviation, given that they lie between two bounds: `parameters`, which broadcast to `shape`."""
+    centre, spread, first, last = (broadcast(cast(v, D.float64), shape) for v in parameters)
     a, b = (first - centre) / spread, (last - centre) / spread
     turned = a > 0.0
     a, b = select(turned, -b, a), select(turned, -a, b)

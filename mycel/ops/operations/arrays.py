@@ -183,6 +183,15 @@ def _difference(p: Any, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     return indexed.masked_select(value, kept), cast(where, D.from_any(p.out_idx))
 
 
+def _distance(p: Any, *sparse: Any) -> Tensor:
+    if len(sparse) != 6:
+        raise TypeError(
+            f"EditDistance: takes indices, values and shape of two sparse tensors, not {len(sparse)} inputs"
+        )
+    said, true = sparse[:3], sparse[3:]
+    return words.edit_distance(*said, true[0], true[1], true[2], p.normalize)
+
+
 def _filtered(x: Any, max_num: Any, offset: Any) -> tuple[Tensor, Tensor]:
     value = operand("SubAndFilter", x)
     moved = value - offset
@@ -208,7 +217,7 @@ def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tens
 
 
 define("ComputeAccidentalHits", _hits, "Where sampled classes are true ones: rows, positions of samples, and float32's lowest number for each.", num_true=1)  # fmt: skip
-define("EditDistance", lambda p, *sparse: words.edit_distance(*sparse, p.normalize), "`mycel.ops.words.edit_distance` of two sparse tensors.", normalize=True)  # fmt: skip
+define("EditDistance", _distance, "`mycel.ops.words.edit_distance` of two sparse tensors.", normalize=True)  # fmt: skip
 define(
     "ListDiff",
     _difference,

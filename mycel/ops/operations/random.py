@@ -88,7 +88,7 @@ def _between(p: Any, shape: Any, mean: Any, stdevs: Any, low: Any, high: Any) ->
             raise ShapeError(f"{p.name}: parameters must be () or (n,) for a shape (n, ..), not {v._type} for {full}")
     # A vector has one element for each part along axis 0.
     rows = [reshaped(v, (v.shape[0], *(1,) * (len(full) - 1))) if v.ndim and full else v for v in given]
-    return truncated_normal_numbers(full, *rows, seeded_generator(_seed(p)), given[0].dtype)
+    return truncated_normal_numbers(full, seeded_generator(_seed(p)), given[0].dtype, *rows)
 
 
 def _truncated(p: Any, shape: Any) -> Tensor:
@@ -96,7 +96,7 @@ def _truncated(p: Any, shape: Any) -> Tensor:
     if kind not in (D.float16, D.float32, D.float64):
         raise TypeError(f"TruncatedNormal: dtype must be float16, float32 or float64, not {kind.name}")
     ends = (operand("TruncatedNormal", v, D.float64) for v in (0.0, 1.0, -2.0, 2.0))
-    return truncated_normal_numbers(_shape("TruncatedNormal", shape), *ends, seeded_generator(_seed(p)), kind)
+    return truncated_normal_numbers(_shape("TruncatedNormal", shape), seeded_generator(_seed(p)), kind, *ends)
 
 
 def _gamma(p: Any, shape: Any, alpha: Any, beta: Any) -> Tensor:

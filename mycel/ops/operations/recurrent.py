@@ -194,10 +194,9 @@ define("DynamicGRUV2", _dynamic_gru, """A GRU over (time, batch, inputs): (x, we
     """, direction="UNIDIRECTIONAL", cell_depth=1, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh", gate_order="rzh", reset_after=True, is_training=True)  # fmt: skip
 
 
-def _projected(
-    parts: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, w_hr: Tensor, reverse: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, reverse: bool) -> tuple[Tensor, ...]:
     """An LSTM whose hidden state is projected, from the inputs' parts of the gates i, f, g and o."""
+    h, c = states
     rows: list[Tensor] = []
     times = range(parts.shape[0])
     for t in reversed(times) if reverse else times:
@@ -236,7 +235,7 @@ def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
             bias = pieces[-biases + k] + pieces[-count + k] if biases else None
             parts = dense(x, pieces[k], bias)
             if p.proj_size:
-                made = _projected(parts, *start, pieces[count + k], pieces[2 * count + k], way == 1)
+                made: tuple[Tensor, ...] = _projected(parts, start, pieces[count + k], pieces[2 * count + k], way == 1)
             else:
                 made = recurrence("lstm", parts, tuple(start), pieces[count + k], reverse=way == 1)
             results.append(made[0])
