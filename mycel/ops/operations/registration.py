@@ -232,7 +232,7 @@ class TBERegOp(_RegOp):
         "op_pattern": "", "real_input_index": [], "input_to_attr_index": [], "unknown_shape_formats": [],
     }  # fmt: skip
 
-    def input(
+    def input(  # type: ignore[override]
         self,
         index: Any = None,
         name: Any = None,
@@ -254,7 +254,7 @@ class TBERegOp(_RegOp):
             **kwargs,
         )
 
-    def output(
+    def output(  # type: ignore[override]
         self,
         index: Any = None,
         name: Any = None,
