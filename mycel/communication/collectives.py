@@ -14,7 +14,6 @@ import numpy as np
 from mycel import eager
 from mycel.communication.groups import Group, find_group, member, number
 from mycel.communication.steps import (
-    IN_PLACE,
     ReduceOp,
     copied,
     counted,
@@ -28,6 +27,7 @@ from mycel.communication.steps import (
     tensor_of,
     tensors_of,
     write,
+    writes,
 )  # fmt: skip
 from mycel.errors import ShapeError
 from mycel.prims import linalg as L
@@ -272,11 +272,11 @@ def all_to_all(
     values = found.transport.exchange(tensors_of(name, "input_tensor_list", input_tensor_list, found))
     targets = counted(name, "output_tensor_list", output_tensor_list, found)
     for target, value in zip(targets, values):
-        if IN_PLACE[name]:
+        if writes(name):
             write(name, target, value)
         else:
             _new(name, target, value)
-    return handle if IN_PLACE[name] else ([copied(v) for v in values], handle)
+    return handle if writes(name) else ([copied(v) for v in values], handle)
 
 
 def all_to_all_single(
@@ -295,7 +295,7 @@ def all_to_all_single(
     parts = split(name, tensor_of(name, "input", input), input_split_sizes, found, "input_split_sizes")
     value = joined(found.transport.exchange(parts))
     row_counts(name, value.shape[0], output_split_sizes, found, "output_split_sizes")
-    if not IN_PLACE[name]:
+    if not writes(name):
         _new(name, output, value)
     return finish(name, output, value, async_op)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from mycel.communication.groups import Group, find_group, member, number
-from mycel.communication.steps import IN_PLACE, CommHandle, counted, tensor_of, write
+from mycel.communication.steps import CommHandle, counted, tensor_of, write, writes
 from mycel.tensor import Tensor
 
 __all__ = [
@@ -60,7 +60,7 @@ def recv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0
     """
     tensor_of("recv", "tensor", tensor)
     other_end("recv", "src", src, group)
-    return 0 if IN_PLACE["recv"] else tensor
+    return 0 if writes("recv") else tensor
 
 
 def irecv(tensor: Tensor, src: int = 0, group: Optional[str] = None, tag: int = 0) -> Any:

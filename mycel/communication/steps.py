@@ -140,12 +140,28 @@ _CHOICE = (
     "irecv",
     "recv",
 )
-IN_PLACE = dict.fromkeys(
-    """all_gather all_gather_into_tensor all_gather_into_tensor_uneven all_gather_object all_reduce all_to_all all_to_all_single all_to_all_v_c barrier
+
+
+class _Writing:
+    """Which functions write into the tensors that they are given, an attribute for each."""
+
+    def __init__(self) -> None:
+        names = """all_gather all_gather_into_tensor all_gather_into_tensor_uneven all_gather_object all_reduce all_to_all all_to_all_single all_to_all_v_c barrier
     batch_isend_irecv broadcast broadcast_object_list gather_into_tensor gather_object irecv isend recv recv_object_list reduce reduce_scatter
-    reduce_scatter_tensor reduce_scatter_tensor_uneven scatter_object_list scatter_tensor send send_object_list""".split(),
-    True,
-)
+    reduce_scatter_tensor reduce_scatter_tensor_uneven scatter_object_list scatter_tensor send send_object_list"""
+        vars(self).update(dict.fromkeys(names.split(), True))
+
+
+_writing = _Writing()
+
+
+def writes(name: str) -> bool:
+    """Whether a function writes into the tensors that it is given; what is being staged holds as long as that stays so."""
+    found: bool = getattr(_writing, name)
+    guards = getattr(eager.local.context, "guards", None) if eager.active else None
+    if guards is not None:
+        guards.attribute(_writing, name, found)
+    return found
 
 
 def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None) -> None:
@@ -165,17 +181,18 @@ def set_comm_ops_inplace(is_enable: bool, func_list: Optional[list[str]] = None)
         raise TypeError(f"{name}: is_enable must be a bool, not {type(is_enable).__name__}")
     if func_list is not None and not isinstance(func_list, (list, tuple)):
         raise TypeError(f"{name}: func_list must be a list of names, not {type(func_list).__name__}")
-    chosen = list(IN_PLACE) if func_list is None else list(func_list)
-    unknown = [n for n in chosen if n not in IN_PLACE]
+    chosen = list(vars(_writing)) if func_list is None else list(func_list)
+    unknown = [n for n in chosen if n not in vars(_writing)]
     if unknown:
         raise ValueError(f"{name}: there is no function {unknown[0]!r} for communication")
-    IN_PLACE.update(dict.fromkeys(chosen, is_enable))
+    for function in chosen:
+        setattr(_writing, function, is_enable)
 
 
 def finish(name: str, target: Any, value: Tensor, async_op: Any) -> Any:
     """Write a result and give the handle, or give both, as `set_comm_ops_inplace` has it."""
     handle = started(name, async_op)
-    if not IN_PLACE[name]:
+    if not writes(name):
         return copied(value), handle
     write(name, target, value)
     return handle

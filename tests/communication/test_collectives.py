@@ -122,6 +122,14 @@ def test_new_tensors_instead_of_writing() -> None:
     assert ops.all_reduce(x) is None
 
 
+def test_compiled_functions_see_the_choice_between_writing_and_giving() -> None:
+    reduced = ms.jit(lambda t: ops.all_reduce(t + 1.0))
+    for inplace in (True, False, True):
+        ops.set_comm_ops_inplace(inplace)
+        found = reduced(Tensor([1.0]))
+        assert found is None if inplace else found[0].tolist() == [2.0]
+
+
 def test_gradients_are_those_of_the_identity() -> None:
     x = Tensor(RANDOM.normal(size=(2, 3)))
 
