@@ -24,7 +24,7 @@ def matrix_solve_ls(name: str, matrix: Any, rhs: Any, penalty: float = 0.0) -> T
 
     >>> import mycel as ms
     >>> from mycel.ops.least_squares import matrix_solve_ls
-    >>> matrix_solve_ls("lstsq", ms.Tensor([[1.0], [1.0]]), ms.Tensor([[1.0], [2.0]]), 1.0).tolist()
+    >>> matrix_solve_ls("lstsq", ms.Tensor([[1.0], [1.0]]), ms.Tensor([[1.0], [3.0]]), 2.0).tolist()
     [[1.0]]
     """
     a, b = matrices(name, matrix, square=False), matrices(name, rhs, square=False)

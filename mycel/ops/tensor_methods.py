@@ -397,6 +397,11 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     return indexed.tensor_scatter_add(self, rows, new)
 
 
+def _index(self: Tensor, indices: Any) -> Tensor:
+    """The elements at the places that index tensors or masks, one for each leading axis, name; None takes a whole axis."""
+    return self[tuple(slice(None) if i is None else i for i in indices)]  # type: ignore[no-any-return]
+
+
 def _itemset(self: Tensor, *args: Any) -> Tensor:
     """A new tensor with one element set: ``itemset(value)``, ``itemset(index, value)`` with a flat index, or ``itemset(i, j, value)``."""
     *index, value = args
@@ -509,7 +514,7 @@ def _attach() -> None:
         "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
         "value": _itself("value", "The tensor itself."), "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
         "ndimension": _dim, "numel": _numel, "nelement": _numel, "stride": _stride, "gather": _gather, "scatter_add": _scatter_add,
-        "index_add": _index_add, "index_put": _index_put,
+        "index": _index, "index_add": _index_add, "index_put": _index_put,
         "qr": _qr, "ormqr": _ormqr, "triangular_solve": _triangular_solve, "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,
         "allclose": _allclose, "trace": _trace, "select": _select, "argmax_with_value": _argmax_with_value,
         "argmin_with_value": _argmin_with_value, "new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty"),

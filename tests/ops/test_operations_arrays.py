@@ -149,6 +149,12 @@ for shape, places in (((5,), [[1], [1], [4]]), ((3, 2), [[2, 1]]), ((3, 2), [[0]
     add("ops.ScatterNonAliasingAdd", nd_added, (A(*shape), N(places), A(len(places), *shape[len(places[0]) :])), grad=(2,), jit=False)  # fmt: skip
 
 
+for shape, places in (((3, 4), ([2, 0],)), ((3, 4), ([[0], [1]], [1, 3])), ((2, 3, 2), ([1], [0], [1]))):
+    add("Tensor.index", lambda x, i: x[tuple(np.asarray(v) for v in i)], (A(*shape), [N(p) for p in places]))
+add("Tensor.index", lambda x, i: x[:, np.asarray(i[1])], (A(3, 4), [None, N([3, 3, 0])]))
+add("Tensor.index", lambda x, i: x[np.asarray(i[0], bool)], (A(4), (Array((), dtype="bool", values=np.array([True, False, True, True])),)), jit=False)  # fmt: skip
+
+
 # Sets, ranges, sequences.
 def hits(true: Any, sampled: Any) -> Any:
     found = [(b, k) for b, t in product(*map(range, true.shape)) for k in range(len(sampled)) if true[b, t] == sampled[k]]  # fmt: skip
