@@ -65,6 +65,8 @@ class LeakyReLU(Cell):
 class RReLU(Cell):
     """x where it is positive, else a random multiple: uniform in [`lower`, `upper`] in training, their mean otherwise (Xu et al., 2015).
 
+    (MindSpore 2.10 draws in evaluation as well.)
+
     >>> import mycel as ms
     >>> ms.nn.RReLU(0.25, 0.75)(ms.Tensor([-1.0, 2.0])).tolist()
     [-0.5, 2.0]

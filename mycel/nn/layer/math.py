@@ -256,7 +256,3 @@ class ReduceLogSumExp(Cell):
         """The logarithm."""
         axis = tuple(range(x.ndim)) if self.axis == () else self.axis
         return ops.logsumexp(x, axis, self.keep_dims)
-
-    def extend_repr(self) -> str:
-        """The arguments."""
-        return f"axis={self.axis}, keep_dims={self.keep_dims}"
