@@ -1,6 +1,7 @@
 # Every target sets up what it needs: a fresh machine wants only make and Python 3.10 or newer with its venv module.
 #   make demo    train LeNet-5 on the bundled digits          make bench   compare with PyTorch and others, interleaved
 #   make test    lint, types, layers, tests, doctests         make docs    API pages under site/
+#   make examples   run the programs of examples/ in both modes, minutes; EXAMPLES='gpt vae' runs some
 #   make PYTHON=/path/to/python3 ...   use a certain interpreter
 
 SHELL := /bin/sh
@@ -16,13 +17,17 @@ JOBS ?= 2
 TORCH ?= torch==2.13.0
 PEER_VENV := .venv-torch
 
-.PHONY: help demo test lint types layers pytest bench bench-compare bench-store docs clean
+.PHONY: help demo examples test lint types layers pytest bench bench-compare bench-store docs clean
 
 help:
 	@sed -n '2,5p' Makefile | sed 's/^# *//'
 
 demo: $(VENV)/.installed-plot
 	@$(BIN)/mycel train lenet5
+
+# Scores and seconds of every example in both modes; fails where a score is missed.
+examples: $(VENV)/.installed-plot
+	@$(BIN)/python examples/run_all.py $(EXAMPLES)
 
 test: lint types layers pytest
 
