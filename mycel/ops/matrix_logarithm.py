@@ -6,10 +6,14 @@ Square roots are taken until a matrix is near the identity. A root is the limit 
 
 One loop does both, for every matrix of a batch at its own pace: where M has arrived, the next root begins, until X is near 1 and rests. The logarithm of what is left, 1 + E, is
 the integral of E (1 + t E)^-1 over t in [0, 1] by the rule of Gauss and Legendre, and doubles with each root. All of it is in complex128.
+
+A matrix with eigenvalues on the negative real axis, which has no principal root, is turned by half of the angle that lies free behind the axis first, and its logarithm back; the
+logarithms of these eigenvalues have the imaginary part pi. What has not come to rest after all steps (a singular matrix) is NaN.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,9 +22,9 @@ from mycel import dtype as D
 from mycel import eager
 from mycel.fused import graph_of
 from mycel.ops._operands import constant_like, operand, reshaped, run, select
-from mycel.ops.complex_numbers import absolute_value
+from mycel.ops.complex_numbers import absolute_value, angle, polar
 from mycel.ops.creation import eye
-from mycel.ops.decompositions import inverse, matrices, solve
+from mycel.ops.decompositions import eigvals, inverse, matrices, solve
 from mycel.ops.linalg import matmul
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
@@ -31,6 +35,8 @@ __all__ = ["matrix_logarithm"]
 
 STEPS = 500
 NODES = 12
+# Eigenvalues nearer than this angle count as on the negative real axis.
+AXIS = 1e-7
 
 
 def _size(x: Tensor) -> Tensor:
@@ -39,8 +45,19 @@ def _size(x: Tensor) -> Tensor:
     return run(R.reduce_max, rows, axes=(x.ndim - 2,), keepdims=True)
 
 
-def _near_one(a: Tensor, one: Tensor) -> tuple[Tensor, Tensor]:
-    """A root of `a` near the identity, and which power of it `a` is."""
+def _turn(a: Tensor) -> Tensor:
+    """The angle (.., 1, 1) by which to turn back each matrix, so that no eigenvalue is on the negative real axis."""
+    angles = angle(eigvals(run(E.stop_gradient, a)))
+    on_axis = math.pi - run(E.abs_, angles) < AXIS
+    free = select(on_axis, 2 * math.pi, angles + math.pi)
+    last = angles.ndim - 1
+    turn = run(E.minimum, run(R.reduce_min, free, axes=(last,), keepdims=True) * 0.5, scalar(0.5, D.float64))
+    turn = select(run(R.reduce_any, on_axis, axes=(last,), keepdims=True), turn, 0.0)
+    return reshaped(turn, (*turn.shape, 1))
+
+
+def _near_one(a: Tensor, one: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A root of `a` near the identity, which power of it `a` is, and where there is none."""
 
     def body(k: Tensor, x: Tensor, m: Tensor, power: Tensor, left: Tensor, one: Tensor) -> Any:
         back = inverse(m)
@@ -62,11 +79,11 @@ def _near_one(a: Tensor, one: Tensor) -> tuple[Tensor, Tensor]:
     types = [v._type for v in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
     done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=5)
-    return done[1], done[3]
+    return done[1], done[3], done[4]
 
 
 def matrix_logarithm(x: Any) -> Tensor:
-    """The principal logarithm of square matrices (.., n, n), complex64 or complex128, without eigenvalues on the negative real axis.
+    """The principal logarithm of square matrices (.., n, n), complex64 or complex128; NaN for singular ones.
 
     >>> import mycel as ms
     >>> from mycel.ops.matrix_logarithm import matrix_logarithm
@@ -81,10 +98,12 @@ def matrix_logarithm(x: Any) -> Tensor:
     if given.size == 0:
         return given
     one = reshaped(eye(n, dtype=D.complex128), (*(1,) * (a.ndim - 2), n, n))
-    root, power = _near_one(a, one)
+    turn = _turn(a)
+    root, power, nowhere = _near_one(a * polar(run(E.exp, turn * 0.0), run(E.neg, turn)), one)
     rest = root - one
     points, weights = np.polynomial.legendre.leggauss(NODES)
     total = rest * 0.0
     for t, w in zip((points + 1) / 2, weights / 2):
         total = total + solve(one + rest * constant_like(float(t), rest), rest) * float(w)
-    return cast(total * cast(power, D.complex128), given.dtype)
+    total = total * cast(power, D.complex128) + one * (cast(turn, D.complex128) * 1j)
+    return cast(select(nowhere, scalar(complex("nan+nanj"), D.complex128), total), given.dtype)

@@ -230,6 +230,17 @@ def test_matrix_logarithm(scale: float) -> None:
     np.testing.assert_allclose(found.asnumpy(), scipy.linalg.logm(block.astype(complex)), rtol=1e-6, atol=1e-7)
 
 
+def test_matrix_logarithms_of_negative_and_singular_matrices() -> None:
+    for a in (np.array([[1.0, 2], [3, 4]]), np.diag([-1.0, -2, 3]), -np.eye(2), np.array([[-1.0, 5], [0, -3]])):
+        found = ops.MatrixLogarithm()(Tensor(a.astype(complex))).asnumpy()
+        np.testing.assert_allclose(scipy.linalg.expm(found), a, atol=1e-10)
+        values = np.log(np.linalg.eigvals(a).astype(complex))
+        np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(found)), np.sort_complex(values), atol=1e-10)
+    both = np.stack([np.zeros((2, 2)), np.eye(2)]).astype(complex)
+    found = ops.MatrixLogarithm()(Tensor(both)).asnumpy()
+    assert np.isnan(found[0]).all() and not found[1].any()
+
+
 def test_the_derivative_of_the_matrix_logarithm() -> None:
     random = np.random.default_rng(4)
     a = random.normal(size=(3, 3)) + 1j * random.normal(size=(3, 3))
@@ -293,6 +304,7 @@ def test_conventions_of_mindspore() -> None:
     np.testing.assert_allclose(found, [[-0.2 + 0.4j], [1 - 1j]], atol=1e-12)
     none = ops.Bincount()(Tensor([1, 2, 4], ms.int32), Tensor(5, ms.int32), Tensor(np.zeros(0, np.float32)))
     assert none.tolist() == [0, 1, 1, 0, 1]
+    assert ops.HistogramFixedWidth(2, "int64")(Tensor([np.nan, 1.0]), Tensor([0.0, 3.0])).tolist() == [1, 0]
     assert ops.HistogramFixedWidth(5)(Tensor([-1.0, 0, 1.5, 2, 5, 15]), Tensor([0.0, 5.0])).tolist() == [2, 1, 1, 0, 2]
 
 

@@ -206,6 +206,8 @@ def _histogram(p: Any, x: Any, range: Any) -> Tensor:
     low, high = (cast(reshaped(take_slice(bounds, 0, k, k + 1), ()), wide) for k in (0, 1))
     bins = run(E.floor, (cast(flat(value), wide) - low) / (high - low) * p.nbins)
     bins = run(E.minimum, run(E.maximum, bins, like(0, bins)), like(p.nbins - 1, bins))
+    # NaN is in no part.
+    bins = select(run(E.is_nan, bins), -1.0, bins)
     kind = D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype)
     return _counted(cast(bins, D.int32), creation.ones(bins.shape, kind), p.nbins)
 
