@@ -165,7 +165,8 @@ def load_param_into_net(
 
     Gives the names in `net` that were not loaded and the names in `parameter_dict` that were not used. Unless `strict_load`,
     floating types convert into each other and int32 and int64 too, with a logged warning, and if no name fits at all, a prefix that
-    all names carry ("network.") is taken off. Trailing dimensions of size 1 may be missing in `net`.
+    all names carry ("network.") is taken off. (MindSpore takes prefixes off other names as well where some fit, by which "moments.w" may become "w"; here
+    they are reported.) Trailing dimensions of size 1 may be missing in `net`.
 
     Raises TypeError for arguments of other types and RuntimeError where shapes or types do not fit; the network is unchanged then.
 

@@ -14,6 +14,13 @@ from mycel.common.seed import set_seed
 
 SHAPE = (64, 32, 5, 5)
 FAN_IN, FAN_OUT = 800, 1600
+CHECKED = {
+    f"common.initializer.{name}": "moments, bounds and definitions"
+    for name in (
+        "Constant Dirac HeNormal HeUniform Identity Initializer Normal One Orthogonal Sparse TruncatedNormal Uniform VarianceScaling XavierNormal "
+        "XavierUniform Zero initializer"
+    ).split()
+}
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,8 @@ from mycel.train.callback import checkpoint
 from mycel.train.callback.base import CallbackParameters, step_loss
 from tests.train.support import Batches, Judge, Step, losses
 
+CHECKED = {"train.TimeMonitor": "arithmetic", "train.OnRequestExit": "the requests"}
+
 
 def context(**known):
     return RunContext(CallbackParameters(known))

@@ -22,6 +22,8 @@ from mycel.train.serialization import (
     save_checkpoint,
 )
 
+CHECKED = dict.fromkeys(("train.async_ckpt_thread_status", "train.load_checkpoint_async"), "what was saved")
+
 
 class Linear(Cell):
     def __init__(self, fan_in=2, fan_out=3, kind=np.float32):

@@ -19,6 +19,11 @@ from mycel.train.callback.base import Callback, RunContext, step_loss
 
 __all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"]
 
+# What "auto" takes for errors, as MindSpore does; of all other names more is taken to be better.
+_SMALLER_IS_BETTER = frozenset(
+    "eval_loss hausdorff_distance loss mae mean_surface_distance mse perplexity root_mean_square_distance".split()
+)
+
 
 class _Watcher(Callback):
     """Compares a watched quantity with the best so far, after every epoch."""
@@ -40,7 +45,7 @@ class _Watcher(Callback):
         self.min_delta = abs(min_delta)
         self.patience = patience
         self.verbose = verbose
-        self.mode = mode if mode != "auto" else "max" if "acc" in monitor else "min"
+        self.mode = mode if mode != "auto" else "min" if monitor in _SMALLER_IS_BETTER else "max"
         self._warned = False
         self._restart()
 
@@ -69,8 +74,12 @@ class _Watcher(Callback):
 class EarlyStopping(_Watcher):
     """Stop training when the watched quantity has not improved by more than `min_delta` for `patience` epochs.
 
-    `mode` "min" or "max" says what is better ("auto": "max" for names with "acc"). With `baseline`, only values better than it count.
-    `restore_best_weights` puts back the parameters of the best epoch at the end. `verbose` prints the stop.
+    `mode` "min" or "max" says what is better; "auto" is "min" for "loss", "eval_loss" and the metrics that are errors or distances, by their names in
+    `mycel.train.names()`, and "max" for all other names. With `baseline`, only values better than it count. `restore_best_weights` puts back the
+    parameters of the best epoch where training was stopped. `verbose` prints the stop.
+
+    In two things this is not as in MindSpore 2.10: there a `patience` of 0 stops after the first epoch whatever its value, here after the first that does not
+    improve; and there no improvement counts once a `baseline` is given.
     """
 
     def __init__(
@@ -120,12 +129,12 @@ class EarlyStopping(_Watcher):
 
     def on_train_end(self, run_context: RunContext) -> None:
         """Put back the best parameters, if that was asked for, and tell."""
-        if self._best_weights:
+        if self._best_weights and self.stopped_epoch:
             if self.verbose:
                 print("Restoring model weights from the end of the best epoch.", flush=True)
             for parameter, value in self._best_weights:
                 parameter.set_data(Tensor.from_numpy(value))
-            self._best_weights = []
+        self._best_weights = []
         if self.stopped_epoch and self.verbose:
             print(f"Epoch {self.stopped_epoch:05d}: early stopping", flush=True)
 
@@ -133,8 +142,8 @@ class EarlyStopping(_Watcher):
 class ReduceLROnPlateau(_Watcher):
     """Multiply the learning rate by `factor` when the watched quantity has not improved by `min_delta` for `patience` epochs.
 
-    After a reduction, `cooldown` epochs pass before waiting starts again; the rate never falls below `min_lr`. The optimizer must
-    have one constant learning rate; ValueError otherwise.
+    After a reduction, `cooldown` epochs pass before waiting starts again; the rate never falls below `min_lr`. `mode` is that of `EarlyStopping`. The
+    optimizer must have one constant learning rate; ValueError otherwise.
     """
 
     def __init__(
