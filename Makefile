@@ -59,8 +59,8 @@ bench-store: $(VENV)/.installed-plot $(PEER_VENV)/.installed
 	$(BIN)/python benchmarks/run.py --torch $(PEER_VENV)/bin/python --store $(BENCH)
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/pdoc --docformat google --output-directory site mycel
-	@echo "API pages: site/index.html"
+	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet --jobs $(JOBS) --doctree-dir build/doctrees docs site
+	@echo "documentation: site/index.html"
 
 clean:
 	rm -rf $(VENV) $(PEER_VENV) build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -91,7 +91,7 @@ $(VENV)/.installed-dev: pyproject.toml $(BIN)/.python
 	@touch $@
 
 $(VENV)/.installed-docs: pyproject.toml $(BIN)/.python
-	@echo "installing mycel and pdoc"
+	@echo "installing mycel and Sphinx"
 	@$(PIP) --editable '.[docs]'
 	@touch $@
 

@@ -20,7 +20,7 @@ CORE = {"numpy", "llvmlite", "onednn-cpu-gomp", "ml_dtypes", "safetensors", "ric
 EXTRAS = {
     "plot": {"matplotlib"},
     "image": {"pillow"},
-    "docs": {"pdoc"},
+    "docs": {"sphinx", "myst-parser", "furo"},
     "dev": {"pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter", "tomli", "protobuf"},
 }
 

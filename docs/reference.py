@@ -1,0 +1,390 @@
+"""The pages of the interface, written from the running package.
+
+What documents itself by reading source files misses the names that a package makes when it is imported: operations that are rows of a table, methods that are attached to tensors, attributes of modules
+that are resolved when first named. So the package is imported and asked: `PAGES` says which modules are public, `names` what each of them has, `topics` puts those that were defined in one
+file on one page, and `entry` writes a name with its signature and its docstring, which is reStructuredText as it stands. An object that several modules have is written out
+where it comes first, and refers to there from the others. Invariant: every name of `names` is on exactly one page of its module.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Optional
+
+# Public modules, those first where an object that several of them have is at home, with a title each.
+PAGES = {
+    "mycel.ops": "Operations",
+    "mycel.nn": "Layers, losses, optimizers",
+    "mycel.nn.probability.distribution": "Probability distributions",
+    "mycel.nn.probability.bijector": "Bijectors",
+    "mycel.common.initializer": "Initializers",
+    "mycel.experimental.optim": "Optimizers of groups",
+    "mycel.experimental.optim.lr_scheduler": "Schedulers of learning rates",
+    "mycel.train": "Training",
+    "mycel.train.callback": "Callbacks",
+    "mycel.amp": "Mixed precision",
+    "mycel.boost": "Boost",
+    "mycel.dataset": "Data pipelines",
+    "mycel.dataset.transforms": "Transforms of data",
+    "mycel.dataset.vision": "Transforms of images",
+    "mycel.dataset.audio": "Transforms of sound",
+    "mycel.dataset.text": "Transforms of text",
+    "mycel.mindrecord": "Record files",
+    "mycel.communication": "Communication",
+    "mycel.parallel": "Parallel training",
+    "mycel.rewrite": "Rewriting networks",
+    "mycel.profiler": "Profiling",
+    "mycel.runtime": "Memory",
+    "mycel.hal": "Devices",
+    "mycel.utils": "Utilities",
+    "mycel.compat": "MindSpore programs",
+    "mycel": "Tensors, gradients, compilation",
+    "mycel.mint": "mint",
+    "mycel.mint.nn": "mint.nn",
+    "mycel.mint.nn.functional": "mint.nn.functional",
+    "mycel.mint.optim": "mint.optim",
+    "mycel.mint.linalg": "mint.linalg",
+    "mycel.mint.special": "mint.special",
+    "mycel.numpy": "numpy",
+    "mycel.scipy.linalg": "scipy.linalg",
+    "mycel.scipy.optimize": "scipy.optimize",
+}
+# Classes with a page of their own.
+CLASSES = {"mycel": ("Tensor", "Parameter"), "mycel.nn": ("Cell",)}
+OPERATIONS = "mycel.ops.operations"
+
+
+def public_modules() -> dict[str, ModuleType]:
+    """The modules of `PAGES` that the package has."""
+    found = {}
+    for name in PAGES:
+        try:
+            found[name] = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not name.startswith(error.name):
+                raise
+    return found
+
+
+def of_the_package(value: Any) -> bool:
+    """Whether an attribute of a module is the package's, rather than something that its source imports from elsewhere."""
+    home = getattr(value, "__module__", None)
+    if isinstance(value, (type, *FUNCTIONS)):
+        return isinstance(home, str) and home.split(".")[0] == "mycel"
+    return type(value).__module__.split(".")[0] == "mycel" or isinstance(value, (int, float, str, tuple))
+
+
+FUNCTIONS = (type(of_the_package), type(len), type(str.upper))
+
+
+def names(module: ModuleType) -> dict[str, Any]:
+    """The public names of a module in order, those that are resolved when first named among them; not its modules."""
+    found = {}
+    for name in sorted({*dir(module), *getattr(module, "__all__", ())}, key=lambda n: (n.lower(), n)):
+        if name.startswith("_"):
+            continue
+        value = getattr(module, name)
+        if not inspect.ismodule(value) and of_the_package(value):
+            found[name] = value
+    return found
+
+
+def topic(module: str, value: Any) -> str:
+    """The name of the page of a module on which an object is: the last part of where it was defined."""
+    home = getattr(value, "__module__", None)
+    if not isinstance(home, str) or not isinstance(value, (type, *FUNCTIONS)):
+        return "constants"
+    if home.startswith(OPERATIONS):
+        return "operations." + home.rpartition(".")[2]
+    last = home.rpartition(".")[2].strip("_")
+    return "general" if home == module else last
+
+
+def topics(module: str, members: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The members of a module by page; all on one page where they are few."""
+    if len(members) <= 40:
+        return {"": members}
+    pages: dict[str, dict[str, Any]] = {}
+    for name, value in members.items():
+        pages.setdefault(topic(module, value), {})[name] = value
+    # A page for one or two names is no page.
+    kept = {k: v for k, v in pages.items() if len(v) > 2 or k.startswith("operations.")}
+    for key in pages.keys() - kept.keys():
+        kept.setdefault("general", {}).update(pages[key])
+    return {k: dict(sorted(kept[k].items(), key=lambda item: item[0].lower())) for k in sorted(kept)}
+
+
+# Signatures.
+
+
+def _expression(value: Any) -> str:
+    """A default as source text; an ellipsis where it has none."""
+    if isinstance(value, (type, *FUNCTIONS)):
+        return value.__qualname__.rpartition(".")[2]
+    text = repr(value)
+    if type(value).__name__ in ("DType", "_Number"):
+        return str(getattr(value, "name", text))
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        return "..."
+    return text if len(text) < 60 else "..."
+
+
+def _annotation(value: Any) -> str:
+    text = value if isinstance(value, str) else inspect.formatannotation(value)
+    text = re.sub(r"\b(?:typing|collections\.abc|mycel(?:\.\w+)*)\.", "", text)
+    # Several modules have these names, so a link needs all of the name; Sphinx shows the last part.
+    text = re.sub(r"\b(Tensor|Parameter|Generator)\b", r"mycel.\1", text)
+    text = re.sub(r"\b(Cell)\b", r"mycel.nn.\1", text)
+    return "" if text in ("Any", "inspect._empty") else text
+
+
+def parameters(signature: inspect.Signature, drop_self: bool = False) -> str:
+    """A signature as the source of a parameter list, without annotations that say nothing."""
+    listed, previous = [], None
+    given = list(signature.parameters.values())
+    if drop_self and given and given[0].kind in (given[0].POSITIONAL_ONLY, given[0].POSITIONAL_OR_KEYWORD):
+        given = given[1:]
+    for p in given:
+        if previous is p.POSITIONAL_ONLY and p.kind is not p.POSITIONAL_ONLY:
+            listed.append("/")
+        if p.kind is p.KEYWORD_ONLY and previous not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL):
+            listed.append("*")
+        previous = p.kind
+        kind = _annotation(p.annotation)
+        text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name + (f": {kind}" if kind else "")
+        if p.default is not p.empty:
+            text += (" = " if kind else "=") + _expression(p.default)
+        listed.append(text)
+    if previous is inspect.Parameter.POSITIONAL_ONLY:
+        listed.append("/")
+    result = _annotation(signature.return_annotation)
+    return f"({', '.join(listed)})" + (f" -> {result}" if result and result != "None" else "")
+
+
+def signature_of(value: Any, drop_self: bool = False) -> str:
+    """The parameter list of something that can be called; empty where Python does not know it."""
+    try:
+        return parameters(inspect.signature(value), drop_self)
+    except (TypeError, ValueError):
+        return ""
+
+
+# Entries.
+
+
+def documentation(value: Any) -> str:
+    """The docstring of an object, or none where it has only that of its type."""
+    text = prose(inspect.getdoc(value) or "")
+    if not isinstance(value, (type, property, *FUNCTIONS)) and text == prose(inspect.getdoc(type(value)) or ""):
+        return ""
+    return text
+
+
+_LITERAL = re.compile(
+    r"(``.+?``|(?<!\w)`[^`]+`(?:__?)?|\*\*[^\s*][^*]*\*\*|(?<![\w*])\*[^\s*](?:[^*]*[^\s*])?\*(?![\w*]))", re.DOTALL
+)
+
+
+def _escaped(text: str) -> str:
+    """Text whose marks that mean nothing as markup, such as |x|, a * b and add_, stand for themselves."""
+    parts = _LITERAL.split(text)
+    parts[::2] = [re.sub(r"(?<!\\)([|*]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def prose(text: str) -> str:
+    """A docstring as reStructuredText: its paragraphs escaped; examples, literal blocks and bullets as they are."""
+    made, literal = [], None
+    for paragraph in re.split(r"\n[ \t]*\n", text):
+        indent = len(paragraph) - len(paragraph.lstrip())
+        if literal is not None and indent > literal:
+            made.append(paragraph)
+            continue
+        literal = None
+        first = paragraph.lstrip()
+        if first.startswith(">>>"):
+            made.append(paragraph)
+        elif first.startswith(("* ", "- ")):
+            made.append(re.sub(r"(?m)^(\s*[*-] )((?:.|\n(?!\s*[*-] ))*)", lambda m: m[1] + _escaped(m[2]), paragraph))
+        else:
+            made.append(_escaped(paragraph))
+        if paragraph.rstrip().endswith("::"):
+            literal = indent
+    return "\n\n".join(made)
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(text.rstrip(), "   ")
+
+
+def _block(kind: str, head: str, body: str, options: Optional[list[str]] = None) -> str:
+    lines = [f".. py:{kind}:: {head}", *[f"   {option}" for option in options or ()]]
+    return "\n".join(lines) + "\n\n" + (_indented(body) + "\n\n" if body.strip() else "")
+
+
+def own_members(cls: type, documented: set[type]) -> Iterator[tuple[str, Any]]:
+    """The public attributes that a class has from itself or from bases that have no entry."""
+    seen: set[str] = set()
+    elsewhere = {base for owner in cls.__mro__[1:] if owner in documented for base in owner.__mro__}
+    for owner in cls.__mro__:
+        if owner in elsewhere or owner.__module__.split(".")[0] != "mycel":
+            continue
+        for name, value in sorted(vars(owner).items(), key=lambda item: (item[0] != "construct", item[0])):
+            if name in seen or (name.startswith("_") and name != "__call__"):
+                continue
+            seen.add(name)
+            yield name, value
+
+
+def _inputs(cls: type) -> str:
+    """What the objects of an operation's class are called with."""
+    call = vars(cls)["__call__"]
+    cells = dict(zip(call.__code__.co_freevars, [c.cell_contents for c in call.__closure__ or ()]))
+    if "compute" in cells:
+        return signature_of(cells["compute"], drop_self=bool(cells["parameters"]))
+    return signature_of(call, drop_self=True)
+
+
+def _member(name: str, value: Any) -> str:
+    """An attribute of a class."""
+    if isinstance(value, property) or inspect.isdatadescriptor(value):
+        return _block("property", name, documentation(value))
+    options = []
+    if isinstance(value, (staticmethod, classmethod)):
+        options.append(":staticmethod:" if isinstance(value, staticmethod) else ":classmethod:")
+        value = value.__func__
+        return _block("method", name + signature_of(value, options == [":classmethod:"]), documentation(value), options)
+    if callable(value) and not isinstance(value, type):
+        return _block("method", name + signature_of(value, True), documentation(value))
+    return ""
+
+
+def class_entry(name: str, cls: type, documented: dict[type, str]) -> str:
+    """A class with its constructor and what it adds to its bases."""
+    made_by_row = "__call__" in vars(cls) and cls.__module__.startswith(OPERATIONS)
+    body = [documentation(cls)] if cls.__doc__ else []
+    bases = [f"`{documented[b]}`" for b in cls.__bases__ if b in documented]
+    if made_by_row:
+        body.append(f"Called with ``{_inputs(cls)}``.")
+    elif bases:
+        body.append(f"Bases: {', '.join(bases)}.")
+    head = name + (signature_of(cls) if not issubclass(cls, BaseException) else "")
+    if issubclass(cls, _enumeration()):
+        body.append("Members: " + ", ".join(f"``{member.name}``" for member in cls) + ".")  # type: ignore[attr-defined]
+        return _block("class", name, "\n\n".join(body))
+    members = [
+        _member(n, v)
+        for n, v in own_members(cls, set(documented) - {cls})
+        if not (made_by_row and n == "__call__") and not (n in ("extend_repr", "__call__") and not made_by_row)
+    ]
+    return _block("class", head, "\n\n".join([*body, *filter(None, members)]))
+
+
+def _enumeration() -> type:
+    return importlib.import_module("enum").Enum  # type: ignore[no-any-return]
+
+
+def entry(module: str, name: str, value: Any, homes: dict[int, str], documented: dict[type, str]) -> str:
+    """A name of a module."""
+    full = f"{module}.{name}"
+    home = homes.get(id(value), full)
+    if isinstance(value, (type, *FUNCTIONS)):
+        kind = "class" if isinstance(value, type) else "function"
+        if home != full:
+            first = documentation(value).partition("\n\n")[0] if value.__doc__ else ""
+            head = name + signature_of(value)
+            return _block(kind, head, f"{first}\n\nThe same as `{home}`." if first else f"The same as `{home}`.")
+        if isinstance(value, type):
+            return class_entry(name, value, documented)
+        return _block("function", name + signature_of(value), documentation(value))
+    shown = _expression(value)
+    options = [f":value: {shown}"] if shown not in ("...", name) else []
+    return _block("data", name, documentation(value) or f"Of type ``{type(value).__name__}``.", options)
+
+
+def _heading(text: str, mark: str) -> str:
+    return f"{text}\n{mark * max(3, len(text))}\n\n"
+
+
+def _intro(module: Optional[ModuleType]) -> str:
+    text = inspect.getdoc(module) if module is not None else None
+    return f"{prose(text)}\n\n" if text else ""
+
+
+def _home(value: Any) -> Optional[ModuleType]:
+    home = getattr(value, "__module__", None)
+    return importlib.import_module(home) if isinstance(home, str) else None
+
+
+def write(folder: Path) -> list[Path]:
+    """Write all pages; what is there already with the same text is left alone, so that it need not be read again."""
+    modules = {name: names(module) for name, module in public_modules().items()}
+    homes: dict[int, str] = {}
+    documented: dict[type, str] = {}
+    for name, members in modules.items():
+        special = CLASSES.get(name, ())
+        for member, value in members.items():
+            if isinstance(value, (type, *FUNCTIONS)):
+                at_home = f"{name}.{member}"
+                # Aliases in one module: the name under which it was defined.
+                if id(value) not in homes or (homes[id(value)].startswith(f"{name}.") and value.__name__ == member):
+                    homes[id(value)] = at_home
+        for member in special:
+            homes[id(members[member])] = f"{name}.{member}"
+    for members in modules.values():
+        for value in members.values():
+            if isinstance(value, type):
+                documented[value] = homes[id(value)]
+    written = []
+
+    def page(path: str, text: str) -> None:
+        target = folder / f"{path}.rst"
+        written.append(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
+
+    for name, members in modules.items():
+        short = name.removeprefix("mycel.")
+        lone = CLASSES.get(name, ())
+        current = f".. py:currentmodule:: {name}\n\n"
+        parts = topics(name, {k: v for k, v in members.items() if k not in lone})
+        text = _heading(f"{name}: {PAGES[name]}" if PAGES[name] != short else name, "=")
+        text += f".. py:module:: {name}\n\n" + _intro(importlib.import_module(name))
+        listed = []
+        for member in lone:
+            body = _heading(f"{short}.{member}", "=") + current
+            page(f"{short}/{member}", body + class_entry(member, members[member], documented))
+            listed.append(member)
+        for part, inside in parts.items():
+            entries = "".join(entry(name, k, v, homes, documented) for k, v in inside.items())
+            if not part:
+                text += entries
+                continue
+            label = part.replace("operations.", "As objects: ").replace("_", " ")
+            body = _heading(label[0].upper() + label[1:], "=") + current
+            sources = {id(m): m for m in map(_home, inside.values()) if m is not None}
+            if len(sources) == 1 and part not in ("general", "constants"):
+                body += _intro(next(iter(sources.values())))
+            page(f"{short}/{part}", body + entries)
+            listed.append(part)
+        if listed:
+            text += ".. toctree::\n   :maxdepth: 1\n\n" + "".join(f"   {short}/{part}\n" for part in listed)
+        page(short, text)
+    order = [name.removeprefix("mycel.") for name in sorted(modules, key=lambda n: (n != "mycel", n))]
+    page(
+        "index",
+        _heading("API reference", "=")
+        + "Every public module, as the package has it when it is imported. Names and parameters are MindSpore's; what is left out is on :doc:`a page of its own <left_out>`.\n\n"
+        + ".. toctree::\n   :maxdepth: 1\n\n" + "".join(f"   {name}\n" for name in order),
+    )  # fmt: skip
+    return written
