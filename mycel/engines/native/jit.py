@@ -19,6 +19,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from mycel import cache
+from mycel.engines.native.pages import CodePages
 from mycel.spans import timed
 
 __all__ = ["Machine", "compile_objects", "machine", "processor", "python_symbols"]
@@ -56,6 +57,12 @@ def processor() -> tuple[str, str, frozenset[str]]:
     return level, "", needed
 
 
+def _address(name: str) -> int:
+    """The address of a function that the process has loaded; 0 if it has none."""
+    function = getattr(ctypes.CDLL(None), name, None)
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
 class Machine:
     """What code is made for: its LLVM target, features, vector width and the process-wide linker."""
 
@@ -74,6 +81,7 @@ class Machine:
         self._local = threading.local()
         self.linker = llvm.create_lljit_compiler(self.target_machine(), suppress_errors=False)
         self._trackers: list[Any] = []
+        self.pages = CodePages(_address)
         self._names = 0
         self._lock = threading.Lock()
         # Code made for another processor of the same features runs as well; at most its instructions are in another order.
@@ -112,6 +120,9 @@ class Machine:
     def link(self, object_code: bytes, names: Sequence[str], symbols: dict[str, int]) -> list[int]:
         """Load object code; the addresses of `names`."""
         with self._lock:
+            found = None if symbols else self.pages.load(object_code, names)
+            if found is not None:
+                return found
             self._names += 1
             library = f"mycel{self._names}"
             builder = llvm.JITLibraryBuilder().add_object_img(object_code)
@@ -135,6 +146,7 @@ def _in_child() -> None:
     _machine_lock = threading.Lock()
     for host in _machine:
         host._lock = threading.Lock()
+        host.pages.begin_anew()
 
 
 if hasattr(os, "register_at_fork"):
