@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.ir.dims import DimLike, InconclusiveDimension
+from mycel.ir.dims import DimLike, InconclusiveDimension, product
 from mycel.ir.graph import Node
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT
@@ -108,6 +108,19 @@ def _through(x: Node, order: tuple[int, ...], context: Context) -> Optional[Node
         return node.prim.node(*operands, **node.params)
 
     return moved(x)
+
+
+@rule(matmul)
+def _rows_of_all(node: Node, context: Context) -> Optional[Node]:
+    """A row, or a column, of each example times one matrix: one product of all of them, where each by itself would read the matrix again."""
+    a, b = node.inputs
+    if b.type.rank == 2 and a.type.rank > 2 and a.shape[-2] == 1:
+        rows = context.reshape(a, (product(a.shape[:-1]), a.shape[-1]))
+        return context.reshape(context.make(matmul, rows, b), node.shape)
+    if a.type.rank == 2 and b.type.rank > 2 and b.shape[-1] == 1:
+        rows = context.reshape(b, (product(b.shape[:-2]), b.shape[-2]))
+        return context.reshape(context.make(matmul, rows, swapped(a, context)), node.shape)
+    return None
 
 
 @rule(S.BROADCAST_TO)

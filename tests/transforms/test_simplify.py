@@ -325,6 +325,16 @@ FACTORED: dict[str, Case] = {
     ),
 }
 ROUNDED: dict[str, Case] = {
+    "a row of each example times one matrix": (
+        lambda x, w: matmul(x, w),
+        lambda x, w: S.reshape(matmul(S.reshape(x, (6, 13)), w), (2, 3, 1, 4)),
+        [T(2, 3, 1, 13), T(13, 4)],
+    ),
+    "one matrix times a column of each example": (
+        lambda x, w: matmul(w, x),
+        lambda x, w: S.reshape(matmul(S.reshape(x, (3, 13)), S.transpose(w, (1, 0))), (3, 4, 1)),
+        [T(3, 13, 1), T(4, 13)],
+    ),
     "x ** 3": (lambda x: E.pow_(x, 3.0), lambda x: (x * x) * x, [F]),
     "x ** 4": (lambda x: E.pow_(x, 4.0), lambda x: E.mul(*[x * x] * 2), [D]),
     "x * 3 * 5": (lambda x: x * 3.0 * 0.7, lambda x: x * float(np.float32(3) * np.float32(0.7)), [F]),

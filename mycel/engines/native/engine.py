@@ -14,6 +14,7 @@ from mycel.engines.native.program import Program, build
 from mycel.ir.dims import Decisions, deciding, symbols_in
 from mycel.ir.graph import Graph, Node
 from mycel.log import logger
+from mycel.prims.linalg import matmul
 from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
 from mycel.transforms.reductions import split_reductions
@@ -52,6 +53,6 @@ def host_steps(graph: Graph) -> list[tuple[Node, str]]:
 def prepared(graph: Graph) -> Graph:
     """The graph as it is lowered: opened to what the engine has code for, and optimized."""
     opened = complex_pairs(expand(graph))
-    if len(opened.nodes) > 1:
+    if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
         return optimize(opened)
     return split_reductions(opened)
