@@ -133,6 +133,13 @@ class _Iterator:
                 raise ValueError("set_init_step: the dataset has no rows to leave out")
             self._epoch, self._step = divmod(initial, size)
 
+    def begin_after(self, rows: int) -> None:
+        """Start further on, by this many rows counted over epochs: for a consumer that has had them in an earlier run."""
+        size = self.dataset.get_dataset_size()
+        if rows and size:
+            epochs, self._step = divmod(self._step + rows, size)
+            self._epoch += epochs
+
     # Producing.
 
     def produce_here(self) -> None:

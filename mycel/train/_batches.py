@@ -64,15 +64,24 @@ class _Again:
 class Epochs:
     """The epochs of a dataset, `count` of them (None: without end); the first has only `first` batches where that is given.
 
+    A dataset of Mycel's own begins after `had` batches, those of an earlier run, so that their epochs are not shuffled as the first ones were again.
+
     `epoch()` gives the batches of the next epoch one by one, `begin()` and `take(most)` those that are ready.
     """
 
     def __init__(
-        self, dataset: Any, sink_size: int = -1, count: Optional[int] = 1, first: Optional[int] = None, most: int = 0
+        self,
+        dataset: Any,
+        sink_size: int = -1,
+        count: Optional[int] = 1,
+        first: Optional[int] = None,
+        most: int = 0,
+        had: int = 0,
     ) -> None:
         self._rows: Any
         if isinstance(dataset, Dataset):
             self._rows = dataset.create_tuple_iterator(num_epochs=-1, output_numpy=True)
+            self._rows.begin_after(had)
         elif hasattr(dataset, "create_tuple_iterator"):
             self._rows = dataset.create_tuple_iterator(num_epochs=-1)
         else:

@@ -173,7 +173,7 @@ class Model:
         initial_epoch: int = 0,
         dataset: Any = None,
     ) -> None:
-        """Train until `epoch` epochs are done, from `initial_epoch` on.
+        """Train until `epoch` epochs are done, from `initial_epoch` on, where a run that was stopped goes on with the data of that epoch.
 
         `train_dataset` gives batches of (data, label) where the model has a loss function, else whatever the network takes; `dataset` is
         another name for it. With `dataset_sink_mode`, `sink_size` batches are an epoch (-1: the whole dataset), whose steps run in one native loop with no
@@ -275,7 +275,7 @@ class Model:
             loss_scale_mananger=self._loss_scale_manager,
             mode="train",
             validates=name == "fit",
-            epoch_num=epoch,
+            epoch_num=epoch - initial_epoch,
             batch_num=steps,
             parallel_mode="stand_alone",
             device_number=1,
@@ -295,7 +295,7 @@ class Model:
         if sink:
             train_epoch = functools.partial(self._sink_epoch, Runner(self._train_network._compiled()))
         count, rest = epoch - first_epoch, steps - first_step % steps
-        epochs = Epochs(dataset, sink_size, count, rest, min(steps, LONGEST) if sink else 0)
+        epochs = Epochs(dataset, sink_size, count, rest, min(steps, LONGEST) if sink else 0, initial_epoch * steps)
         with _closing(epochs, later), DeferredInterrupt() as interrupt, callback_list:
             callback_list.on_train_begin(context)
             try:

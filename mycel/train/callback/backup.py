@@ -14,47 +14,39 @@ __all__ = ["BackupAndRestore"]
 class BackupAndRestore(Callback):
     """Keep the training network and its optimizer's state in ``backup_dir/backup.ckpt``, and begin with what is there.
 
-    `save_freq` is "epoch" or a number of steps. With `delete_checkpoint` the file is removed when training has come to its end. Raises ValueError for other options.
+    `save_freq` is "epoch" or a number of epochs. With `delete_checkpoint` the file is removed when training has come to its end. Raises ValueError for other options.
 
     >>> BackupAndRestore("backup", save_freq=0)
     Traceback (most recent call last):
     ...
-    ValueError: BackupAndRestore: save_freq must be 'epoch' or a positive number of steps, not 0
+    ValueError: BackupAndRestore: save_freq must be 'epoch' or a positive number of epochs, not 0
     """
 
     def __init__(self, backup_dir: str, save_freq: Any = "epoch", delete_checkpoint: bool = True) -> None:
         super().__init__()
         if not isinstance(backup_dir, (str, os.PathLike)) or not str(backup_dir):
             raise ValueError(f"BackupAndRestore: backup_dir must be a path, not {backup_dir!r}")
-        steps = isinstance(save_freq, int) and not isinstance(save_freq, bool) and save_freq > 0
-        if save_freq != "epoch" and not steps:
+        epochs = isinstance(save_freq, int) and not isinstance(save_freq, bool) and save_freq > 0
+        if save_freq != "epoch" and not epochs:
             raise ValueError(
-                f"BackupAndRestore: save_freq must be 'epoch' or a positive number of steps, not {save_freq!r}"
+                f"BackupAndRestore: save_freq must be 'epoch' or a positive number of epochs, not {save_freq!r}"
             )
         if not isinstance(delete_checkpoint, bool):
             raise ValueError(f"BackupAndRestore: delete_checkpoint must be True or False, not {delete_checkpoint!r}")
-        self.save_freq, self.delete_checkpoint = save_freq, delete_checkpoint
+        self.save_freq = 1 if save_freq == "epoch" else save_freq
+        self.delete_checkpoint = delete_checkpoint
         self.backup_dir = os.path.realpath(backup_dir)
         self.backup_file = os.path.join(self.backup_dir, "backup.ckpt")
-        self._last = 0
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Load the backup if there is one."""
         os.makedirs(self.backup_dir, exist_ok=True)
-        self._last = 0
         if os.path.isfile(self.backup_file):
             load_param_into_net(run_context.original_args().train_network, load_checkpoint(self.backup_file))
 
-    def on_train_step_end(self, run_context: RunContext) -> None:
-        """Save if so many steps have passed."""
-        step = run_context.original_args().cur_step_num
-        if self.save_freq != "epoch" and step - self._last >= self.save_freq:
-            self._last = step
-            self._save(run_context)
-
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Save if epochs are saved."""
-        if self.save_freq == "epoch":
+        """Save if it is the turn of this epoch."""
+        if run_context.original_args().cur_epoch_num % self.save_freq == 0:
             self._save(run_context)
 
     def _save(self, run_context: RunContext) -> None:
