@@ -1,13 +1,15 @@
 """Which modules answer for which MindSpore path.
 
-Every path is answered first by the Mycel module of the same name, if there is one, and then by the modules listed here in order, so that a
-name is found where Mycel keeps it. Paths that only older releases had are listed in full: an unlisted path without a module of the same
-name does not exist.
+Every path is answered first by the Mycel module of the same name, if there is one, then by the modules listed here in order, so that a
+name is found where Mycel keeps it, and a module of MindSpore's (`modules`) at last as its package is. Paths that only older releases had are listed in full: any other
+path without a module of the same name does not exist.
 """
 
 from __future__ import annotations
 
 import importlib.util
+
+from mycel.compat.modules import is_module
 
 __all__ = ["ABSENT", "API_VERSION", "ROOT", "is_absent", "sources"]
 
@@ -15,11 +17,11 @@ ROOT = "mindspore"
 API_VERSION = "2.10.0"
 
 _HERE = "mycel.compat"
-_NN = ("mycel.nn", "mycel.train")
+_NN = ("mycel.nn", "mycel.train", f"{_HERE}.cells")
 _OPS = ("mycel.ops", "mycel.api", "mycel.tensor", "mycel.parameter")
 _COMMON = ("mycel", "mycel.common.seed", "mycel.common.initializer", "mycel.jit")
 _PY_VISION = (f"{_HERE}.vision_py_transforms", "mycel.dataset.vision", "mycel.dataset.transforms")
-_TRAIN = ("mycel.train", "mycel.amp")
+_TRAIN = ("mycel.train", "mycel.amp", f"{_HERE}.context")
 
 _TABLE: dict[str, tuple[str, ...]] = {
     "": (
@@ -40,7 +42,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "communication._comm_helper": ("mycel.communication",),
     "parallel": (f"{_HERE}.context",),
     "parallel._auto_parallel_context": (f"{_HERE}.context",),
-    "parallel._utils": (f"{_HERE}.context",),
+    "parallel._utils": (f"{_HERE}.parallel",),
     "parallel.algo_parameter_config": (f"{_HERE}.context",),
     "common": _COMMON,
     "common.api": ("mycel.jit", "mycel.api", "mycel", f"{_HERE}.retired"),
@@ -67,14 +69,16 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "dataset.transforms.vision.utils": ("mycel.dataset.vision",),
     "dataset.vision.c_transforms": ("mycel.dataset.vision",),
     "dataset.vision.py_transforms": _PY_VISION,
+    "dataset.vision.py_transforms_util": (f"{_HERE}.py_transforms_util",),
     "dataset.vision.transforms": ("mycel.dataset.vision",),
     "dataset.vision.utils": ("mycel.dataset.vision",),
     "nn": (f"{_HERE}.metrics", "mycel.train.metrics"),
     "nn.cell": ("mycel.cell", "mycel.nn"),
+    "nn.layer": _NN,
     "nn.loss": _NN,
     "nn.loss.loss": ("mycel.nn.loss", *_NN),
     "nn.metrics": (f"{_HERE}.metrics", "mycel.train.metrics"),
-    "nn.optim": _NN,
+    "nn.optim": (*_NN, f"{_HERE}.retired"),
     "nn.wrap": _NN,
     "nn.wrap.cell_wrapper": _NN,
     "nn.wrap.grad_reducer": _NN,
@@ -90,42 +94,18 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "ops.function": _OPS,
     "ops.functional": _OPS,
     "ops.auto_generate": _OPS,
-    "ops.auto_generate.gen_ops_prim": _OPS,
     "ops.communication": _OPS,
     "ops.operations": _OPS,
     "ops.primitive": ("mycel.common.markers", "mycel.ops", "mycel.api"),
     "train": _TRAIN,
-    "train.amp": ("mycel.amp",),
-    "train.callback": (),
-    "train.callback._callback": ("mycel.train.callback", "mycel.train"),
-    "train.callback._checkpoint": ("mycel.train.callback", "mycel.train"),
+    "train.amp": ("mycel.amp", f"{_HERE}.amp_levels"),
+    "train.callback": ("mycel.train",),
     "train.loss_scale_manager": ("mycel.amp", "mycel.train"),
     "train.metrics": (),
-    "train.model": ("mycel.train.model", "mycel.train"),
+    "train.model": ("mycel.train.model", "mycel.train", f"{_HERE}.context"),
     "train.serialization": ("mycel.train",),
 }
-_TABLE.update({
-    f"nn.layer.{part}": _NN
-    for part in ("activation", "basic", "container", "conv", "embedding", "image", "math", "normalization", "pooling", "rnns")
-})  # fmt: skip
-_TABLE["nn.layer"] = _NN
-_TABLE.update({
-    f"ops.function.{part}": _OPS
-    for part in ("array_func", "clip_func", "debug_func", "grad.grad_func", "image_func", "linalg_func", "math_func", "nn_func", "parameter_func", "random_func", "sparse_func")
-})  # fmt: skip
-_TABLE.update(
-    {
-        f"nn.optim.{part}": (*_NN, f"{_HERE}.retired")
-        for part in ("adam", "lamb", "lars", "momentum", "optimizer", "rmsprop", "sgd")
-    }
-)
-_TABLE.update({
-    f"ops.operations.{part}": _OPS
-    for part in ("_inner_ops", "array_ops", "comm_ops", "control_ops", "debug_ops", "image_ops", "linalg_ops", "math_ops", "nn_ops", "other_ops", "random_ops")
-})  # fmt: skip
-
 ABSENT: dict[str, str] = {
-    "boost": "write the training step with mycel.value_and_grad instead",
     "lite": "models run on devices through mycel itself",
     "mindrecord": "read files with mycel.dataset.GeneratorDataset or MnistDataset",
     "rewrite": "change networks as Python objects: cells are attributes",
@@ -146,12 +126,15 @@ def is_absent(path: str) -> str | None:
 def sources(path: str) -> list[str]:
     """The modules that answer for `path` below `ROOT` ("" for the root itself), in order; empty where there is no such path.
 
-    >>> sources("common.dtype"), sources("no.such.path")
-    (['mycel.dtype'], [])
+    >>> sources("common.dtype")[0], sources("no.such.path")
+    ('mycel.dtype', [])
     """
     same = f"mycel.{path}" if path else "mycel"
     found = [same] if _exists(same) else []
-    return found + [name for name in _TABLE.get(path, ()) if name != same and _exists(name)]
+    found += [name for name in _TABLE.get(path, ()) if name != same and _exists(name)]
+    if is_module(path):
+        found += [name for name in sources(path.rpartition(".")[0]) if name not in found]
+    return found
 
 
 def _exists(name: str) -> bool:
