@@ -37,8 +37,17 @@ from numpy.typing import NDArray
 from mycel import dtype
 from mycel.log import logger
 from mycel.train._atomic import replacing
+from mycel.train.encryption import Encrypted, decrypted, is_encrypted
 
-__all__ = ["CheckpointError", "Entry", "read_ckpt", "read_safetensors", "write_ckpt", "write_safetensors"]
+__all__ = [
+    "CheckpointError",
+    "Entry",
+    "read_ckpt",
+    "read_safetensors",
+    "titles_of_safetensors",
+    "write_ckpt",
+    "write_safetensors",
+]
 
 Entry = NDArray[Any] | str
 
@@ -57,8 +66,15 @@ class CheckpointError(ValueError):
     """A checkpoint file cannot be read, or something cannot be put into one; the message names the file and the entry."""
 
 
-def write_ckpt(path: str | os.PathLike[str], entries: Mapping[str, Entry], *, checksum: bool = False) -> None:
-    """Write `entries` to `path` in MindSpore's format, whole or not at all.
+def write_ckpt(
+    path: str | os.PathLike[str],
+    entries: Mapping[str, Entry],
+    *,
+    checksum: bool = False,
+    key: bytes | None = None,
+    mode: str = "AES-GCM",
+) -> None:
+    """Write `entries` to `path` in MindSpore's format, whole or not at all; with a `key`, encrypted (see `encryption`).
 
     Raises CheckpointError for an array whose type the format lacks and OSError where the file cannot be written.
 
@@ -68,7 +84,8 @@ def write_ckpt(path: str | os.PathLike[str], entries: Mapping[str, Entry], *, ch
     >>> read_ckpt(path)
     {'weight': array([[1.], [1.]], dtype=float32), 'name': 'demo'}
     """
-    with replacing(path, "checkpoint") as temporary, open(temporary, "wb") as file:
+    with replacing(path, "checkpoint") as temporary, open(temporary, "wb") as plain:
+        file: BinaryIO | Encrypted = plain if key is None else Encrypted(plain, key, mode)
         crc = 0
         for name, entry in entries.items():
             for piece in _value_messages(name, entry, path):
@@ -77,6 +94,8 @@ def write_ckpt(path: str | os.PathLike[str], entries: Mapping[str, Entry], *, ch
                     crc = zlib.crc32(piece, crc)
         if checksum:
             file.write(_TRAILER + crc.to_bytes(10, "big"))
+        if isinstance(file, Encrypted):
+            file.close()
 
 
 def _value_messages(name: str, entry: Entry, path: str | os.PathLike[str]) -> Iterator[bytes | memoryview]:
@@ -120,14 +139,29 @@ def _varint(value: int) -> bytes:
 
 
 def read_ckpt(
-    path: str | os.PathLike[str], *, wanted: Callable[[str], bool] | None = None, verify: bool = False
+    path: str | os.PathLike[str],
+    *,
+    wanted: Callable[[str], bool] | None = None,
+    verify: bool = False,
+    key: bytes | None = None,
+    mode: str = "AES-GCM",
 ) -> dict[str, Entry]:
     """The entries of the MindSpore checkpoint at `path` whose names `wanted` accepts (default: all), in the file's order.
+
+    An encrypted file is decrypted in memory with its `key`.
 
     With `verify`, the checksum at the end of the file is compared; a file without one is read with a logged warning.
     Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb") as found:
+        file: BinaryIO = found
+        if key is not None:
+            try:
+                file = decrypted(found, os.fspath(path), key, mode)
+            except ValueError as error:
+                raise CheckpointError(str(error)) from None
+        elif is_encrypted(found):
+            raise CheckpointError(f"{os.fspath(path)}: it is encrypted; give its key as dec_key")
         reader = _Reader(file, os.fspath(path))
         pieces = list(reader.pieces())
         if verify:
@@ -366,8 +400,14 @@ class _Reader:
             raise self.error(f"damaged: its checksum is {crc:08x}, and {stored:08x} was saved with it")
 
 
-def write_safetensors(path: str | os.PathLike[str], entries: Mapping[str, Entry], *, checksum: bool = False) -> None:
-    """Write `entries` to `path` in the safetensors format, whole or not at all.
+def write_safetensors(
+    path: str | os.PathLike[str],
+    entries: Mapping[str, Entry],
+    *,
+    checksum: bool = False,
+    further: Mapping[str, str] | None = None,
+) -> None:
+    """Write `entries` to `path` in the safetensors format, whole or not at all, with `further` metadata.
 
     Raises CheckpointError for strings and for types that the format lacks, OSError where the file cannot be written.
     """
@@ -385,7 +425,7 @@ def write_safetensors(path: str | os.PathLike[str], entries: Mapping[str, Entry]
                 f"{os.fspath(path)}: entry {name!r}: safetensors has no type {entry.dtype}; save it with format='ckpt'"
             )
         arrays[name] = np.asarray(entry, order="C")
-    metadata = {"format": "ms"}
+    metadata = {"format": "ms", **(further or {})}
     if checksum:
         metadata["crc_num"] = str(_entries_checksum(arrays))
     with replacing(path, "checkpoint") as temporary:
@@ -432,6 +472,18 @@ def read_safetensors(
         elif str(crc) != stored:
             raise CheckpointError(f"{shown}: damaged: its checksum is {crc}, and {stored} was saved with it")
     return {name: array for name, array in arrays.items() if wanted is None or wanted(name)}
+
+
+def titles_of_safetensors() -> dict[str, tuple[str, np.dtype[Any]]]:
+    """The types in headers of safetensors files to our titles and NumPy's types."""
+    letters = {"i": "I", "u": "U", "f": "F", "c": "C"}
+    plain = {
+        f"{letters[kind.kind]}{kind.itemsize * 8}": kind
+        for kind in _TITLE
+        if kind.kind in letters and kind != np.complex128
+    }
+    found = {"BOOL": np.dtype(np.bool_), "BF16": dtype.bfloat16.numpy, **plain, **_EIGHT_BITS}
+    return {name: (_TITLE[kind], kind) for name, kind in found.items()}
 
 
 # The types that the library writes, but does not give back as NumPy arrays.

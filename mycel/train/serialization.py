@@ -8,6 +8,7 @@ the next save or load. Loading into a network checks everything before it change
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel import dtype
 from mycel.cell import Cell
 from mycel.errors import Unsupported
 from mycel.log import logger
@@ -29,6 +31,8 @@ from mycel.train.checkpoint_format import (
     write_ckpt,
     write_safetensors,
 )
+from mycel.train.encryption import check_key
+from mycel.train.shards import ShardedCheckpoint, byte_count, index_of, read_shards, write_shards
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -43,6 +47,7 @@ __all__ = [
 ]
 
 _FORMATS = {"ckpt": (read_ckpt, write_ckpt), "safetensors": (read_safetensors, write_safetensors)}
+_DTYPES = {str(d): d for d in (*dtype.ALL, *dtype.STORED)}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _INTEGERS = ("int32", "int64")
 
@@ -65,7 +70,9 @@ def save_checkpoint(
     `save_obj` is a Cell, a dict of parameters by name, a list of parameters, or a list of ``{"name": ..., "data": ...}``. The suffix of
     `format` ("ckpt" or "safetensors") is added to a name without it. `choice_func` tells by name what to save. `append_dict` adds
     numbers, booleans, tensors, generators' states and, in ckpt files, strings; it wins over `save_obj`. `async_save` (True,
-    "thread" or "process") returns at once and writes in the background. `crc_check` adds a checksum.
+    "thread" or "process") returns at once and writes in the background. `crc_check` adds a checksum. With ``max_shard_size="5GB"`` (or a number of
+    bytes), an argument of Mycel's own, a larger safetensors checkpoint goes into several files with an index (`mycel.train.shards`). `enc_key` (16, 24 or 32 bytes) encrypts a ckpt file, in
+    the `enc_mode` "AES-GCM", "AES-CBC" or "SM4-CBC"; this needs the package cryptography.
 
     Raises TypeError or ValueError for arguments that cannot be saved, OSError where the file cannot be written.
 
@@ -78,9 +85,12 @@ def save_checkpoint(
     path = _named(ckpt_file_name, "save_checkpoint")
     _check_format(format, "save_checkpoint")
     if enc_key is not None:
-        raise Unsupported("save_checkpoint: encrypted checkpoints are not supported; leave enc_key out")
-    for name in set(kwargs) - {"global_step_num", "incremental", "remove_redundancy"}:
+        _check_encryption(enc_key, enc_mode, format, "save_checkpoint", "enc")
+    for name in set(kwargs) - {"global_step_num", "incremental", "max_shard_size", "remove_redundancy"}:
         raise TypeError(f"save_checkpoint: unknown argument {name!r}")
+    most = kwargs.get("max_shard_size")
+    if most is not None and format != "safetensors":
+        raise ValueError("save_checkpoint: max_shard_size is for format='safetensors'; ckpt files are always whole")
     if kwargs.get("incremental") or kwargs.get("remove_redundancy"):
         raise Unsupported("save_checkpoint: incremental and remove_redundancy are not supported; leave them out")
     if async_save not in (False, True, "thread", "process"):
@@ -96,7 +106,11 @@ def save_checkpoint(
     for name, value in (append_dict or {}).items():
         entries[name] = _appended(name, value)
     _background.raise_failure()
-    write = _FORMATS[format][1]
+    write: Callable[..., Any] = _FORMATS[format][1]
+    if most is not None:
+        write = functools.partial(write_shards, most=byte_count(most))
+    if enc_key is not None:
+        write = functools.partial(write_ckpt, key=enc_key, mode=enc_mode)
     if async_save:
         copies = {name: entry if isinstance(entry, str) else entry.copy() for name, entry in entries.items()}
         _background.submit(lambda: write(path, copies, checksum=crc_check))
@@ -122,7 +136,8 @@ def load_checkpoint(
 
     `choice_func` tells by name what to load; `specify_prefix` and `filter_prefix`, a string or several, keep and drop names by their
     beginning. With `net`, the values are put into that network too (see `load_param_into_net`). `crc_check` compares the checksum.
-    Files come from Mycel or MindSpore; nothing in them is executed.
+    Of a checkpoint in several safetensors files the index is named, or their folder (`mycel.train.ShardedCheckpoint` reads such a one piece by piece).
+    `dec_key` and `dec_mode` decrypt a ckpt file; this needs the package cryptography. Files come from Mycel or MindSpore; nothing in them is executed.
 
     Raises ValueError (CheckpointError) for a missing, damaged or empty file, with the file and the entry in its message.
 
@@ -135,8 +150,9 @@ def load_checkpoint(
     path = _named(ckpt_file_name, "load_checkpoint")
     _check_format(format, "load_checkpoint")
     if dec_key is not None:
-        raise Unsupported("load_checkpoint: encrypted checkpoints are not supported; decrypt the file in MindSpore")
-    if not path.endswith("." + format):
+        _check_encryption(dec_key, dec_mode, format, "load_checkpoint", "dec")
+    index = index_of(path) if format == "safetensors" else None
+    if not path.endswith("." + format) and index is None:
         raise ValueError(
             f"load_checkpoint: {path!r} does not end in '.{format}'; give its type as format='ckpt' or 'safetensors'"
         )
@@ -145,9 +161,12 @@ def load_checkpoint(
     )
     _background.wait()
     _background.raise_failure()
-    if not os.path.isfile(path):
+    if not os.path.isfile(index or path):
         raise CheckpointError(f"load_checkpoint: there is no file {path!r}")
-    entries = _FORMATS[format][0](path, wanted=wanted, verify=crc_check)
+    read: Callable[..., dict[str, Entry]] = _FORMATS[format][0]
+    if dec_key is not None:
+        read = functools.partial(read_ckpt, key=dec_key, mode=dec_mode)
+    entries = read_shards(index, wanted, crc_check) if index else read(path, wanted=wanted, verify=crc_check)
     if not entries:
         raise CheckpointError(
             f"load_checkpoint: nothing to load in {path!r}: it is empty, or the choice by name drops all of it"
@@ -182,26 +201,32 @@ def load_param_into_net(
         raise TypeError(f"load_param_into_net: net must be a Cell, not {type(net).__name__}")
     if isinstance(parameter_dict, _LaterParameters):
         parameter_dict = parameter_dict.result()
+    lazy = parameter_dict if isinstance(parameter_dict, ShardedCheckpoint) else None
     if not isinstance(parameter_dict, Mapping):
         raise TypeError(f"load_param_into_net: parameter_dict must be a dict, not {type(parameter_dict).__name__}")
     for flag, title in ((strict_load, "strict_load"), (remove_redundancy, "remove_redundancy")):
         if not isinstance(flag, bool):
             raise TypeError(f"load_param_into_net: {title} must be a bool, not {type(flag).__name__}")
-    for name, value in parameter_dict.items():
+    for name, value in () if lazy is not None else parameter_dict.items():
         if not isinstance(name, str) or not isinstance(value, (Tensor, str)):
             raise TypeError(
                 f"load_param_into_net: parameter_dict takes names to parameters, not {name!r} to {type(value).__name__}"
             )
     own = _named_parameters(net)
-    source = {name: name for name in own if isinstance(parameter_dict.get(name), Tensor)}
+    tensors = list(lazy) if lazy is not None else [n for n, v in parameter_dict.items() if isinstance(v, Tensor)]
+    known = set(tensors)
+    source = {name: name for name in own if name in known}
     if not source and not strict_load:
-        source = _under_prefix(own, parameter_dict)
-    values = {
-        name: _fitted(own[name], parameter_dict[found].asnumpy(), parameter_dict[found], strict_load)
-        for name, found in source.items()
-    }
-    for name, value in values.items():
-        own[name].set_data(Tensor.from_numpy(value))
+        source = _under_prefix(own, tensors)
+    if lazy is not None:
+        _load_piece_by_piece(own, lazy, source, strict_load)
+    else:
+        values = {
+            name: _fitted(own[name], parameter_dict[found].asnumpy(), parameter_dict[found].dtype, strict_load)
+            for name, found in source.items()
+        }
+        for name, value in values.items():
+            own[name].set_data(Tensor.from_numpy(value))
     missing = [name for name in own if name not in source]
     if missing:
         logger.warning("load_param_into_net: %d of %d parameters of the network are not in the checkpoint: %s",
@@ -332,6 +357,12 @@ def _check_format(format: Any, function: str) -> None:
         raise ValueError(f"{function}: format must be 'ckpt' or 'safetensors', not {format!r}")
 
 
+def _check_encryption(key: Any, mode: Any, format: str, function: str, prefix: str) -> None:
+    check_key(key, mode, function, prefix)
+    if format != "ckpt":
+        raise ValueError(f"{function}: {prefix}_key goes with format='ckpt'; safetensors files are not encrypted")
+
+
 def _named_parameters(cell: Cell) -> dict[str, Parameter]:
     """Parameters by their own names, which a wrapping cell leaves as they are; by their paths if names are missing or not distinct."""
     found = list(cell.parameters_and_names())
@@ -429,16 +460,33 @@ def _parameter(name: str, array: NDArray[Any]) -> Parameter:
     return Parameter(Tensor.from_numpy(array), name=name)
 
 
-def _under_prefix(own: Mapping[str, Any], loaded: Mapping[str, Any]) -> dict[str, str]:
+def _load_piece_by_piece(
+    own: Mapping[str, Parameter], lazy: ShardedCheckpoint, source: Mapping[str, str], strict: bool
+) -> None:
+    """Load values that are read one by one, once all of them are known to fit; those that a conversion could spoil are looked at before, too."""
+    targets: dict[str, list[str]] = {}
+    for name, found in source.items():
+        title, shape = lazy.info(found)
+        kind = _DTYPES[title]
+        narrow = own[name].dtype is not kind and not strict
+        value = lazy[found].asnumpy() if narrow else np.broadcast_to(np.zeros((), kind.numpy), shape)
+        _fitted(own[name], value, kind, strict)
+        targets.setdefault(found, []).append(name)
+    for found, value in lazy.arrays(targets):
+        kind = _DTYPES[lazy.info(found)[0]]
+        for name in targets[found]:
+            own[name].set_data(Tensor.from_numpy(_fitted(own[name], value, kind, strict, tell=False)))
+
+
+def _under_prefix(own: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, str]:
     """The names of `own` to those of `loaded` under the prefix that serves most of them, if there is one such prefix."""
     by_prefix: dict[str, dict[str, str]] = {}
-    for found, value in loaded.items():
-        if isinstance(value, Tensor):
-            parts = found.split(".")
-            for cut in range(1, len(parts)):
-                name = ".".join(parts[cut:])
-                if name in own:
-                    by_prefix.setdefault(".".join(parts[:cut]) + ".", {})[name] = found
+    for found in loaded:
+        parts = found.split(".")
+        for cut in range(1, len(parts)):
+            name = ".".join(parts[cut:])
+            if name in own:
+                by_prefix.setdefault(".".join(parts[:cut]) + ".", {})[name] = found
     most = max((len(names) for names in by_prefix.values()), default=0)
     best = [prefix for prefix, names in by_prefix.items() if len(names) == most]
     if len(best) != 1:
@@ -447,9 +495,9 @@ def _under_prefix(own: Mapping[str, Any], loaded: Mapping[str, Any]) -> dict[str
     return by_prefix[best[0]]
 
 
-def _fitted(own: Parameter, value: NDArray[Any], given: Tensor, strict: bool) -> NDArray[Any]:
-    """The array that goes into the parameter `own`: `value` in its shape and type."""
-    shape, wanted, found = tuple(own.shape), own.dtype, given.dtype
+def _fitted(own: Parameter, value: NDArray[Any], found: Any, strict: bool, tell: bool = True) -> NDArray[Any]:
+    """The array that goes into the parameter `own`: `value`, of type `found`, in its shape and type."""
+    shape, wanted = tuple(own.shape), own.dtype
     if value.shape != shape:
         if value.shape[: len(shape)] != shape or set(value.shape[len(shape) :]) != {1}:
             raise RuntimeError(
@@ -473,5 +521,6 @@ def _fitted(own: Parameter, value: NDArray[Any], given: Tensor, strict: bool) ->
             f"load_param_into_net: parameter {own.name!r} has values in the checkpoint ({found.name}) that are too large for "
             f"{wanted.name}, its type in the network"
         )
-    logger.warning("load_param_into_net: %s converted from %s to %s", own.name, found.name, wanted.name)
+    if tell:
+        logger.warning("load_param_into_net: %s converted from %s to %s", own.name, found.name, wanted.name)
     return converted
