@@ -57,5 +57,6 @@ from mycel.train.serialization import load_checkpoint as load_checkpoint
 from mycel.train.serialization import load_checkpoint_async as load_checkpoint_async
 from mycel.train.serialization import load_param_into_net as load_param_into_net
 from mycel.train.serialization import save_checkpoint as save_checkpoint
+from mycel.train.shards import ShardedCheckpoint as ShardedCheckpoint
 from mycel.train.sinking import data_sink as data_sink
 from mycel.train.summary import SummaryRecord as SummaryRecord

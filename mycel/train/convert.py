@@ -15,6 +15,7 @@ from mycel.train.checkpoint_format import (
     write_ckpt,
     write_safetensors,
 )
+from mycel.train.shards import INDEX, ShardedCheckpoint
 
 __all__ = ["ckpt_to_safetensors", "safetensors_to_ckpt"]
 
@@ -51,7 +52,7 @@ def safetensors_to_ckpt(
     file_name_regex: Optional[str] = None,
     processes_num: int = 1,
 ) -> None:
-    """Convert a .safetensors file, or all in a folder, to .ckpt files; see `ckpt_to_safetensors`."""
+    """Convert a .safetensors file, or all in a folder, to .ckpt files; see `ckpt_to_safetensors`. An index stands for its files, which become one."""
     _convert("safetensors", "ckpt", file_path, save_path, name_map, file_name_regex, processes_num)
 
 
@@ -72,15 +73,16 @@ def _convert(
     if save_path is not None and os.path.isfile(save_path):
         raise ValueError(f"{function}: save_path must be a folder, and {os.fspath(save_path)!r} is a file")
     for path in _files(given, source, file_name_regex, function):
-        entries = _renamed(_FORMATS[source][0](path), name_map or {}, path)
-        place = os.path.relpath(path, folder).removesuffix(source) + target
+        whole = dict(ShardedCheckpoint(path).arrays()) if path.endswith(INDEX) else _FORMATS[source][0](path)
+        entries = _renamed(whole, name_map or {}, path)
+        place = os.path.relpath(path, folder).removesuffix(".index.json").removesuffix(source) + target
         destination = os.path.join(folder if save_path is None else os.fspath(save_path), place)
         os.makedirs(os.path.dirname(destination), exist_ok=True)
         _FORMATS[target][1](destination, entries)
 
 
 def _files(given: str, suffix: str, regex: Optional[str], function: str) -> list[str]:
-    if os.path.isfile(given) and given.endswith("." + suffix):
+    if os.path.isfile(given) and (given.endswith("." + suffix) or suffix == "safetensors" and given.endswith(INDEX)):
         return [given]
     found = [
         os.path.join(root, name)
