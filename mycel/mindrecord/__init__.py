@@ -1,0 +1,62 @@
+"""MindSpore's record files: writing, reading, looking up, and converting other formats to them.
+
+>>> import tempfile, os
+>>> import mycel.dataset as ds
+>>> from mycel.mindrecord import FileWriter
+>>> with tempfile.TemporaryDirectory() as folder:
+...     name = os.path.join(folder, "squares.mindrecord")
+...     writer = FileWriter(name)
+...     writer.add_schema({"n": {"type": "int32"}, "square": {"type": "int32"}})
+...     writer.write_raw_data([{"n": n, "square": n * n} for n in range(4)])
+...     writer.commit()
+...     data = ds.MindDataset(name, shuffle=False)
+...     [(int(n), int(square)) for n, square in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+[(0, 0), (1, 1), (2, 4), (3, 9)]
+"""
+
+from mycel.mindrecord.encryption import set_dec_mode, set_enc_key, set_enc_mode
+from mycel.mindrecord.errors import (
+    EXCEPTIONS,
+    FAILED,
+    SUCCESS,
+    SYS_ID,
+    DbConnectionError,
+    ErrorCodeType,
+    ErrorLevel,
+    LogRuntime,
+    MindRecordException,
+    MRMAddIndexError,
+    MRMAddSchemaError,
+    MRMBuildSchemaError,
+    MRMCloseError,
+    MRMCommitError,
+    MRMDefineBlobError,
+    MRMDefineCategoryError,
+    MRMDefineIndexError,
+    MRMFetchCandidateFieldsError,
+    MRMFetchDataError,
+    MRMFinishError,
+    MRMGenerateIndexError,
+    MRMGetMetaError,
+    MRMIndexGeneratorError,
+    MRMInitSegmentError,
+    MRMInvalidHeaderSizeError,
+    MRMInvalidPageSizeError,
+    MRMInvalidSchemaError,
+    MRMLaunchError,
+    MRMOpenError,
+    MRMOpenForAppendError,
+    MRMReadCategoryInfoError,
+    MRMSetHeaderError,
+    MRMUnsupportedSchemaError,
+    MRMValidateDataError,
+    MRMWriteDatasetError,
+    ParamMissError,
+    ParamTypeError,
+    ParamValueError,
+    PathNotExistsError,
+    UnknownError,
+)
+from mycel.mindrecord.filereader import FileReader
+from mycel.mindrecord.filewriter import FileWriter
+from mycel.mindrecord.mindpage import MindPage

@@ -1,0 +1,83 @@
+"""The index of a record file: an SQLite database beside it, its name with `.db` behind.
+
+The table INDEXES has a row for every row of the file: where it lies (`Place`) and, for each index field, a count that is always 0 and the field's value, in the column
+named after the field with `_0` behind. The table SHARD_NAME holds the file's name.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from mycel.mindrecord.errors import DbConnectionError
+from mycel.mindrecord.layout import Place
+from mycel.mindrecord.packing import Field
+
+_PLACES = (
+    "ROW_ID", "PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END", "ROW_GROUP_ID", "PAGE_ID_BLOB", "PAGE_OFFSET_BLOB", "PAGE_OFFSET_BLOB_END",
+)  # fmt: skip
+_TYPES = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "REAL", "float64": "REAL"}
+
+
+def write_index(
+    path: str, name: str, fields: Sequence[str], schema: Mapping[str, Field], rows: Iterable[tuple[Place, Mapping[str, Any]]]
+) -> None:
+    """Write the index of the file called `name`: its rows' places and plain fields."""
+    columns = [f" {column:<20} INT  NOT NULL" for column in _PLACES]
+    definition = "CREATE TABLE INDEXES( " + ",".join(columns)
+    for number, field in enumerate(fields):
+        definition += f",INC_{number} INT, {field}_0 {_TYPES[schema[field]['type']]}"
+    keys = ",".join(["ROW_ID", *(f"INC_{number}" for number in range(len(fields)))])
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"{definition}, PRIMARY KEY({keys}))")
+        database.execute("CREATE TABLE SHARD_NAME(NAME TEXT NOT NULL)")
+        database.execute("INSERT INTO SHARD_NAME (NAME) VALUES (?)", (name,))
+        marks = ",".join("?" * (len(_PLACES) + 2 * len(fields)))
+        database.executemany(f"INSERT INTO INDEXES VALUES ({marks})", _entries(fields, rows))
+
+
+def _entries(fields: Sequence[str], rows: Iterable[tuple[Place, Mapping[str, Any]]]) -> Iterator[list[Any]]:
+    for number, (place, plain) in enumerate(rows):
+        entry = [number, place.raw_page, *place.raw, place.group, place.blob_page, *place.blob]
+        for field in fields:
+            entry += [0, plain[field]]
+        yield entry
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[sqlite3.Connection]:
+    if not os.path.isfile(path):
+        raise DbConnectionError(f"there is no index file {path!r}; it belongs to the record file and must lie beside it")
+    try:
+        with closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True)) as database:
+            yield database
+    except sqlite3.Error as error:
+        raise DbConnectionError(f"the index file {path!r} cannot be read: {error}") from error
+
+
+def _quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(os.path.abspath(path))
+
+
+def read_places(path: str, name: str) -> list[tuple[int, ...]]:
+    """(raw page, start, end, blob page, start, end) of every row, in order; DbConnectionError where the index is another file's or damaged."""
+    with _opened(path) as database:
+        owner = database.execute("SELECT NAME FROM SHARD_NAME").fetchone()
+        if owner is None or owner[0] != name:
+            raise DbConnectionError(f"the index file {path!r} belongs to {owner[0] if owner else None!r}, not to {name!r}; record files must keep their names")
+        wanted = ",".join(column for column in _PLACES if column not in ("ROW_ID", "ROW_GROUP_ID"))
+        return database.execute(f"SELECT {wanted} FROM INDEXES ORDER BY ROW_ID").fetchall()
+
+
+def read_categories(path: str, field: str) -> dict[str, list[int]]:
+    """The row numbers for every value of an index field, as text."""
+    found: dict[str, list[int]] = {}
+    with _opened(path) as database:
+        for value, row in database.execute(f"SELECT CAST({field}_0 AS TEXT), ROW_ID FROM INDEXES ORDER BY ROW_ID"):
+            found.setdefault("" if value is None else value, []).append(row)
+    return found

@@ -1,0 +1,222 @@
+"""How one row is laid out in bytes.
+
+The plain fields of a row (numbers and text) are a MessagePack map, its keys in order, every number in its shortest form: a float takes four bytes where these give it
+exactly. The other fields (bytes and arrays) are a *blob*: one after the other by name, each after its length in eight bytes, big-endian; a lone field has no length. Arrays
+of floats are their little-endian values. Arrays of integers are packed: their number in four bytes, big-endian; two bits for each, four to a byte from the high
+bits down, that say whether it takes 1, 2, 4 or 8 bytes; then the integers, little-endian. A row without plain fields has the map {"id": 0}, one without others four zero
+bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.mindrecord.errors import MRMUnsupportedSchemaError, MRMValidateDataError
+
+Field = dict[str, Any]
+Schema = dict[str, Field]
+
+NO_PLAIN_FIELDS = {"id": 0}
+NO_BLOB_FIELDS = bytes(4)
+_WIDTHS = (1, 2, 4, 8)
+
+
+def blob_fields(schema: Mapping[str, Field]) -> list[str]:
+    """The fields that are bytes or arrays, in order."""
+    return sorted(name for name, field in schema.items() if field["type"] == "bytes" or "shape" in field)
+
+
+def pack_map(row: Mapping[str, Any]) -> bytes:
+    """The MessagePack form of a map from text to integers, floats and text, keys in order.
+
+    >>> from mycel.mindrecord.packing import pack_map, unpack_map
+    >>> pack_map({"x": 5, "a": 0.5}).hex()
+    '82a161ca3f000000a17805'
+    >>> unpack_map(pack_map({"x": -70000, "s": "abc"}))
+    {'s': 'abc', 'x': -70000}
+    """
+    parts = [bytes([0x80 | len(row)]) if len(row) < 16 else struct.pack(">BH", 0xDE, len(row))]
+    for name in sorted(row):
+        parts += [_pack_text(name), _pack_value(row[name])]
+    return b"".join(parts)
+
+
+def _pack_text(text: str) -> bytes:
+    content = text.encode()
+    size = len(content)
+    if size < 32:
+        return bytes([0xA0 | size]) + content
+    form, code = (">BB", 0xD9) if size < 2**8 else (">BH", 0xDA) if size < 2**16 else (">BI", 0xDB)
+    return struct.pack(form, code, size) + content
+
+
+def _pack_value(value: Any) -> bytes:
+    if isinstance(value, str):
+        return _pack_text(value)
+    if isinstance(value, float):
+        if math.isfinite(value) and abs(value) <= 3.4028234663852886e38:
+            short = struct.pack(">Bf", 0xCA, value)
+            if struct.unpack(">f", short[1:])[0] == value:
+                return short
+        return struct.pack(">Bd", 0xCB, value)
+    if -32 <= value < 128:
+        return struct.pack(">b", value)
+    if value >= 0:
+        for limit, form, code in ((2**8, ">BB", 0xCC), (2**16, ">BH", 0xCD), (2**32, ">BI", 0xCE), (2**64, ">BQ", 0xCF)):
+            if value < limit:
+                return struct.pack(form, code, value)
+    for limit, form, code in ((2**7, ">Bb", 0xD0), (2**15, ">Bh", 0xD1), (2**31, ">Bi", 0xD2), (2**63, ">Bq", 0xD3)):
+        if -limit <= value < 0:
+            return struct.pack(form, code, value)
+    raise MRMValidateDataError(f"{value} does not fit into 64 bits")
+
+
+_FIXED = {
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
+_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+_TEXT_SIZES = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
+_MAP_SIZES = {0xDE: ">H", 0xDF: ">I"}
+
+
+def unpack_map(content: bytes) -> dict[str, Any]:
+    """The map that `pack_map` packed; ValueError where the bytes are no such map."""
+    try:
+        value, end = _unpack(content, 0)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise ValueError(f"the {len(content)} bytes of a row are damaged: {error}") from error
+    if not isinstance(value, dict) or end != len(content):
+        raise ValueError(f"the {len(content)} bytes of a row are not one map")
+    return value
+
+
+def _unpack(content: bytes, at: int) -> tuple[Any, int]:
+    code = content[at]
+    at += 1
+    if code < 0x80:
+        return code, at
+    if code >= 0xE0:
+        return code - 256, at
+    if code in _FIXED:
+        form = _FIXED[code]
+        return struct.unpack_from(form, content, at)[0], at + struct.calcsize(form)
+    if code in _CONSTANTS:
+        return _CONSTANTS[code], at
+    if 0xA0 <= code < 0xC0 or code in _TEXT_SIZES:
+        size, at = _size(content, at, code & 31, _TEXT_SIZES.get(code))
+        if at + size > len(content):
+            raise IndexError("text ends beyond the row")
+        return content[at : at + size].decode(), at + size
+    if code < 0x90 or code in _MAP_SIZES:
+        size, at = _size(content, at, code & 15, _MAP_SIZES.get(code))
+        found = {}
+        for _ in range(size):
+            name, at = _unpack(content, at)
+            found[name], at = _unpack(content, at)
+        return found, at
+    raise ValueError(f"a row has a value of kind 0x{code:02x}, which is neither number nor text")
+
+
+def _size(content: bytes, at: int, short: int, form: str | None) -> tuple[int, int]:
+    if form is None:
+        return short, at
+    return struct.unpack_from(form, content, at)[0], at + struct.calcsize(form)
+
+
+def pack_integers(values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
+    """Integers of a flat array, each in as few bytes as it takes.
+
+    >>> import numpy as np
+    >>> from mycel.mindrecord.packing import pack_integers, unpack_integers
+    >>> pack_integers(np.array([1, 1000, -7])).hex()
+    '000000031001e803f9'
+    >>> unpack_integers(bytes.fromhex("000000031001e803f9"), "int32").tolist()
+    [1, 1000, -7]
+    """
+    count = values.size
+    wide = np.ascontiguousarray(values, "<i8").reshape(-1)
+    kinds = np.zeros(count, np.uint8)
+    for width in _WIDTHS[:3]:
+        limit = 1 << (8 * width - 1)
+        kinds += ((wide < -limit) | (wide >= limit)).astype(np.uint8)
+    padded = np.zeros(-(-count // 4) * 4, np.uint8)
+    padded[:count] = kinds
+    fours = padded.reshape(-1, 4)
+    codes = fours[:, 0] << 6 | fours[:, 1] << 4 | fours[:, 2] << 2 | fours[:, 3]
+    kept = np.arange(8) < np.array(_WIDTHS)[kinds][:, None]
+    return struct.pack(">I", count) + codes.tobytes() + wide.view(np.uint8).reshape(-1, 8)[kept].tobytes()
+
+
+def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """The array that `pack_integers` packed; ValueError where the bytes are none."""
+    if len(content) < 4:
+        raise ValueError(f"{len(content)} bytes are too few for an array of integers")
+    (count,) = struct.unpack_from(">I", content)
+    start = 4 + -(-count // 4)
+    if start > len(content):
+        raise ValueError(f"an array says that it has {count} integers, but takes {len(content)} bytes")
+    codes = np.frombuffer(content, np.uint8, start - 4, 4)
+    kinds = (codes[:, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1)[:count]
+    widths = np.array(_WIDTHS)[kinds]
+    if start + int(widths.sum()) != len(content):
+        raise ValueError(f"an array of {count} integers should take {start + int(widths.sum())} bytes, not {len(content)}")
+    kept = np.arange(8) < widths[:, None]
+    wide = np.zeros((count, 8), np.uint8)
+    wide[kept] = np.frombuffer(content, np.uint8, -1, start)
+    values = wide.view("<i8").reshape(-1)
+    # Sign bits beyond the bytes that were kept.
+    spare = (64 - 8 * widths).astype(np.int64)
+    return (values << spare >> spare).astype(dtype)
+
+
+def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequence[str]) -> tuple[bytes, int]:
+    """The blob of a row, and how many bytes packing integers saved."""
+    parts = []
+    saved = 0
+    for name in names:
+        value, kind = row[name], schema[name]["type"]
+        if isinstance(value, bytes):
+            content = value
+        else:
+            content = np.ascontiguousarray(value, kind).tobytes()
+            if kind in ("int32", "int64"):
+                plain = len(content)
+                content = pack_integers(np.asarray(value))
+                saved += plain - len(content)
+        parts.append(content)
+    if len(parts) == 1:
+        return parts[0], saved
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts) or NO_BLOB_FIELDS, saved
+
+
+def unpack_blob(content: bytes, schema: Mapping[str, Field], names: Sequence[str], wanted: Sequence[str]) -> dict[str, Any]:
+    """The wanted fields of a blob whose fields are `names`."""
+    found = {}
+    at = 0
+    for name in names:
+        size = len(content)
+        if len(names) > 1:
+            size = int.from_bytes(content[at : at + 8], "big")
+            at += 8
+        if at + size > len(content):
+            raise ValueError(f"field {name!r} ends beyond the row's {len(content)} bytes")
+        if name in wanted:
+            found[name] = _unpack_field(name, content[at : at + size], schema[name])
+        at += size
+    return {name: found[name] for name in wanted}
+
+
+def _unpack_field(name: str, content: bytes, field: Field) -> Any:
+    if "shape" not in field:
+        return content
+    kind = field["type"]
+    flat = unpack_integers(content, kind) if kind in ("int32", "int64") else np.frombuffer(bytearray(content), kind)
+    try:
+        return flat.reshape(field["shape"])
+    except ValueError as error:
+        raise MRMUnsupportedSchemaError(f"field {name!r} has {flat.size} values, which do not fit shape {field['shape']}") from error

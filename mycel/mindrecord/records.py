@@ -1,0 +1,116 @@
+"""Reading rows of record files by number: what `FileReader`, `MindPage` and `MindDataset` share.
+
+Files are mapped into memory, not read. Whatever a file or its index says is compared with the file's size before it is believed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from mycel.mindrecord.encryption import Plain
+from mycel.mindrecord.errors import MRMOpenError, failure
+from mycel.mindrecord.index import read_categories, read_places
+from mycel.mindrecord.layout import Header
+from mycel.mindrecord.packing import unpack_blob, unpack_map
+from mycel.mindrecord.schema import check_columns, check_filename
+
+
+class _File:
+    """One open record file."""
+
+    def __init__(self, path: str, plain: Plain) -> None:
+        for part in (path, path + ".db"):
+            if not os.path.isfile(part):
+                raise RuntimeError(f"there is no file {part!r}; a record file needs its index, the file of the same name with .db behind, beside it")
+        self.path = path
+        found = plain.path(path)
+        self.index = plain.path(path + ".db")
+        self.header = Header.read(found)
+        self.places = read_places(self.index, os.path.basename(path))
+        with open(found, "rb") as handle:
+            self.content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def piece(self, page: int, start: int, end: int) -> bytes:
+        """The content of a row's part that takes these bytes of a page, its length among them."""
+        base = self.header.header_size + page * self.header.page_size
+        if page < 0 or not 0 <= start <= end - 8 or base + end > len(self.content):
+            raise failure(MRMOpenError, f"{self.path!r} is cut off or damaged: bytes {start} to {end} of page {page} are not there")
+        size = int.from_bytes(self.content[base + start : base + start + 8], "little")
+        if size != end - start - 8:
+            raise failure(MRMOpenError, f"{self.path!r} is damaged: a row says that it has {size} bytes, the index {end - start - 8}")
+        return self.content[base + start + 8 : base + end]
+
+
+class Records:
+    """The rows of record files, in order: all shards of the file that `file_name` names, or just the files of a list."""
+
+    def __init__(self, file_name: str | Sequence[str], columns: Sequence[str] | None = None) -> None:
+        paths = [file_name] if isinstance(file_name, str) else list(file_name)
+        for path in paths:
+            check_filename(path)
+        self._plain = Plain()
+        self._files: list[_File] = []
+        try:
+            if isinstance(file_name, str):
+                if not os.path.isfile(file_name):
+                    raise RuntimeError(f"there is no file {file_name!r}")
+                folder = os.path.dirname(file_name)
+                addresses = Header.read(self._plain.path(file_name)).addresses
+                paths = [file_name] if len(addresses) < 2 else [os.path.join(folder, os.path.basename(name)) for name in addresses]
+            self._files = [_File(path, self._plain) for path in paths]
+        except BaseException:
+            self.close()
+            raise
+        header = self._files[0].header
+        for file in self._files:
+            if file.header.schema != header.schema:
+                self.close()
+                raise failure(MRMOpenError, f"{file.path!r} has another schema than {self._files[0].path!r}")
+        self.schema = header.schema
+        self.index_fields = header.index_fields
+        self._blobs = header.blob_fields
+        self._columns = check_columns(columns, self.schema)
+        self._ends: list[int] = []
+        for file in self._files:
+            self._ends.append(len(file.places) + (self._ends[-1] if self._ends else 0))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def row(self, number: int) -> dict[str, Any]:
+        """A row: its plain fields, then its bytes and arrays."""
+        shard = bisect.bisect_right(self._ends, number)
+        file = self._files[shard]
+        place = file.places[number - (self._ends[shard - 1] if shard else 0)]
+        try:
+            plain = unpack_map(file.piece(*place[:3]))
+            row = {
+                name: float(value) if self.schema[name]["type"].startswith("float") else value
+                for name, value in plain.items()
+                if name in self.schema and (self._columns is None or name in self._columns)
+            }
+            wanted = self._blobs if self._columns is None else [name for name in self._columns if name in self._blobs]
+            if wanted:
+                row.update(unpack_blob(file.piece(*place[3:]), self.schema, self._blobs, wanted))
+        except ValueError as error:
+            raise failure(MRMOpenError, f"row {number} of {file.path!r} is damaged: {error}") from error
+        return row
+
+    def categories(self, field: str) -> dict[str, list[int]]:
+        """The numbers of the rows for every value of an index field, as text, in the order of the text."""
+        found: dict[str, list[int]] = {}
+        for shard, file in enumerate(self._files):
+            start = self._ends[shard - 1] if shard else 0
+            for value, rows in read_categories(file.index, field).items():
+                found.setdefault(value, []).extend(start + row for row in rows)
+        return dict(sorted(found.items()))
+
+    def close(self) -> None:
+        """Close the files; no row can be read after it."""
+        for file in self._files:
+            file.content.close()
+        self._plain.close()
