@@ -100,6 +100,7 @@ _TRAIN = (
     "get_metric_fn", "load_checkpoint", "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs",
     "safetensors_to_ckpt", "save_checkpoint", "BackupAndRestore", "BleuScore", "ConfusionMatrixMetric", "CosineSimilarity",
     "DatasetHelper", "Dice", "HausdorffDistance", "MeanSurfaceDistance", "OcclusionSensitivity", "Perplexity", "ROC",
+    "ConvertModelUtils", "ConvertNetUtils", "FlopsUtilizationCollector",
     "RootMeanSquareDistance", "SummaryCollector", "SummaryRecord", "auc", "build_train_network", "connect_network_with_dataset",
 )  # fmt: skip
 _RUNTIME = (

@@ -8,6 +8,7 @@ from mycel.train.callback import BackupAndRestore as BackupAndRestore
 from mycel.train.callback import Callback as Callback
 from mycel.train.callback import CheckpointConfig as CheckpointConfig
 from mycel.train.callback import EarlyStopping as EarlyStopping
+from mycel.train.callback import FlopsUtilizationCollector as FlopsUtilizationCollector
 from mycel.train.callback import History as History
 from mycel.train.callback import LambdaCallback as LambdaCallback
 from mycel.train.callback import LearningRateScheduler as LearningRateScheduler
@@ -52,6 +53,8 @@ from mycel.train.metrics import get_metrics as get_metrics
 from mycel.train.metrics import names as names
 from mycel.train.metrics import rearrange_inputs as rearrange_inputs
 from mycel.train.model import Model as Model
+from mycel.train.second_order import ConvertModelUtils as ConvertModelUtils
+from mycel.train.second_order import ConvertNetUtils as ConvertNetUtils
 from mycel.train.serialization import async_ckpt_thread_status as async_ckpt_thread_status
 from mycel.train.serialization import load_checkpoint as load_checkpoint
 from mycel.train.serialization import load_checkpoint_async as load_checkpoint_async

@@ -436,6 +436,7 @@ class Model:
                     params["net_outputs"] = results[-1]
                 else:
                     params["cur_step_num"] += 1
+                    params["eval_dataset_element"] = batches[0]
                     callback_list.on_eval_step_begin(context)
                     params["net_outputs"] = network(*batches[0])
                     callback_list.on_eval_step_end(context)

@@ -23,6 +23,7 @@ from mycel.fused import graph_of
 from mycel.nn import checks
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.nn.layer.thor import Conv2dThor, SavesFactors
+from mycel.nn.layer.thor_conversion import convert_to_thor
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates
@@ -166,7 +167,9 @@ def thor(
     enable_clip_grad: bool = False,
     frequency: int = 100,
 ) -> Optimizer:
-    """An optimizer that takes second-order steps for the layers `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor` of a network (module docstring).
+    """An optimizer that takes second-order steps for the dense, convolutional and embedding layers of a network (module docstring).
+
+    They are replaced by `DenseThor`, `Conv2dThor`, `EmbeddingThor` and `EmbeddingLookupThor` with the same parameters (`mycel.train.ConvertNetUtils`).
 
     `learning_rate` and `damping` are tensors of one number, or of one a step (the last holds after the end); gradients are those of the mean loss over `batch_size` examples
     times `loss_scale`. The inverses are computed every `frequency` steps. `decay_filter` says which parameters decay; `enable_clip_grad` scales gradients down to
@@ -192,6 +195,7 @@ def thor(
     checks.boolean("thor", "use_nesterov", use_nesterov)
     checks.boolean("thor", "enable_clip_grad", enable_clip_grad)
     checks.integer("thor", "frequency", frequency, 2)
+    convert_to_thor(net)
     return _Thor(
         net, learning_rate, damping, momentum, weight_decay, loss_scale, batch_size, use_nesterov, decay_filter, enable_clip_grad, frequency
     )  # fmt: skip

@@ -1,0 +1,173 @@
+"""FlopsUtilizationCollector: the arithmetic of a step, and which part of a machine's it takes.
+
+Counted are the multiplications and additions of matrix products and convolutions, forwards and backwards, in the step's graph: those that the program has been optimised to.
+*Model* flops are what the mathematics asks for, *hardware* flops what is run: more by what `recompute` does twice.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from mycel.explain import explain
+from mycel.ir.graph import Graph, Node
+from mycel.train.callback.base import Callback, RunContext
+
+__all__ = ["FlopsUtilizationCollector", "step_flops"]
+
+_COUNTED = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
+
+
+def step_flops(network: Any, *inputs: Any) -> tuple[int, int]:
+    """The flops of a call of a Cell or function as the model has them, and as the hardware runs them. ValueError for what is not one graph of known sizes.
+
+    >>> import mycel as ms
+    >>> step_flops(ms.nn.Dense(10, 5), ms.ops.ones((32, 10)))
+    (3200, 3200)
+    """
+    from mycel.engines.native.engine import prepared
+
+    found = explain(network, *inputs)
+    if len(found.graphs) != 1:
+        raise ValueError(
+            "FlopsUtilizationCollector: flops are counted where a step is one graph, and this one goes back to Python on the way"
+        )
+    graph = found.graphs[0]
+    hardware = _flops(prepared(graph))
+    return hardware - _twice(graph), hardware
+
+
+def _inner(node: Node) -> Iterator[Graph]:
+    for value in node.params.values():
+        if isinstance(value, Graph):
+            yield value
+
+
+def _flops(graph: Graph) -> int:
+    """The flops of a graph; of both sides of a branch the larger, of a loop one round."""
+    from mycel.engines.native.dense_steps import work
+
+    total = 0
+    for node in graph.nodes:
+        if node.prim is None:
+            continue
+        if node.prim.name in _COUNTED:
+            total += work(node)
+        inner = [_flops(g) for g in _inner(node)]
+        total += max(inner, default=0) if node.prim.name == "cond" else sum(inner)
+    return total
+
+
+def _twice(graph: Graph) -> int:
+    """The flops of regions that are computed again for their gradient: those of `recompute` nodes beside whose graph stands a call that waits for a cotangent."""
+    waits = any(
+        node.prim is not None and node.prim.name == "call" and any(x.prim is not None and x.prim.name == "after" for x in node.inputs)
+        for node in graph.nodes
+    )  # fmt: skip
+    total = 0
+    for node in graph.nodes:
+        for inner in _inner(node):
+            if waits and node.prim is not None and node.prim.name == "recompute":
+                total += _flops(inner)
+            total += _twice(inner)
+    return total
+
+
+class FlopsUtilizationCollector(Callback):
+    """Print the flops of a training or evaluation step once, and every `data_size` steps the time of a step and the parts of `computility`, the machine's flops per second, that it took.
+
+    The parts are those of the model's and the hardware's flops (MFU and HFU), in percent. Only matrix products and convolutions are counted, as in MindSpore. One process
+    runs the whole model, so with or without `full_flops` the numbers are the same, and only what is printed differs. `enable_ma_collector` writes the flops and
+    the last step's time to flops_rank_0.txt and time_step_rank_0.txt in the folder that the environment variable MA_LOG_DIR names, and prints nothing where `computility` is 1.
+    Raises TypeError or ValueError for other arguments, and ValueError at the first step where it is not one graph.
+
+    >>> FlopsUtilizationCollector(10, computility=1e11).data_size
+    10
+    """
+
+    def __init__(
+        self, data_size: int, computility: float = 1, full_flops: bool = True, enable_ma_collector: bool = False
+    ) -> None:
+        super().__init__()
+        if not isinstance(data_size, int) or isinstance(data_size, bool):
+            raise TypeError(f"FlopsUtilizationCollector: data_size must be an integer, not {type(data_size).__name__}")
+        if data_size < 1:
+            raise ValueError(f"FlopsUtilizationCollector: data_size must be positive, not {data_size}")
+        for name, flag in (("full_flops", full_flops), ("enable_ma_collector", enable_ma_collector)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"FlopsUtilizationCollector: {name} must be a bool, not {type(flag).__name__}")
+        if not isinstance(computility, (int, float)) or isinstance(computility, bool) or computility <= 0:
+            raise ValueError(f"FlopsUtilizationCollector: computility must be a positive number, not {computility!r}")
+        self.data_size = data_size
+        self.computility = computility
+        self.full_flops = full_flops
+        self.enable_ma_collector = enable_ma_collector
+        self.verbose = not (computility == 1 and enable_ma_collector)
+        self.model_flops: Optional[int] = None
+        self.hardware_flops: Optional[int] = None
+        self._begun = time.perf_counter()
+
+    def begin(self, run_context: RunContext) -> None:
+        """Count anew for this run."""
+        self.model_flops = self.hardware_flops = None
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """Count anew, unless this is a validation within a training."""
+        if "train_network" not in run_context.original_args():
+            self.begin(run_context)
+
+    def on_eval_step_begin(self, run_context: RunContext) -> None:
+        """Start the clock, unless this is a validation within a training."""
+        if "train_network" not in run_context.original_args():
+            self.step_begin(run_context)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """As for training, unless this is a validation within a training."""
+        if "train_network" not in run_context.original_args():
+            self.step_end(run_context)
+
+    def step_begin(self, run_context: RunContext) -> None:
+        """Start the clock."""
+        self._begun = time.perf_counter()
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Count at the first step, and print at every `data_size`-th."""
+        seconds = time.perf_counter() - self._begun
+        params = run_context.original_args()
+        steps = len(params.get("sink_outputs") or [None])
+        seconds /= steps
+        if self.model_flops is None:
+            self._count(params)
+        assert self.model_flops is not None and self.hardware_flops is not None
+        stamp = round(time.time() * 1000)
+        if self.enable_ma_collector:
+            self._write(
+                "time_step_rank_0.txt", f'time_monitor{{type="per_step_time", rank_id="0"}} {seconds * 1000} {stamp}\n'
+            )
+        turns = params.cur_step_num // self.data_size > (params.cur_step_num - steps) // self.data_size
+        if self.verbose and turns:
+            shares = [100 * flops / self.computility / seconds for flops in (self.model_flops, self.hardware_flops)]
+            text = f"{params.mode.title()} per step time: {seconds * 1000:5.3f} ms, mfu:{shares[0]:.2f}% hfu:{shares[1]:.2f}%"
+            print(text, flush=True)
+
+    def _count(self, params: Any) -> None:
+        network = params.train_network if params.mode == "train" else params.eval_network
+        batch = params.train_dataset_element if params.mode == "train" else params.eval_dataset_element
+        self.model_flops, self.hardware_flops = step_flops(network, *batch)
+        model, hardware = self.model_flops, self.hardware_flops
+        if self.verbose:
+            full = f"Full model flops is {model}, Full hardware flops is {hardware}, " if self.full_flops else ""
+            print(f"{full}Shard model flops is {model}, Shard hardware flops is {hardware}.", flush=True)
+        if self.enable_ma_collector:
+            stamp = round(time.time() * 1000)
+            lines = [
+                f'flops{{type="{kind}_flops", rank_id="0"}} {flops} {stamp}\n'
+                for kind, flops in (("model", model), ("hardware", hardware))
+            ]
+            self._write("flops_rank_0.txt", "".join(lines))
+
+    def _write(self, name: str, text: str) -> None:
+        with open(os.path.join(os.environ.get("MA_LOG_DIR", "."), name), "w", encoding="utf-8") as file:
+            file.write(text)
