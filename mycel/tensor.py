@@ -109,6 +109,7 @@ class Tensor:
         self.__dict__["init"] = init
         if init is None:
             free = declared_shape(sizes)
+            self.__dict__["_declared_shape"] = sizes
             self._type = tensor_type(tuple(free), wanted)
             self._buf = None if not self._type.is_static else buffers.from_array(np.zeros(tuple(free), wanted.numpy))
             return
@@ -241,8 +242,15 @@ class Tensor:
         if array is None:
             return f"{head}, value=<{'staged' if self._node is not None else 'not initialized'}>)"
         if array.ndim == 0:
-            value = array.item()
-            return f"{head}, value= {f'{value:.6g}' if self._type.dtype.is_floating else value})"
+            kind = self._type.dtype
+            value = (
+                f"{array.item():.6g}"
+                if kind.is_floating
+                else str(array[()]).strip("()")
+                if kind.is_complex
+                else array.item()
+            )
+            return f"{head}, value= {value})"
         if array.size == 0:
             return f"{head}, value= [])"
         return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{_array_text(array)})"

@@ -58,7 +58,7 @@ from mycel.ops.decompositions import (
 )
 from mycel.ops.extended import (
     baddbmm_ext as baddbmm_ext, bernoulli_ext as bernoulli_ext, bidense as bidense, diff_ext as diff_ext,
-    einsum_ext as einsum_ext, eps as eps, float_power_ext as float_power_ext, hyper_add as hyper_add, inplace_index_add as inplace_index_add,
+    eps as eps, float_power_ext as float_power_ext, hyper_add as hyper_add, inplace_index_add as inplace_index_add,
     inplace_sigmoid as inplace_sigmoid, isnan_ext as isnan_ext, mse_loss_ext as mse_loss_ext, print_ as print_,
     reduced_shape as reduced_shape, reshape_ as reshape_, shape_mul as shape_mul, tensor_muls as tensor_muls,
     unique_with_pad as unique_with_pad,
@@ -344,3 +344,4 @@ from mycel.ops import random_tensor as random_tensor
 from mycel.ops.operations import *  # noqa: F403
 
 P = operations
+einsum_ext = einsum

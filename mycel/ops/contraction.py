@@ -131,3 +131,20 @@ def _join(a: Term, b: Term, output: Sequence[str], rest: Sequence[Term]) -> Term
             reshaped(y, (*sizes, *(1,) * len(rows), *column_sizes)),
         )
     return out, batch + rows + columns
+
+
+def equation_of(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """The equation and the tensors of tensors that are followed by lists of labels each, and of the result's labels if they come last."""
+    arrow = "->" + _letters(given[-1]) if len(given) % 2 else ""
+    tensors = tuple(given[0 : len(given) // 2 * 2 : 2])
+    return ",".join(_letters(labels) for labels in given[1::2]) + arrow, tensors
+
+
+def _letters(labels: Any) -> str:
+    text = ""
+    for label in labels:
+        if label is not Ellipsis and not (isinstance(label, int) and 0 <= label < 52):
+            raise ValueError(f"einsum: labels must be ... or whole numbers in [0, 52), not {label!r}")
+        # As in an equation, capitals come first in the order of labels.
+        text += "..." if label is Ellipsis else chr(ord("A") + label) if label < 26 else chr(ord("a") + label - 26)
+    return text

@@ -24,7 +24,7 @@ from mycel.prims import random as P
 from mycel.tensor import Tensor, cast
 
 __all__ = [
-    "baddbmm_ext", "bernoulli_ext", "bidense", "diff_ext", "einsum_ext", "eps", "fill_diagonal", "float_power_ext", "hyper_add",
+    "baddbmm_ext", "bernoulli_ext", "bidense", "diff_ext", "eps", "fill_diagonal", "float_power_ext", "hyper_add",
     "inplace_index_add", "inplace_sigmoid", "isnan_ext", "mse_loss_ext", "print_", "reduced_shape", "reshape_", "shape_mul",
     "tensor_muls", "unique_with_pad",
 ]  # fmt: skip
@@ -84,32 +84,6 @@ def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append:
     )
     # More differences than there are neighbours leave nothing.
     return sorting.diff(x, min(n, max(size, 1)), dim, prepend, append)
-
-
-def einsum_ext(equation: Any, *operands: Any) -> Tensor:
-    """`einsum` of an equation and tensors, or of tensors each followed by a list of its labels (whole numbers below 52, or ...), and the result's labels.
-
-    >>> import mycel as ms
-    >>> ms.ops.einsum_ext(ms.Tensor([1.0, 2.0]), [0], ms.Tensor([3.0]), [1], [0, 1]).tolist()
-    [[3.0], [6.0]]
-    """
-    if isinstance(equation, str):
-        return linalg.einsum(equation, *operands)
-    given = (equation, *operands)
-    tensors = given[0 : len(given) // 2 * 2 : 2]
-    terms = [_letters(labels) for labels in given[1::2]]
-    arrow = "->" + _letters(given[-1]) if len(given) % 2 else ""
-    return linalg.einsum(",".join(terms) + arrow, *tensors)
-
-
-def _letters(labels: Any) -> str:
-    text = ""
-    for label in labels:
-        if label is not Ellipsis and not (isinstance(label, int) and 0 <= label < 52):
-            raise ValueError(f"einsum_ext: labels must be ... or whole numbers in [0, 52), not {label!r}")
-        # As in an equation, capitals come first in the order of labels.
-        text += "..." if label is Ellipsis else chr(ord("A") + label) if label < 26 else chr(ord("a") + label - 26)
-    return text
 
 
 def float_power_ext(input: Any, exponent: Any) -> Tensor:

@@ -357,7 +357,9 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
     from mycel.parameter import Parameter
 
     result = _along("index_add", x, axis, indices, y, "add")
-    return x._replace(result) if isinstance(x, Parameter) else result
+    if isinstance(x, Parameter):
+        x._replace(result)
+    return result
 
 
 def index_fill(x: Any, axis: int, index: Any, value: Any) -> Tensor:

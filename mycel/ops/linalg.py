@@ -283,13 +283,14 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 @fused
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * bmm(batch1, batch2)``.
+    """``beta * input + alpha * batch1 @ batch2``, of stacks of matrices, or of two matrices.
 
     >>> import mycel as ms
     >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))).tolist()
     [[[4.0]]]
     """
-    return _scaled(operand("baddbmm", input), beta, bmm(batch1, batch2), alpha)
+    flat = isinstance(batch1, Tensor) and batch1.ndim == 2
+    return _scaled(operand("baddbmm", input), beta, mm(batch1, batch2) if flat else bmm(batch1, batch2), alpha)
 
 
 @fused
@@ -388,16 +389,21 @@ def matrix_power(input: Any, n: int) -> Tensor:
     return broadcast(unit, x.shape) if result is None else result
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Einstein summation: ``"ij,jk->ik"``. Without an arrow the result has the labels that occur once, in alphabetical order.
 
     Labels may repeat within an operand (a diagonal); "..." stands for leading axes that broadcast. Operands are joined from left to
-    right by matrix products. ValueError for labels that do not match the operands.
+    right by matrix products. Instead of an equation tensors may come with a list of labels each (whole numbers below 52, or ...), and at last
+    those of the result. ValueError for labels that do not match the operands.
 
     >>> import mycel as ms
     >>> ms.ops.einsum("ij,kj->ik", ms.ops.ones((2, 3)), ms.ops.ones((4, 3))).shape
     (2, 4)
+    >>> ms.ops.einsum(ms.Tensor([1.0, 2.0]), [0], ms.Tensor([3.0]), [1], [0, 1]).tolist()
+    [[3.0], [6.0]]
     """
-    from mycel.ops.contraction import contract
+    from mycel.ops.contraction import contract, equation_of
 
+    if not isinstance(equation, str):
+        equation, operands = equation_of((equation, *operands))
     return contract(equation, operands)

@@ -215,7 +215,10 @@ def _with_position(
     value = _extreme(name, x, axis, keep, initial, where, largest)
     if where is not None and where is not True:
         x = select(operand(name, where, D.bool_), x, constant_like(initial, x))
-    return value, _arg(name, primitive, x, axis, keep, D.int64)
+    position = _arg(name, primitive, x, axis, keep, D.int64)
+    if initial is not None:
+        position = select(run(E.eq, value, operand(name, initial, value.dtype)), constant_like(0, position), position)
+    return value, position
 
 
 @fused
@@ -224,7 +227,7 @@ def max(
 ) -> Pair:
     """The largest element along `axis` and its int64 position; without `axis` the largest of all, with position 0.
 
-    `initial` and `where` are those of `amax`. Equal extremes share the derivative.
+    `initial` and `where` are those of `amax`; the position is 0 where `initial` is not surpassed. Equal extremes share the derivative.
 
     >>> import mycel as ms
     >>> values, positions = ms.ops.max(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
@@ -240,7 +243,7 @@ def min(
 ) -> Pair:
     """The smallest element along `axis` and its int64 position; without `axis` the smallest of all, with position 0.
 
-    `initial` and `where` are those of `amin`. Equal extremes share the derivative.
+    `initial` and `where` are those of `amin`; the position is 0 where `initial` is not surpassed. Equal extremes share the derivative.
 
     >>> import mycel as ms
     >>> values, positions = ms.ops.min(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)

@@ -159,3 +159,12 @@ def test_searches_and_counts() -> None:
         ops.bincount(Tensor(numbers_), Tensor(values[0, :1].repeat(4))), np.bincount(numbers_, values[0, :1].repeat(4))
     )
     np.testing.assert_array_equal(ops.histc(Tensor(rows), 4, -1.0, 1.0).asnumpy(), np.histogram(rows, 4, (-1, 1))[0])
+
+
+def test_positions_of_extremes_with_a_first_value() -> None:
+    """As in MindSpore 2.10: where the first value is not surpassed the position is 0."""
+    x = Tensor([[5, 0, 3], [7, 9, 2], [1, 2, 3]])
+    assert [t.tolist() for t in ops.min(x, axis=1, initial=2)] == [[0, 2, 1], [1, 0, 0]]
+    assert [t.tolist() for t in ops.max(x, axis=1, initial=5)] == [[5, 9, 5], [0, 1, 0]]
+    where = Tensor([[True, False, True]] * 3)
+    assert [t.tolist() for t in ops.min(x, axis=1, initial=2, where=where)] == [[2, 2, 1], [0, 0, 0]]
