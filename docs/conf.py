@@ -45,6 +45,8 @@ class Links(SphinxPostTransform):
     NAME = re.compile(r"[A-Za-z_][\w.]*\w(?:\(\))?$")
     ROOTS = {"ms.": "mycel.", "ds.": "mycel.dataset.", "mnp.": "mycel.numpy."}
     PLACES = ("", "mycel.", "mycel.train.", "mycel.nn.", "mycel.dataset.", "mycel.ops.")
+    # Words of the text, in places where a name of the interface is not what is meant.
+    WORDS = re.compile(r"[a-z]+$")
 
     def run(self, **kwargs: Any) -> None:
         """Replace the nodes of one page."""
@@ -53,17 +55,16 @@ class Links(SphinxPostTransform):
         objects = self.env.get_domain("py").objects  # type: ignore[attr-defined]
         for node in list(self.document.findall(nodes.literal)):
             name = node.astext()
-            if not self.NAME.match(name) or isinstance(node.parent, nodes.reference):
+            if not self.NAME.match(name) or self.WORDS.match(name) or isinstance(node.parent, nodes.reference):
                 continue
             name = name.removesuffix("()")
             for short, full in self.ROOTS.items():
                 if name.startswith(short):
                     name = full + name[len(short) :]
-            # Bare names are words of the text as often as names of functions: those alone that could be nothing else.
-            places = self.PLACES if "." in name or name[0].isupper() or "_" in name else self.PLACES[:4]
-            found = next((place + name for place in places if place + name in objects), None)
+            found = next((place + name for place in self.PLACES if place + name in objects), None)
             if found is None:
                 continue
+            found = reference.ALIASES.get(found, found)
             target = objects[found]
             uri = self.app.builder.get_relative_uri(self.env.docname, target.docname) + "#" + target.node_id
             link = nodes.reference("", "", internal=True, refuri=uri, reftitle=found)

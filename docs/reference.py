@@ -59,6 +59,8 @@ PAGES = {
 # Classes with a page of their own.
 CLASSES = {"mycel": ("Tensor", "Parameter"), "mycel.nn": ("Cell",)}
 OPERATIONS = "mycel.ops.operations"
+# Where the names of `write` that refer to another are written out.
+ALIASES: dict[str, str] = {}
 
 
 def public_modules() -> dict[str, ModuleType]:
@@ -254,6 +256,21 @@ def _inputs(cls: type) -> str:
     return signature_of(call, drop_self=True)
 
 
+def _computed_by(cls: type) -> str:
+    """The one function of `mycel.ops` that a row of the table calls, where its text says nothing of what it does."""
+    if cls.__doc__ != f"The operation {cls.__name__} as an object.":
+        return ""
+    call = vars(cls)["__call__"]
+    compute = dict(zip(call.__code__.co_freevars, [c.cell_contents for c in call.__closure__ or ()])).get("compute")
+    operations = importlib.import_module("mycel.ops")
+    called = [
+        n
+        for n in getattr(getattr(compute, "__code__", None), "co_names", ())
+        if isinstance(getattr(operations, n, None), FUNCTIONS)
+    ]
+    return called[0] if called else ""
+
+
 def _member(name: str, value: Any) -> str:
     """An attribute of a class."""
     if isinstance(value, property) or inspect.isdatadescriptor(value):
@@ -274,6 +291,9 @@ def class_entry(name: str, cls: type, documented: dict[type, str]) -> str:
     body = [documentation(cls)] if cls.__doc__ else []
     bases = [f"`{documented[b]}`" for b in cls.__bases__ if b in documented]
     if made_by_row:
+        function = _computed_by(cls)
+        if function:
+            body = [f"`mycel.ops.{function}` as an object."]
         body.append(f"Called with ``{_inputs(cls)}``.")
     elif bases:
         body.append(f"Bases: {', '.join(bases)}.")
@@ -329,17 +349,28 @@ def write(folder: Path) -> list[Path]:
     """Write all pages; what is there already with the same text is left alone, so that it need not be read again."""
     modules = {name: names(module) for name, module in public_modules().items()}
     homes: dict[int, str] = {}
+    ranks: dict[int, tuple[int, bool]] = {}
     documented: dict[type, str] = {}
     for name, members in modules.items():
-        special = CLASSES.get(name, ())
         for member, value in members.items():
-            if isinstance(value, (type, *FUNCTIONS)):
-                at_home = f"{name}.{member}"
-                # Aliases in one module: the name under which it was defined.
-                if id(value) not in homes or (homes[id(value)].startswith(f"{name}.") and value.__name__ == member):
-                    homes[id(value)] = at_home
-        for member in special:
+            if not isinstance(value, (type, *FUNCTIONS)):
+                continue
+            # At home is an object in the public module nearest to where it was defined, under the name that it was defined with.
+            near = len(name) if f"{value.__module__}.".startswith(f"{name}.") else 0
+            rank = near, value.__name__ == member
+            if id(value) not in homes or rank > ranks[id(value)]:
+                homes[id(value)], ranks[id(value)] = f"{name}.{member}", rank
+        for member in CLASSES.get(name, ()):
             homes[id(members[member])] = f"{name}.{member}"
+    ALIASES.clear()
+    for name, members in modules.items():
+        ALIASES.update(
+            {
+                f"{name}.{k}": homes[id(v)]
+                for k, v in members.items()
+                if homes.get(id(v), f"{name}.{k}") != f"{name}.{k}"
+            }
+        )
     for members in modules.values():
         for value in members.values():
             if isinstance(value, type):
