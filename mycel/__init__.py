@@ -82,6 +82,8 @@ from mycel.tensor import is_tensor as is_tensor
 from mycel.tensor import tensor as tensor
 from mycel.vmap import vmap as vmap
 
+importlib.import_module("mycel.tensor_extras")
+
 __version__ = "0.1.0"
 
 # The spellings that MindSpore has for the same types.
@@ -100,17 +102,22 @@ _TRAIN = (
     "get_metric_fn", "load_checkpoint", "load_checkpoint_async", "load_param_into_net", "names", "rearrange_inputs",
     "safetensors_to_ckpt", "save_checkpoint", "BackupAndRestore", "BleuScore", "ConfusionMatrixMetric", "CosineSimilarity",
     "DatasetHelper", "Dice", "HausdorffDistance", "MeanSurfaceDistance", "OcclusionSensitivity", "Perplexity", "ROC",
-    "ConvertModelUtils", "ConvertNetUtils", "FlopsUtilizationCollector",
+    "ConvertModelUtils", "ConvertNetUtils", "FlopsUtilizationCollector", "SummaryLandscape",
     "RootMeanSquareDistance", "SummaryCollector", "SummaryRecord", "auc", "build_train_network", "connect_network_with_dataset",
+    "export", "load",
 )  # fmt: skip
 _RUNTIME = (
     "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
     "memory_summary", "reset_max_memory_allocated", "reset_max_memory_reserved", "reset_peak_memory_stats", "set_memory",
 )  # fmt: skip
 _OTHERS = {
+    "mycel.train.mindir": "load_mindir save_mindir",
     "mycel.machine": "dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
     "set_device synchronize",
+    "mycel.saved": "register_saved_tensors_hooks saved_tensors_hooks",
     "mycel.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
+    "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR SUCCESS TFRecordToMR set_dec_mode "
+    "set_enc_key set_enc_mode",
     "mycel.dtype": "dtype_to_nptype dtype_to_pytype pytype_to_dtype",
     "mycel.object_types": "Int QuantDtype TensorType get_py_obj_dtype list_ number string tensor_type tuple_ type_none",
     "mycel.frontend.permissions": "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module",
@@ -129,6 +136,7 @@ _MODULES = (
     "dataset",
     "experimental",
     "hal",
+    "mindrecord",
     "mint",
     "numpy",
     "profiler",

@@ -18,6 +18,7 @@ from mycel.train.callback import OnRequestExit as OnRequestExit
 from mycel.train.callback import ReduceLROnPlateau as ReduceLROnPlateau
 from mycel.train.callback import RunContext as RunContext
 from mycel.train.callback import SummaryCollector as SummaryCollector
+from mycel.train.callback import SummaryLandscape as SummaryLandscape
 from mycel.train.callback import TimeMonitor as TimeMonitor
 from mycel.train.checkpoint_format import CheckpointError as CheckpointError
 from mycel.train.convert import ckpt_to_safetensors as ckpt_to_safetensors
@@ -52,6 +53,8 @@ from mycel.train.metrics import get_metric_fn as get_metric_fn
 from mycel.train.metrics import get_metrics as get_metrics
 from mycel.train.metrics import names as names
 from mycel.train.metrics import rearrange_inputs as rearrange_inputs
+from mycel.train.mindir import export as export
+from mycel.train.mindir import load as load
 from mycel.train.model import Model as Model
 from mycel.train.second_order import ConvertModelUtils as ConvertModelUtils
 from mycel.train.second_order import ConvertNetUtils as ConvertNetUtils

@@ -1,0 +1,427 @@
+"""Graphs in files: Mycel's own ``.mindir`` format, which holds a whole network without its Python source.
+
+All integers are little-endian::
+
+    0    8 bytes    89 "MYCELIR"
+    8    4 bytes    the version of the format, 1
+    12   8 bytes    the length of the header
+    20              the header: JSON in UTF-8, with spaces at its end up to a multiple of 64 bytes of the file
+                    tensors in row-major order, each at a multiple of 64 bytes
+    end  32 bytes   SHA-256 of all before
+
+The header is an object: `tensors` lists what follows it (name, element type, shape, where its bytes lie, and what it is for), `dims` symbolic sizes, `graphs` the graphs,
+each after those that it holds; a graph is its name, the types of its inputs, its nodes ``[primitive, [numbers of inputs], {parameters}]`` and the
+numbers of its outputs, counted from the inputs on. In parameters a tuple is a list, and what JSON does not have is an object of one entry that says its kind
+(`_Writer.value`). A number that a size stands for refers to `dims`, sums of products of atoms: symbols with bounds, or operations on sizes.
+
+Reading executes nothing. It checks the digest first, then every index, and infers every type anew, so that a file says nothing that a program could not.
+A file is refused that names a primitive or a version which is not there; what a node's parameters mean may not change without a new version of the format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mycel.dtype import DType, from_any
+from mycel.errors import Unsupported
+from mycel.ir.dims import Atom, Decisions, Dim, deciding, make
+from mycel.ir.graph import Graph, Node, at, input_node
+from mycel.ir.types import TOKEN, TensorType, TokenType, tensor_type
+from mycel.prims.base import REGISTRY, Literal
+from mycel.prims.custom import Rule
+
+__all__ = ["VERSION", "GraphFileError", "MAGIC", "Model", "State", "read_model", "write_model"]
+
+MAGIC = b"\x89MYCELIR"
+VERSION = 1
+_ALIGN = 64
+_DIGEST = 32
+_KINDS = ("parameter", "tensor", "generator")
+_CHUNK = 1 << 20
+
+
+class GraphFileError(ValueError):
+    """A file is no graph of Mycel's, is damaged, or is of another version."""
+
+
+@dataclass
+class State:
+    """A tensor that a graph takes besides its arguments: a parameter, another tensor, or the state of the random generator of the process that runs it."""
+
+    name: str
+    value: NDArray[Any]
+    kind: str = "parameter"
+    requires_grad: bool = True
+
+
+@dataclass
+class Model:
+    """A network as a graph: what `load_mindir` gives and `save_mindir` takes.
+
+    The inputs of `graph` are the tensors in `arguments`, then `states`; its outputs are taken by `result`, and by `writes` (number of a state, number of an output).
+    `conditions` say of which sizes the graph is good, found with those in `sizes`. `user_info` is text by name for whoever wants to keep some.
+    """
+
+    graph: Graph
+    states: list[State]
+    arguments: Any
+    result: Any
+    writes: list[tuple[int, int]] = field(default_factory=list)
+    conditions: dict[tuple[Dim, bool], bool] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    user_info: dict[str, str] = field(default_factory=dict)
+    producer: str = ""
+
+
+# Writing.
+
+
+class _Writer:
+    """Collects what a header refers to."""
+
+    def __init__(self) -> None:
+        self.tensors: list[dict[str, Any]] = []
+        self.arrays: list[NDArray[Any]] = []
+        self.dims: list[Any] = []
+        self.graphs: list[Any] = []
+        self.numbers: dict[Any, int] = {}
+        self.end = 0
+
+    def tensor(self, array: NDArray[Any], **more: Any) -> int:
+        array = np.asarray(array, order="C")
+        start = -(-self.end // _ALIGN) * _ALIGN
+        self.end = start + array.nbytes
+        known = {"type": from_any(array.dtype).name, "shape": list(array.shape), "start": start}
+        self.tensors.append({**known, **more})
+        self.arrays.append(array)
+        return len(self.tensors) - 1
+
+    def graph(self, graph: Graph) -> int:
+        key = ("graph", graph)
+        if key in self.numbers:
+            return self.numbers[key]
+        places: dict[Node, int] = {node: i for i, node in enumerate(graph.inputs)}
+        nodes = []
+        for node in graph.nodes:
+            assert node.prim is not None
+            if REGISTRY.get(node.prim.name) is not node.prim:
+                raise Unsupported(
+                    f"export: the operation {node.prim.name} is the program's own, which files do not hold"
+                )
+            with _in_operation(node.prim.name):
+                params = {name: self.value(value) for name, value in node.params.items()}
+            nodes.append([node.prim.name, [places[i] for i in node.inputs], params])
+            places[node] = len(places)
+        written = {
+            "name": graph.name,
+            "inputs": [[n.params.get("name", "input"), self.value(n.type)] for n in graph.inputs],
+            "nodes": nodes,
+            "outputs": [places[o] for o in graph.outputs],
+        }
+        self.graphs.append(written)
+        self.numbers[key] = len(self.graphs) - 1
+        return self.numbers[key]
+
+    def value(self, value: Any) -> Any:
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return {"float": value.hex()}
+        if kind is complex:
+            return {"complex": [value.real.hex(), value.imag.hex()]}
+        if kind is tuple:
+            return [self.value(v) for v in value]
+        if kind is Dim:
+            return {"dim": self.dim(value)}
+        if kind is DType:
+            return {"dtype": value.name}
+        if kind is TensorType:
+            return {"type": [value.dtype.name, *[self.value(d) for d in value.shape]]}
+        if kind is TokenType:
+            return {"token": 0}
+        if kind is Literal:
+            return {"array": self.tensor(value.array)}
+        if kind is Graph:
+            return {"graph": self.graph(value)}
+        if isinstance(value, np.generic):
+            return {"scalar": self.tensor(np.asarray(value))}
+        if kind is slice:
+            return {"slice": [self.value(v) for v in (value.start, value.stop, value.step)]}
+        if kind is frozenset:
+            return {"set": [self.value(v) for v in sorted(value)]}
+        if kind is Rule:
+            return {"rule": [value.is_hook, value.removed]}
+        raise Unsupported(f"a parameter of type {kind.__name__} ({value!r}) has no form in a file")
+
+    def dim(self, value: Dim) -> int:
+        key = ("dim", frozenset(value.terms.items()))
+        if key not in self.numbers:
+            terms = [[factor, [[self.atom(a), power] for a, power in mono]] for mono, factor in value.terms.items()]
+            self.dims.append(terms)
+            self.numbers[key] = len(self.dims) - 1
+        return self.numbers[key]
+
+    def atom(self, atom: Atom) -> list[Any]:
+        bounds = [None if math.isinf(b) else int(b) for b in (atom.low, atom.high)]
+        return [atom.operator, atom.name, [self.value(v) for v in atom.operands], *bounds]
+
+
+class _in_operation:
+    """Names the operation in an error about one of its parameters."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, Unsupported) and not str(error).startswith("export:"):
+            raise Unsupported(f"export: {self.name}: {error}") from None
+
+
+def write_model(file: Any, model: Model) -> None:
+    """Write a model to a file that is open for writing bytes; Unsupported, before anything is written, for what has no form in a file."""
+    writer = _Writer()
+    states = [writer.tensor(s.value, name=s.name, kind=s.kind, requires_grad=s.requires_grad) for s in model.states]
+    header = {
+        "producer": model.producer,
+        "graph": writer.graph(model.graph),
+        "states": states,
+        "arguments": model.arguments,
+        "result": model.result,
+        "writes": [list(w) for w in model.writes],
+        "conditions": [[writer.dim(d), equal, answer] for (d, equal), answer in model.conditions.items()],
+        "sizes": model.sizes,
+        "user_info": model.user_info,
+        "tensors": writer.tensors,
+        "dims": writer.dims,
+        "graphs": writer.graphs,
+    }
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-(20 + len(text)) % _ALIGN)
+    digest = hashlib.sha256()
+    for piece in _pieces(text, writer):
+        digest.update(piece)
+        file.write(piece)
+    file.write(digest.digest())
+
+
+def _pieces(text: bytes, writer: _Writer) -> Iterator[Any]:
+    yield MAGIC + VERSION.to_bytes(4, "little") + len(text).to_bytes(8, "little")
+    yield text
+    end = 0
+    for entry, array in zip(writer.tensors, writer.arrays):
+        yield bytes(entry["start"] - end)
+        flat = array.reshape(-1)
+        if array.dtype.byteorder == ">":
+            flat = flat.byteswap()
+        yield flat.view(np.uint8).data if array.nbytes else b""
+        end = entry["start"] + array.nbytes
+
+
+# Reading.
+
+
+def read_model(file: BinaryIO, path: str) -> Model:
+    """The model in a file that is open for reading; GraphFileError, naming `path`, for what is no such file."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(20)
+    if head[:8] != MAGIC:
+        raise GraphFileError(
+            f"{path}: not a graph that Mycel wrote; graphs that MindSpore exported run in MindSpore only, export the network with Mycel"
+        )
+    version = int.from_bytes(head[8:12], "little")
+    if version != VERSION:
+        raise GraphFileError(f"{path}: it has version {version} of the format, and this Mycel reads version {VERSION}")
+    length = int.from_bytes(head[12:20], "little")
+    if len(head) < 20 or length > size - 20 - _DIGEST:
+        raise GraphFileError(f"{path}: damaged: it ends after {size} bytes, within its header")
+    _check_digest(file, size, path)
+    file.seek(20)
+    try:
+        return _Reader(json.loads(file.read(length)), file, 20 + length, size - _DIGEST).model()
+    except GraphFileError as error:
+        raise GraphFileError(f"{path}: {error}") from None
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
+        raise GraphFileError(f"{path}: what it holds makes no graph: {type(error).__name__}: {error}") from error
+
+
+def _check_digest(file: BinaryIO, size: int, path: str) -> None:
+    digest = hashlib.sha256()
+    file.seek(0)
+    left = size - _DIGEST
+    while left > 0:
+        block = file.read(min(left, _CHUNK))
+        if not block:
+            break
+        digest.update(block)
+        left -= len(block)
+    if digest.digest() != file.read(_DIGEST):
+        raise GraphFileError(f"{path}: damaged: its content does not have the digest that was saved with it")
+
+
+class _Reader:
+    """Makes the objects that a header describes, each once."""
+
+    def __init__(self, header: Mapping[str, Any], file: BinaryIO, start: int, end: int) -> None:
+        self.header, self.file, self.start, self.end = header, file, start, end
+        self.dims: list[Any] = []
+        self.graphs: list[Graph] = []
+
+    def model(self) -> Model:
+        header = self.header
+        for terms in header["dims"]:
+            self.dims.append(self.dim(terms))
+        sizes = {str(name): int(size) for name, size in header["sizes"].items()}
+        with at(None), deciding(Decisions(sizes) if sizes else None):
+            for entry in header["graphs"]:
+                self.graphs.append(self.graph(entry))
+        graph = self.graphs[_index(header["graph"], self.graphs)]
+        states = [self.state(number) for number in header["states"]]
+        given = len(graph.inputs) - len(states)
+        for node, state in zip(graph.inputs[given:], states):
+            if node.type != tensor_type(state.value.shape, from_any(state.value.dtype)):
+                raise GraphFileError(f"tensor {state.name!r} is {state.value.dtype}{list(state.value.shape)}, and the graph takes {node.type}")  # fmt: skip
+        writes = [(_index(s, states), _index(o, graph.outputs)) for s, o in header["writes"]]
+        for s, o in writes:
+            if graph.inputs[given + s].type is not graph.outputs[o].type:
+                raise GraphFileError(
+                    f"output {o} of the graph does not fit tensor {states[s].name!r}, which it replaces"
+                )
+        conditions = {(self.dims[_index(d, self.dims)], bool(e)): bool(a) for d, e, a in header["conditions"]}
+        info = {str(k): str(v) for k, v in header["user_info"].items()}
+        return Model(
+            graph,
+            states,
+            header["arguments"],
+            header["result"],
+            writes,
+            conditions,
+            sizes,
+            info,
+            str(header["producer"]),
+        )
+
+    def state(self, number: Any) -> State:
+        entry = self.header["tensors"][_index(number, self.header["tensors"])]
+        if entry["kind"] not in _KINDS:
+            raise GraphFileError(f"a tensor is of the unknown kind {entry['kind']!r}")
+        return State(str(entry["name"]), self.array(number), entry["kind"], bool(entry["requires_grad"]))
+
+    def array(self, number: Any) -> NDArray[Any]:
+        entry = self.header["tensors"][_index(number, self.header["tensors"])]
+        kind = from_any(entry["type"]).numpy
+        shape = tuple([_size(d) for d in entry["shape"]])
+        length = math.prod(shape) * kind.itemsize
+        start = self.start + _size(entry["start"])
+        if start + length > self.end:
+            raise GraphFileError(f"a tensor of {length} bytes lies beyond the end of the file")
+        array = np.empty(shape, kind)
+        self.file.seek(start)
+        if length and self.file.readinto(array.reshape(-1).view(np.uint8).data) != length:  # type: ignore[attr-defined]
+            raise GraphFileError("the file grew shorter while it was read")
+        return array.byteswap() if kind.byteorder == ">" else array
+
+    def graph(self, entry: Any) -> Graph:
+        nodes = [input_node(self.type(t), str(name)) for name, t in entry["inputs"]]
+        inputs = list(nodes)
+        for name, numbers, given in entry["nodes"]:
+            prim = REGISTRY.get(name)
+            if prim is None:
+                raise GraphFileError(f"there is no operation {name!r} in this version of Mycel")
+            operands = [nodes[_index(i, nodes)] for i in numbers]
+            params = {str(k): self.value(v) for k, v in given.items()}
+            if name == "get_item" and not isinstance(operands[0].type, tuple):
+                raise GraphFileError("a part is taken of a value that has none")
+            nodes.append(prim.node(*operands, **params))
+        return Graph(inputs, [nodes[_index(o, nodes)] for o in entry["outputs"]], str(entry["name"]))
+
+    def type(self, value: Any) -> Any:
+        found = self.value(value)
+        if not isinstance(found, (TensorType, TokenType)):
+            raise GraphFileError(f"{value!r} is not the type of an input")
+        return found
+
+    def value(self, value: Any) -> Any:
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is list:
+            return tuple([self.value(v) for v in value])
+        ((kind, content),) = value.items()
+        if kind == "float":
+            return float.fromhex(content)
+        if kind == "complex":
+            return complex(*[float.fromhex(part) for part in content])
+        if kind == "dim":
+            return self.dims[_index(content, self.dims)]
+        if kind == "dtype":
+            return from_any(str(content))
+        if kind == "type":
+            return tensor_type(tuple([self.length(v) for v in content[1:]]), from_any(str(content[0])))
+        if kind == "token":
+            return TOKEN
+        if kind == "array":
+            return Literal(self.array(content))
+        if kind == "graph":
+            return self.graphs[_index(content, self.graphs)]
+        if kind == "scalar":
+            return self.array(content)[()]
+        if kind == "slice":
+            return slice(*[self.value(v) for v in content])
+        if kind == "set":
+            return frozenset([self.value(v) for v in content])
+        if kind == "rule":
+            return _lost_rule(*content)
+        raise GraphFileError(f"a parameter is of the unknown kind {kind!r}")
+
+    def length(self, value: Any) -> Any:
+        found = self.value(value)
+        return found if isinstance(found, Dim) else _size(found)
+
+    def dim(self, terms: Any) -> Any:
+        made: dict[Any, int] = {}
+        for factor, atoms in terms:
+            mono = [(self.atom(*a), _size(power)) for a, power in atoms]
+            made[tuple(sorted(mono, key=lambda e: repr(e[0])))] = int(factor)
+        return make(made)
+
+    def atom(self, operator: str, name: str, operands: Any, low: Optional[int], high: Optional[int]) -> Atom:
+        if operator not in ("symbol", "//", "%", "max") or len(operands) != (0 if operator == "symbol" else 2):
+            raise GraphFileError(f"a size is made by the unknown operation {operator!r}")
+        bounds = (-math.inf if low is None else int(low), math.inf if high is None else int(high))
+        return Atom(str(name), operator, tuple([self.value(v) for v in operands]), *bounds)
+
+
+def _index(number: Any, items: Any) -> int:
+    if type(number) is not int or not 0 <= number < len(items):
+        raise GraphFileError(f"{number!r} is not one of the {len(items)} things that it counts")
+    return number
+
+
+def _size(number: Any) -> int:
+    if type(number) is not int or not 0 <= number < 1 << 58:
+        raise GraphFileError(f"{number!r} is no size")
+    return number
+
+
+def _lost_rule(is_hook: bool, removed: bool) -> Rule:
+    rule = Rule(_lost, bool(is_hook))
+    rule.removed = bool(removed)
+    rule.refusal = "it was a function of the program that exported this graph, which files do not hold"
+    return rule
+
+
+def _lost(*_: Any) -> Any:
+    raise Unsupported("a derivative that the exporting program gave itself is not in the file")

@@ -1,0 +1,415 @@
+"""Networks in files: `export` writes a network as a graph with its parameters, `load` makes a Cell of it without the network's source.
+
+The network is staged as a compiled function is, once, for the arguments given; sizes that are None or a `Symbol` stay symbolic, and what the program decided by such a size is kept as
+a condition, which a call that does not fulfil it is told. What a call changes (moving averages, the state of the random generator) is changed by the loaded network, too.
+What is not tensors in and tensors out (prints, changed Python objects, sizes that data decide) has no form in a file and is refused.
+
+The result is written down as a *form*, made of lists and dicts for JSON: ``{"tensor": i}`` is output i, ``{"argument": i}`` and ``{"state": i}`` a tensor that comes back as it is, ``{"number": i}`` a
+Python number from output i; tuples, lists and dicts hold forms, and other values stand for themselves. Arguments are forms of arguments only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import eager
+from mycel.cell import Cell
+from mycel.common.generator import default_generator
+from mycel.errors import CompileError, Unsupported
+from mycel.frontend.dimensions import Plan, is_open
+from mycel.frontend.live import REFUSALS
+from mycel.frontend.tracebacks import show_user_lines
+from mycel.ir.binding import Binder
+from mycel.ir.dims import Decisions, symbols_in
+from mycel.ir.graph import Graph
+from mycel.jit import Jit, Version
+from mycel.log import logger
+from mycel.parameter import Parameter
+from mycel.prims import control as C
+from mycel.tensor import Tensor
+from mycel.train._atomic import replacing
+from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
+from mycel.train.graph_file import GraphFileError, Model, State, read_model, write_model
+from mycel.transforms.specialize import specialize
+
+__all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]
+
+# Sizes that a program is unlikely to ask for by name.
+_HINTS = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: Any) -> None:
+    """Write a Cell or a function of tensors to a file, with the parameters it uses, whole or not at all.
+
+    `inputs` are example arguments: tensors count by shape and type (``Tensor(shape=[None, 3], dtype=...)`` leaves a size open), containers and numbers as they are.
+    `file_format` "MINDIR" writes Mycel's own format (`graph_file`), which `load` reads and MindSpore does not; "ONNX" writes ONNX (see `onnx_export`), of the network as it is
+    outside of training. The suffix is added to a name without it. `enc_key` and `enc_mode` encrypt a "MINDIR" file as `save_checkpoint` does; `user_info`, a dict of strings, is kept with it.
+
+    Raises CompileError where the network is not one graph, Unsupported for what has no form in the file, ValueError and TypeError for arguments that do not fit.
+
+    >>> import mycel as ms, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "double.mindir"
+    >>> ms.export(ms.ops.square, ms.Tensor(shape=[None], dtype=ms.float32), file_name=path, file_format="MINDIR")
+    >>> ms.nn.GraphCell(ms.load(path))(ms.Tensor([3.0, 4.0])).asnumpy()
+    array([ 9., 16.], dtype=float32)
+    """
+    if file_format not in ("MINDIR", "ONNX", "AIR"):
+        raise ValueError(f"export: file_format must be 'MINDIR' or 'ONNX', not {file_format!r}")
+    if file_format == "AIR":
+        raise Unsupported("export: 'AIR' files are for Ascend devices; file_format 'MINDIR' and 'ONNX' are supported")
+    for name in ("dataset", "incremental", "custom_func", "obf_func"):
+        if kwargs.get(name):
+            raise Unsupported(f"export: {name} is not supported; leave it out")
+    known = ("enc_key", "enc_mode", "user_info", "dataset", "incremental", "custom_func", "obf_func")
+    for name in kwargs:
+        if name not in known:
+            raise TypeError(f"export: unknown argument {name!r}")
+    path = _named(file_name, file_format.lower(), "export")
+    info = dict(kwargs.get("user_info") or {})
+    if not all(isinstance(k, str) and isinstance(v, str) for k, v in info.items()):
+        raise TypeError(f"export: user_info must be strings by name, not {info!r}")
+    key, mode = kwargs.get("enc_key"), kwargs.get("enc_mode", "AES-GCM")
+    if key is not None:
+        check_key(key, mode, "export", "enc")
+    if file_format == "ONNX":
+        from mycel.train.onnx_export import onnx_bytes
+
+        if key is not None:
+            raise Unsupported("export: ONNX files are not encrypted; leave enc_key out")
+        with replacing(path, "model") as temporary:
+            temporary.write_bytes(onnx_bytes(_outside_of_training(net, inputs)))
+        return
+    model = model_of(net, inputs)
+    model.user_info = info
+    _write(path, model, key, mode)
+
+
+def load(file_name: Any, **kwargs: Any) -> LoadedGraph:
+    """The network in a file that `export` wrote, as a Cell; `nn.GraphCell` takes it, too.
+
+    `dec_key` and `dec_mode` are those of `load_checkpoint`. Raises ValueError (GraphFileError) for a file that is missing, damaged or not Mycel's.
+    """
+    return LoadedGraph(load_mindir(file_name, **kwargs))
+
+
+def load_mindir(file_name: Any, **kwargs: Any) -> Model:
+    """What a file of `export` holds, as an object with `graph`, `states` (tensors with their names and values) and `user_info`; see `load` for a network that runs.
+
+    >>> import mycel as ms, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
+    >>> ms.export(ms.ops.square, ms.Tensor([1.0]), file_name=path, file_format="MINDIR", user_info={"author": "me"})
+    >>> ms.load_mindir(path).user_info
+    {'author': 'me'}
+    """
+    for name in set(kwargs) - {"dec_key", "dec_mode"}:
+        raise TypeError(f"load: unknown argument {name!r}")
+    path = _path(file_name, "load")
+    if not path.endswith(".mindir"):
+        raise ValueError(f"load: {path!r} does not end in '.mindir', as the files do that export writes for it")
+    if not os.path.isfile(path):
+        raise GraphFileError(f"load: there is no file {path!r}")
+    key, mode = kwargs.get("dec_key"), kwargs.get("dec_mode", "AES-GCM")
+    if key is not None:
+        check_key(key, mode, "load", "dec")
+    with open(path, "rb") as file:
+        if key is None:
+            if is_encrypted(file):
+                raise GraphFileError(f"{path}: it is encrypted; give its key as dec_key")
+            return read_model(file, path)
+        try:
+            return read_model(decrypted(file, path, key, mode), path)
+        except GraphFileError:
+            raise
+        except ValueError as error:
+            raise GraphFileError(str(error)) from None
+
+
+def save_mindir(model: Model, file_name: Any) -> None:
+    """Write what `load_mindir` gave, perhaps with other values or `user_info`, to a file, whole or not at all."""
+    if not isinstance(model, Model):
+        raise TypeError(f"save_mindir: model must be what load_mindir gives, not {type(model).__name__}")
+    given = len(model.graph.inputs) - len(model.states)
+    for node, state in zip(model.graph.inputs[given:], model.states):
+        if tuple(node.shape) != np.shape(state.value) or node.dtype.numpy != state.value.dtype:
+            found = f"{state.value.dtype}{list(np.shape(state.value))}"
+            raise ValueError(f"save_mindir: {state.name!r} is {found}, and the graph takes {node.type}")
+    _write(_named(file_name, "mindir", "save_mindir"), model, None, "")
+
+
+def _write(path: str, model: Model, key: Optional[bytes], mode: str) -> None:
+    with replacing(path, "model") as temporary, open(temporary, "wb") as file:
+        if key is None:
+            write_model(file, model)
+        else:
+            encrypted = Encrypted(file, key, mode)
+            write_model(encrypted, model)
+            encrypted.close()
+
+
+def _path(file_name: Any, function: str) -> str:
+    if not isinstance(file_name, (str, os.PathLike)) or not os.fspath(file_name):
+        raise TypeError(f"{function}: file_name must be a path, not {file_name!r}")
+    return str(os.fspath(file_name))
+
+
+def _named(file_name: Any, suffix: str, function: str) -> str:
+    path = _path(file_name, function)
+    return path if path.endswith("." + suffix) else f"{path}.{suffix}"
+
+
+# From a network to a model.
+
+
+def model_of(net: Any, inputs: Sequence[Any]) -> Model:
+    """The staged network with its states and forms."""
+    if not callable(net):
+        raise TypeError(f"export: net must be a Cell or a function, not {type(net).__name__}")
+    function = net.__wrapped__ if isinstance(net, Jit) else net
+    tensors: list[Tensor] = []
+    arguments = _argument_form(tuple(inputs), tensors)
+    types = [t._type for t in tensors]
+    plan = None
+    symbols = symbols_in(*[t.shape for t in types])
+    if symbols:
+        plan = Plan(types, {name: _hint(i, atom) for i, (name, atom) in enumerate(symbols.items())})
+    try:
+        version = Jit(function, fullgraph=True)._stage(tuple(inputs), {}, plan)
+    except REFUSALS as error:
+        raise CompileError(f"export: the network is not one graph: {error}") from show_user_lines(error)
+    if is_open(version.graph):
+        raise Unsupported("export: data decide a size in this network (nonzero, unique, indexing by a mask), which files do not hold; "
+                          "use operations of fixed size such as where")  # fmt: skip
+    if version.deferred:
+        raise Unsupported("export: the network prints or records something when it runs; take that out to export it")
+    if version.effects:
+        effect = version.effects[0][0]
+        raise Unsupported(f"export: a call of the network changes {effect}; take that out to export it")
+    if version.argument_writes:
+        raise Unsupported("export: the network writes into its arguments; return the new values instead")
+    states = [_state(t, number) for number, t in enumerate(version.tensors)]
+    decisions = {} if plan is None else dict(plan.decisions.guards)
+    if plan is not None and decisions:
+        logger.warning("export: the network decides by sizes that were left open; the file is good for %s", "; ".join(plan.decisions.describe()))  # fmt: skip
+    sizes = {} if plan is None else dict(plan.sizes)
+    model = Model(
+        version.graph, states, arguments, _result_form(version, tensors), list(version.writes), decisions, sizes
+    )
+    model.producer = f"mycel {_version()}"
+    return model
+
+
+def _version() -> str:
+    import mycel
+
+    return mycel.__version__
+
+
+def _outside_of_training(net: Any, inputs: Sequence[Any]) -> Model:
+    if not isinstance(net, Cell):
+        return model_of(net, inputs)
+    modes = [(cell, cell.training) for _, cell in net.cells_and_names()]
+    net.set_train(False)
+    try:
+        return model_of(net, inputs)
+    finally:
+        for cell, mode in modes:
+            if cell.training != mode:
+                cell.training = mode
+
+
+def _hint(number: int, atom: Any) -> int:
+    wanted = _HINTS[number % len(_HINTS)]
+    low = max(int(atom.low), 2)
+    wanted = max(wanted, low + number)
+    return int(min(wanted, atom.high))
+
+
+def _argument_form(value: Any, tensors: list[Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        return {"argument": len(tensors) - 1}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_argument_form(v, tensors) for v in value]}
+    if type(value) is dict and all(type(k) is str for k in value):
+        return {"dict": [[k, _argument_form(v, tensors)] for k, v in value.items()]}
+    if type(value) in _PLAIN:
+        return _plain_form(value)
+    raise Unsupported(
+        f"export: an argument is a {type(value).__name__}; files hold tensors, numbers, strings, lists, tuples and dicts"
+    )
+
+
+def _plain_form(value: Any) -> Any:
+    return {"float": value.hex()} if type(value) is float else value
+
+
+def _state(t: Tensor, number: int) -> State:
+    if t is default_generator.state:
+        return State("generator", np.zeros(2, np.uint64), "generator", False)
+    if isinstance(t, Parameter) and t.name != "generator_state":
+        return State(t.name if t.has_name else f"parameter{number}", t.asnumpy(), "parameter", bool(t.requires_grad))
+    return State(f"tensor{number}", t.asnumpy(), "tensor", False)
+
+
+class _Slot:
+    """Stands for an output or an argument while a result is built to see its form."""
+
+    def __init__(self, form: Any) -> None:
+        self.form = form
+        self._view: Any = None
+        self._views: Any = None
+
+    def item(self) -> _Slot:
+        return _Slot({"number": self.form["tensor"]} if "tensor" in self.form else self.form)
+
+
+def _result_form(version: Version, tensors: Sequence[Tensor]) -> Any:
+    outputs = [_Slot({"tensor": i}) for i in range(len(version.graph.outputs))]
+    arguments = [_Slot({"argument": i}) for i in range(len(tensors))]
+    states = {id(t): i for i, t in enumerate(version.tensors)}
+    return _form(version.build(outputs, arguments), states)
+
+
+def _form(value: Any, states: Mapping[int, int]) -> Any:
+    if isinstance(value, _Slot):
+        return value.form
+    if isinstance(value, Tensor):
+        if id(value) not in states:
+            raise Unsupported(
+                "export: the network returns a tensor from outside that it does not compute with; return a copy of it"
+            )
+        return {"state": states[id(value)]}
+    kind = type(value)
+    if kind in (list, tuple):
+        return {kind.__name__: [_form(v, states) for v in value]}
+    if isinstance(value, dict) and all(type(k) is str for k in value):
+        return {"dict": [[k, _form(v, states)] for k, v in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple": [_form(v, states) for v in value]}
+    if kind in _PLAIN:
+        return _plain_form(value)
+    raise Unsupported(
+        f"export: the network returns a {kind.__name__}; files hold tensors, numbers, strings, lists, tuples and dicts"
+    )
+
+
+# From a model to a network.
+
+
+class LoadedGraph(Cell):
+    """A network that `load` made of a file: its parameters have the names that they had, and it runs, compiles and differentiates as any Cell does."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(auto_prefix=False)
+        self.model = model
+        self._bind = Binder(model.graph.input_types[: len(model.graph.inputs) - len(model.states)])
+        decisions = Decisions(model.sizes)
+        decisions.guards.update(model.conditions)
+        self._holds: Callable[[Mapping[str, int]], bool] = decisions.condition()
+        self._described = decisions.describe()
+        self._states: list[Optional[Tensor]] = []
+        for number, state in enumerate(model.states):
+            made: Optional[Tensor] = None
+            if state.kind == "parameter":
+                made = Parameter(
+                    Tensor.from_numpy(state.value.copy()), name=state.name, requires_grad=state.requires_grad
+                )
+                self.insert_param_to_cell(f"parameter{number}", made)
+            elif state.kind == "tensor":
+                made = Tensor.from_numpy(state.value.copy())
+            self._states.append(made)
+
+    def construct(self, *args: Any) -> Any:
+        """Run the graph."""
+        model = self.model
+        tensors: list[Tensor] = []
+        _fill(model.arguments, args, tensors, "the arguments")
+        sizes = self._sizes(tensors)
+        states = [t if t is not None else default_generator.state for t in self._states]
+        graph: Graph = model.graph
+        if sizes and eager.active and eager.current_context().is_staging:  # type: ignore[union-attr]
+            graph = specialize(graph, sizes)
+        out = eager.apply(C.call, *tensors, *states, graph=graph) if graph.outputs else ()
+        for state, output in model.writes:
+            states[state]._replace(out[output])
+        return _built(model.result, out, tensors, states)
+
+    def _sizes(self, tensors: Sequence[Tensor]) -> Any:
+        types = [t._type for t in tensors]
+        sizes = self._bind(types)
+        if sizes is None:
+            raise ValueError(f"{self._title()}: it takes {_listed(self._bind.types)}, not {_listed(types)}")
+        if not self._holds(sizes):
+            raise ValueError(
+                f"{self._title()}: it was exported for sizes with {'; '.join(self._described)}, not for {sizes}"
+            )
+        return sizes
+
+    def _title(self) -> str:
+        return f"the loaded network {self.model.graph.name!r}"
+
+    def extend_repr(self) -> str:
+        """The name of the graph and what it takes."""
+        return f"{self.model.graph.name}: {_listed(self._bind.types)}"
+
+
+def _listed(types: Sequence[Any]) -> str:
+    return ", ".join(map(str, types)) or "no tensors"
+
+
+def _fill(form: Any, value: Any, tensors: list[Tensor], what: str) -> None:
+    """Collect the tensors of a call's arguments in the order of the graph's inputs."""
+    if type(form) is not dict:
+        fits = type(value) is type(form) and value == form
+    elif "argument" in form:
+        fits = isinstance(value, Tensor)
+        tensors.append(value)
+    elif "float" in form:
+        fits = type(value) is float and value.hex() == form["float"]
+    elif "dict" in form:
+        fits = type(value) is dict and list(value) == [k for k, _ in form["dict"]]
+        for name, part in form["dict"] if fits else ():
+            _fill(part, value[name], tensors, f"{what}[{name!r}]")
+    else:
+        ((kind, parts),) = form.items()
+        fits = type(value).__name__ == kind and len(value) == len(parts)
+        for number, part in enumerate(parts if fits else ()):
+            _fill(part, value[number], tensors, f"{what}[{number}]")
+    if not fits:
+        raise TypeError(
+            f"the loaded network takes {what} as they were when it was exported, {_shown(form)}, not {value!r}"
+        )
+
+
+def _shown(form: Any) -> str:
+    if type(form) is not dict:
+        return repr(form)
+    if "argument" in form:
+        return "a tensor"
+    if "float" in form:
+        return repr(float.fromhex(form["float"]))
+    if "dict" in form:
+        return "{" + ", ".join(f"{k!r}: {_shown(v)}" for k, v in form["dict"]) + "}"
+    ((kind, parts),) = form.items()
+    return f"a {kind} of {len(parts)}: " + ", ".join(map(_shown, parts))
+
+
+def _built(form: Any, out: Any, tensors: Sequence[Tensor], states: Sequence[Tensor]) -> Any:
+    if type(form) is not dict:
+        return form
+    ((kind, content),) = form.items()
+    if kind in ("tensor", "argument", "state"):
+        return {"tensor": out, "argument": tensors, "state": states}[kind][content]
+    if kind == "number":
+        return out[content].item()
+    if kind == "float":
+        return float.fromhex(content)
+    if kind == "dict":
+        return {name: _built(part, out, tensors, states) for name, part in content}
+    parts = [_built(part, out, tensors, states) for part in content]
+    return tuple(parts) if kind == "tuple" else parts
