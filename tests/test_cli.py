@@ -18,8 +18,8 @@ import pytest
 import mycel as ms
 from mycel import cache
 from mycel.cli import main
-from mycel.dataset.idx import write_idx
 from mycel.demo import command, data, lenet, plot
+from mycel.idx import write_idx
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -19,8 +19,8 @@ import pytest
 
 import mycel as ms
 from mycel.cli import main
-from mycel.dataset.idx import write_idx
 from mycel.demo import data, lenet
+from mycel.idx import write_idx
 
 COMMAND = (sys.executable, "-m", "mycel", "train", "lenet5")
 

@@ -34,6 +34,7 @@ from mycel.dataset.nodes import (
     ZipDataset,
 )
 from mycel.dataset.nodes import zip_datasets as zip
+from mycel.dataset.records import MindDataset
 from mycel.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,
@@ -71,6 +72,7 @@ __all__ = [
     "IterSampler",
     "KMnistDataset",
     "MapDataset",
+    "MindDataset",
     "MappableDataset",
     "MnistDataset",
     "NumpySlicesDataset",

@@ -19,8 +19,8 @@ from mycel.dataset import config
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array, drop
 from mycel.dataset.core import Dataset, Run, check_count, names
 from mycel.dataset.failure import operation_failed
-from mycel.dataset.idx import read_idx
 from mycel.dataset.samplers import BuiltinSampler, Indices, Shuffle, select_sampler
+from mycel.idx import read_idx
 
 
 class MappableDataset(Dataset):

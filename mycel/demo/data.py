@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel.dataset import digits
-from mycel.dataset.idx import read_idx
+from mycel.idx import read_idx
 
 __all__ = ["DataError", "DigitData", "bundled", "mnist"]
 

@@ -14,6 +14,7 @@
 [(0, 0), (1, 1), (2, 4), (3, 9)]
 """
 
+from mycel.mindrecord.converters import Cifar10ToMR, Cifar100ToMR, CsvToMR, ImageNetToMR, MnistToMR, TFRecordToMR
 from mycel.mindrecord.encryption import set_dec_mode, set_enc_key, set_enc_mode
 from mycel.mindrecord.errors import (
     EXCEPTIONS,
@@ -60,3 +61,58 @@ from mycel.mindrecord.errors import (
 from mycel.mindrecord.filereader import FileReader
 from mycel.mindrecord.filewriter import FileWriter
 from mycel.mindrecord.mindpage import MindPage
+
+__all__ = [
+    "Cifar100ToMR",
+    "Cifar10ToMR",
+    "CsvToMR",
+    "DbConnectionError",
+    "EXCEPTIONS",
+    "ErrorCodeType",
+    "ErrorLevel",
+    "FAILED",
+    "FileReader",
+    "FileWriter",
+    "ImageNetToMR",
+    "LogRuntime",
+    "MRMAddIndexError",
+    "MRMAddSchemaError",
+    "MRMBuildSchemaError",
+    "MRMCloseError",
+    "MRMCommitError",
+    "MRMDefineBlobError",
+    "MRMDefineCategoryError",
+    "MRMDefineIndexError",
+    "MRMFetchCandidateFieldsError",
+    "MRMFetchDataError",
+    "MRMFinishError",
+    "MRMGenerateIndexError",
+    "MRMGetMetaError",
+    "MRMIndexGeneratorError",
+    "MRMInitSegmentError",
+    "MRMInvalidHeaderSizeError",
+    "MRMInvalidPageSizeError",
+    "MRMInvalidSchemaError",
+    "MRMLaunchError",
+    "MRMOpenError",
+    "MRMOpenForAppendError",
+    "MRMReadCategoryInfoError",
+    "MRMSetHeaderError",
+    "MRMUnsupportedSchemaError",
+    "MRMValidateDataError",
+    "MRMWriteDatasetError",
+    "MindPage",
+    "MindRecordException",
+    "MnistToMR",
+    "ParamMissError",
+    "ParamTypeError",
+    "ParamValueError",
+    "PathNotExistsError",
+    "SUCCESS",
+    "SYS_ID",
+    "TFRecordToMR",
+    "UnknownError",
+    "set_dec_mode",
+    "set_enc_key",
+    "set_enc_mode",
+]

@@ -68,7 +68,10 @@ def encrypt_file(path: str) -> None:
         return
     function = encryption_function()
     hidden = path + ".encrypt"
-    with open(path, "rb") as source, open(os.open(hidden, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as target:
+    with (
+        open(path, "rb") as source,
+        open(os.open(hidden, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as target,
+    ):
         function(source, os.path.getsize(path), target, key)
         target.write(bytes(4) + _OWN + _END)
     os.replace(hidden, path)
@@ -78,7 +81,9 @@ def encryption_function() -> Function:
     """The function that encrypts; Unsupported where it is the built-in cipher."""
     mode = _settings["encrypt"]
     if not callable(mode):
-        raise Unsupported(f"set_enc_mode: {mode!r} is not built in; give set_enc_mode and set_dec_mode functions that encrypt and decrypt")
+        raise Unsupported(
+            f"set_enc_mode: {mode!r} is not built in; give set_enc_mode and set_dec_mode functions that encrypt and decrypt"
+        )
     function: Function = mode
     return function
 
@@ -107,9 +112,13 @@ class Plain:
         if mode is None:
             mode = _settings["encrypt"]
             if callable(mode):
-                raise RuntimeError("files are encrypted by a function of yours; give set_dec_mode the one that decrypts them")
+                raise RuntimeError(
+                    "files are encrypted by a function of yours; give set_dec_mode the one that decrypts them"
+                )
         if not callable(mode) or tail[: len(_OWN)] != _OWN:
-            raise Unsupported(f"the record file {path!r} is encrypted with {tail[: len(_OWN)].decode(errors='replace')}; only files encrypted by a function of yours can be read")
+            raise Unsupported(
+                f"the record file {path!r} is encrypted with {tail[: len(_OWN)].decode(errors='replace')}; only files encrypted by a function of yours can be read"
+            )
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="mycel-records-")
         copy = os.path.join(self._folder.name, os.path.basename(path))

@@ -136,7 +136,9 @@ class FileWriter:
         if not isinstance(overwrite, bool):
             raise ParamValueError(f"overwrite must be a bool, got {overwrite!r}")
         if shard_num > 1 and encryption_key() is not None:
-            raise RuntimeError("FileWriter: encrypted files cannot be sharded; leave shard_num 1 or call set_enc_key(None)")
+            raise RuntimeError(
+                "FileWriter: encrypted files cannot be sharded; leave shard_num 1 or call set_enc_key(None)"
+            )
         digits = len(str(shard_num - 1))
         self._paths = [file_name] if shard_num == 1 else [f"{file_name}{i:0{digits}d}" for i in range(shard_num)]
         self._overwrite = overwrite
@@ -166,7 +168,10 @@ class FileWriter:
         finally:
             plain.close()
         if len(header.addresses) != 1:
-            raise failure(MRMOpenForAppendError, f"{file_name!r} is one of {len(header.addresses)} shards; write new files instead.")
+            raise failure(
+                MRMOpenForAppendError,
+                f"{file_name!r} is one of {len(header.addresses)} shards; write new files instead.",
+            )
         writer = cls(file_name)
         writer._append = True
         writer._schema, writer._description = header.schema, header.description
@@ -197,7 +202,9 @@ class FileWriter:
             if not isinstance(field, str):
                 raise ParamTypeError("index field", "str")
             if field in blob_fields(schema):
-                raise MRMDefineIndexError(f"the field {field!r} is bytes or an array; an index field is a number or text")
+                raise MRMDefineIndexError(
+                    f"the field {field!r} is bytes or an array; an index field is a number or text"
+                )
             if field not in schema:
                 raise failure(MRMAddIndexError, f"The schema has no field {field!r}; its fields are {sorted(schema)}.")
             if field in self._index_fields or index_fields.count(field) > 1:
@@ -248,14 +255,18 @@ class FileWriter:
             return self._drafts
         for path in self._paths:
             if not self._overwrite and (os.path.exists(path) or os.path.exists(path + ".db")):
-                raise failure(MRMOpenError, f"{path!r} or its index is there already; pass overwrite=True to replace it.")
+                raise failure(
+                    MRMOpenError, f"{path!r} or its index is there already; pass overwrite=True to replace it."
+                )
         blobs = blob_fields(schema)
         index_fields = self._index_fields or sorted(set(schema) - set(blobs))
         addresses = [os.path.basename(path) for path in self._paths]
         self._drafts = [
             _Draft(
                 path,
-                Header(schema, blobs, self._description, index_fields, addresses, shard, self._header_size, self._page_size),
+                Header(
+                    schema, blobs, self._description, index_fields, addresses, shard, self._header_size, self._page_size
+                ),
             )
             for shard, path in enumerate(self._paths)
         ]

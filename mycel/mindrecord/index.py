@@ -23,7 +23,11 @@ _TYPES = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "
 
 
 def write_index(
-    path: str, name: str, fields: Sequence[str], schema: Mapping[str, Field], rows: Iterable[tuple[Place, Mapping[str, Any]]]
+    path: str,
+    name: str,
+    fields: Sequence[str],
+    schema: Mapping[str, Field],
+    rows: Iterable[tuple[Place, Mapping[str, Any]]],
 ) -> None:
     """Write the index of the file called `name`: its rows' places and plain fields."""
     columns = [f" {column:<20} INT  NOT NULL" for column in _PLACES]
@@ -50,7 +54,9 @@ def _entries(fields: Sequence[str], rows: Iterable[tuple[Place, Mapping[str, Any
 @contextmanager
 def _opened(path: str) -> Iterator[sqlite3.Connection]:
     if not os.path.isfile(path):
-        raise DbConnectionError(f"there is no index file {path!r}; it belongs to the record file and must lie beside it")
+        raise DbConnectionError(
+            f"there is no index file {path!r}; it belongs to the record file and must lie beside it"
+        )
     try:
         with closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True)) as database:
             yield database
@@ -69,7 +75,9 @@ def read_places(path: str, name: str) -> list[tuple[int, ...]]:
     with _opened(path) as database:
         owner = database.execute("SELECT NAME FROM SHARD_NAME").fetchone()
         if owner is None or owner[0] != name:
-            raise DbConnectionError(f"the index file {path!r} belongs to {owner[0] if owner else None!r}, not to {name!r}; record files must keep their names")
+            raise DbConnectionError(
+                f"the index file {path!r} belongs to {owner[0] if owner else None!r}, not to {name!r}; record files must keep their names"
+            )
         wanted = ",".join(column for column in _PLACES if column not in ("ROW_ID", "ROW_GROUP_ID"))
         return database.execute(f"SELECT {wanted} FROM INDEXES ORDER BY ROW_ID").fetchall()
 

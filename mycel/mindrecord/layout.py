@@ -125,7 +125,9 @@ def _parsed(found: dict[str, Any]) -> Header:
             int(page["page_type_id"]),
             int(page["start_row_id"]),
             int(page["end_row_id"]),
-            [(int(group["id"]), int(group["offset"])) for group in page["row_group_ids"] or ()] if page["page_type"] == RAW else [],
+            [(int(group["id"]), int(group["offset"])) for group in page["row_group_ids"] or ()]
+            if page["page_type"] == RAW
+            else [],
             int(page["page_size"]),
         )
         for page in found["page"] or ()
@@ -267,7 +269,9 @@ class ShardWriter:
                 blob = blob_pages[group]
                 plain_spans = self._spans(page, offset, end)
                 blob_spans = self._spans(blob, 0, blob.size)
-                found += [Place(page.page_id, raw, group, blob.page_id, span) for raw, span in zip(plain_spans, blob_spans)]
+                found += [
+                    Place(page.page_id, raw, group, blob.page_id, span) for raw, span in zip(plain_spans, blob_spans)
+                ]
         return sorted(found, key=lambda place: (place.group, place.raw))
 
     def _spans(self, page: Page, start: int, end: int) -> list[tuple[int, int]]:

@@ -59,7 +59,9 @@ class MindPage:
         if not category_field or not isinstance(category_field, str):
             raise ParamTypeError("category_fields", "str")
         if category_field not in self._records.index_fields:
-            raise MRMDefineCategoryError(f"{category_field!r} is not an index field; these are {self._records.index_fields}")
+            raise MRMDefineCategoryError(
+                f"{category_field!r} is not an index field; these are {self._records.index_fields}"
+            )
         self._category_field = category_field
         self._categories = self._records.categories(category_field)
 
@@ -70,8 +72,13 @@ class MindPage:
 
     def read_category_info(self) -> str:
         """The values of the category field as JSON: for each its name as text, its number and how many rows have it."""
-        groups = [{"count": len(rows), "id": number, "name": name} for number, (name, rows) in enumerate(self._grouped().items())]
-        return json.dumps({"categories": groups, "key": f"{self._category_field}_0"}, ensure_ascii=False, separators=(",", ":"))
+        groups = [
+            {"count": len(rows), "id": number, "name": name}
+            for number, (name, rows) in enumerate(self._grouped().items())
+        ]
+        return json.dumps(
+            {"categories": groups, "key": f"{self._category_field}_0"}, ensure_ascii=False, separators=(",", ":")
+        )
 
     def read_at_page_by_id(self, category_id: int, page: int, num_row: int) -> list[dict[str, Any]]:
         """The rows of a page of the category with this number; pages hold `num_row` rows.
@@ -100,5 +107,7 @@ class MindPage:
         if isinstance(num_row, bool) or not isinstance(num_row, int) or num_row <= 0:
             raise ParamValueError(f"num_row must be a positive integer, got {num_row!r}")
         if page * num_row >= len(rows):
-            raise failure(MRMFetchDataError, f"There is no page {page} of {num_row} rows; the category has {len(rows)} rows.")
+            raise failure(
+                MRMFetchDataError, f"There is no page {page} of {num_row} rows; the category has {len(rows)} rows."
+            )
         return [self._records.row(number) for number in rows[page * num_row : (page + 1) * num_row]]

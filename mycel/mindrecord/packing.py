@@ -67,7 +67,12 @@ def _pack_value(value: Any) -> bytes:
     if -32 <= value < 128:
         return struct.pack(">b", value)
     if value >= 0:
-        for limit, form, code in ((2**8, ">BB", 0xCC), (2**16, ">BH", 0xCD), (2**32, ">BI", 0xCE), (2**64, ">BQ", 0xCF)):
+        for limit, form, code in (
+            (2**8, ">BB", 0xCC),
+            (2**16, ">BH", 0xCD),
+            (2**32, ">BI", 0xCE),
+            (2**64, ">BQ", 0xCF),
+        ):
             if value < limit:
                 return struct.pack(form, code, value)
     for limit, form, code in ((2**7, ">Bb", 0xD0), (2**15, ">Bh", 0xD1), (2**31, ">Bi", 0xD2), (2**63, ">Bq", 0xD3)):
@@ -164,7 +169,9 @@ def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]
     kinds = (codes[:, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1)[:count]
     widths = np.array(_WIDTHS)[kinds]
     if start + int(widths.sum()) != len(content):
-        raise ValueError(f"an array of {count} integers should take {start + int(widths.sum())} bytes, not {len(content)}")
+        raise ValueError(
+            f"an array of {count} integers should take {start + int(widths.sum())} bytes, not {len(content)}"
+        )
     kept = np.arange(8) < widths[:, None]
     wide = np.zeros((count, 8), np.uint8)
     wide[kept] = np.frombuffer(content, np.uint8, -1, start)
@@ -194,7 +201,9 @@ def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequen
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts) or NO_BLOB_FIELDS, saved
 
 
-def unpack_blob(content: bytes, schema: Mapping[str, Field], names: Sequence[str], wanted: Sequence[str]) -> dict[str, Any]:
+def unpack_blob(
+    content: bytes, schema: Mapping[str, Field], names: Sequence[str], wanted: Sequence[str]
+) -> dict[str, Any]:
     """The wanted fields of a blob whose fields are `names`."""
     found = {}
     at = 0
@@ -219,4 +228,6 @@ def _unpack_field(name: str, content: bytes, field: Field) -> Any:
     try:
         return flat.reshape(field["shape"])
     except ValueError as error:
-        raise MRMUnsupportedSchemaError(f"field {name!r} has {flat.size} values, which do not fit shape {field['shape']}") from error
+        raise MRMUnsupportedSchemaError(
+            f"field {name!r} has {flat.size} values, which do not fit shape {field['shape']}"
+        ) from error

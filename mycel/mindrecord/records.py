@@ -25,7 +25,9 @@ class _File:
     def __init__(self, path: str, plain: Plain) -> None:
         for part in (path, path + ".db"):
             if not os.path.isfile(part):
-                raise RuntimeError(f"there is no file {part!r}; a record file needs its index, the file of the same name with .db behind, beside it")
+                raise RuntimeError(
+                    f"there is no file {part!r}; a record file needs its index, the file of the same name with .db behind, beside it"
+                )
         self.path = path
         found = plain.path(path)
         self.index = plain.path(path + ".db")
@@ -38,10 +40,16 @@ class _File:
         """The content of a row's part that takes these bytes of a page, its length among them."""
         base = self.header.header_size + page * self.header.page_size
         if page < 0 or not 0 <= start <= end - 8 or base + end > len(self.content):
-            raise failure(MRMOpenError, f"{self.path!r} is cut off or damaged: bytes {start} to {end} of page {page} are not there")
+            raise failure(
+                MRMOpenError,
+                f"{self.path!r} is cut off or damaged: bytes {start} to {end} of page {page} are not there",
+            )
         size = int.from_bytes(self.content[base + start : base + start + 8], "little")
         if size != end - start - 8:
-            raise failure(MRMOpenError, f"{self.path!r} is damaged: a row says that it has {size} bytes, the index {end - start - 8}")
+            raise failure(
+                MRMOpenError,
+                f"{self.path!r} is damaged: a row says that it has {size} bytes, the index {end - start - 8}",
+            )
         return self.content[base + start + 8 : base + end]
 
 
@@ -60,7 +68,11 @@ class Records:
                     raise RuntimeError(f"there is no file {file_name!r}")
                 folder = os.path.dirname(file_name)
                 addresses = Header.read(self._plain.path(file_name)).addresses
-                paths = [file_name] if len(addresses) < 2 else [os.path.join(folder, os.path.basename(name)) for name in addresses]
+                paths = (
+                    [file_name]
+                    if len(addresses) < 2
+                    else [os.path.join(folder, os.path.basename(name)) for name in addresses]
+                )
             self._files = [_File(path, self._plain) for path in paths]
         except BaseException:
             self.close()
@@ -73,13 +85,21 @@ class Records:
         self.schema = header.schema
         self.index_fields = header.index_fields
         self._blobs = header.blob_fields
-        self._columns = check_columns(columns, self.schema)
+        try:
+            self._columns = check_columns(columns, self.schema)
+        except BaseException:
+            self.close()
+            raise
         self._ends: list[int] = []
         for file in self._files:
             self._ends.append(len(file.places) + (self._ends[-1] if self._ends else 0))
 
     def __len__(self) -> int:
         return self._ends[-1]
+
+    def sizes(self) -> list[int]:
+        """The number of rows of each file."""
+        return [len(file.places) for file in self._files]
 
     def row(self, number: int) -> dict[str, Any]:
         """A row: its plain fields, then its bytes and arrays."""

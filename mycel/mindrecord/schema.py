@@ -30,7 +30,9 @@ def check_filename(path: Any) -> str:
     if not name:
         raise ParamValueError(f"the file name {path!r} ends in '/'")
     if set(name) & _FORBIDDEN or name != name.strip(" "):
-        raise ParamValueError(f"the file name {name!r} may not contain any of {''.join(sorted(_FORBIDDEN))}, nor begin or end with a space")
+        raise ParamValueError(
+            f"the file name {name!r} may not contain any of {''.join(sorted(_FORBIDDEN))}, nor begin or end with a space"
+        )
     return path
 
 
@@ -49,10 +51,14 @@ def check_schema(content: Any) -> Schema:
         if not isinstance(name, str) or not FIELD_NAME.fullmatch(name):
             raise MRMInvalidSchemaError(f"the field {name!r} may have letters, digits and _ in its name, nothing else")
         if not isinstance(field, dict) or "type" not in field or not set(field) <= {"type", "shape"}:
-            raise MRMInvalidSchemaError(f"the field {name!r} should be {{'type': ...}} or {{'type': ..., 'shape': [...]}}, got {field!r}")
+            raise MRMInvalidSchemaError(
+                f"the field {name!r} should be {{'type': ...}} or {{'type': ..., 'shape': [...]}}, got {field!r}"
+            )
         kinds = ARRAY_TYPES if "shape" in field else PLAIN_TYPES
         if field["type"] not in kinds:
-            raise MRMInvalidSchemaError(f"the field {name!r} has type {field['type']!r}; supported are {', '.join(kinds)}")
+            raise MRMInvalidSchemaError(
+                f"the field {name!r} has type {field['type']!r}; supported are {', '.join(kinds)}"
+            )
         if not isinstance(field.get("shape", []), list):
             raise MRMInvalidSchemaError(f"the field {name!r} has shape {field['shape']!r}, which should be a list")
     return {name: dict(field) for name, field in content.items()}
@@ -98,7 +104,9 @@ def valid_rows(rows: Any, schema: Mapping[str, Field]) -> list[dict[str, Any]]:
         else:
             log.warning("write_raw_data: row %d is left out: %s", number, wrong)
     if not kept:
-        raise RuntimeError("write_raw_data: there are no rows that match the schema; the warnings before say what is wrong")
+        raise RuntimeError(
+            "write_raw_data: there are no rows that match the schema; the warnings before say what is wrong"
+        )
     for name, field in schema.items():
         if field["type"] in ("int32", "int64") and "shape" not in field:
             limits = np.iinfo(field["type"])

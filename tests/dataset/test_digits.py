@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import digits, idx
+from mycel import idx
+from mycel.dataset import digits
 
 # The sum of all levels, and the start of the SHA-256 of images and labels, computed from the published file.
 DIGEST = (561718, "87ff0c9e40dc7e2c")

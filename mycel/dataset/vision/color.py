@@ -44,7 +44,7 @@ class Decode(ImageTransform):
         self.to_pil = to_pil
 
     def compute(self, array: Array, lead: int) -> Any:
-        if array.dtype.kind == "S" and not array.ndim:
+        if array.dtype.kind == "S" and array.size == 1:
             content = array.tobytes()
         elif array.ndim == 1 and array.dtype.itemsize == 1:
             content = array.tobytes()

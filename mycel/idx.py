@@ -37,7 +37,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
     Raises ValueError for a file that is not IDX, is truncated, or has bytes left over.
 
     >>> import tempfile, os, numpy as np
-    >>> from mycel.dataset.idx import read_idx, write_idx
+    >>> from mycel.idx import read_idx, write_idx
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     name = os.path.join(folder, "a.idx.gz")
     ...     write_idx(name, np.arange(6, dtype=np.uint8).reshape(2, 3))

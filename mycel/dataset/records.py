@@ -1,0 +1,178 @@
+"""MindDataset: the rows of record files as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, Block, Row, as_array
+from mycel.dataset.core import Run, check_count
+from mycel.dataset.samplers import (
+    BuiltinSampler,
+    DistributedSampler,
+    Indices,
+    Labels,
+    PKSampler,
+    RandomSampler,
+    SequentialSampler,
+    Shuffle,
+    SubsetRandomSampler,
+    SubsetSampler,
+    select_sampler,
+)
+from mycel.dataset.sources import MappableDataset
+
+_SAMPLERS = (SubsetRandomSampler, SubsetSampler, PKSampler, DistributedSampler, RandomSampler, SequentialSampler)
+
+
+class _FileShuffle(BuiltinSampler):
+    """The files in random order (FILES), or the rows of each file (INFILE)."""
+
+    shuffles = True
+
+    def __init__(self, kind: Shuffle, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.kind = kind
+        self.sizes = list(sizes)
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        random = run.generator(depth, 6)
+        ends = np.cumsum(self.sizes)
+        parts = [np.arange(end - size, end) for end, size in zip(ends, self.sizes)]
+        if self.kind is Shuffle.FILES:
+            parts = [parts[i] for i in random.permutation(len(parts))]
+        else:
+            parts = [random.permutation(part) for part in parts]
+        order = np.concatenate([*parts, np.arange(sum(self.sizes), rows)])
+        return order.astype(np.int64)
+
+
+class MindDataset(MappableDataset):
+    """The rows of record files: one file, of which all shards are read, or a list of files.
+
+    Columns are the fields in `columns_list`, by default all, in the order of their names: numbers as scalars of their types, text, arrays, and bytes as
+    one value of type S, shape (1,). Shuffled unless `shuffle` is False; Shuffle.FILES shuffles the files, Shuffle.INFILE the rows of each file. `num_padded` rows
+    like `padded_sample`, which has a value for each of `columns_list`, follow the rows of the files, for example to make shards equal.
+
+    Raises ValueError for arguments that do not fit, RuntimeError for files that are not there, and MRMOpenError for files that are damaged.
+
+    >>> import tempfile, os
+    >>> import mycel.dataset as ds
+    >>> from mycel.mindrecord import FileWriter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "a.mindrecord")
+    ...     writer = FileWriter(name)
+    ...     writer.add_schema({"x": {"type": "int32"}, "name": {"type": "string"}})
+    ...     writer.write_raw_data([{"x": n, "name": f"row {n}"} for n in range(3)])
+    ...     writer.commit()
+    ...     data = ds.MindDataset(name, ["x"], shuffle=False, padded_sample={"x": -1}, num_padded=1)
+    ...     [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [0, 1, 2, -1]
+    """
+
+    def __init__(
+        self,
+        dataset_files: str | list[str],
+        columns_list: list[str] | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sampler: Any = None,
+        padded_sample: dict[str, Any] | None = None,
+        num_padded: int | None = None,
+        num_samples: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        from mycel.mindrecord.records import Records
+
+        by_file = shuffle in (Shuffle.FILES, Shuffle.INFILE)
+        mixed = by_file or shuffle in (Shuffle.ADAPTIVE, Shuffle.PARTIAL)
+        super().__init__(
+            num_parallel_workers,
+            sampler,
+            num_samples,
+            # Which rows are shuffled together to save memory makes no difference here.
+            (not by_file if mixed else shuffle),
+            num_shards,
+            shard_id,
+            cache,
+        )
+        if sampler is not None and not isinstance(sampler, _SAMPLERS):
+            kinds = ", ".join(kind.__name__ for kind in _SAMPLERS)
+            raise ValueError(f"MindDataset: the sampler may be a {kinds}, got {sampler!r}")
+        if by_file and num_samples:
+            raise ValueError(f"MindDataset: num_samples cannot be given with {shuffle}")
+        _check_padding(columns_list, padded_sample, num_padded)
+        self._records = Records(dataset_files, columns_list)
+        names = columns_list or sorted(self._records.schema)
+        self.columns_list = list(names)
+        self.num_padded = num_padded or 0
+        self._padding: Row = (
+            tuple(self._value(name, (padded_sample or {})[name]) for name in names) if num_padded else ()
+        )
+        if by_file:
+            shuffled = _FileShuffle(Shuffle(shuffle), self._records.sizes())
+            if num_shards is not None and shard_id is not None:
+                self.sampler = select_sampler("MindDataset", None, None, False, num_shards, shard_id)
+                self.sampler.add_child(shuffled)
+            else:
+                self.sampler = shuffled
+
+    def _value(self, name: str, value: Any) -> Array:
+        field = self._records.schema[name]
+        if "shape" in field:
+            return as_array(value)
+        if field["type"] == "bytes":
+            content = value.tobytes() if isinstance(value, np.ndarray) else value
+            return np.frombuffer(content or b"\0", f"S{max(1, len(content))}").copy()
+        if field["type"] == "string":
+            return np.array(value)
+        return np.array(value, field["type"])
+
+    def _columns(self) -> list[str]:
+        return list(self.columns_list)
+
+    def _total(self) -> int:
+        return len(self._records) + self.num_padded
+
+    def _read(self, number: int) -> Row:
+        if number >= len(self._records):
+            return tuple(array.copy() for array in self._padding)
+        row = self._records.row(number)
+        return tuple(self._value(name, row[name]) for name in self.columns_list)
+
+    def _gather(self, indices: Indices) -> Block:
+        return Block.from_rows([self._read(int(index)) for index in indices])
+
+    def _labels(self, column: str) -> Array:
+        if column not in self._records.schema or self._records.schema[column]["type"] == "bytes":
+            raise ValueError(f"PKSampler: there is no column of labels {column!r}; the columns are {self.columns_list}")
+        values = [self._records.row(number)[column] for number in range(len(self._records))]
+        return np.array(values + [values[0]] * self.num_padded if values else [])
+
+    def __getitem__(self, index: int) -> list[Array]:
+        """A row, whatever the sampler says."""
+        check_count("MindDataset", "index", index, 0)
+        if index >= self._total():
+            raise IndexError(f"MindDataset: there is no row {index}; there are {self._total()}")
+        return list(self._read(index))
+
+
+def _check_padding(columns: Any, sample: Any, count: Any) -> None:
+    """RuntimeError, TypeError or ValueError where the arguments for padding do not fit together."""
+    if sample is not None:
+        if not isinstance(sample, dict):
+            raise TypeError(f"MindDataset: padded_sample must be a dictionary, got {sample!r}")
+        if not columns or count is None:
+            raise RuntimeError(
+                f"MindDataset: padded_sample needs {'columns_list' if not columns else 'num_padded'} too"
+            )
+        if set(sample) != set(columns):
+            raise ValueError(f"MindDataset: padded_sample has {sorted(sample)}, but columns_list is {columns}")
+    if count is not None:
+        if sample is None:
+            raise RuntimeError("MindDataset: num_padded is given, but padded_sample is not")
+        check_count("MindDataset", "num_padded", count, 0)
