@@ -381,7 +381,8 @@ def cummin(input: Any, dim: int) -> Chosen:
     >>> ms.mint.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0).values.tolist()
     [3.0, 1.0, 1.0]
     """
-    return _chosen(*ops.cummin(input, dim))
+    least, place = ops.cummin(input, dim)
+    return _chosen(least, cast(place, D.int64))
 
 
 def cumsum(input: Any, dim: int, dtype: Any = None) -> Tensor:

@@ -236,25 +236,28 @@ def argmin(a: Any, axis: Optional[int] = None) -> Tensor:
 
 @export
 def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """The running sums along an axis, or of the flattened tensor.
+    """The running sums along an axis, or of the flattened tensor; of booleans and small integers in int32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cumsum([1, 2, 3]).tolist()
     [1, 3, 6]
     """
     x = asarray(a)
-    return ops.cumsum(ops.ravel(x), 0, dtype) if axis is None else ops.cumsum(x, axis, dtype)
+    return x.cumsum(axis, dtype)  # type: ignore[no-any-return]
 
 
 @export
 def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
-    """The running products along an axis, or of the flattened tensor.
+    """The running products along an axis, or of the flattened tensor; of booleans and small integers in int32 or uint32.
 
     >>> import mycel.numpy as mnp
     >>> mnp.cumprod([1, 2, 3]).tolist()
     [1, 2, 6]
     """
     x = asarray(a)
+    if dtype is None and x.dtype.kind in "iub":
+        wide = D.uint32 if x.dtype.kind == "u" else D.int32
+        dtype = x.dtype if x.dtype.itemsize >= wide.itemsize else wide
     return ops.cumprod(ops.ravel(x), 0, dtype) if axis is None else ops.cumprod(x, axis, dtype)
 
 

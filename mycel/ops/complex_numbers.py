@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import dtype as D
-from mycel.ops._operands import constant_like, floating, operand, reshaped, run, select
+from mycel.ops._operands import broadcast, constant_like, floating, operand, reshaped, run, select
 from mycel.prims import complex as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -53,7 +53,7 @@ def imag(input: Any) -> Tensor:
     [2.0]
     """
     x = operand("imag", input)
-    return run(C.imag, x) if x.dtype.is_complex else run(E.mul, x, constant_like(0, x))
+    return run(C.imag, x) if x.dtype.is_complex else broadcast(constant_like(0, x), x.shape)
 
 
 def conj(input: Any) -> Tensor:

@@ -82,6 +82,8 @@ def _number(
     def function(input: Any) -> Tensor:
         x = operand(name, input)
         if x.dtype is D.bool_:
+            if primitive is E.abs_:
+                return run(E.identity, x)
             raise TypeError(f"{name}: takes numbers, not booleans; cast the tensor first")
         if x.dtype.is_complex and primitive in _COMPLEX:
             return _COMPLEX[primitive](x)
@@ -153,16 +155,13 @@ trunc = _whole("trunc", E.trunc, "Each element without its fraction.", "-1.7", "
 
 @fused
 def positive(input: Any) -> Tensor:
-    """The argument itself; TypeError for booleans.
+    """The argument itself.
 
     >>> import mycel as ms
     >>> float(ms.ops.positive(2.0))
     2.0
     """
-    x = operand("positive", input)
-    if x.dtype is D.bool_:
-        raise TypeError("positive: takes numbers, not booleans; cast the tensor first")
-    return x
+    return operand("positive", input)
 
 
 @fused

@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.fused import fused
-from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, run, select
+from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, run, select, wide
 from mycel.ops.complex_numbers import direction, imag
 from mycel.prims import elementwise as E
 from mycel.prims.base import broadcast_shapes
@@ -457,10 +457,13 @@ def sinc(input: Any) -> Tensor:
     >>> ms.ops.sinc(ms.Tensor([0.0])).tolist()
     [1.0]
     """
-    x = floating("sinc", input)
+    given = floating("sinc", input)
+    x = wide(given)
     zero = run(E.eq, x, constant_like(0.0, x))
-    angle = select(zero, 1.0, x * math.pi)
-    return select(zero, 1.0, run(E.sin, angle) / angle)
+    # sin has the period 2 in x: the rest is exact, so that the zeros are, and no large number is multiplied by pi.
+    angle = (x if x.dtype.is_complex else x - 2.0 * run(E.rint, x * 0.5)) * math.pi
+    value = run(E.sin, select(zero, 1.0, angle)) / select(zero, 1.0, x * math.pi)
+    return cast(select(zero, 1.0, value), given.dtype)
 
 
 @fused

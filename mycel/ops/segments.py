@@ -106,21 +106,22 @@ def _lowest(kind: DType) -> Any:
 
 
 def unique(input: Any) -> tuple[Tensor, Tensor]:
-    """The distinct elements in the order in which they come, and for each element of `input` the int32 position of its own.
+    """The distinct elements in the order in which they come, and for each element of `input` the position of its own: int64 for int64, else int32.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.unique(ms.Tensor([3, 1, 3]))]
     [[3, 1], [0, 1, 0]]
     """
     x = operand("unique", input)
+    kind = D.int64 if x.dtype is D.int64 else D.int32
     if is_open(x):
         elements, places, _, first = distinct(x)
         order = sorting.argsort(first)
-        ranks = cast(sorting.argsort(order), D.int32)
+        ranks = cast(sorting.argsort(order), kind)
         return run(I.take, elements, order, axis=0), run(I.take, ranks, places, axis=0)
     values, starts, inverse = np.unique(x.asnumpy(), return_index=True, return_inverse=True)
     by_start = np.argsort(starts)
-    return Tensor(values[by_start]), Tensor(np.argsort(by_start)[inverse].reshape(x.shape).astype(np.int32))
+    return Tensor(values[by_start]), Tensor(np.argsort(by_start)[inverse].reshape(x.shape).astype(kind.numpy))
 
 
 def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

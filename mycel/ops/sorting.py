@@ -126,13 +126,14 @@ def cumsum(x: Any, axis: int, dtype: Any = None) -> Tensor:
 
 
 def cumprod(input: Any, dim: int, dtype: Any = None) -> Tensor:
-    """The running products along an axis, in the type of `input` or in `dtype`.
+    """The running products along an axis, in `dtype`, or the type of `input`; of integers in int64.
 
     >>> import mycel as ms
     >>> ms.ops.cumprod(ms.Tensor([1.0, 2.0, 3.0]), 0).tolist()
     [1.0, 2.0, 6.0]
     """
-    return _running("cumprod", O.cumprod, input, dim, dtype)
+    x = operand("cumprod", input)
+    return _running("cumprod", O.cumprod, x, dim, D.int64 if dtype is None and x.dtype.is_integer else dtype)
 
 
 def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
@@ -158,13 +159,14 @@ def cummax(input: Any, axis: int) -> Pair:
 
 
 def cummin(input: Any, axis: int) -> Pair:
-    """The smallest element so far along an axis, and its int64 position (the latest of equals).
+    """The smallest element so far along an axis, and its int32 position (the latest of equals).
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0)]
     [[3.0, 1.0, 1.0], [0, 1, 1]]
     """
-    return _running_extreme("cummin", O.cummin, input, axis)
+    least, place = _running_extreme("cummin", O.cummin, input, axis)
+    return least, cast(place, D.int32)
 
 
 def logcumsumexp(input: Any, axis: int) -> Tensor:
@@ -263,7 +265,9 @@ def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     >>> [t.item() for t in ms.ops.nanmedian(ms.Tensor([3.0, float("nan"), 2.0]))]
     [2.0, 2]
     """
-    x = floating("nanmedian", input)
+    x = operand("nanmedian", input)
+    if not x.dtype.is_floating:
+        return median(x, axis, keepdims)
     where = axis_of("nanmedian", axis, x.ndim)
     values, positions = sort(x, where)
     count = run(R.reduce_sum, cast(run(E.logical_not, run(E.is_nan, x)), D.int32), axes=(where,), keepdims=True)

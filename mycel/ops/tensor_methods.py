@@ -445,11 +445,12 @@ def _allclose(self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, 
 
 
 def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """The sum of a diagonal of the matrices over two axes."""
+    """The sum of a diagonal of the matrices over two axes, in `dtype`; of integers but uint64 in int64, of booleans whether any holds."""
     line = arrange.diagonal(self, offset, axis1, axis2)
-    return run(
-        R.reduce_sum, line if dtype is None else arrange.cast(line, dtype), axes=(line.ndim - 1,), keepdims=False
-    )
+    if dtype is None and line.dtype.is_integer and line.dtype is not D.uint64:
+        dtype = D.int64
+    line = line if dtype is None else arrange.cast(line, dtype)
+    return run(R.reduce_any if line.dtype is D.bool_ else R.reduce_sum, line, axes=(line.ndim - 1,), keepdims=False)
 
 
 def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:

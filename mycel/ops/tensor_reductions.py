@@ -186,7 +186,9 @@ def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
 
 @fused
 def _cumsum(self: Tensor, axis: Any = UNSET, dtype: Any = None, *, dim: Any = UNSET) -> Tensor:
-    """See `mycel.ops.cumsum`; without an axis of the flattened tensor."""
+    """See `mycel.ops.cumsum`; without an axis of the flattened tensor. Booleans and 8- and 16-bit integers are summed in int32."""
+    if dtype is None and self.dtype in (D.bool_, D.int8, D.int16, D.uint8):
+        dtype = D.int32
     where = axes("cumsum", axis, dim)
     return sorting.cumsum(flat(self), 0, dtype) if where is None else sorting.cumsum(self, where, dtype)
 
