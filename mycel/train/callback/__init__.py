@@ -9,6 +9,7 @@ from mycel.train.callback.control import EarlyStopping as EarlyStopping
 from mycel.train.callback.control import LearningRateScheduler as LearningRateScheduler
 from mycel.train.callback.control import ReduceLROnPlateau as ReduceLROnPlateau
 from mycel.train.callback.flops import FlopsUtilizationCollector as FlopsUtilizationCollector
+from mycel.train.callback.landscape import SummaryLandscape as SummaryLandscape
 from mycel.train.callback.monitor import History as History
 from mycel.train.callback.monitor import LambdaCallback as LambdaCallback
 from mycel.train.callback.monitor import LossMonitor as LossMonitor

@@ -11,6 +11,7 @@ import numpy as np
 from mycel.errors import Unsupported
 from mycel.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
+from mycel.train.callback.landscape import LandscapeKeeper
 from mycel.train.summary import SummaryRecord
 
 __all__ = ["SummaryCollector"]
@@ -21,7 +22,6 @@ _MISSING = (
     "collect_train_lineage",
     "collect_eval_lineage",
     "collect_dataset_graph",
-    "collect_landscape",
 )
 
 
@@ -31,7 +31,8 @@ class SummaryCollector(Callback):
     `collect_specified_data` chooses: "collect_metric" (the loss; True by default), "collect_input_data" (the first input, as an image where it has the shape of images) and
     "histogram_regular" (a regular expression of parameters' names; "" for the first five, None for none). With `keep_default_action` what it does not name is
     collected as by default, otherwise not. `collect_tensor_freq` is the frequency of input data and histograms, by default that of 20 times in the first epoch's steps at most.
-    `custom_lineage_data` is written as a tensor of text's bytes for each name. Graphs, lineages and landscapes are not collected: Unsupported where they are asked for.
+    "collect_landscape", a dict, saves the parameters from which `SummaryLandscape` makes loss landscapes: at the "unit" ("step" or "epoch") numbers in "intervals".
+    `custom_lineage_data` is written as a tensor of text's bytes for each name. Graphs and lineages are not collected: Unsupported where they are asked for.
     Raises TypeError and ValueError for other arguments.
 
     >>> import tempfile
@@ -60,6 +61,8 @@ class SummaryCollector(Callback):
         if not isinstance(keep_default_action, bool):
             raise TypeError(f"SummaryCollector: keep_default_action must be True or False, not {keep_default_action!r}")
         chosen = dict(collect_specified_data or {})
+        landscape = chosen.pop("collect_landscape", None)
+        self._landscape = LandscapeKeeper(summary_dir, landscape) if landscape else None
         for name, value in chosen.items():
             if name in _MISSING:
                 if value:
@@ -104,6 +107,8 @@ class SummaryCollector(Callback):
         """Record the step if it is one of those to be recorded."""
         params = run_context.original_args()
         step, record = params.cur_step_num, self._record
+        if self._landscape is not None:
+            self._landscape.keep("step", step, params.train_network)
         if record is None:
             return
         often = self._tensors_every or max(self._every, params.batch_num // 20)
@@ -125,6 +130,12 @@ class SummaryCollector(Callback):
         if values:
             run_context.later(_write, record, values, step)
 
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Keep the parameters if a landscape wants those of this epoch."""
+        if self._landscape is not None:
+            params = run_context.original_args()
+            self._landscape.keep("epoch", params.cur_epoch_num, params.train_network)
+
     def _parameters(self, network: Any) -> list[Any]:
         if self._pattern is None:
             return []
@@ -133,6 +144,8 @@ class SummaryCollector(Callback):
 
     def on_train_end(self, run_context: RunContext) -> None:
         """Close the file, when all is written."""
+        if self._landscape is not None:
+            self._landscape.finish(run_context.original_args().batch_num)
         run_context.later(self._close)
 
     def _close(self) -> None:
