@@ -52,6 +52,7 @@ class CellHooks:
     _backward_pre_hooks: Any
     _backward_hooks: Any
     _recomputed: bool
+    _saved_hooks: Any = None
 
     def _add_hook(self, table: str, hook: Any, prepend: bool = False) -> HookHandle:
         target = getattr(hook, "function", hook)
@@ -143,6 +144,21 @@ class CellHooks:
             )
         self._recomputed = True
 
+    def register_saved_tensors_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """Let `construct` run within `mycel.saved_tensors_hooks` of these hooks. TypeError for hooks that cannot be called.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.Sigmoid()
+        >>> net.register_saved_tensors_hooks(lambda t: t.asnumpy().copy(), ms.Tensor)
+        >>> float(ms.grad(net)(ms.Tensor(0.0)))
+        0.25
+        """
+        from mycel.saved import saved_tensors_hooks
+
+        saved_tensors_hooks(pack_hook, unpack_hook)
+        self.__dict__["_saved_hooks"] = (pack_hook, unpack_hook)
+        state_epoch.value += 1
+
     def _after(self, invoke: Any, hook: Any, args: Any, kwargs: Any, output: Any) -> Any:
         if not isinstance(hook, WithKwargs):
             return invoke(hook, self, args, output)
@@ -151,7 +167,15 @@ class CellHooks:
         return invoke(hook.function, self, args, kwargs, output)
 
     def _differentiated(self, construct: Any, args: Any, kwargs: Any) -> Any:
-        """`construct` with what the user says about its derivative: `bprop`, backward hooks."""
+        """`construct` with what the user says about its derivative: `bprop`, backward hooks, hooks on what is kept."""
+        if self._saved_hooks is not None:
+            from mycel.saved import saved_tensors_hooks
+
+            with saved_tensors_hooks(*self._saved_hooks):
+                return self._own_derivative(construct, args, kwargs)
+        return self._own_derivative(construct, args, kwargs)
+
+    def _own_derivative(self, construct: Any, args: Any, kwargs: Any) -> Any:
         bprop = getattr(type(self), "bprop", None)
         before, after = self._backward_pre_hooks, self._backward_hooks
         context: Any = eager.local.context

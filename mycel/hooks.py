@@ -8,6 +8,7 @@ gradient comes in) and to its inputs (where it leaves); its `bprop` takes the pl
 from __future__ import annotations
 
 import inspect
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
@@ -29,6 +30,7 @@ __all__ = [
     "hooked",
     "hooks_key",
     "register_hook",
+    "remove_hook",
     "replaced_gradients",
     "watch_cell",
     "zeros_of",
@@ -38,15 +40,26 @@ __all__ = [
 class TensorHooks:
     """The hooks of one tensor, in the order in which they were registered.
 
-    `rules` are those that are attached to what computed the tensor, and `base` the node at which the next one will be.
+    `rules` are those that are attached to what computed the tensor, and `base` the node at which the next one will be. `by_number` has the hook and the rule of each handle.
     """
 
-    __slots__ = ("hooks", "base", "rules", "__weakref__")
+    __slots__ = ("hooks", "base", "rules", "by_number", "__weakref__")
 
     def __init__(self) -> None:
         self.hooks: tuple[Callable[..., Any], ...] = ()
         self.base: Any = None
         self.rules: list[Rule] = []
+        self.by_number: dict[int, tuple[Callable[..., Any], Rule]] = {}
+
+    def remove(self, number: int) -> None:
+        """Unregister the hook of a handle; again does nothing."""
+        found = self.by_number.pop(number, None)
+        if found is not None:
+            hook, rule = found
+            rule.removed = True
+            hooks = list(self.hooks)
+            hooks.remove(hook)
+            self.hooks = tuple(hooks)
 
     def apply(self, gradient: Tensor) -> Tensor:
         """The gradient after all hooks."""
@@ -73,18 +86,15 @@ def _applied(hook: Callable[..., Any], gradient: Tensor) -> Tensor:
 
 
 class TensorHookHandle:
-    """What `remove`s a tensor's hook."""
+    """What `remove`s a tensor's hook; its `id` is what `Tensor.remove_hook` takes."""
 
-    def __init__(self, table: TensorHooks, hook: Callable[..., Any], rule: Rule) -> None:
-        self._table, self._hook, self._rule = table, hook, rule
+    def __init__(self, table: TensorHooks, number: int) -> None:
+        self._table = table
+        self.id = number
 
     def remove(self) -> None:
         """Unregister the hook; a second call does nothing."""
-        if not self._rule.removed:
-            self._rule.removed = True
-            hooks = list(self._table.hooks)
-            hooks.remove(self._hook)
-            self._table.hooks = tuple(hooks)
+        self._table.remove(self.id)
 
 
 class _Made:
@@ -95,6 +105,7 @@ class _Made:
 
 _made = _Made()
 _tables: weakref.WeakSet[TensorHooks] = weakref.WeakSet()
+_numbers = itertools.count(1)
 
 
 def call_user(function: Callable[..., Any], *args: Any) -> Any:
@@ -154,7 +165,25 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> T
         table.rules.append(rule)
         if not context.attach_hook(self, rule, table):
             table.rules.pop()
-    return TensorHookHandle(table, hook, rule)
+    number = next(_numbers)
+    table.by_number[number] = (hook, rule)
+    return TensorHookHandle(table, number)
+
+
+def remove_hook(handle_id: int) -> None:
+    """Unregister the hook whose handle has this `id`; nothing happens where there is none any more. TypeError for what is no number.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor(2.0)
+    >>> handle = x.register_hook(lambda g: g * 10)
+    >>> x.remove_hook(handle.id)
+    >>> float(ms.grad(lambda x: x * x)(x))
+    4.0
+    """
+    if not isinstance(handle_id, int) or isinstance(handle_id, bool):
+        raise TypeError(f"remove_hook: takes the id of a handle, not {handle_id!r}")
+    for table in list(_tables):
+        table.remove(handle_id)
 
 
 def hooks(self: Tensor) -> list[Callable[..., Any]]:

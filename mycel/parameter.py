@@ -17,7 +17,7 @@ from mycel.ir.types import tensor_type
 from mycel.prims.elementwise import identity
 from mycel.tensor import Tensor
 
-__all__ = ["Parameter", "ParameterTuple", "no_init_parameters"]
+__all__ = ["Parameter", "ParameterTuple", "no_init_parameters", "put_aside"]
 
 _counter = itertools.count()
 _local = threading.local()
@@ -181,6 +181,26 @@ class Parameter(Tensor):
             self._type = tensor_type(data.shape, self.dtype)
         return self._replace(eager.apply(identity, data))  # type: ignore[return-value]
 
+    def init_data(self, layout: Any = None, set_sliced: bool = False) -> Tensor:  # type: ignore[override]
+        """Draw values that an initializer is still to draw; the parameter itself.
+
+        A `layout` says which part a device has of a parameter divided among several: the one device has all of it. TypeError for a layout that is no tuple, ValueError for one of
+        less than six entries.
+        """
+        if layout is not None:
+            if not isinstance(layout, tuple):
+                raise TypeError(f"init_data: layout must be a tuple, not {type(layout).__name__}")
+            if len(layout) < 6:
+                raise ValueError(f"init_data: layout must have six entries, not {len(layout)}")
+        super().init_data()
+        if set_sliced:
+            self.__dict__["sliced"] = True
+        return self
+
+    def register_hook(self, hook_fn: Callable[[Tensor], Optional[Tensor]]) -> Any:
+        """`Tensor.register_hook`."""
+        return super().register_hook(hook_fn)  # type: ignore[misc]
+
     def set_dtype(self, dtype: Any) -> Parameter:
         """Convert the values to another element type in place."""
         new = Tensor(self.asnumpy(), D.from_any(dtype))
@@ -217,10 +237,15 @@ class _Declared(Parameter):
         """True: the values are still to be drawn."""
         return True
 
-    def init_data(self, slice_index: Any = None, shape: Any = None, opt_shard_group: Any = None) -> Tensor:
+    def init_data(self, layout: Any = None, set_sliced: bool = False) -> Tensor:  # type: ignore[override]
         """Draw the values; the parameter itself."""
         self.__class__ = Parameter  # type: ignore[assignment]
-        return self.init_data()
+        return self.init_data(layout, set_sliced)
+
+
+def put_aside(parameter: Parameter) -> None:
+    """Let a parameter without a buffer, but with something in ``init`` that fills one, be filled when it is first read."""
+    parameter.__class__ = _Declared
 
 
 @contextmanager

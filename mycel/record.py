@@ -39,7 +39,7 @@ from mycel.transforms.residuals import link
 from mycel.tree import flatten
 from mycel.views import outdate
 
-__all__ = ["Recorder", "current_recorder"]
+__all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "recorders"]
 
 MOST_GRAPHS = 1024
 _settings = config._context
@@ -225,6 +225,8 @@ class Recorder(eager.Context):
     def attach_hook(self, t: Tensor, rule: Rule, table: Any) -> bool:
         """Let `rule` see the gradient by a tensor that was computed here, whoever has used it; whether it was."""
         node: Any = table.base if self.holds(table.base) else self.node_of(t)
+        if node is not None and node.params is BRIDGE:
+            node = node.inputs[0]
         if node is None or node.prim is None or node.params is _MARK:
             return False
         inner = Recorded(node.prim, node.inputs, node.params, node.type, t._buf, self)
@@ -404,6 +406,10 @@ class Recorder(eager.Context):
 
 
 _LEAF = {"name": "leaf"}
+CONSTANT = {
+    "name": "constant"
+}  # of the leaves, where hooks on saved values tell them from marked tensors: see mycel.saved
+BRIDGE: dict[str, Any] = {}  # of a node that has the value of one without
 _NO_PARAMETERS: dict[str, Any] = {}
 _MARK: dict[str, Any] = {}
 
@@ -581,7 +587,7 @@ class _Replay:
         ]
         by: Any = [recorder.node_of(d) for d in dummies if d is not None]
         moved = iter(vjp([g for g, _ in pairs], [t for _, t in pairs], by, self._pull))  # type: ignore[misc]
-        return node.items(), [None if d is None else next(moved) for d in dummies]  # type: ignore[attr-defined]
+        return [None if d is None else next(moved) for d in dummies]
 
     def _zeros(self, like: Tensor) -> Tensor:
         with eager.use_context(None):
@@ -605,6 +611,15 @@ def along_units(along: Callable[..., Optionals], direction: Any, columns: bool, 
             shape = (*inner, *direction.shape)
         result.append(eager.apply(S.RESHAPE, whole, shape=shape))
     return result
+
+
+class _Recorders:
+    """How a recording begins; hooks on saved values have a class of their own."""
+
+    kind: Callable[[], Recorder] = Recorder
+
+
+recorders = _Recorders()
 
 
 def current_recorder() -> Optional[Recorder]:

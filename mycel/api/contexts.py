@@ -10,7 +10,7 @@ from typing import Any, Optional
 from mycel import config, eager
 from mycel.parameter import Parameter
 from mycel.prims.shape import BROADCAST_TO
-from mycel.record import Recorder
+from mycel.record import recorders
 from mycel.tensor import Tensor, as_tensor, scalar
 from mycel.tree import flatten, unflatten
 
@@ -31,7 +31,7 @@ def recording(keep: bool = False) -> Iterator[Any]:
         finally:
             context.depth -= 1  # type: ignore[attr-defined]
         return
-    recorder = Recorder()
+    recorder = recorders.kind()
     recorder.depth = 1
     with eager.use_context(recorder):
         try:

@@ -28,6 +28,7 @@ from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.parameter import Parameter
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
+from mycel.saved import staged
 from mycel.tensor import Tensor, make_staged
 from mycel.tree import map_leaves
 from mycel.views import root_of
@@ -186,6 +187,7 @@ class Stage(Differentiating, eager.Context):
     """One staging of one function; see the module's description."""
 
     is_staging = True
+    saving: Any = None  # the hooks on saved values in force
     ended: Any = None  # the outermost function's name and where it ended
 
     def __init__(self) -> None:
@@ -229,8 +231,11 @@ class Stage(Differentiating, eager.Context):
         if type(node.type) is tuple:
             parts = [Node(GET_ITEM, (node,), {"index": i}, t) for i, t in enumerate(node.type)]
             own.update(parts)
-            return tuple([make_staged(p) for p in parts])
+            several = tuple([make_staged(p) for p in parts])
+            return several if self.saving is None else staged(self, primitive, inputs, params, several)
         made = make_staged(node)
+        if self.saving is not None:
+            made = staged(self, primitive, inputs, params, made)
         if self.numbers and all(id(t) in self.numbers or is_constant(n) for t, n in zip(inputs, nodes)):
             self.numbers[id(made)] = made
         return made

@@ -27,7 +27,7 @@ from mycel.transforms.grad import expanded, vjp
 __all__ = ["jvp", "tangent_graph"]
 
 Tangents = Sequence[Optional[Node]]
-Rule = Callable[[Node, Tangents], tuple[Sequence[Node], Tangents]]
+Rule = Callable[[Node, Tangents], Optional[Tangents]]
 
 
 def jvp(
@@ -36,12 +36,12 @@ def jvp(
     """The outputs, and how they move when `wrt` moves by `tangents`.
 
     The outputs are new nodes where values and tangents come out of the same piece of control flow. `own(node, tangents)` replaces the rule of the
-    nodes for which it gives values and tangents; it gives None for the others.
+    nodes for which it gives tangents, and whose values stay what they are; it gives None for the others.
     """
     given = dict(zip(wrt, tangents))
     image: dict[Node, Node] = {}
     moved: dict[Node, Optional[Node]] = {}
-    items: dict[Node, tuple[Sequence[Node], Tangents]] = {}
+    items: dict[Node, tuple[Optional[Sequence[Node]], Tangents]] = {}
     for node in toposort(outputs, stop=given):
         if node in given:
             image[node], moved[node] = node, given[node]
@@ -49,10 +49,13 @@ def jvp(
         if node.prim is GET_ITEM and node.inputs[0] in items:
             values, changes = items[node.inputs[0]]
             index = node.params["index"]
-            image[node], moved[node] = values[index], changes[index]
+            image[node], moved[node] = node if values is None else values[index], changes[index]
+            continue
+        changes = [moved[i] for i in node.inputs]
+        if own is not None and any(t is not None for t in changes) and (found := own(node, changes)) is not None:
+            image[node], moved[node], items[node] = node, None, (None, found)
             continue
         image[node], moved[node] = _again(node, image), None
-        changes = [moved[i] for i in node.inputs]
         if all(t is None for t in changes):
             continue
         with at(node.where and node.where.derivative_of(node.prim.name)):  # type: ignore[union-attr]
@@ -102,8 +105,6 @@ def _push(node: Node, tangents: Tangents, own: Optional[Rule]) -> tuple[Sequence
     """The values of a node and their tangents."""
     prim = node.prim
     assert prim is not None
-    if own is not None and (found := own(node, tangents)) is not None:
-        return found
     rule = _RULES.get(prim)
     if rule is not None:
         return rule(node, tangents)
