@@ -14,9 +14,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import left_out  # noqa: E402
-import reference  # noqa: E402
-
 import mycel  # noqa: E402
+import reference  # noqa: E402
 
 project = "Mycel"
 author = "The Mycel maintainers"
@@ -33,6 +32,7 @@ python_maximum_signature_line_length = 100
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"Mycel {version}"
+html_theme_options = {"light_css_variables": {"code-font-size": "78%"}}
 html_show_sourcelink = False
 html_copy_source = False
 pygments_style = "friendly"
@@ -55,18 +55,28 @@ class Links(SphinxPostTransform):
         objects = self.env.get_domain("py").objects  # type: ignore[attr-defined]
         for node in list(self.document.findall(nodes.literal)):
             name = node.astext()
-            if not self.NAME.match(name) or self.WORDS.match(name) or isinstance(node.parent, nodes.reference):
+            if (
+                not self.NAME.match(name)
+                or self.WORDS.match(name)
+                or isinstance(node.parent, nodes.reference)
+            ):
                 continue
             name = name.removesuffix("()")
             for short, full in self.ROOTS.items():
                 if name.startswith(short):
                     name = full + name[len(short) :]
-            found = next((place + name for place in self.PLACES if place + name in objects), None)
+            found = next(
+                (place + name for place in self.PLACES if place + name in objects), None
+            )
             if found is None:
                 continue
             found = reference.ALIASES.get(found, found)
             target = objects[found]
-            uri = self.app.builder.get_relative_uri(self.env.docname, target.docname) + "#" + target.node_id
+            uri = (
+                self.app.builder.get_relative_uri(self.env.docname, target.docname)
+                + "#"
+                + target.node_id
+            )
             link = nodes.reference("", "", internal=True, refuri=uri, reftitle=found)
             node.replace_self(link)
             link += node

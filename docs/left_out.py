@@ -24,12 +24,17 @@ NAMES = HERE.parent / "tests" / "data" / "public_names.json"
 
 def public_names() -> dict[str, list[str]]:
     """The public names of the reference by module; "class:Tensor" are those of a class."""
-    return {module: names.split() for module, names in json.loads(NAMES.read_text(encoding="utf-8")).items()}
+    return {
+        module: names.split()
+        for module, names in json.loads(NAMES.read_text(encoding="utf-8")).items()
+    }
 
 
 def groups() -> list[dict[str, Any]]:
     """The groups of the table."""
-    table: list[dict[str, Any]] = tomllib.loads((HERE / "left_out.toml").read_text(encoding="utf-8"))["group"]
+    table: list[dict[str, Any]] = tomllib.loads(
+        (HERE / "left_out.toml").read_text(encoding="utf-8")
+    )["group"]
     return table
 
 
@@ -37,7 +42,9 @@ def owner_of(module: str) -> Any:
     """What has the names of a module of the reference; None where Mycel has nothing of the kind."""
     if module.startswith("class:"):
         name = module.removeprefix("class:")
-        return getattr(importlib.import_module("mycel.nn" if name == "Cell" else "mycel"), name)
+        return getattr(
+            importlib.import_module("mycel.nn" if name == "Cell" else "mycel"), name
+        )
     try:
         return importlib.import_module(module.replace("mindspore", "mycel", 1))
     except ModuleNotFoundError:
@@ -50,7 +57,11 @@ def missing() -> list[str]:
     for module, names in public_names().items():
         owner = owner_of(module)
         prefix = module.removeprefix("class:").removeprefix("mindspore").lstrip(".")
-        lacking += [f"{prefix}.{n}".lstrip(".") for n in names if owner is None or not hasattr(owner, n)]
+        lacking += [
+            f"{prefix}.{n}".lstrip(".")
+            for n in names
+            if owner is None or not hasattr(owner, n)
+        ]
     return sorted(lacking)
 
 
@@ -71,7 +82,12 @@ def unexplained() -> list[str]:
 def needless() -> list[str]:
     """The patterns of the table that no missing name matches."""
     lacking = missing()
-    return [p for group in groups() for p in group["names"] if not any(fnmatchcase(n, p) for n in lacking)]
+    return [
+        p
+        for group in groups()
+        for p in group["names"]
+        if not any(fnmatchcase(n, p) for n in lacking)
+    ]
 
 
 def write(target: Path) -> Path:
@@ -87,7 +103,9 @@ def write(target: Path) -> Path:
         f"MindSpore 2.10 has {total} public names, inherited ones counted in each class. Mycel has {total - len(lacking)} of them. "
         "A name that would do nothing, or something else than it says, is left out instead of being there for show; this page has all of those, as ``mindspore.`` has them.\n\n"
     )
-    for number, group in enumerate([*table, {"title": "Not there yet", "reason": "These are not written yet."}]):
+    for number, group in enumerate(
+        [*table, {"title": "Not there yet", "reason": "These are not written yet."}]
+    ):
         listed = by_group.get(number if number < len(table) else -1)
         if not listed:
             continue
@@ -98,7 +116,11 @@ def write(target: Path) -> Path:
             module, _, last = name.rpartition(".")
             by_module.setdefault(module, []).append(last)
         for module, names in sorted(by_module.items()):
-            text += f"* {f'``{module}``' if module else 'top level'}: " + ", ".join(f"``{n}``" for n in names) + "\n"
+            text += (
+                f"* {f'``{module}``' if module else 'top level'}: "
+                + ", ".join(f"``{n}``" for n in names)
+                + "\n"
+            )
         text += "\n"
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.read_text(encoding="utf-8") != text:

@@ -80,7 +80,9 @@ def of_the_package(value: Any) -> bool:
     home = getattr(value, "__module__", None)
     if isinstance(value, (type, *FUNCTIONS)):
         return isinstance(home, str) and home.split(".")[0] == "mycel"
-    return type(value).__module__.split(".")[0] == "mycel" or isinstance(value, (int, float, str, tuple))
+    return type(value).__module__.split(".")[0] == "mycel" or isinstance(
+        value, (int, float, str, tuple)
+    )
 
 
 FUNCTIONS = (type(of_the_package), type(len), type(str.upper))
@@ -89,7 +91,9 @@ FUNCTIONS = (type(of_the_package), type(len), type(str.upper))
 def names(module: ModuleType) -> dict[str, Any]:
     """The public names of a module in order, those that are resolved when first named among them; not its modules."""
     found = {}
-    for name in sorted({*dir(module), *getattr(module, "__all__", ())}, key=lambda n: (n.lower(), n)):
+    for name in sorted(
+        {*dir(module), *getattr(module, "__all__", ())}, key=lambda n: (n.lower(), n)
+    ):
         if name.startswith("_"):
             continue
         value = getattr(module, name)
@@ -120,7 +124,10 @@ def topics(module: str, members: dict[str, Any]) -> dict[str, dict[str, Any]]:
     kept = {k: v for k, v in pages.items() if len(v) > 2 or k.startswith("operations.")}
     for key in pages.keys() - kept.keys():
         kept.setdefault("general", {}).update(pages[key])
-    return {k: dict(sorted(kept[k].items(), key=lambda item: item[0].lower())) for k in sorted(kept)}
+    return {
+        k: dict(sorted(kept[k].items(), key=lambda item: item[0].lower()))
+        for k in sorted(kept)
+    }
 
 
 # Signatures.
@@ -140,8 +147,17 @@ def _expression(value: Any) -> str:
     return text if len(text) < 60 else "..."
 
 
-def _annotation(value: Any) -> str:
+def _annotation(value: Any, scope: Optional[dict[str, Any]] = None) -> str:
+    """An annotation as source text; empty where it says nothing. `scope` has the names that its module gives to types."""
     text = value if isinstance(value, str) else inspect.formatannotation(value)
+    for name in set(re.findall(r"\b[A-Z]\w+", text)):
+        meant = (scope or {}).get(name)
+        if (
+            getattr(meant, "__origin__", None) is not None
+            and not isinstance(meant, type)
+            and hasattr(meant, "__args__")
+        ):
+            text = re.sub(rf"\b{name}\b", inspect.formatannotation(meant), text)
     text = re.sub(r"\b(?:typing|collections\.abc|mycel(?:\.\w+)*)\.", "", text)
     # Several modules have these names, so a link needs all of the name; Sphinx shows the last part.
     text = re.sub(r"\b(Tensor|Parameter|Generator)\b", r"mycel.\1", text)
@@ -149,33 +165,51 @@ def _annotation(value: Any) -> str:
     return "" if text in ("Any", "inspect._empty") else text
 
 
-def parameters(signature: inspect.Signature, drop_self: bool = False) -> str:
+def parameters(
+    signature: inspect.Signature,
+    drop_self: bool = False,
+    scope: Optional[dict[str, Any]] = None,
+) -> str:
     """A signature as the source of a parameter list, without annotations that say nothing."""
     listed, previous = [], None
     given = list(signature.parameters.values())
-    if drop_self and given and given[0].kind in (given[0].POSITIONAL_ONLY, given[0].POSITIONAL_OR_KEYWORD):
+    if (
+        drop_self
+        and given
+        and given[0].kind in (given[0].POSITIONAL_ONLY, given[0].POSITIONAL_OR_KEYWORD)
+    ):
         given = given[1:]
     for p in given:
         if previous is p.POSITIONAL_ONLY and p.kind is not p.POSITIONAL_ONLY:
             listed.append("/")
-        if p.kind is p.KEYWORD_ONLY and previous not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL):
+        if p.kind is p.KEYWORD_ONLY and previous not in (
+            p.KEYWORD_ONLY,
+            p.VAR_POSITIONAL,
+        ):
             listed.append("*")
         previous = p.kind
-        kind = _annotation(p.annotation)
-        text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name + (f": {kind}" if kind else "")
+        kind = _annotation(p.annotation, scope)
+        text = (
+            {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            + p.name
+            + (f": {kind}" if kind else "")
+        )
         if p.default is not p.empty:
             text += (" = " if kind else "=") + _expression(p.default)
         listed.append(text)
     if previous is inspect.Parameter.POSITIONAL_ONLY:
         listed.append("/")
-    result = _annotation(signature.return_annotation)
-    return f"({', '.join(listed)})" + (f" -> {result}" if result and result != "None" else "")
+    result = _annotation(signature.return_annotation, scope)
+    return f"({', '.join(listed)})" + (
+        f" -> {result}" if result and result != "None" else ""
+    )
 
 
 def signature_of(value: Any, drop_self: bool = False) -> str:
     """The parameter list of something that can be called; empty where Python does not know it."""
     try:
-        return parameters(inspect.signature(value), drop_self)
+        scope = getattr(inspect.unwrap(value), "__globals__", None)
+        return parameters(inspect.signature(value), drop_self, scope)
     except (TypeError, ValueError):
         return ""
 
@@ -186,20 +220,25 @@ def signature_of(value: Any, drop_self: bool = False) -> str:
 def documentation(value: Any) -> str:
     """The docstring of an object, or none where it has only that of its type."""
     text = prose(inspect.getdoc(value) or "")
-    if not isinstance(value, (type, property, *FUNCTIONS)) and text == prose(inspect.getdoc(type(value)) or ""):
+    if not isinstance(value, (type, property, *FUNCTIONS)) and text == prose(
+        inspect.getdoc(type(value)) or ""
+    ):
         return ""
     return text
 
 
 _LITERAL = re.compile(
-    r"(``.+?``|(?<!\w)`[^`]+`(?:__?)?|\*\*[^\s*][^*]*\*\*|(?<![\w*])\*[^\s*](?:[^*]*[^\s*])?\*(?![\w*]))", re.DOTALL
+    r"(``.+?``|(?<!\w)`[^`]+`(?:__?)?|\*\*[^\s*][^*]*\*\*|(?<![\w*])\*[^\s*](?:[^*]*[^\s*])?\*(?![\w*]))",
+    re.DOTALL,
 )
 
 
 def _escaped(text: str) -> str:
     """Text whose marks that mean nothing as markup, such as |x|, a * b and add_, stand for themselves."""
     parts = _LITERAL.split(text)
-    parts[::2] = [re.sub(r"(?<!\\)([|*]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]]
+    parts[::2] = [
+        re.sub(r"(?<!\\)([|*]|(?<=\w)_(?!\w))", r"\\\1", part) for part in parts[::2]
+    ]
     return "".join(parts)
 
 
@@ -216,7 +255,13 @@ def prose(text: str) -> str:
         if first.startswith(">>>"):
             made.append(paragraph)
         elif first.startswith(("* ", "- ")):
-            made.append(re.sub(r"(?m)^(\s*[*-] )((?:.|\n(?!\s*[*-] ))*)", lambda m: m[1] + _escaped(m[2]), paragraph))
+            made.append(
+                re.sub(
+                    r"(?m)^(\s*[*-] )((?:.|\n(?!\s*[*-] ))*)",
+                    lambda m: m[1] + _escaped(m[2]),
+                    paragraph,
+                )
+            )
         else:
             made.append(_escaped(paragraph))
         if paragraph.rstrip().endswith("::"):
@@ -230,17 +275,26 @@ def _indented(text: str) -> str:
 
 def _block(kind: str, head: str, body: str, options: Optional[list[str]] = None) -> str:
     lines = [f".. py:{kind}:: {head}", *[f"   {option}" for option in options or ()]]
-    return "\n".join(lines) + "\n\n" + (_indented(body) + "\n\n" if body.strip() else "")
+    return (
+        "\n".join(lines) + "\n\n" + (_indented(body) + "\n\n" if body.strip() else "")
+    )
 
 
 def own_members(cls: type, documented: set[type]) -> Iterator[tuple[str, Any]]:
     """The public attributes that a class has from itself or from bases that have no entry."""
     seen: set[str] = set()
-    elsewhere = {base for owner in cls.__mro__[1:] if owner in documented for base in owner.__mro__}
+    elsewhere = {
+        base
+        for owner in cls.__mro__[1:]
+        if owner in documented
+        for base in owner.__mro__
+    }
     for owner in cls.__mro__:
         if owner in elsewhere or owner.__module__.split(".")[0] != "mycel":
             continue
-        for name, value in sorted(vars(owner).items(), key=lambda item: (item[0] != "construct", item[0])):
+        for name, value in sorted(
+            vars(owner).items(), key=lambda item: (item[0] != "construct", item[0])
+        ):
             if name in seen or (name.startswith("_") and name != "__call__"):
                 continue
             seen.add(name)
@@ -250,7 +304,11 @@ def own_members(cls: type, documented: set[type]) -> Iterator[tuple[str, Any]]:
 def _inputs(cls: type) -> str:
     """What the objects of an operation's class are called with."""
     call = vars(cls)["__call__"]
-    cells = dict(zip(call.__code__.co_freevars, [c.cell_contents for c in call.__closure__ or ()]))
+    cells = dict(
+        zip(
+            call.__code__.co_freevars, [c.cell_contents for c in call.__closure__ or ()]
+        )
+    )
     if "compute" in cells:
         return signature_of(cells["compute"], drop_self=bool(cells["parameters"]))
     return signature_of(call, drop_self=True)
@@ -261,7 +319,11 @@ def _computed_by(cls: type) -> str:
     if cls.__doc__ != f"The operation {cls.__name__} as an object.":
         return ""
     call = vars(cls)["__call__"]
-    compute = dict(zip(call.__code__.co_freevars, [c.cell_contents for c in call.__closure__ or ()])).get("compute")
+    compute = dict(
+        zip(
+            call.__code__.co_freevars, [c.cell_contents for c in call.__closure__ or ()]
+        )
+    ).get("compute")
     operations = importlib.import_module("mycel.ops")
     called = [
         n
@@ -277,9 +339,16 @@ def _member(name: str, value: Any) -> str:
         return _block("property", name, documentation(value))
     options = []
     if isinstance(value, (staticmethod, classmethod)):
-        options.append(":staticmethod:" if isinstance(value, staticmethod) else ":classmethod:")
+        options.append(
+            ":staticmethod:" if isinstance(value, staticmethod) else ":classmethod:"
+        )
         value = value.__func__
-        return _block("method", name + signature_of(value, options == [":classmethod:"]), documentation(value), options)
+        return _block(
+            "method",
+            name + signature_of(value, options == [":classmethod:"]),
+            documentation(value),
+            options,
+        )
     if callable(value) and not isinstance(value, type):
         return _block("method", name + signature_of(value, True), documentation(value))
     return ""
@@ -294,17 +363,20 @@ def class_entry(name: str, cls: type, documented: dict[type, str]) -> str:
         function = _computed_by(cls)
         if function:
             body = [f"`mycel.ops.{function}` as an object."]
-        body.append(f"Called with ``{_inputs(cls)}``.")
+        body.append(f"Called with ``{_inputs(cls).replace('mycel.', '')}``.")
     elif bases:
         body.append(f"Bases: {', '.join(bases)}.")
     head = name + (signature_of(cls) if not issubclass(cls, BaseException) else "")
     if issubclass(cls, _enumeration()):
-        body.append("Members: " + ", ".join(f"``{member.name}``" for member in cls) + ".")  # type: ignore[attr-defined]
+        body.append(
+            "Members: " + ", ".join(f"``{member.name}``" for member in cls) + "."
+        )  # type: ignore[attr-defined]
         return _block("class", name, "\n\n".join(body))
     members = [
         _member(n, v)
         for n, v in own_members(cls, set(documented) - {cls})
-        if not (made_by_row and n == "__call__") and not (n in ("extend_repr", "__call__") and not made_by_row)
+        if not (made_by_row and n == "__call__")
+        and not (n in ("extend_repr", "__call__") and not made_by_row)
     ]
     return _block("class", head, "\n\n".join([*body, *filter(None, members)]))
 
@@ -313,7 +385,13 @@ def _enumeration() -> type:
     return importlib.import_module("enum").Enum  # type: ignore[no-any-return]
 
 
-def entry(module: str, name: str, value: Any, homes: dict[int, str], documented: dict[type, str]) -> str:
+def entry(
+    module: str,
+    name: str,
+    value: Any,
+    homes: dict[int, str],
+    documented: dict[type, str],
+) -> str:
     """A name of a module."""
     full = f"{module}.{name}"
     home = homes.get(id(value), full)
@@ -322,13 +400,24 @@ def entry(module: str, name: str, value: Any, homes: dict[int, str], documented:
         if home != full:
             first = documentation(value).partition("\n\n")[0] if value.__doc__ else ""
             head = name + signature_of(value)
-            return _block(kind, head, f"{first}\n\nThe same as `{home}`." if first else f"The same as `{home}`.")
+            return _block(
+                kind,
+                head,
+                f"{first}\n\nThe same as `{home}`."
+                if first
+                else f"The same as `{home}`.",
+            )
         if isinstance(value, type):
             return class_entry(name, value, documented)
         return _block("function", name + signature_of(value), documentation(value))
     shown = _expression(value)
     options = [f":value: {shown}"] if shown not in ("...", name) else []
-    return _block("data", name, documentation(value) or f"Of type ``{type(value).__name__}``.", options)
+    return _block(
+        "data",
+        name,
+        documentation(value) or f"Of type ``{type(value).__name__}``.",
+        options,
+    )
 
 
 def _heading(text: str, mark: str) -> str:
@@ -394,10 +483,15 @@ def write(folder: Path) -> list[Path]:
         listed = []
         for member in lone:
             body = _heading(f"{short}.{member}", "=") + current
-            page(f"{short}/{member}", body + class_entry(member, members[member], documented))
+            page(
+                f"{short}/{member}",
+                body + class_entry(member, members[member], documented),
+            )
             listed.append(member)
         for part, inside in parts.items():
-            entries = "".join(entry(name, k, v, homes, documented) for k, v in inside.items())
+            entries = "".join(
+                entry(name, k, v, homes, documented) for k, v in inside.items()
+            )
             if not part:
                 text += entries
                 continue
@@ -409,9 +503,14 @@ def write(folder: Path) -> list[Path]:
             page(f"{short}/{part}", body + entries)
             listed.append(part)
         if listed:
-            text += ".. toctree::\n   :maxdepth: 1\n\n" + "".join(f"   {short}/{part}\n" for part in listed)
+            text += ".. toctree::\n   :maxdepth: 1\n\n" + "".join(
+                f"   {short}/{part}\n" for part in listed
+            )
         page(short, text)
-    order = [name.removeprefix("mycel.") for name in sorted(modules, key=lambda n: (n != "mycel", n))]
+    order = [
+        name.removeprefix("mycel.")
+        for name in sorted(modules, key=lambda n: (n != "mycel", n))
+    ]
     page(
         "index",
         _heading("API reference", "=")
