@@ -8,7 +8,14 @@ from mycel.amp.levels import get_white_list as get_white_list
 from mycel.amp.managers import DynamicLossScaleManager as DynamicLossScaleManager
 from mycel.amp.managers import FixedLossScaleManager as FixedLossScaleManager
 from mycel.amp.managers import LossScaleManager as LossScaleManager
+from mycel.amp.scalers import AllFinite as AllFinite
 from mycel.amp.scalers import DynamicLossScaler as DynamicLossScaler
 from mycel.amp.scalers import LossScaler as LossScaler
 from mycel.amp.scalers import StaticLossScaler as StaticLossScaler
 from mycel.amp.scalers import all_finite as all_finite
+from mycel.common.markers import constexpr as constexpr
+from mycel.common.markers import jit_class as jit_class
+from mycel.frontend.mutables import mutable as mutable
+from mycel.jit import jit as jit
+from mycel.parameter import Parameter as Parameter
+from mycel.tensor import Tensor as Tensor

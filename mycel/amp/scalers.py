@@ -10,11 +10,12 @@ from mycel import ops
 from mycel.nn import checks
 from mycel.nn.loss_scale import finite
 from mycel.nn.state import store
+from mycel.ops.operations.primitive import Primitive
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor, cast
 from mycel.tree import flatten, map_leaves
 
-__all__ = ["DynamicLossScaler", "LossScaler", "StaticLossScaler", "all_finite"]
+__all__ = ["AllFinite", "DynamicLossScaler", "LossScaler", "StaticLossScaler", "all_finite"]
 
 
 class LossScaler(ABC):
@@ -126,3 +127,18 @@ def all_finite(inputs: Any) -> Tensor:
         if not isinstance(leaf, Tensor):
             raise TypeError(f"all_finite: the inputs must be tensors, not {type(leaf).__name__}")
     return finite(leaves)
+
+
+class AllFinite(Primitive):
+    """``AllFinite()(gradients)``: whether an element of a tuple of tensors is infinite or NaN; a bool tensor, True for overflow, as MindSpore's operation of this name gives it.
+
+    >>> import mycel as ms
+    >>> bool(AllFinite()((ms.Tensor([1.0, float("inf")]), ms.Tensor([2.0]))))
+    True
+    """
+
+    def __init__(self) -> None:
+        super().__init__("AllFinite")
+
+    def __call__(self, gradients: Any) -> Tensor:
+        return ops.logical_not(all_finite(gradients))

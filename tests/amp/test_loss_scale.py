@@ -13,7 +13,7 @@ CHECKED = dict.fromkeys(
     """amp.DynamicLossScaleManager amp.DynamicLossScaler amp.FixedLossScaleManager nn.DynamicLossScaleUpdateCell nn.FixedLossScaleUpdateCell""".split(),
     "MindSpore 2.10",
 ) | dict.fromkeys(
-    "amp.LossScaleManager amp.LossScaler amp.StaticLossScaler amp.all_finite nn.TrainOneStepWithLossScaleCell".split(), "definition"
+    "amp.LossScaleManager amp.LossScaler amp.StaticLossScaler amp.all_finite amp.AllFinite nn.TrainOneStepWithLossScaleCell".split(), "definition"
 )  # fmt: skip
 
 
@@ -70,6 +70,7 @@ def test_all_finite():
     for expected, inputs in cases.items():
         for given in inputs:
             assert bool(amp.all_finite(given)) is expected
+            assert bool(amp.AllFinite()(given)) is not expected
     with pytest.raises(TypeError, match="must be tensors"):
         amp.all_finite((1.0,))
 
