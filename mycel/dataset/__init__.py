@@ -10,6 +10,7 @@
 """
 
 from mycel.dataset import config, transforms, vision
+from mycel.dataset.annotated import CocoDataset, VOCDataset
 from mycel.dataset.batching import BatchDataset, BatchInfo, BucketBatchByLengthDataset, PaddedBatchDataset
 from mycel.dataset.config import (
     get_callback_timeout,
@@ -20,6 +21,14 @@ from mycel.dataset.config import (
     set_seed,
 )
 from mycel.dataset.core import Dataset
+from mycel.dataset.image_files import (
+    CelebADataset,
+    Cifar10Dataset,
+    Cifar100Dataset,
+    ImageFolderDataset,
+    STL10Dataset,
+    SVHNDataset,
+)
 from mycel.dataset.iterators import DictIterator, TupleIterator
 from mycel.dataset.mapping import MapDataset
 from mycel.dataset.nodes import (
@@ -48,6 +57,7 @@ from mycel.dataset.samplers import (
     SubsetSampler,
     WeightedRandomSampler,
 )
+from mycel.dataset.schema import Schema
 from mycel.dataset.sources import (
     FashionMnistDataset,
     GeneratorDataset,
@@ -56,12 +66,18 @@ from mycel.dataset.sources import (
     MnistDataset,
     NumpySlicesDataset,
 )
+from mycel.dataset.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
 
 __all__ = [
     "BatchDataset",
     "BatchInfo",
     "BucketBatchByLengthDataset",
     "BuiltinSampler",
+    "CSVDataset",
+    "CelebADataset",
+    "Cifar100Dataset",
+    "Cifar10Dataset",
+    "CocoDataset",
     "ConcatDataset",
     "Dataset",
     "DictIterator",
@@ -69,28 +85,36 @@ __all__ = [
     "FashionMnistDataset",
     "FilterDataset",
     "GeneratorDataset",
+    "ImageFolderDataset",
     "IterSampler",
     "KMnistDataset",
     "MapDataset",
-    "MindDataset",
     "MappableDataset",
+    "MindDataset",
     "MnistDataset",
     "NumpySlicesDataset",
     "PKSampler",
     "PaddedBatchDataset",
+    "PaddedDataset",
     "ProjectDataset",
     "RandomSampler",
     "RenameDataset",
     "RepeatDataset",
+    "STL10Dataset",
+    "SVHNDataset",
     "Sampler",
+    "Schema",
     "SequentialSampler",
     "Shuffle",
     "ShuffleDataset",
     "SkipDataset",
     "SubsetRandomSampler",
     "SubsetSampler",
+    "TFRecordDataset",
     "TakeDataset",
+    "TextFileDataset",
     "TupleIterator",
+    "VOCDataset",
     "WeightedRandomSampler",
     "ZipDataset",
     "config",

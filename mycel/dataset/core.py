@@ -92,6 +92,11 @@ def check_count(operation: str, argument: str, value: Any, low: int, extra: tupl
     return int(value)
 
 
+def is_hidden(name: str) -> bool:
+    """Whether a column is for a program's own use: iterators leave it out unless it is named or renamed."""
+    return name.startswith("_meta")
+
+
 class Dataset:
     """A sequence of rows with named columns, and the operations that make new datasets of it.
 

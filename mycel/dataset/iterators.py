@@ -17,7 +17,7 @@ from typing import Any
 
 from mycel.dataset import config
 from mycel.dataset.blocks import Row
-from mycel.dataset.core import Dataset, Run, check_count, names, positions
+from mycel.dataset.core import Dataset, Run, check_count, is_hidden, names, positions
 from mycel.spans import timed
 
 _EPOCH_END = object()
@@ -276,8 +276,14 @@ class TupleIterator(_Iterator):
     ) -> None:
         super().__init__(dataset, num_epochs, output_numpy, do_copy)
         self._places: list[int] | None = None
+        wanted: list[str] | None
         if columns is not None:
             wanted = names(columns, "create_tuple_iterator: columns")
+        elif any(map(is_hidden, dataset.get_col_names())):
+            wanted = [name for name in dataset.get_col_names() if not is_hidden(name)]
+        else:
+            wanted = None
+        if wanted is not None:
             self._places = positions("create_tuple_iterator", wanted, dataset.get_col_names())
             self._wanted = wanted
 
@@ -299,4 +305,5 @@ class DictIterator(_Iterator):
         self._names = dataset.get_col_names()
 
     def __next__(self) -> dict[str, Any]:
-        return dict(zip(self._names, self._convert(self._next_row())))
+        pairs = zip(self._names, self._convert(self._next_row()))
+        return {name: value for name, value in pairs if not is_hidden(name)}

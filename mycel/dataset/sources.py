@@ -90,7 +90,7 @@ class MappableDataset(Dataset):
             yield self._gather(order[start : start + run.block])
 
 
-class _ArrayDataset(MappableDataset):
+class ArrayDataset(MappableDataset):
     """A source whose columns are arrays, or lists of arrays of different shapes."""
 
     def _data(self) -> dict[str, Column]:
@@ -115,7 +115,7 @@ class _ArrayDataset(MappableDataset):
         return Block(columns, len(indices))
 
 
-class NumpySlicesDataset(_ArrayDataset):
+class NumpySlicesDataset(ArrayDataset):
     """The slices of arrays along their first axis.
 
     `data` is an array or list (one column), a tuple of them, or a dictionary from column names. Columns are called
@@ -403,7 +403,7 @@ def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
         yield Block.from_rows(waiting)
 
 
-class MnistDataset(_ArrayDataset):
+class MnistDataset(ArrayDataset):
     """The MNIST files of a directory: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
     `usage` is "train", "test", or "all" (the default): first the test, then the training images, or those of the two

@@ -8,6 +8,7 @@ holds `Features`, whose field 1 is a map from names to `Feature`, whose field 1,
 from __future__ import annotations
 
 import gzip
+import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -56,19 +57,25 @@ def _open(path: str, compression: str) -> IO[bytes]:
     return open(path, "rb")
 
 
+def _size(path: str, number: int, head: bytes) -> int:
+    """How long a record is, from its first twelve bytes."""
+    if len(head) < 12:
+        raise ValueError(f"{path!r} ends within record {number}")
+    size, check = struct.unpack("<QI", head)
+    if masked_checksum(head[:8]) != check:
+        raise ValueError(
+            f"{path!r} is not a TFRecord file, or is damaged at record {number}, or its compression is another one"
+        )
+    return int(size)
+
+
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
     """The contents of the records of a file; `compression` is "", "GZIP" or "ZLIB". ValueError where the file is none or is cut off."""
     try:
         with _open(path, compression) as handle:
             number = 0
             while head := handle.read(12):
-                if len(head) < 12:
-                    raise ValueError(f"{path!r} ends within record {number}")
-                size, check = struct.unpack("<QI", head)
-                if masked_checksum(head[:8]) != check:
-                    raise ValueError(
-                        f"{path!r} is not a TFRecord file, or is damaged at record {number}, or its compression is another one"
-                    )
+                size = _size(path, number, head)
                 content = handle.read(size)
                 if len(content) < size or len(handle.read(4)) < 4:
                     raise ValueError(f"{path!r} ends within record {number}")
@@ -76,6 +83,23 @@ def read_records(path: str, compression: str = "") -> Iterator[bytes]:
                 number += 1
     except (zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise ValueError(f"{path!r} cannot be decompressed as {compression}: {error}") from error
+
+
+def record_spans(path: str) -> list[tuple[int, int]]:
+    """Where the contents of the records of an uncompressed file start, and how long they are; ValueError where the file is none or is cut off."""
+    spans = []
+    with open(path, "rb") as handle:
+        total = os.fstat(handle.fileno()).st_size
+        at = 0
+        while at < total:
+            head = handle.read(12)
+            size = _size(path, len(spans), head)
+            if at + 16 + size > total:
+                raise ValueError(f"{path!r} ends within record {len(spans)}")
+            spans.append((at + 12, size))
+            at += 16 + size
+            handle.seek(at)
+    return spans
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:

@@ -1,0 +1,106 @@
+"""Schema: the names, types and shapes of columns, as JSON has them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_TYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "string",
+)  # fmt: skip
+
+
+def _type_name(de_type: Any) -> str:
+    """The name of a type given by name, as NumPy's or as the framework's; TypeError for others."""
+    name = de_type if isinstance(de_type, str) else getattr(de_type, "__name__", None) or str(de_type)
+    name = {"bool_": "bool", "str_": "string"}.get(name.lower(), name.lower())
+    if name not in _TYPES:
+        from mycel.dataset.transforms.base import numpy_type
+
+        name = "" if isinstance(de_type, str) else numpy_type("Schema", de_type).name
+    if name not in _TYPES:
+        raise TypeError(f"Schema: {de_type!r} is not the type of a column; these are {', '.join(_TYPES)}")
+    return name
+
+
+class Schema:
+    """The names, types and shapes of columns; read from a JSON file where `schema_file` names one.
+
+    A column's shape may be left open, and so may one of its lengths, with -1.
+
+    >>> import mycel.dataset as ds
+    >>> schema = ds.Schema()
+    >>> schema.add_column("x", "float32", [2])
+    >>> print(schema.to_json().replace("\\n", " ").replace("  ", ""))
+    { "columns": [ { "name": "x", "rank": 1, "shape": [ 2 ], "type": "float32" } ] }
+    """
+
+    def __init__(self, schema_file: str | os.PathLike[str] | None = None) -> None:
+        self.schema_file = os.fspath(schema_file) if schema_file else ""
+        self.columns: list[dict[str, Any]] = []
+        self.dataset_type: str | None = None
+        self.num_rows = 0
+        if self.schema_file:
+            try:
+                with open(self.schema_file, encoding="utf-8") as handle:
+                    content = json.load(handle)
+            except (OSError, ValueError) as error:
+                raise ValueError(f"Schema: {self.schema_file!r} cannot be read as JSON: {error}") from error
+            self.from_json(content)
+
+    def add_column(self, name: str, de_type: Any, shape: Sequence[int] | None = None) -> None:
+        """Add a column; TypeError for what is no name, type or shape, ValueError for a name that is there already."""
+        if not isinstance(name, str):
+            raise TypeError(f"add_column: the name must be text, got {name!r}")
+        if any(column["name"] == name for column in self.columns):
+            raise ValueError(f"add_column: there is a column {name!r} already")
+        column: dict[str, Any] = {"name": name, "rank": 1}
+        if shape is not None:
+            if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) for n in shape):
+                raise TypeError(f"add_column: the shape must be a list of integers, got {shape!r}")
+            column.update(rank=len(shape), shape=[int(n) for n in shape])
+        self.columns.append({**column, "type": _type_name(de_type)})
+
+    def parse_columns(self, columns: Any) -> None:
+        """Replace the columns by those of a list of {"name", "type", "shape"}, or of a dictionary from names to {"type", "shape"}.
+
+        Raises RuntimeError for anything else and for a column without name or type.
+        """
+        if isinstance(columns, dict):
+            columns = [{**column, "name": name} for name, column in sorted(columns.items())]
+        if not isinstance(columns, list):
+            raise RuntimeError(f"parse_columns: expected a list or a dictionary, got {columns!r}")
+        self.columns = []
+        for column in columns:
+            if not isinstance(column, dict) or "name" not in column or "type" not in column:
+                raise RuntimeError(f"parse_columns: a column needs a name and a type, got {column!r}")
+            self.add_column(column["name"], column["type"], column.get("shape"))
+
+    def from_json(self, json_obj: Any) -> None:
+        """Read {"columns": ..., "datasetType": ..., "numRows": ...}; RuntimeError where there are no columns."""
+        if not isinstance(json_obj, dict) or "columns" not in json_obj:
+            raise RuntimeError('from_json: expected a dictionary with "columns"')
+        self.parse_columns(json_obj["columns"])
+        self.dataset_type = json_obj.get("datasetType")
+        self.num_rows = int(json_obj.get("numRows") or 0)
+
+    def to_json(self) -> str:
+        """The schema as JSON."""
+        content: dict[str, Any] = {"columns": self.columns}
+        if self.dataset_type is not None:
+            content["datasetType"] = self.dataset_type
+        if self.num_rows:
+            content["numRows"] = self.num_rows
+        return json.dumps(content, indent=2)
+
+    def __str__(self) -> str:
+        return self.to_json()
+
+    @staticmethod
+    def get_num_rows(schema: Schema) -> int:
+        """The number of rows that a schema states, 0 if none."""
+        return schema.num_rows
