@@ -41,6 +41,7 @@ __all__ = [
     "release",
     "root_of",
     "through",
+    "whole",
     "write",
 ]
 
@@ -118,6 +119,11 @@ def family_of(root: Tensor) -> Family:
 def through(base: Tensor, *steps: Step) -> Tensor:
     """The view of `base` that steps lead to."""
     return attach(derived(base, steps), base, steps)
+
+
+def whole(base: Tensor) -> Tensor:
+    """All of a tensor as a view of it: what is given of a parameter where its values are meant."""
+    return through(base, (E.identity, {}, ()))
 
 
 def root_of(t: Tensor) -> Tensor:

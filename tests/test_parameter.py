@@ -200,3 +200,14 @@ def test_clones_of_a_tuple() -> None:
     for prefix in ("", 3):
         with pytest.raises(ValueError, match="prefix must be a string that is not empty"):
             t.clone(prefix)
+
+
+def test_operations_that_update_give_tensors_that_share_the_values() -> None:
+    w = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+    for made in (ms.ops.assign_add(w, 1.0), ms.ops.AssignSub()(w, 0.5), ms.ops.scatter_update(w, ms.Tensor([0]), ms.Tensor([7.0])), w.value()):  # fmt: skip
+        assert type(made) is ms.Tensor and made.tolist() == w.tolist()
+    held = w.value()
+    w.set_data(ms.Tensor([5.0, 6.0]))
+    assert held.tolist() == [5.0, 6.0] and repr(held).startswith("Tensor")
+    held += 1
+    assert w.tolist() == [6.0, 7.0]

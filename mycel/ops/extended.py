@@ -18,6 +18,7 @@ from mycel.ops.creation import full
 from mycel.ops.indexed import index_add
 from mycel.ops.random import draw
 from mycel.ops.segments import unique
+from mycel.ops.state import updated
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import random as P
@@ -172,7 +173,7 @@ def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor
     """
     if not isinstance(var, Tensor):
         raise TypeError(f"inplace_index_add: var must be a Tensor or Parameter to write to, not {type(var).__name__}")
-    return var._replace(index_add(run(E.identity, var), indices, updates, axis))
+    return updated(var, index_add(run(E.identity, var), indices, updates, axis))
 
 
 def inplace_sigmoid(input: Any) -> Tensor:

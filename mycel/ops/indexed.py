@@ -32,6 +32,7 @@ from mycel.ops._operands import (
 from mycel.ops._operands import (
     select as choose,
 )
+from mycel.ops.state import updated
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
@@ -252,7 +253,7 @@ def _in_place(name: str, kind: str, by_rows: bool) -> Any:
         index = cast_index(name, indices)
         if by_rows:
             index = reshaped(index, (*index.shape, 1))
-        return input_x._replace(_write(name, input_x, index, updates, "set" if kind == "update" else kind))  # type: ignore[no-any-return]
+        return updated(input_x, _write(name, input_x, index, updates, "set" if kind == "update" else kind))
 
     def write_nd(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
         return write(input_x, indices, updates)

@@ -1,4 +1,4 @@
-"""Writing to parameters and tensors: assignments, as functions that return the parameter they change."""
+"""Writing to parameters and tensors: assignments, as functions that give the new values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from mycel.errors import ShapeError
 from mycel.ops._operands import broadcast, operand, run
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor
+from mycel.views import whole
 
 __all__ = ["assign", "assign_add", "assign_sub", "depend"]
 
@@ -24,8 +25,13 @@ def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
     return new
 
 
+def updated(variable: Tensor, new: Tensor) -> Tensor:
+    """The values of a parameter or tensor that takes `new`: a tensor that shares them."""
+    return whole(variable._replace(new))
+
+
 def assign(variable: Tensor, value: Any) -> Tensor:
-    """Give a parameter the values of a tensor (or number) in place; the parameter. ValueError where shapes differ.
+    """Give a parameter the values of a tensor (or number) in place; its values, which the result shares. ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> w = ms.Parameter(ms.Tensor([1.0, 2.0]))
@@ -33,27 +39,27 @@ def assign(variable: Tensor, value: Any) -> Tensor:
     [3.0, 4.0]
     """
     new = fitted("assign", variable, value)
-    return variable._replace(run(E.identity, new) if new is value else new)
+    return updated(variable, run(E.identity, new) if new is value else new)
 
 
 def assign_add(variable: Tensor, value: Any) -> Tensor:
-    """Add to a parameter in place; the parameter. ValueError where shapes differ.
+    """Add to a parameter in place; its values, which the result shares. ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> ms.ops.assign_add(ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor([1.0, 1.0])).tolist()
     [2.0, 3.0]
     """
-    return variable._replace(run(E.add, variable, fitted("assign_add", variable, value)))
+    return updated(variable, run(E.add, variable, fitted("assign_add", variable, value)))
 
 
 def assign_sub(variable: Tensor, value: Any) -> Tensor:
-    """Subtract from a parameter in place; the parameter. ValueError where shapes differ.
+    """Subtract from a parameter in place; its values, which the result shares. ValueError where shapes differ.
 
     >>> import mycel as ms
     >>> ms.ops.assign_sub(ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor([1.0, 1.0])).tolist()
     [0.0, 1.0]
     """
-    return variable._replace(run(E.sub, variable, fitted("assign_sub", variable, value)))
+    return updated(variable, run(E.sub, variable, fitted("assign_sub", variable, value)))
 
 
 def depend(value: Any, expr: Any) -> Any:

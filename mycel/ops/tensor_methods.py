@@ -284,6 +284,11 @@ def _itself(name: str, text: str) -> Any:
     return _named(lambda self: self, name, text)
 
 
+def _value(self: Tensor) -> Tensor:
+    """The tensor itself; of a parameter its values, as a tensor that shares them."""
+    return self if type(self) is Tensor else views.whole(self)
+
+
 def _is_contiguous(self: Tensor) -> bool:
     """True: elements always lie in row-major order."""
     return True
@@ -513,7 +518,7 @@ def _attach() -> None:
         "flatten": _flatten, "squeeze": _squeeze, "broadcast_to": _broadcast_to, "expand": _broadcast_to, "tile": _tile,
         "repeat": _repeat, "sum_to_size": _sum_to_size, "astype": _astype, "to": _to, "type": _type, "copy": _copy, "clone": _copy,
         "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
-        "value": _itself("value", "The tensor itself."), "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
+        "value": _value, "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
         "ndimension": _dim, "numel": _numel, "nelement": _numel, "stride": _stride, "gather": _gather, "scatter_add": _scatter_add,
         "index": _index, "index_add": _index_add, "index_put": _index_put,
         "qr": _qr, "ormqr": _ormqr, "triangular_solve": _triangular_solve, "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,

@@ -20,6 +20,7 @@ from mycel.ops import elementwise as E
 from mycel.ops import updates as R
 from mycel.ops.creation import zeros_like
 from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.ops.state import updated
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
@@ -59,7 +60,7 @@ def _row(name: str, inputs: str, rule: Callable[..., Any], takes: str, text: str
         rest = [_number(given[t] if t in given else getattr(p, t), wide) for t in wanted[2 + len(states) :]]
         found = R.on_rows(rule, p_, g, given["indices"], states, *rest) if by_rows else rule(p_, g, *states, *rest)
         for t, new in zip(targets, found):
-            given[t] = given[t]._replace(cast(new, given[t].dtype))
+            given[t] = updated(given[t], cast(new, given[t].dtype))
         results = tuple(given[t] for t in written)
         return results if gives == "all" else results[:1] if gives == "one" else results[0]
 
