@@ -81,6 +81,7 @@ _NO_EFFECT: dict[str, tuple[Any, str]] = {
 # Those of which a user would wait for something to appear.
 _MISSED = ("save_graphs", "save_graphs_path", "precompile_only", "enable_dump", "enable_profiling", "print_file_path")
 _context: dict[str, Any] = dict(_DEFAULTS)
+_said: set[tuple[str, str]] = set()
 # As in MindSpore, MS_JIT=0 in the environment runs everything eagerly. It is read at the start and by set_context.
 jit_is_off = os.environ.get("MS_JIT") == "0"
 _lock = threading.Lock()
@@ -139,7 +140,7 @@ def set_context(**options: Any) -> None:
 
     ``max_device_memory="2GB"`` limits what tensors and compiled functions may take from the system; more is a MemoryError. None takes what the system gives.
 
-    Options that exist in MindSpore for other hardware are accepted and logged as having no effect here.
+    Options of MindSpore that have nothing to change here are accepted, and logged once for each value as having no effect, with the reason.
     Raises ValueError for a name or value that does not exist.
 
     >>> import mycel as ms
@@ -152,7 +153,8 @@ def set_context(**options: Any) -> None:
     for name, value in options.items():
         _check(name, value)
     for name, value in options.items():
-        if name in _NO_EFFECT and value != _NO_EFFECT[name][0]:
+        if name in _NO_EFFECT and value != _NO_EFFECT[name][0] and (name, repr(value)) not in _said:
+            _said.add((name, repr(value)))
             level = logger.warning if name in _MISSED else logger.info
             level("set_context(%s=%r) has no effect: %s", name, value, _NO_EFFECT[name][1])
         with _lock:

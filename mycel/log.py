@@ -1,4 +1,4 @@
-"""The package's logger: warnings to stderr; the level comes from MYCEL_LOG (debug, info, warning, error)."""
+"""The package's logger: warnings to stderr; the level comes from MYCEL_LOG (debug, info, warning, error), or from MindSpore's GLOG_v (0 to 4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if not logger.handlers:
     _handler.setFormatter(logging.Formatter("mycel %(levelname)s: %(message)s"))
     logger.addHandler(_handler)
     logger.propagate = False
-    logger.setLevel(getattr(logging, os.environ.get("MYCEL_LOG", "warning").upper(), logging.WARNING))
+    _counted = dict(zip("01234", ("debug", "info", "warning", "error", "critical"))).get(os.environ.get("GLOG_v", ""))
+    logger.setLevel(getattr(logging, os.environ.get("MYCEL_LOG", _counted or "warning").upper(), logging.WARNING))
 
 # A program's own messages in the same place.
 debug, info, warning = logger.debug, logger.info, logger.warning

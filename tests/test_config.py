@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import pathlib
+import runpy
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import mycel as ms
-from mycel import config
+from mycel import config, log
 from mycel.log import logger
 
 
@@ -128,3 +129,54 @@ def test_listeners_hear_of_changes() -> None:
     finally:
         config.listeners.remove(heard.append)
     assert heard == [{"mode": 1, "device_id": 0}]
+
+
+def test_an_option_without_effect_is_logged_once_for_each_value(caplog: pytest.LogCaptureFixture) -> None:
+    logger.addHandler(caplog.handler)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        for value in ("once", "twice", "once"):
+            ms.set_context(env_config_path=value)
+    finally:
+        logger.removeHandler(caplog.handler)
+        logger.setLevel(level)
+    assert [r.getMessage() for r in caplog.records if "env_config_path" in r.getMessage()] == [
+        f"set_context(env_config_path={value!r}) has no effect: there is no Ascend runtime"
+        for value in ("once", "twice")
+    ]
+
+
+def test_the_documentation_lists_every_option() -> None:
+    page = (pathlib.Path(__file__).parent.parent / "docs" / "settings.md").read_text()
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for name in config._DEFAULTS:
+        assert name in rows
+    for name, (value, why) in config._NO_EFFECT.items():
+        logged = "warning" if name in config._MISSED else "info"
+        assert rows[name] == f"| `{name}` | `{value!r}` | {why} | {logged} |"
+
+
+@pytest.mark.parametrize(
+    "given, level",
+    [
+        ({}, 30),
+        ({"GLOG_v": "1"}, 20),
+        ({"GLOG_v": "4"}, 50),
+        ({"GLOG_v": "x"}, 30),
+        ({"GLOG_v": "1", "MYCEL_LOG": "error"}, 40),
+    ],
+)
+def test_the_environment_sets_the_level(given: dict[str, str], level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GLOG_v", "MYCEL_LOG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    handlers, before = list(logger.handlers), logger.level
+    logger.handlers.clear()
+    try:
+        runpy.run_path(str(log.__file__))
+        assert logger.level == level
+    finally:
+        logger.handlers[:] = handlers
+        logger.setLevel(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from mycel.train.checkpoint_format import (
@@ -19,7 +19,10 @@ from mycel.train.shards import INDEX, ShardedCheckpoint
 
 __all__ = ["ckpt_to_safetensors", "safetensors_to_ckpt"]
 
-_FORMATS = {"ckpt": (read_ckpt, write_ckpt), "safetensors": (read_safetensors, write_safetensors)}
+_FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "ckpt": (read_ckpt, write_ckpt),
+    "safetensors": (read_safetensors, write_safetensors),
+}
 
 
 def ckpt_to_safetensors(

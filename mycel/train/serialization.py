@@ -46,7 +46,10 @@ __all__ = [
     "save_checkpoint",
 ]
 
-_FORMATS = {"ckpt": (read_ckpt, write_ckpt), "safetensors": (read_safetensors, write_safetensors)}
+_FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "ckpt": (read_ckpt, write_ckpt),
+    "safetensors": (read_safetensors, write_safetensors),
+}
 _DTYPES = {str(d): d for d in (*dtype.ALL, *dtype.STORED)}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _INTEGERS = ("int32", "int64")
@@ -106,7 +109,7 @@ def save_checkpoint(
     for name, value in (append_dict or {}).items():
         entries[name] = _appended(name, value)
     _background.raise_failure()
-    write: Callable[..., Any] = _FORMATS[format][1]
+    write = _FORMATS[format][1]
     if most is not None:
         write = functools.partial(write_shards, most=byte_count(most))
     if enc_key is not None:

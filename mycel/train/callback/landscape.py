@@ -224,16 +224,14 @@ def along_path(kept: Sequence[dict[str, NDArray[Any]]], loss: Any, size: int) ->
     differences = np.stack([_flat(p, names) - _flat(origin, names) for p in kept])
     leading = np.linalg.svd(differences[:-1], full_matrices=False)[2][:2]
     # The sign of a singular vector is arbitrary: the first parameters shall lie on the positive side.
-    leading = [v if float(differences[0] @ v) >= 0 else -v for v in leading]
-    v, w = (_scaled(direction, origin, names) for direction in leading)
+    v, w = (_scaled(u if float(differences[0] @ u) >= 0 else -u, origin, names) for u in leading)
     places = np.linalg.lstsq(np.stack([v, w], 1), differences.T, rcond=None)[0].T
-    axes = []
-    for along in places.T:
-        margin = _MARGIN * (along.max() - along.min())
-        axes.append(np.linspace(along.min() - margin, along.max() + margin, size))
-    values = loss.on_grid(origin, names, v, w, *axes)
+    low, high = places.min(0), places.max(0)
+    margin = _MARGIN * (high - low)
+    x, y = np.linspace(low - margin, high + margin, size).T
+    values = loss.on_grid(origin, names, v, w, x, y)
     path = np.column_stack([places, [loss.at(origin, names, a * v + b * w) for a, b in places]])
-    return Landscape(*axes, values, path)
+    return Landscape(x, y, values, path)
 
 
 def around(origin: dict[str, NDArray[Any]], loss: Any, size: int) -> Landscape:
