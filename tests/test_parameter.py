@@ -209,5 +209,5 @@ def test_operations_that_update_give_tensors_that_share_the_values() -> None:
     held = w.value()
     w.set_data(ms.Tensor([5.0, 6.0]))
     assert held.tolist() == [5.0, 6.0] and repr(held).startswith("Tensor")
-    held += 1
+    held.add_(1)
     assert w.tolist() == [6.0, 7.0]
