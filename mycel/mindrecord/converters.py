@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import os
@@ -57,7 +58,7 @@ def _jpeg(operation: str, pixels: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 class _Unpickler(pickle.Unpickler):
     """Reads the pickles of CIFAR, which hold dictionaries, lists, bytes and NumPy arrays, and nothing that runs."""
 
-    _ALLOWED = {("numpy", "ndarray"), ("numpy", "dtype")} | {
+    _ALLOWED = {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")} | {
         (f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
     }
 
@@ -66,7 +67,8 @@ class _Unpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of CIFAR")
         if name == "_reconstruct":
             return np.empty(0).__reduce__()[0]
-        return getattr(np, name)
+        # Python 3 writes bytes as encoded text for readers of Python 2.
+        return codecs.encode if name == "encode" else getattr(np, name)
 
 
 def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.dtype[Any]]]:
