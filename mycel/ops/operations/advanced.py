@@ -42,7 +42,7 @@ plain(define, {
     special: "Igamma=igamma Igammac=igammac Polygamma=polygamma PopulationCount=population_count Zeta=zeta",
 })  # fmt: skip
 
-define("ConjugateTranspose", lambda x, order: array.transpose(complex_numbers.conj(x), order))
+define("ConjugateTranspose", lambda x, order: array.transpose(complex_numbers.conj(x), order), "The complex conjugate with its axes in another order.")  # fmt: skip
 define("Cholesky", lambda p, x: decompositions.cholesky(x, p.upper), upper=False)
 define("CholeskyInverse", lambda p, x: decompositions.cholesky_inverse(x, p.upper), upper=False)
 define("CholeskySolve", lambda p, x, y: decompositions.cholesky_solve(x, y, p.upper), upper=False)

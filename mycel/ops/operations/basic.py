@@ -132,7 +132,14 @@ def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     return reduction.std_mean(x, p.axis or None, int(p.unbiased), p.keep_dims)
 
 
-define("ReduceStd", _reduced_std, axis=[], unbiased=True, keep_dims=False)
+define(
+    "ReduceStd",
+    _reduced_std,
+    "The standard deviation over `axis` (all axes where it is empty), and the mean.",
+    axis=[],
+    unbiased=True,
+    keep_dims=False,
+)
 define(
     "Argmax", lambda p, x: cast(reduction.argmax(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
 )
@@ -185,7 +192,13 @@ define("Unstack", lambda p, x: array.unstack(x, p.axis), axis=0, num=None)
 define("Unpack", lambda p, x: array.unstack(x, p.axis), axis=0)
 define("Squeeze", lambda p, x: array.squeeze(x, p.axis), axis=())
 define("Flatten", lambda x: array.flatten(x), "All axes but the first joined.")
-define("Split", lambda p, x: _even_parts(p, x), axis=0, output_num=1)
+define(
+    "Split",
+    lambda p, x: _even_parts(p, x),
+    "`output_num` parts of one size along an axis; ValueError where it does not divide.",
+    axis=0,
+    output_num=1,
+)
 define(
     "SplitV",
     lambda p, x: array.split(x, list(p.size_splits), p.split_dim),
@@ -285,7 +298,7 @@ define("Gelu", lambda x: activation.gelu(x, "tanh"), "The tanh form of `mycel.op
 define("GLU", lambda p, x: activation.glu(x, p.axis), axis=-1)
 define("HShrink", lambda p, x: activation.hardshrink(x, p.lambd), lambd=0.5)
 define("SoftShrink", lambda p, x: activation.softshrink(x, p.lambd), lambd=0.5)
-define("L2Normalize", lambda p, x: normalization.l2_normalize(x, p.axis, p.epsilon), axis=0, epsilon=1e-4)
+define("L2Normalize", lambda p, x: normalization.l2_normalize(x, p.axis, p.epsilon), "The elements over the square root of the sum of squares along `axis`, which counts as at least `epsilon`.", axis=0, epsilon=1e-4)  # fmt: skip
 define("LRN", lambda p, x: normalization.lrn(x, p.depth_radius, p.bias, p.alpha, p.beta, p.norm_region), depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")  # fmt: skip
 define("RmsNorm", lambda p, x, gamma: normalization.rms_norm(x, gamma, p.epsilon), epsilon=1e-6)
 
@@ -314,7 +327,7 @@ def _batch_norm(p: Any, x: Any, scale: Any, bias: Any, mean: Any, variance: Any)
     return out, creation.zeros_like(centre), creation.zeros_like(spread), centre, spread
 
 
-define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
+define("LayerNorm", _layer_norm, "The axes from `begin_norm_axis` on normalised, scaled by `gamma` and shifted by `beta`; their mean, and their variance.", begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)  # fmt: skip
 define("BatchNorm", _batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW")
 define("BiasAdd", lambda p, x, b: convolution.bias_add(_channels_first(p, x), b), data_format="NCHW")
 
@@ -345,7 +358,7 @@ define(
     _softmax_entropy,
     "The cross-entropy of each row with probabilities, and its derivative.",
 )
-define("SparseSoftmaxCrossEntropyWithLogits", _sparse_entropy, is_grad=False)
+define("SparseSoftmaxCrossEntropyWithLogits", _sparse_entropy, "The mean cross-entropy of logits (N, C) with classes (N,), or with `is_grad` its derivative by the logits.", is_grad=False)  # fmt: skip
 define("NLLLoss", _nll, reduction="mean", ignore_index=-100)
 define(
     "BCEWithLogitsLoss",
@@ -381,8 +394,8 @@ def _convolve(rank: int) -> Callable[..., Tensor]:
     return compute
 
 
-define("Conv2D", _convolve(2), out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCHW")  # fmt: skip
-define("Conv3D", _convolve(3), out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCDHW")  # fmt: skip
+define("Conv2D", _convolve(2), "The convolution of (N, C_in, H, W) with a weight (C_out, C_in / group, KH, KW), as `mycel.ops.conv2d` computes it.", out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCHW")  # fmt: skip
+define("Conv3D", _convolve(3), "The convolution of (N, C_in, D, H, W) with a weight (C_out, C_in / group, KD, KH, KW), as `mycel.ops.conv3d` computes it.", out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCDHW")  # fmt: skip
 
 
 def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
@@ -401,7 +414,7 @@ def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
 
 
 for _class in ("Conv2DTranspose", "Conv2DBackpropInput"):
-    define(_class, _convolve_back, out_channel=NEEDED, kernel_size=NEEDED, pad_mode="valid", pad=0, pad_list=None, mode=1, stride=1, dilation=1, group=1, data_format="NCHW")  # fmt: skip
+    define(_class, _convolve_back, "The derivative of `Conv2D` by its input, given that of its output, the weight, and the input's shape.", out_channel=NEEDED, kernel_size=NEEDED, pad_mode="valid", pad=0, pad_list=None, mode=1, stride=1, dilation=1, group=1, data_format="NCHW")  # fmt: skip
 
 
 def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
@@ -422,11 +435,12 @@ def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
     return compute
 
 
-define("MaxPool", _pool(2, False), kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")
-define("AvgPool", _pool(2, True), kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")
+define("MaxPool", _pool(2, False), "The largest element of each window of (N, C, H, W).", kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")  # fmt: skip
+define("AvgPool", _pool(2, True), "The mean of each window of (N, C, H, W), zeros around the image left out.", kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")  # fmt: skip
 define(
     "MaxPool3D",
     _pool(3, False),
+    "The largest element of each window of (N, C, D, H, W).",
     kernel_size=1,
     strides=1,
     pad_mode="VALID",
@@ -450,7 +464,7 @@ def _averaged(p: Any, x: Any) -> Tensor:
     )
 
 
-define("AvgPool3D", _averaged, kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, count_include_pad=True, divisor_override=0, data_format="NCDHW")  # fmt: skip
+define("AvgPool3D", _averaged, "The mean of each window of (N, C, D, H, W); zeros around count as elements with `count_include_pad`.", kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, count_include_pad=True, divisor_override=0, data_format="NCDHW")  # fmt: skip
 define("AdaptiveAvgPool2D", lambda p, x: pooling.adaptive_avg_pool2d(x, p.output_size), output_size=NEEDED)
 define("AdaptiveAvgPool3D", lambda p, x: pooling.adaptive_avg_pool3d(x, p.output_size), output_size=NEEDED)
 define("AdaptiveMaxPool2D", lambda p, x: pooling.adaptive_max_pool2d(x, p.output_size, True), output_size=NEEDED)
@@ -482,9 +496,9 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     return select(kept, value * (1.0 / p.keep_prob), 0.0), kept
 
 
-define("Dropout", _drop, keep_prob=0.5, Seed0=0, Seed1=0)
-define("Dropout2D", _drop_channels, keep_prob=0.5)
-define("Dropout3D", _drop_channels, keep_prob=0.5)
+define("Dropout", _drop, "Each element kept with `keep_prob`, over `keep_prob`, else 0; and which were kept, as 1 and 0.", keep_prob=0.5, Seed0=0, Seed1=0)  # fmt: skip
+define("Dropout2D", _drop_channels, "Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept, as booleans.", keep_prob=0.5)  # fmt: skip
+define("Dropout3D", _drop_channels, "Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept, as booleans.", keep_prob=0.5)  # fmt: skip
 define("StandardNormal", lambda p, shape: random.standard_normal(shape, _seed(p)), seed=0, seed2=0)
 define("StandardLaplace", lambda p, shape: random.standard_laplace(shape, _seed(p)), seed=0, seed2=0)
 define("UniformReal", lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)), seed=0, seed2=0)

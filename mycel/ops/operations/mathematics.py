@@ -245,7 +245,14 @@ define("EqualCount", _equal_count, "How many elements of two tensors are equal, 
 define("HistogramFixedWidth", _histogram, "How many elements lie in each of `nbins` equal parts of a range, those beside it in the outer ones.", nbins=NEEDED, dtype="int32")  # fmt: skip
 define("Median", _median, "The lower median along an axis, or of all elements, and its position.", global_median=False, axis=0, keep_dims=False, ignore_nan=False)  # fmt: skip
 define("NthElement", _nth, "The n-th smallest element of each row, counted from 0; with `reverse` the n-th largest.", reverse=False)  # fmt: skip
-define("Quantile", _quantile, dim=None, keep_dims=False, ignore_nan=False)
+define(
+    "Quantile",
+    _quantile,
+    "`mycel.ops.quantile` as an object, or with `ignore_nan` `mycel.ops.nanquantile`.",
+    dim=None,
+    keep_dims=False,
+    ignore_nan=False,
+)
 
 
 # Fourier transforms.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import ModuleType
+from sys import modules
+from types import FunctionType, ModuleType
 from typing import Any
 
 from mycel import precision
@@ -68,6 +69,23 @@ def plain(define: Callable[..., None], rows: dict[ModuleType, str]) -> None:
             define(name, getattr(module, function))
 
 
+def _text(name: str, compute: Callable[..., Any]) -> str:
+    """What a row without a text is: the function that it names, or the public one that its own function calls, with that one's first paragraph."""
+    if compute.__name__ == compute.__qualname__ and not compute.__name__.startswith(("_", "<")):
+        return f"`mycel.ops.{compute.__name__}` as an object."
+    if compute.__doc__:
+        return compute.__doc__
+    code, scope = compute.__code__, compute.__globals__
+    called = [cell.cell_contents for cell in compute.__closure__ or ()] + list(compute.__defaults__ or ())
+    called += [getattr(scope[a], b, None) for a, b in zip(code.co_names, code.co_names[1:]) if a in scope]
+    for function in [*called, *map(scope.get, code.co_names)]:
+        if isinstance(function, FunctionType) and function.__doc__:
+            if function.__name__ in getattr(modules.get(function.__module__), "__all__", ()):
+                first = " ".join(function.__doc__.partition("\n\n")[0].split())
+                return f"`mycel.ops.{function.__name__}` as an object. {first}"
+    return f"The operation {name} as an object."
+
+
 def _operation(module: str, name: str, compute: Callable[..., Any], text: str, parameters: dict[str, Any]) -> type:
     given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
     signature = inspect.Signature(given)
@@ -87,11 +105,7 @@ def _operation(module: str, name: str, compute: Callable[..., Any], text: str, p
             return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *inputs)
         return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)
 
-    text = text or (
-        f"`mycel.ops.{compute.__name__}` as an object."
-        if compute.__name__ != "<lambda>"
-        else f"The operation {name} as an object."
-    )
+    text = text or _text(name, compute)
     return type(
         name,
         (Primitive,),
