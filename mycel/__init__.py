@@ -104,7 +104,8 @@ _TRAIN = (
     "DatasetHelper", "Dice", "HausdorffDistance", "MeanSurfaceDistance", "OcclusionSensitivity", "Perplexity", "ROC",
     "ConvertModelUtils", "ConvertNetUtils", "FlopsUtilizationCollector", "SummaryLandscape",
     "RootMeanSquareDistance", "SummaryCollector", "SummaryRecord", "auc", "build_train_network", "connect_network_with_dataset",
-    "export", "load",
+    "build_searched_strategy", "export", "get_ckpt_path_with_strategy", "load", "load_distributed_checkpoint", "merge_sliced_parameter",
+    "restore_group_info_list",
 )  # fmt: skip
 _RUNTIME = (
     "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
@@ -112,8 +113,12 @@ _RUNTIME = (
 )  # fmt: skip
 _OTHERS = {
     "mycel.train.mindir": "load_mindir save_mindir",
+    "mycel.train.distributed_checkpoints": "load_segmented_checkpoints rank_list_for_transform transform_checkpoint_by_rank "
+    "transform_checkpoints unified_safetensors",
+    "mycel.train.strategies": "merge_pipeline_strategys",
     "mycel.machine": "dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
     "set_device synchronize",
+    "mycel.rewrite": "Node NodeType ScopedValue SymbolTree",
     "mycel.saved": "register_saved_tensors_hooks saved_tensors_hooks",
     "mycel.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
     "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR SUCCESS TFRecordToMR set_dec_mode "
@@ -140,6 +145,7 @@ _MODULES = (
     "mint",
     "numpy",
     "profiler",
+    "rewrite",
     "runtime",
     "scipy",
     "train",
