@@ -117,7 +117,13 @@ class SequentialSampler(BuiltinSampler):
 
 
 class RandomSampler(BuiltinSampler):
-    """Rows in random order, or drawn independently with `replacement`; at most as many as the source has."""
+    """Rows in random order, or drawn independently with `replacement`; at most as many as the source has.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.RandomSampler())
+    >>> sorted(int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True))
+    [5, 6, 7]
+    """
 
     shuffles = True
 
@@ -136,7 +142,13 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows with these numbers, in the order given; ValueError while iterating if one is out of range."""
+    """The rows with these numbers, in the order given; ValueError while iterating if one is out of range.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.SubsetSampler([2, 0]))
+    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [7, 5]
+    """
 
     def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -152,7 +164,13 @@ class SubsetSampler(BuiltinSampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """The rows with these numbers, in random order."""
+    """The rows with these numbers, in random order.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.SubsetRandomSampler([2, 0]))
+    >>> sorted(int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True))
+    [5, 7]
+    """
 
     shuffles = True
 
@@ -162,7 +180,13 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class WeightedRandomSampler(BuiltinSampler):
-    """Row i with probability proportional to `weights[i]`, with or without replacement."""
+    """Row i with probability proportional to `weights[i]`, with or without replacement.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.WeightedRandomSampler([0.0, 1.0, 0.0], 4))
+    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [6, 6, 6, 6]
+    """
 
     shuffles = True
 
@@ -307,7 +331,13 @@ class Sampler(BuiltinSampler):
 
 
 class IterSampler(Sampler):
-    """The row numbers of any iterable."""
+    """The row numbers of any iterable.
+
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.IterSampler(range(2)))
+    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [5, 6]
+    """
 
     def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)

@@ -279,7 +279,12 @@ class Concatenate(Transform):
 
 
 class RandomApply(Transform):
-    """Apply the transforms one after the other with probability `prob`, else none of them."""
+    """Apply the transforms one after the other with probability `prob`, else none of them.
+
+    >>> from mycel.dataset import transforms
+    >>> transforms.RandomApply([lambda x: x + 1, lambda x: x * 2], prob=1.0)(3)
+    8
+    """
 
     random = True
 
@@ -294,7 +299,12 @@ class RandomApply(Transform):
 
 
 class RandomChoice(Transform):
-    """Apply one of the transforms, each equally likely."""
+    """Apply one of the transforms, each equally likely.
+
+    >>> from mycel.dataset import transforms
+    >>> transforms.RandomChoice([lambda x: x + 1, lambda x: x + 2])(0) in (1, 2)
+    True
+    """
 
     random = True
 
@@ -306,7 +316,12 @@ class RandomChoice(Transform):
 
 
 class RandomOrder(Transform):
-    """Apply all the transforms in a random order."""
+    """Apply all the transforms in a random order.
+
+    >>> from mycel.dataset import transforms
+    >>> transforms.RandomOrder([lambda x: x + 1, lambda x: x * 2])(1) in (3, 4)
+    True
+    """
 
     random = True
 

@@ -74,7 +74,13 @@ class ToPIL(ImageTransform):
 
 
 class ToNumpy(ImageTransform):
-    """The array of a picture of Pillow."""
+    """The array of a picture of Pillow.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.ToNumpy()(np.array([[1, 2]], np.uint8)).tolist()
+    [[1, 2]]
+    """
 
     vectorised = False
 
@@ -146,7 +152,13 @@ class Normalize(ImageTransform):
 
 
 class ToTensor(ImageTransform):
-    """[H, W] or [H, W, C] of 0 .. 255 to [C, H, W] of 0 .. 1, as `output_type`."""
+    """[H, W] or [H, W, C] of 0 .. 255 to [C, H, W] of 0 .. 1, as `output_type`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.ToTensor()(np.full((2, 3, 1), 255, np.uint8)).shape
+    (1, 2, 3)
+    """
 
     def __init__(self, output_type: Any = np.float32) -> None:
         self.output_type = numpy_type("ToTensor", output_type)
@@ -161,7 +173,13 @@ class ToTensor(ImageTransform):
 
 
 class ToType(Transform):
-    """Convert to a type, as `transforms.TypeCast` does."""
+    """Convert to a type, as `transforms.TypeCast` does.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.ToType(np.float32)(np.array([1, 2])).dtype
+    dtype('float32')
+    """
 
     vectorised = True
 
@@ -232,7 +250,13 @@ class Grayscale(ImageTransform):
 
 
 class RandomGrayscale(Grayscale):
-    """Greys of colours, as three equal channels, with probability `prob`."""
+    """Greys of colours, as three equal channels, with probability `prob`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.RandomGrayscale(1.0)(np.full((1, 1, 3), 50, np.uint8)).tolist()
+    [[[50, 50, 50]]]
+    """
 
     vectorised = False
     random = True
@@ -246,7 +270,13 @@ class RandomGrayscale(Grayscale):
 
 
 class RandomInvert(Invert):
-    """255 - image, with probability `prob`."""
+    """255 - image, with probability `prob`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.RandomInvert(1.0)(np.array([[[255, 0, 5]]], np.uint8)).tolist()
+    [[[0, 255, 250]]]
+    """
 
     vectorised = False
     random = True
@@ -268,7 +298,13 @@ def check_factor(operation: str, factor: Any) -> float:
 
 
 class AdjustBrightness(ImageTransform):
-    """Blend a uint8 image of three channels with black: factor 0 is black, 1 the image."""
+    """Blend a uint8 image of three channels with black: factor 0 is black, 1 the image.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.AdjustBrightness(0.5)(np.full((1, 1, 3), 100, np.uint8)).tolist()
+    [[[50, 50, 50]]]
+    """
 
     def __init__(self, brightness_factor: float) -> None:
         self.factor = check_factor("AdjustBrightness", brightness_factor)
@@ -280,7 +316,13 @@ class AdjustBrightness(ImageTransform):
 
 
 class AdjustContrast(ImageTransform):
-    """Blend a uint8 image of three channels with its mean grey."""
+    """Blend a uint8 image of three channels with its mean grey.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.AdjustContrast(0.0)(np.array([[[10] * 3, [30] * 3]], np.uint8)).tolist()
+    [[[20, 20, 20], [20, 20, 20]]]
+    """
 
     vectorised = False
 
@@ -295,7 +337,13 @@ class AdjustContrast(ImageTransform):
 
 
 class AdjustSaturation(ImageTransform):
-    """Blend a uint8 image of three channels with its greys."""
+    """Blend a uint8 image of three channels with its greys.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.AdjustSaturation(0.0)(np.array([[[100, 100, 200]]], np.uint8)).tolist()
+    [[[111, 111, 111]]]
+    """
 
     def __init__(self, saturation_factor: float) -> None:
         self.factor = check_factor("AdjustSaturation", saturation_factor)
@@ -308,7 +356,13 @@ class AdjustSaturation(ImageTransform):
 
 
 class Solarize(ImageTransform):
-    """Invert the pixels of a uint8 image that are at least `threshold`, or within (low, high)."""
+    """Invert the pixels of a uint8 image that are at least `threshold`, or within (low, high).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Solarize(128)(np.array([[[100, 200, 255]]], np.uint8)).tolist()
+    [[[100, 55, 0]]]
+    """
 
     def __init__(self, threshold: float | Sequence[float]) -> None:
         pair = (threshold, 255) if isinstance(threshold, (int, float)) else tuple(threshold)
@@ -326,7 +380,13 @@ class Solarize(ImageTransform):
 
 
 class Posterize(ImageTransform):
-    """Keep the upper `bits` bits of every uint8 value."""
+    """Keep the upper `bits` bits of every uint8 value.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Posterize(4)(np.array([[255, 17]], np.uint8)).tolist()
+    [[240, 16]]
+    """
 
     def __init__(self, bits: int) -> None:
         if isinstance(bits, bool) or not isinstance(bits, int) or not 0 <= bits <= 8:
@@ -341,7 +401,13 @@ class Posterize(ImageTransform):
 
 
 class Erase(ImageTransform):
-    """Set the rectangle `height` x `width` at (`top`, `left`) to `value`: a number, or one for each channel."""
+    """Set the rectangle `height` x `width` at (`top`, `left`) to `value`: a number, or one for each channel.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Erase(0, 1, 1, 2, value=9)(np.zeros((2, 3, 1), np.uint8))[..., 0].tolist()
+    [[0, 9, 9], [0, 0, 0]]
+    """
 
     vectorised = False
 
@@ -366,6 +432,11 @@ class RandomErasing(ImageTransform):
     """With probability `prob`, set a random rectangle of [C, H, W] to `value` or to noise (Zhong et al., 2020).
 
     `value` is a number, three of them, or "random" for standard normal noise.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.RandomErasing(prob=1.0)(np.ones((1, 8, 8), np.float32)).shape
+    (1, 8, 8)
     """
 
     vectorised = False
@@ -407,7 +478,13 @@ class RandomErasing(ImageTransform):
 
 
 class CutOut(ImageTransform):
-    """Set `num_patches` random squares of side `length`, clipped at the borders, to zero (DeVries and Taylor, 2017)."""
+    """Set `num_patches` random squares of side `length`, clipped at the borders, to zero (DeVries and Taylor, 2017).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> int(vision.CutOut(4)(np.ones((8, 8, 1), np.uint8)).min())
+    0
+    """
 
     vectorised = False
     random = True

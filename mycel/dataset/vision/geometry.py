@@ -65,13 +65,25 @@ class HorizontalFlip(ImageTransform):
 
 
 class VerticalFlip(HorizontalFlip):
-    """Mirror top and bottom."""
+    """Mirror top and bottom.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.VerticalFlip()(np.array([[1], [2]])).tolist()
+    [[2], [1]]
+    """
 
     _axis = 0
 
 
 class RandomHorizontalFlip(HorizontalFlip):
-    """Mirror left and right with probability `prob`."""
+    """Mirror left and right with probability `prob`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.RandomHorizontalFlip(1.0)(np.array([[1, 2, 3]])).tolist()
+    [[3, 2, 1]]
+    """
 
     random = True
 
@@ -91,7 +103,13 @@ class RandomHorizontalFlip(HorizontalFlip):
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
-    """Mirror top and bottom with probability `prob`."""
+    """Mirror top and bottom with probability `prob`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.RandomVerticalFlip(1.0)(np.array([[1], [2]])).tolist()
+    [[2], [1]]
+    """
 
     _axis = 0
 
@@ -143,7 +161,13 @@ class Pad(ImageTransform):
 
 
 class PadToSize(ImageTransform):
-    """Pad to (height, width), with the image at `offset` (top, left), or in the middle if that is None."""
+    """Pad to (height, width), with the image at `offset` (top, left), or in the middle if that is None.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.PadToSize((1, 4))(np.array([[1, 2]])).tolist()
+    [[0, 1, 2, 0]]
+    """
 
     def __init__(
         self,
@@ -204,7 +228,13 @@ def crop(array: Array, top: int, left: int, height: int, width: int, lead: int) 
 
 
 class Crop(ImageTransform):
-    """The part of an image of `size` (height, width) whose upper left corner is at `coordinates` (top, left)."""
+    """The part of an image of `size` (height, width) whose upper left corner is at `coordinates` (top, left).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Crop((0, 1), (1, 2))(np.array([[1, 2, 3], [4, 5, 6]])).tolist()
+    [[2, 3]]
+    """
 
     def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
         if len(coordinates) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in coordinates):
@@ -230,7 +260,13 @@ def check_inside(operation: str, shape: Sequence[int], top: int, left: int, heig
 
 
 class ResizedCrop(ImageTransform):
-    """The rectangle `height` x `width` at (`top`, `left`), resized to `size`."""
+    """The rectangle `height` x `width` at (`top`, `left`), resized to `size`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.ResizedCrop(0, 0, 2, 2, 4)(np.full((3, 3, 1), 5, np.uint8)).shape
+    (4, 4, 1)
+    """
 
     def __init__(
         self,
@@ -258,6 +294,11 @@ class RandomCrop(ImageTransform):
     """A random part of `size`, after padding by `padding`, and with `pad_if_needed` to at least `size`.
 
     Raises ValueError where the image is smaller than `size`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.RandomCrop(4)(np.zeros((6, 8, 3), np.uint8)).shape
+    (4, 4, 3)
     """
 
     vectorised = False
@@ -326,6 +367,11 @@ class RandomResizedCrop(ImageTransform):
     """A random part, of `scale` of the area and an aspect within `ratio`, resized to `size` (Szegedy et al., 2015).
 
     After `max_attempts` rectangles that do not fit, the largest one in the middle whose aspect is within `ratio`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.RandomResizedCrop(4)(np.zeros((6, 8, 3), np.uint8)).shape
+    (4, 4, 3)
     """
 
     vectorised = False

@@ -213,11 +213,23 @@ def _image_shape(operation: str, image: Any) -> tuple[int, ...]:
 
 
 def get_image_size(image: Any) -> list[int]:
-    """[height, width] of an image."""
+    """[height, width] of an image.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.get_image_size(np.zeros((2, 3, 3), np.uint8))
+    [2, 3]
+    """
     return list(_image_shape("get_image_size", image)[:2])
 
 
 def get_image_num_channels(image: Any) -> int:
-    """The number of channels of an image."""
+    """The number of channels of an image.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.get_image_num_channels(np.zeros((2, 3, 3), np.uint8))
+    3
+    """
     shape = _image_shape("get_image_num_channels", image)
     return shape[2] if len(shape) == 3 else 1
