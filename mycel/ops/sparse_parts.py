@@ -84,7 +84,16 @@ def _getter(name: str, kind: type, part: str) -> Callable[[Any], Any]:
         return getattr(need(name, "x", x, kind), part)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`x.{part}` of a {kind.__name__}."
+    sample = "ms.Tensor([[0.0, 2.0]]).to_csr()" if kind is CSRTensor else "ms.Tensor([[0.0, 2.0]]).to_coo()"
+    if kind is RowTensor:
+        sample = "ms.ops.make_row_tensor_inner(ms.Tensor([1]), ms.Tensor([[0.0, 2.0]]), (2, 2))"
+    call.__doc__ = f"""`x.{part}` of a {kind.__name__}; TypeError for anything else.
+
+    >>> import mycel as ms
+    >>> x = {sample}
+    >>> ms.ops.{name}(x) is x.{part}
+    True
+    """
     return call
 
 
