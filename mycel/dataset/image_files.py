@@ -183,7 +183,7 @@ class Cifar10Dataset(ArrayDataset):
         starts = tuple(start for part, start in self._parts if self.usage in ("all", part))
         names = sorted(n for n in os.listdir(self.dataset_dir) if n.startswith(starts) and n.endswith(".bin"))
         if not names:
-            wanted = " or ".join(f"{start}*.bin" for start in starts)
+            wanted = " or ".join(start if start.endswith(".bin") else f"{start}*.bin" for start in starts)
             raise ValueError(f"{kind}: {self.dataset_dir!r} has no file {wanted}; the binary version is needed")
         labels = len(self._label_names)
         size = labels + 3072
@@ -206,7 +206,7 @@ class Cifar10Dataset(ArrayDataset):
 class Cifar100Dataset(Cifar10Dataset):
     """The binary version of CIFAR-100: columns `image`, uint8 [32, 32, 3], `coarse_label` and `fine_label`, uint32; see `Cifar10Dataset`."""
 
-    _parts = (("train", "train"), ("test", "test"))
+    _parts = (("train", "train.bin"), ("test", "test.bin"))
     _label_names = ("coarse_label", "fine_label")
 
 
