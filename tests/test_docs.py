@@ -57,7 +57,7 @@ def test_the_pages_are_those_of_the_table_of_contents() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in PAGES:
+    for page in [*PAGES, DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\(([^)#:]+\.(?:md|rst|py|toml))[^)]*\)", page.read_text(encoding="utf-8")):
             if "api/" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
