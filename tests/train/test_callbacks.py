@@ -14,6 +14,7 @@ from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 from mycel.train import (
     CheckpointConfig,
+    CheckpointError,
     EarlyStopping,
     History,
     LambdaCallback,
@@ -247,7 +248,8 @@ def test_a_failing_run_saves_a_breakpoint_if_asked(tmp_path):
         ({"append_info": {}}, TypeError, "append_info must be a list"),
         ({"saved_network": 3}, TypeError, "saved_network must be a Cell"),
         ({"format": "h5"}, ValueError, "format must be 'ckpt' or 'safetensors'"),
-        ({"enc_key": b"0" * 16}, Unsupported, "enc_key and remove_redundancy are not supported"),
+        ({"remove_redundancy": True}, Unsupported, "remove_redundancy is not supported"),
+        ({"enc_key": b"0" * 16, "format": "safetensors"}, ValueError, "enc_key goes with format='ckpt'"),
         ({"foo": 1}, TypeError, "unknown argument 'foo'"),
     ],
 )
@@ -388,3 +390,18 @@ def test_a_file_stops_training(tmp_path):
     leave = OnRequestExit(save_ckpt=False, directory=str(tmp_path), config_file=str(wish))
     Model(Step()).train(3, Batches(), [LambdaCallback(on_train_step_begin=write), leave])
     assert len(seen) == 2 and files(tmp_path) == ["wish.json"]
+
+
+@pytest.mark.parametrize("save", [False, True, "thread", "process"])
+def test_asynchronous_saves_are_pruned_alike(tmp_path, save):
+    pytest.importorskip("cryptography")
+    config = CheckpointConfig(save_checkpoint_steps=1, keep_checkpoint_max=2, async_save=save, enc_key=b"k" * 16)
+    step = Step()
+    Model(step).train(2, Batches(), ModelCheckpoint("net", str(tmp_path), config))
+    assert files(tmp_path) == ["net-2_2.ckpt", "net-2_3.ckpt"]
+    assert (
+        load_checkpoint(tmp_path / "net-2_3.ckpt", dec_key=b"k" * 16)["w"].asnumpy().tolist()
+        == step.w.asnumpy().tolist()
+    )
+    with pytest.raises(CheckpointError, match="encrypted"):
+        load_checkpoint(tmp_path / "net-2_3.ckpt")

@@ -19,6 +19,7 @@ from mycel.log import logger
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext
+from mycel.train.encryption import check_key
 from mycel.train.serialization import after_async_saves, finish_async_saves, save_checkpoint
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
@@ -33,7 +34,7 @@ class CheckpointConfig:
     `keep_checkpoint_max` files or, where that is 0 or None, one for every `keep_checkpoint_per_n_minutes` and the newest.
     `saved_network` is saved in place of the training network. `append_info` lists what is added: "epoch_num", "step_num", and dicts of
     numbers, strings, tensors and generators, whose values are read at each save. `exception_save` saves a ``_breakpoint`` when training
-    fails. `format`, `async_save` and `crc_check` are those of `save_checkpoint`. Raises ValueError or TypeError.
+    fails. `format`, `async_save`, `crc_check`, `enc_key` and `enc_mode` are those of `save_checkpoint`. Raises ValueError or TypeError.
 
     >>> CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3).keep_checkpoint_max
     3
@@ -70,8 +71,14 @@ class CheckpointConfig:
             raise ValueError(f"CheckpointConfig: {', '.join(counts)} cannot all be 0 or None")
         if saved_network is not None and not isinstance(saved_network, Cell):
             raise TypeError(f"CheckpointConfig: saved_network must be a Cell, not {type(saved_network).__name__}")
-        if enc_key is not None or remove_redundancy:
-            raise Unsupported("CheckpointConfig: enc_key and remove_redundancy are not supported; leave them out")
+        if remove_redundancy:
+            raise Unsupported("CheckpointConfig: remove_redundancy is not supported; leave it out")
+        if enc_key is not None:
+            check_key(enc_key, enc_mode, "CheckpointConfig", "enc")
+            if format != "ckpt":
+                raise ValueError(
+                    "CheckpointConfig: enc_key goes with format='ckpt'; safetensors files are not encrypted"
+                )
         for name in set(kwargs) - {"incremental"}:
             raise TypeError(f"CheckpointConfig: unknown argument {name!r}")
         if kwargs.get("incremental"):
@@ -95,6 +102,7 @@ class CheckpointConfig:
         self.exception_save = exception_save
         self.crc_check = crc_check
         self.format = format
+        self.enc_key, self.enc_mode = enc_key, enc_mode
         self._append_info = _checked_info(append_info)
 
     @property
@@ -240,6 +248,8 @@ class ModelCheckpoint(Callback):
             config.integrated_save,
             config.async_save,
             added,
+            config.enc_key,
+            config.enc_mode,
             crc_check=config.crc_check,
             format=config.format,
         )
