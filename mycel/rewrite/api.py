@@ -1,0 +1,350 @@
+"""The public classes: a tree of a network's statements, and one statement of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+from mycel.cell import Cell
+from mycel.rewrite.building import build, source_of
+from mycel.rewrite.flattening import kind_of_cell
+from mycel.rewrite.statements import NodeType, Statement, python_of
+from mycel.rewrite.tree import Tree, targets_of
+from mycel.rewrite.values import ScopedValue
+
+__all__ = ["Node", "Position", "SymbolTree"]
+
+
+class Position(NamedTuple):
+    """A place before or after a statement, which `SymbolTree.before` and `SymbolTree.after` give."""
+
+    tree: Tree
+    statement: Statement
+    is_after: bool
+
+
+class Node:
+    """One statement of a network, as `SymbolTree.nodes` gives it; `create_call_cell` and `create_call_function` make new ones."""
+
+    def __init__(self, node: Statement) -> None:
+        if not isinstance(node, Statement):
+            raise TypeError(
+                f"Node: nodes come from a SymbolTree or from Node.create_call_cell, not from a {type(node).__name__}"
+            )
+        self._statement = node
+        node.node = self
+
+    @staticmethod
+    def create_call_cell(
+        cell: Cell,
+        targets: list[Union[ScopedValue, str]],
+        args: Optional[list[ScopedValue]] = None,
+        kwargs: Optional[dict[str, ScopedValue]] = None,
+        name: str = "",
+        is_sub_net: bool = False,
+    ) -> Node:
+        """A call of a Cell, ``targets = self.name(*args, **kwargs)``, which belongs to no tree yet; the Cell becomes an attribute when the node is inserted.
+
+        `name` is made unique then, and that of the Cell's class where it is empty. With `is_sub_net` a Cell of the user's gets a tree of its own. TypeError for arguments of other types.
+
+        >>> import mycel as ms
+        >>> from mycel.rewrite import Node, ScopedValue
+        >>> Node.create_call_cell(ms.nn.ReLU(), ["x"], [ScopedValue.create_naming_value("x")]).get_name()
+        'ReLU'
+        """
+        if not isinstance(cell, Cell):
+            raise TypeError(f"create_call_cell: cell must be a Cell, not {type(cell).__name__}")
+        if not isinstance(name, str) or (name and not name.isidentifier()):
+            raise TypeError(f"create_call_cell: name must be a name for an attribute, not {name!r}")
+        kind = kind_of_cell(cell) if is_sub_net else NodeType.CallCell
+        return _call("create_call_cell", kind, name or type(cell).__name__, cell, targets, args, kwargs)
+
+    @staticmethod
+    def create_call_function(
+        function: Callable[..., Any],
+        targets: list[Union[ScopedValue, str]],
+        args: Optional[list[ScopedValue]] = None,
+        kwargs: Optional[dict[str, ScopedValue]] = None,
+    ) -> Node:
+        """A call of a function, which belongs to no tree yet. TypeError for arguments of other types."""
+        if not callable(function) or isinstance(function, (Cell, type)) or not hasattr(function, "__name__"):
+            raise TypeError(f"create_call_function: function must be a function, not {type(function).__name__}")
+        name = re.sub(r"\W", "", function.__name__) or "function"
+        return _call("create_call_function", NodeType.CallFunction, name, function, targets, args, kwargs)
+
+    # What it is.
+
+    def get_name(self) -> str:
+        """The name, which no other node of its tree has."""
+        return self._statement.name
+
+    def get_node_type(self) -> NodeType:
+        """What it does."""
+        return self._statement.kind
+
+    def get_instance_type(self) -> Any:
+        """The class of the Cell or operator object that is called, or the function; NoneType where nothing known is called."""
+        instance = self._statement.instance
+        if self._statement.kind is NodeType.CallFunction:
+            return type(None) if instance is None else instance
+        return type(instance)
+
+    def get_targets(self) -> list[ScopedValue]:
+        """What it gives values to."""
+        return list(self._statement.targets)
+
+    def get_args(self) -> list[ScopedValue]:
+        """What it reads, in order."""
+        return list(self._statement.args)
+
+    def get_kwargs(self) -> dict[str, ScopedValue]:
+        """What it reads by keyword."""
+        return dict(self._statement.kwargs)
+
+    def get_inputs(self) -> list[Node]:
+        """The nodes whose values it reads, one for each operand; of its own block, as which branch runs is not known."""
+        found = self._tree().providers(self._statement) if self._statement.tree is not None else {}
+        return [_node(s) for s, _ in found.values()]
+
+    def get_users(self) -> list[Node]:
+        """The nodes that read its values, in order; of its own block."""
+        found = self._tree().users(self._statement) if self._statement.tree is not None else {}
+        users = [s for several in found.values() for s, _ in several]
+        return [_node(s) for s in dict.fromkeys(users)]
+
+    def get_symbol_tree(self) -> Optional[SymbolTree]:
+        """The tree that it belongs to; None before it is inserted."""
+        return None if self._statement.tree is None else SymbolTree(self._statement.tree)
+
+    def get_sub_tree(self) -> SymbolTree:
+        """The tree of the Cell that a node of type Tree calls; TypeError for other nodes. AttributeError for one that is in no tree."""
+        if self._statement.kind is not NodeType.Tree:
+            raise TypeError(f"get_sub_tree: node {self.get_name()!r} is of type {self._statement.kind.name}, not Tree")
+        if self._statement.tree is None:
+            raise AttributeError(f"get_sub_tree: node {self.get_name()!r} is in no tree; insert it first")
+        return SymbolTree(self._tree().subtree(self._statement))
+
+    # Changing what it reads.
+
+    def set_arg(self, index: int, arg: Union[ScopedValue, str]) -> None:
+        """Let operand `index`, positional ones before keywords, be another value; text is a name such as "x" or "self.x". ValueError for an operand that there is not."""
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise TypeError(f"set_arg: index must be an int, not {type(index).__name__}")
+        if not isinstance(arg, (ScopedValue, str)):
+            raise TypeError(f"set_arg: arg must be a ScopedValue or a string, not {type(arg).__name__}")
+        s = self._statement
+        count = len(s.args) + len(s.kwargs)
+        if not 0 <= index < count:
+            raise ValueError(f"set_arg: node {s.name!r} has {count} operands, not one of number {index}")
+        value = targets_of([arg])[0]
+        if index < len(s.args):
+            s.args[index] = value
+        else:
+            s.kwargs[list(s.kwargs)[index - len(s.args)]] = value
+        if s.tree is not None:
+            s.tree.is_changed = True
+            for o in value.objects():
+                s.tree.variable_of(o, type(o).__name__.lower())
+
+    def set_arg_by_node(self, arg_idx: int, src_node: Node, out_idx: Optional[int] = None) -> None:
+        """Let an operand be what another node gives, target `out_idx` where that has several. ValueError for numbers that there are not."""
+        if not isinstance(src_node, Node):
+            raise TypeError(f"set_arg_by_node: src_node must be a Node, not {type(src_node).__name__}")
+        if out_idx is not None and (not isinstance(out_idx, int) or isinstance(out_idx, bool)):
+            raise TypeError(f"set_arg_by_node: out_idx must be an int, not {type(out_idx).__name__}")
+        targets = src_node._statement.targets
+        if out_idx is None and len(targets) != 1:
+            raise ValueError(f"set_arg_by_node: node {src_node.get_name()!r} has {len(targets)} targets; give out_idx")
+        if out_idx is not None and not 0 <= out_idx < len(targets):
+            raise ValueError(
+                f"set_arg_by_node: node {src_node.get_name()!r} has {len(targets)} targets, not one of number {out_idx}"
+            )
+        self.set_arg(arg_idx, targets[out_idx or 0])
+
+    def _tree(self) -> Tree:
+        return self._statement.tree  # type: ignore[no-any-return]
+
+
+def _call(what: str, kind: NodeType, name: str, instance: Any, targets: Any, args: Any, kwargs: Any) -> Node:
+    if not isinstance(targets, list) or not all(isinstance(t, (ScopedValue, str)) for t in targets):
+        raise TypeError(f"{what}: targets must be a list of ScopedValue or strings, not {targets!r}")
+    if args is not None and (not isinstance(args, (list, tuple)) or not all(isinstance(a, ScopedValue) for a in args)):
+        raise TypeError(f"{what}: args must be a list of ScopedValue, not {args!r}")
+    if kwargs is not None and not all(
+        isinstance(k, str) and isinstance(v, ScopedValue) for k, v in dict(kwargs).items()
+    ):
+        raise TypeError(f"{what}: kwargs must be a dict from names to ScopedValue, not {kwargs!r}")
+    made = Statement(kind, name, targets_of(targets), args or (), kwargs, instance=instance)
+    made.compose = made.call
+    return Node(made)
+
+
+def _node(s: Statement) -> Node:
+    return s.node if s.node is not None else Node(s)
+
+
+class SymbolTree:
+    """The statements of a network's `construct`, to be changed; made by `SymbolTree.create`.
+
+    >>> import mycel as ms
+    >>> from mycel.rewrite import Node, ScopedValue, SymbolTree
+    >>> class Net(ms.nn.Cell):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.relu = ms.nn.ReLU()
+    ...     def construct(self, x):
+    ...         return self.relu(x) + 1
+    >>> tree = SymbolTree.create(Net())
+    >>> [node.get_name() for node in tree.nodes()]
+    ['input_x', 'relu', 'binop_add', 'return']
+    >>> x = ScopedValue.create_naming_value("relu_var")
+    >>> _ = tree.insert(tree.after("relu"), Node.create_call_cell(ms.nn.Tanh(), ["relu_var"], [x], name="tanh"))
+    >>> round(float(tree.get_network()(ms.Tensor(0.5))), 4)
+    1.4621
+    """
+
+    def __init__(self, handler: Tree) -> None:
+        if not isinstance(handler, Tree):
+            raise TypeError(f"SymbolTree: use SymbolTree.create(network), not SymbolTree({type(handler).__name__})")
+        self._tree = handler
+
+    @classmethod
+    def create(cls, network: Cell) -> SymbolTree:
+        """The tree of a network: `construct` taken apart into statements of one operation each.
+
+        Calls, operators, containers and elements get a node each, and a variable where they are operands; ``if``, ``for`` and ``while`` hold nodes; what is not computed in any case, and other
+        statements, stay as they are written. Cells of the user's that are called have trees of their own. TypeError for what is no Cell, Unsupported for a `construct` without source or with decorators.
+        """
+        if not isinstance(network, Cell):
+            raise TypeError(f"SymbolTree.create: takes a Cell, not {type(network).__name__}")
+        return cls(Tree(network))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SymbolTree) and self._tree is other._tree
+
+    def __hash__(self) -> int:
+        return id(self._tree)
+
+    # Nodes.
+
+    def nodes(self, all_nodes: bool = False) -> Iterator[Node]:
+        """The nodes in order; with `all_nodes` also those in control flow and in the trees of inner Cells, after the others. TypeError for other than True and False."""
+        if not isinstance(all_nodes, bool):
+            raise TypeError(f"nodes: all_nodes must be True or False, not {all_nodes!r}")
+        return iter([_node(s) for s in _listed(self._tree, all_nodes)])
+
+    def get_node(self, node_name: str) -> Optional[Node]:
+        """The node of a name, in control flow too; None where there is none."""
+        if not isinstance(node_name, str):
+            raise TypeError(f"get_node: takes the name of a node, not {type(node_name).__name__}")
+        found = self._tree.find(node_name)
+        return None if found is None else _node(found)
+
+    def before(self, node: Union[Node, str]) -> Position:
+        """The place before a node, for `insert`."""
+        return Position(self._tree, self._found("before", node), False)
+
+    def after(self, node: Union[Node, str]) -> Position:
+        """The place after a node, for `insert`."""
+        return Position(self._tree, self._found("after", node), True)
+
+    def _found(self, what: str, node: Any) -> Statement:
+        if not isinstance(node, (Node, str)):
+            raise TypeError(f"{what}: takes a Node or its name, not {type(node).__name__}")
+        found = self._tree.find(node) if isinstance(node, str) else node._statement
+        if found is None or found.tree is not self._tree:
+            name = node if isinstance(node, str) else node.get_name()
+            raise RuntimeError(f"{what}: there is no node {name!r} in this tree")
+        return found
+
+    # Changes.
+
+    def insert(self, position: Position, node: Node) -> Node:
+        """Put a new node at a place that `before` or `after` gave; the node. TypeError for others, ValueError for a place in another tree, RuntimeError for a node that is in a tree."""
+        if not isinstance(position, Position):
+            raise TypeError(f"insert: the position must come from before() or after(), not {type(position).__name__}")
+        if not isinstance(node, Node):
+            raise TypeError(f"insert: takes a Node, not {type(node).__name__}")
+        if position.tree is not self._tree or position.statement.tree is not self._tree:
+            raise ValueError("insert: the position is not in this tree, or its node was erased")
+        if node._statement.tree is not None:
+            raise RuntimeError(
+                f"insert: node {node.get_name()!r} is in a tree already; erase it first, or create another"
+            )
+        anchor = position.statement
+        block = anchor.block
+        assert block is not None
+        inputs = sum(s.kind is NodeType.Input for s in block)
+        place = block.index(anchor) + position.is_after
+        if position.is_after and anchor.orelse is not None:
+            place += 1
+        self._tree.enter(node._statement, block, max(place, inputs))
+        return node
+
+    def erase(self, node: Union[Node, str]) -> Node:
+        """Take a node out; the node. What read its values is to be changed by the caller. TypeError for others, RuntimeError for nodes that are not in this tree, and for inputs."""
+        found = self._found("erase", node)
+        if found.kind is NodeType.Input:
+            raise RuntimeError(f"erase: {found.name!r} is an argument of the network, which stays")
+        self._tree.erase(found)
+        return _node(found)
+
+    def replace(self, old_node: Node, new_nodes: list[Node]) -> Node:
+        """Put new nodes in the place of one, in order; the last of them. TypeError for others."""
+        if not isinstance(old_node, Node):
+            raise TypeError(f"replace: old_node must be a Node, not {type(old_node).__name__}")
+        if not isinstance(new_nodes, list) or not new_nodes or not all(isinstance(n, Node) for n in new_nodes):
+            raise TypeError(f"replace: new_nodes must be a list of at least one Node, not {new_nodes!r}")
+        for node in new_nodes:
+            self.insert(self.before(old_node), node)
+        self.erase(old_node)
+        return new_nodes[-1]
+
+    def unique_name(self, name: str = "output") -> str:
+        """`name`, or `name` and a number, such that nothing in the tree is called so."""
+        if not isinstance(name, str):
+            raise TypeError(f"unique_name: takes a string, not {type(name).__name__}")
+        return self._tree.names.free(name)
+
+    def flatten_static_if_control_flow(self) -> None:
+        """Put the statements of the branch that will run in the place of each ``if`` whose test attributes of the network decide."""
+        self._tree.flatten_static()
+
+    # Results.
+
+    def get_code(self) -> str:
+        """The source of the network's new class, and of those of inner Cells that were changed."""
+        return source_of(self._tree)
+
+    def get_network(self) -> Cell:
+        """A Cell that computes what the tree says, with the parameters and inner Cells of the original, which should not be used any more."""
+        return build(self._tree)
+
+    def print_node_tabulate(self, all_nodes: bool = False) -> None:
+        """Print the nodes with their code, where operands come from, ``{operand: (node, target)}``, and where targets go, ``{target: [(node, operand)]}``."""
+        if not isinstance(all_nodes, bool):
+            raise TypeError(f"print_node_tabulate: all_nodes must be True or False, not {all_nodes!r}")
+        rows: list[Sequence[str]] = [("node type", "name", "codes", "arg providers", "target users")]
+        for s in _listed(self._tree, all_nodes):
+            providers = {i: (p.name, t) for i, (p, t) in s.tree.providers(s).items()}
+            users = {i: [(u.name, o) for u, o in several] for i, several in s.tree.users(s).items()}
+            rows.append((f"NodeType.{s.kind.name}", s.name, _text(s), str(providers), str(users)))
+        widths = [max(len(r[c]) for r in rows) for c in range(5)]
+        print("\n".join("  ".join(cell.ljust(w) for cell, w in zip(r, widths)).rstrip() for r in rows))
+
+
+def _text(s: Statement) -> str:
+    names = {id(v): n for n, v in s.tree.bound.items()}
+    made = python_of([s], names)
+    return ast.unparse(ast.fix_missing_locations(made[0])).splitlines()[0] if made else ", ".join(s.writes())
+
+
+def _listed(tree: Tree, everything: bool) -> list[Statement]:
+    found = list(tree.block)
+    if everything:
+        found += [s for outer in tree.block for s in outer.inner()]
+        calls = {id(s.instance): s for s in found if s.kind is NodeType.Tree}
+        found += [s for call in calls.values() for s in _listed(tree.subtree(call), True)]
+    return found

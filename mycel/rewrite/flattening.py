@@ -1,0 +1,227 @@
+"""From the source of a `construct` to statements of one operation each.
+
+Operands that are operations themselves get a variable each, in the order in which Python computes them. What is not computed in any case or more than once stays where it is: the parts of
+``and``, ``or`` and one-line conditions, comprehensions, functions, the test of a ``while``. An attribute or element that is read before a call in the same statement gets a
+variable too, as the call may change it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from mycel.cell import Cell
+from mycel.nn.layer.container import SequentialCell
+from mycel.ops.operations.primitive import Primitive
+from mycel.rewrite.statements import NodeType, Statement
+from mycel.rewrite.values import ScopedValue, operand_of
+
+__all__ = ["Flattener", "kind_of_cell"]
+
+_SPELLED = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mult", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow", ast.MatMult: "matmult", ast.LShift: "lshift",
+    ast.RShift: "rshift", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.BitAnd: "bitand", ast.Not: "not", ast.USub: "usub", ast.UAdd: "uadd", ast.Invert: "invert",
+    ast.Eq: "eq", ast.NotEq: "not_eq", ast.Lt: "lt", ast.LtE: "lt_e", ast.Gt: "gt", ast.GtE: "gt_e", ast.Is: "is", ast.IsNot: "is_not", ast.In: "in", ast.NotIn: "not_in",
+}  # fmt: skip
+_OPAQUE = (
+    ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield, ast.YieldFrom, ast.JoinedStr, ast.NamedExpr, ast.Starred,
+)  # fmt: skip
+_SIMPLE = (ast.Name, ast.Constant)
+
+
+def kind_of_cell(cell: Cell) -> NodeType:
+    """How a call of a Cell is treated: the library's own are not looked into."""
+    if isinstance(cell, SequentialCell):
+        return NodeType.CellContainer
+    return NodeType.CallCell if type(cell).__module__.split(".")[0] == "mycel" else NodeType.Tree
+
+
+class Flattener:
+    """Takes statements apart for one network; `names` gives variables and nodes names of their own."""
+
+    def __init__(self, network: Cell, scope: dict[str, Any], names: Any) -> None:
+        self.network, self.scope, self.names = network, scope, names
+        self.block: list[Statement] = []
+
+    def body(self, statements: Sequence[ast.stmt]) -> list[Statement]:
+        """The statements of a block."""
+        outer, self.block = self.block, []
+        for s in statements:
+            self._statement(s)
+        made, self.block = self.block, outer
+        return made
+
+    def _add(self, statement: Statement) -> Statement:
+        statement.name = self.names.node(statement.name)
+        statement.block = self.block
+        self.block.append(statement)
+        return statement
+
+    def _statement(self, s: ast.stmt) -> None:
+        if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant):
+            return
+        if _has_opaque_names(s):
+            self._python(s)
+        elif isinstance(s, ast.Assign) and len(s.targets) == 1 and _is_plain_target(s.targets[0]):
+            self._assign(_targets(s.targets[0]), s.value)
+        elif isinstance(s, ast.AnnAssign) and s.value is not None and _is_plain_target(s.target):
+            self._assign(_targets(s.target), s.value)
+        elif isinstance(s, ast.Expr):
+            self._assign([], s.value)
+        elif isinstance(s, ast.Return):
+            args = [] if s.value is None else [operand_of(self._simple(s.value))]
+            compose = lambda args, kwargs: args[0] if args else ast.Constant(None)
+            self._add(Statement(NodeType.Output, "return", args=args, compose=compose))
+        elif isinstance(s, ast.If):
+            test = operand_of(self._simple(s.test))
+            made = self._add(Statement(NodeType.ControlFlow, "if_node", args=[test], raw=s))
+            made.blocks["body"] = self.body(s.body)
+            if s.orelse:
+                rest = self._add(Statement(NodeType.ControlFlow, "else_node", args=[test]))
+                rest.blocks["body"] = self.body(s.orelse)
+                made.orelse = rest
+        elif isinstance(s, (ast.For, ast.While)):
+            over = operand_of(self._simple(s.iter) if isinstance(s, ast.For) else s.test)
+            name = "for_node" if isinstance(s, ast.For) else "while_node"
+            made = self._add(Statement(NodeType.ControlFlow, name, args=[over], raw=s))
+            made.blocks = {"body": self.body(s.body), "orelse": self.body(s.orelse)}
+        else:
+            self._python(s)
+
+    def _python(self, s: ast.stmt) -> None:
+        self._add(Statement(NodeType.Python, type(s).__name__.lower(), raw=s))
+
+    def _assign(self, targets: list[ScopedValue], value: ast.expr) -> None:
+        made = self._operation(value)
+        if made is None:
+            name = targets[0].value if targets else "expression"
+            made = Statement(NodeType.CallMethod, f"assign_{name}", args=[operand_of(value)], compose=_first)
+        made.targets = targets
+        self._add(made)
+
+    def _simple(self, e: ast.expr, before_call: bool = False) -> ast.expr:
+        """A name, a constant, an attribute, or what stays as it is written, with the value of `e`."""
+        if isinstance(e, _SIMPLE):
+            return e
+        if isinstance(e, _OPAQUE):
+            return self._held(e, "value") if before_call else e
+        if isinstance(e, ast.Attribute):
+            whole: ast.expr = ast.Attribute(self._simple(e.value), e.attr, ast.Load())
+            return self._held(whole, "attribute") if before_call else whole
+        made = self._operation(e)
+        if made is None:
+            return self._held(e, "value") if before_call else e
+        name = self.names.variable(f"{_variable_of(made.name)}_var")
+        made.targets = [ScopedValue.create_naming_value(name)]
+        self._add(made)
+        return ast.Name(name, ast.Load())
+
+    def _held(self, e: ast.expr, name: str) -> ast.expr:
+        variable = self.names.variable(f"{name}_var")
+        target = [ScopedValue.create_naming_value(variable)]
+        self._add(Statement(NodeType.CallMethod, name, target, [operand_of(e)], compose=_first))
+        return ast.Name(variable, ast.Load())
+
+    def _operands(self, parts: Sequence[ast.expr]) -> list[ast.expr]:
+        """Simple operands; what a call in a later one could change is held."""
+        calls = [any(isinstance(n, ast.Call) for n in ast.walk(p)) for p in parts]
+        return [self._simple(p, any(calls[i + 1 :])) for i, p in enumerate(parts)]
+
+    def _operation(self, e: ast.expr) -> Optional[Statement]:
+        """One operation of simple operands, without targets; None for what is none."""
+        if isinstance(e, ast.Call):
+            return self._call(e)
+        if isinstance(e, ast.BinOp):
+            op = e.op
+            parts = self._operands([e.left, e.right])
+            return self._math(f"binop_{_SPELLED[type(op)]}", parts, lambda a, k: ast.BinOp(a[0], op, a[1]))
+        if isinstance(e, ast.UnaryOp) and not isinstance(e.operand, ast.Constant):
+            unary = e.op
+            parts = self._operands([e.operand])
+            return self._math(f"unaryop_{_SPELLED[type(unary)]}", parts, lambda a, k: ast.UnaryOp(unary, a[0]))
+        if isinstance(e, ast.Compare) and len(e.ops) == 1:
+            test = e.ops[0]
+            parts = self._operands([e.left, e.comparators[0]])
+            return self._math(f"compare_{_SPELLED[type(test)]}", parts, lambda a, k: ast.Compare(a[0], [test], [a[1]]))
+        if isinstance(e, (ast.Tuple, ast.List)) and not any(isinstance(v, ast.Starred) for v in e.elts):
+            kind = type(e)
+            values = [operand_of(v) for v in self._operands(e.elts)]
+            compose = lambda a, k: kind(list(a), ast.Load())
+            return Statement(NodeType.CallMethod, kind.__name__.lower(), args=values, compose=compose)
+        if isinstance(e, ast.Subscript):
+            whole = ast.Subscript(self._simple(e.value, _calls(e.slice)), e.slice, ast.Load())
+            return Statement(NodeType.CallMethod, "subscript", args=[operand_of(whole)], compose=_first)
+        return None
+
+    def _math(self, name: str, parts: Sequence[ast.expr], compose: Any) -> Statement:
+        return Statement(NodeType.MathOps, name, args=[operand_of(p) for p in parts], compose=compose)
+
+    def _call(self, e: ast.Call) -> Optional[Statement]:
+        if any(isinstance(a, ast.Starred) for a in e.args) or any(k.arg is None for k in e.keywords):
+            return None
+        function = e.func
+        if isinstance(function, ast.Attribute):
+            function = ast.Attribute(self._simple(function.value), function.attr, ast.Load())
+        elif not isinstance(function, ast.Name):
+            function = self._simple(function)
+        parts = self._operands([*e.args, *[k.value for k in e.keywords]])
+        values = [operand_of(p) for p in parts]
+        names = [k.arg for k in e.keywords if k.arg is not None]
+        count = len(e.args)
+        kind, name, instance = self._callee(function)
+        kwargs = dict(zip(names, values[count:]))
+        made = Statement(kind, name, args=values[:count], kwargs=kwargs, instance=instance)
+        made.function, made.compose = function, made.call
+        return made
+
+    def _callee(self, function: ast.expr) -> tuple[NodeType, str, Any]:
+        """What kind of thing is called, a name for the node, and the thing itself where it is known."""
+        path = ast.unparse(function).split(".")
+        name = re.sub(r"\W", "", path[-1]) or "call"
+        if path[0] == "self":
+            found: Any = self.network
+            for part in path[1:]:
+                found = getattr(found, part, None) if part.isidentifier() else None
+            if isinstance(found, Cell):
+                return kind_of_cell(found), name, found
+            return _kind_of(found), name, found
+        found = self.scope.get(path[0])
+        for part in path[1:]:
+            found = getattr(found, part, None) if part.isidentifier() else None
+        return _kind_of(found), name, found
+
+
+def _kind_of(found: Any) -> NodeType:
+    return NodeType.CallPrimitive if isinstance(found, Primitive) else NodeType.CallFunction
+
+
+def _first(args: Sequence[ast.expr], kwargs: Any) -> ast.expr:
+    return args[0]
+
+
+def _variable_of(name: str) -> str:
+    return name.split("op_", 1)[1] if name.startswith(("binop_", "unaryop_")) else name.removeprefix("compare_")
+
+
+def _calls(e: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) for n in ast.walk(e))
+
+
+def _has_opaque_names(s: ast.stmt) -> bool:
+    """Whether a simple statement binds names on the way, so that its order must stay."""
+    if isinstance(s, (ast.If, ast.For, ast.While)):
+        tested = s.iter if isinstance(s, ast.For) else s.test
+        return any(isinstance(n, ast.NamedExpr) for n in ast.walk(tested))
+    return any(isinstance(n, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)) for n in ast.walk(s))
+
+
+def _is_plain_target(target: ast.expr) -> bool:
+    if isinstance(target, ast.Tuple):
+        return all(isinstance(t, (ast.Name, ast.Attribute)) and _is_plain_target(t) for t in target.elts)
+    return isinstance(target, ast.Name) or (isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name))
+
+
+def _targets(target: ast.expr) -> list[ScopedValue]:
+    return [operand_of(t) for t in (target.elts if isinstance(target, ast.Tuple) else [target])]

@@ -1,0 +1,152 @@
+"""Statements of one operation each, and how they become Python again.
+
+A statement is its targets, the operands that it reads, and `compose`, which makes the value's expression of theirs. Control flow holds blocks of statements; an ``else`` is a
+statement of its own that follows its ``if``. What is not taken apart is kept as it is written (`raw`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import Any, Optional
+
+from mycel.rewrite.values import ScopedValue, ValueType
+
+__all__ = ["NodeType", "Statement", "objects_of", "python_of"]
+
+Compose = Callable[[Sequence[ast.expr], dict[str, ast.expr]], ast.expr]
+
+
+class NodeType(Enum):
+    """What a `Node` does.
+
+    CallCell, CallPrimitive, CallFunction and CallMethod call a Cell, an operator object, a function, and what belongs to none of these (containers and parts of them are made so, too). CallModule is there for its name only. Tree calls
+    a Cell of the user's, whose own statements are in its sub tree; CellContainer calls a `SequentialCell`; MathOps computes with Python's operators; Input and Output are an
+    argument and a return; ControlFlow holds statements; Python is what is kept as it is written.
+    """
+
+    Unknown = 0
+    CallCell = 1
+    CallPrimitive = 2
+    CallModule = 3
+    CallFunction = 4
+    CallMethod = 5
+    Python = 6
+    Input = 7
+    Output = 8
+    Tree = 9
+    CellContainer = 10
+    MathOps = 11
+    ControlFlow = 12
+
+
+class Statement:
+    """One statement of a `construct`; `block` is the list that it is in, None while it is in no tree."""
+
+    def __init__(
+        self,
+        kind: NodeType,
+        name: str,
+        targets: Sequence[ScopedValue] = (),
+        args: Sequence[ScopedValue] = (),
+        kwargs: Optional[dict[str, ScopedValue]] = None,
+        compose: Optional[Compose] = None,
+        instance: Any = None,
+        raw: Optional[ast.stmt] = None,
+    ) -> None:
+        self.kind, self.name = kind, name
+        self.targets, self.args, self.kwargs = list(targets), list(args), dict(kwargs or {})
+        self.compose, self.instance, self.raw = compose, instance, raw
+        self.function: Optional[ast.expr] = None
+        self.block: Optional[list[Statement]] = None
+        self.tree: Any = None
+        self.blocks: dict[str, list[Statement]] = {}
+        self.orelse: Optional[Statement] = None
+        self.node: Any = None
+
+    def call(self, args: Sequence[ast.expr], kwargs: dict[str, ast.expr]) -> ast.expr:
+        """`compose` of a statement that calls `function`."""
+        assert self.function is not None
+        return ast.Call(self.function, list(args), [ast.keyword(name, v) for name, v in kwargs.items()])
+
+    def inner(self) -> Iterator[Statement]:
+        """The statements in its blocks, at any depth."""
+        for block in self.blocks.values():
+            for s in block:
+                yield s
+                yield from s.inner()
+
+    def reads(self) -> set[str]:
+        """The names of variables that its operands are."""
+        found: set[str] = set()
+        for value in (*self.args, *self.kwargs.values()):
+            found |= _names_in(value)
+        return found
+
+    def writes(self) -> list[str]:
+        """Its targets, as they are written."""
+        return [str(t) for t in self.targets]
+
+
+def _names_in(value: ScopedValue) -> set[str]:
+    if value.type is ValueType.NamingValue:
+        return {str(value), str(value).split(".")[0]}
+    if value.type is ValueType.UnsupportedValue:
+        return {n.id for n in ast.walk(value.value) if isinstance(n, ast.Name)}
+    if value.type is ValueType.DictValue:
+        return {n for v in value.value.values() for n in _names_in(v)}
+    if value.type in (ValueType.ListValue, ValueType.TupleValue):
+        return {n for v in value.value for n in _names_in(v)}
+    return set()
+
+
+def objects_of(statement: Statement) -> list[Any]:
+    """The objects among its operands that source cannot spell."""
+    return [o for v in (*statement.args, *statement.kwargs.values()) for o in v.objects()]
+
+
+def python_of(statements: Sequence[Statement], names: dict[int, str]) -> list[ast.stmt]:
+    """The Python statements; `names` has the variables that stand for objects, by identity."""
+    found: list[ast.stmt] = []
+    for s in statements:
+        found += _one(s, names)
+    return found
+
+
+def _one(s: Statement, names: dict[int, str]) -> list[ast.stmt]:
+    if s.kind is NodeType.Input or (s.kind is NodeType.ControlFlow and s.raw is None):
+        return []
+    args = [v.expression(names) for v in s.args]
+    if s.kind is NodeType.ControlFlow:
+        return [_control(s, args, names)]
+    if s.compose is None:
+        assert s.raw is not None
+        return [s.raw]
+    value = s.compose(args, {k: v.expression(names) for k, v in s.kwargs.items()})
+    if s.kind is NodeType.Output:
+        return [ast.Return(value if args else None)]
+    if not s.targets:
+        return [ast.Expr(value)]
+    targets = [_target(str(t)) for t in s.targets]
+    return [ast.Assign(targets if len(targets) == 1 else [ast.Tuple(targets, ast.Store())], value)]
+
+
+def _target(text: str) -> ast.expr:
+    statement = ast.parse(f"{text} = 0").body[0]
+    assert isinstance(statement, ast.Assign)
+    return statement.targets[0]
+
+
+def _control(s: Statement, args: Sequence[ast.expr], names: dict[int, str]) -> ast.stmt:
+    def block(which: str) -> list[ast.stmt]:
+        return python_of(s.blocks.get(which, ()), names)
+
+    body = block("body") or [ast.Pass()]
+    if isinstance(s.raw, ast.If):
+        rest = [] if s.orelse is None else python_of(s.orelse.blocks["body"], names)
+        return ast.If(args[0], body, rest)
+    if isinstance(s.raw, ast.For):
+        return ast.For(s.raw.target, args[0], body, block("orelse"))
+    assert isinstance(s.raw, ast.While)
+    return ast.While(args[0], body, block("orelse"))

@@ -1,0 +1,252 @@
+"""The statements of one network's `construct`, what they are called, and changes of them.
+
+A tree owns blocks of statements, the first of which begins with the inputs. Names of nodes and names of variables are each unique in it. A Cell of the user's that is called has a tree of its own,
+made when it is asked for. Producers and users of values are looked up in a statement's own block: which branch runs is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional
+
+from mycel.cell import Cell
+from mycel.errors import Unsupported
+from mycel.frontend.source import NoSource, definition_of
+from mycel.rewrite.flattening import Flattener
+from mycel.rewrite.statements import NodeType, Statement, objects_of
+from mycel.rewrite.values import ScopedValue, ValueType, operand_of
+
+__all__ = ["Names", "Tree"]
+
+
+class Names:
+    """Gives names that are not taken: ``x``, ``x_1``, ``x_2``."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self.variables, self.nodes = set(taken), set[str]()
+
+    def variable(self, name: str) -> str:
+        """A name for a variable."""
+        return _free(name, self.variables)
+
+    def node(self, name: str) -> str:
+        """A name for a node."""
+        return _free(name, self.nodes)
+
+    def free(self, name: str) -> str:
+        """A name that neither a variable nor a node has."""
+        both = self.variables | self.nodes
+        made = _free(name, both)
+        self.variables.add(made)
+        return made
+
+
+def _free(name: str, taken: set[str]) -> str:
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken.add(found)
+    return found
+
+
+class Tree:
+    """One network's statements."""
+
+    def __init__(self, network: Cell) -> None:
+        self.network = network
+        self.function = _construct_of(network)
+        try:
+            definition, self.owner = definition_of(self.function)
+        except NoSource as error:
+            raise Unsupported(
+                f"SymbolTree: the source of {type(network).__name__}.construct is needed: {error}"
+            ) from None
+        assert isinstance(definition, ast.FunctionDef)
+        if definition.decorator_list:
+            raise Unsupported(
+                f"SymbolTree: {type(network).__name__}.construct has decorators; take them off, or put the code into a function that it calls"
+            )
+        self.definition = definition
+        taken = {n.id for n in ast.walk(definition) if isinstance(n, ast.Name)} | set(
+            inspect.signature(self.function).parameters
+        )
+        self.names = Names(taken)
+        self.subtrees: dict[int, Tree] = {}
+        self.new_cells: dict[str, Cell] = {}
+        self.bound: dict[str, Any] = {}
+        self.is_changed = False
+        scope = {**self.function.__globals__, **inspect.getclosurevars(self.function).nonlocals}
+        self.block: list[Statement] = []
+        for name in list(inspect.signature(self.function).parameters)[1:]:
+            made = Statement(NodeType.Input, self.names.node(f"input_{name}"), [ScopedValue.create_naming_value(name)])
+            made.block = self.block
+            self.block.append(made)
+        for s in Flattener(network, scope, self.names).body(definition.body):
+            s.block = self.block
+            self.block.append(s)
+        for s in self.statements():
+            s.tree = self
+
+    def statements(self) -> Iterator[Statement]:
+        """All statements, those in control flow after it."""
+        for s in list(self.block):
+            yield s
+            yield from s.inner()
+
+    def find(self, name: str) -> Optional[Statement]:
+        """The statement of a name, if there is one."""
+        return next((s for s in self.statements() if s.name == name), None)
+
+    def subtree(self, s: Statement) -> Tree:
+        """The tree of a Cell of the user's that a statement calls."""
+        found = self.subtrees.get(id(s.instance))
+        if found is None:
+            found = self.subtrees[id(s.instance)] = Tree(s.instance)
+        return found
+
+    def has_changed(self) -> bool:
+        """Whether this tree or one below it is not what the source says."""
+        return self.is_changed or any(t.has_changed() for t in self.subtrees.values())
+
+    # Where values come from.
+
+    def producer(self, s: Statement, value: ScopedValue) -> Optional[tuple[Statement, int]]:
+        """The statement before `s` in its block that gives a named value, and as which of its targets."""
+        if value.type is not ValueType.NamingValue or s.block is None:
+            return None
+        wanted = (str(value), str(value).split(".")[0]) if not value.scope.startswith("self") else (str(value),)
+        for other in reversed(s.block[: s.block.index(s)]):
+            for i, text in enumerate(other.writes()):
+                if text in wanted:
+                    return other, i
+        return None
+
+    def providers(self, s: Statement) -> dict[int, tuple[Statement, int]]:
+        """For each operand, by number, which statement gives it and as which target."""
+        values = [*s.args, *s.kwargs.values()]
+        found = {i: self.producer(s, v) for i, v in enumerate(values)}
+        return {i: p for i, p in found.items() if p is not None}
+
+    def users(self, s: Statement) -> dict[int, list[tuple[Statement, int]]]:
+        """For each target, by number, the statements that read it and as which operand."""
+        found: dict[int, list[tuple[Statement, int]]] = {}
+        for other in s.block or ():
+            for operand, (source, target) in self.providers(other).items():
+                if source is s:
+                    found.setdefault(target, []).append((other, operand))
+        return found
+
+    # Changes.
+
+    def enter(self, s: Statement, block: list[Statement], place: int) -> None:
+        """Put a statement that is in no tree into a block; a Cell becomes an attribute, other objects variables."""
+        if s.instance is not None and isinstance(s.instance, Cell):
+            taken = set(dir(self.network)) | set(self.new_cells) | self.names.nodes
+            s.name = _free(s.name, taken)
+            self.names.nodes.add(s.name)
+            self.new_cells[s.name] = s.instance
+            s.function = ast.parse(f"self.{s.name}", mode="eval").body
+        else:
+            s.name = self.names.node(s.name)
+            if s.kind is NodeType.CallFunction and s.function is None:
+                s.function = ast.Name(
+                    self.variable_of(s.instance, str(getattr(s.instance, "__name__", "function"))), ast.Load()
+                )
+        for value in objects_of(s):
+            self.variable_of(value, type(value).__name__.lower())
+        self.names.variables.update(t for t in s.writes() if t.isidentifier())
+        s.block, s.tree = block, self
+        block.insert(place, s)
+        self.is_changed = True
+
+    def variable_of(self, value: Any, name: str) -> str:
+        """The variable that stands for an object."""
+        for known, other in self.bound.items():
+            if other is value:
+                return known
+        taken = self.names.variables | set(self.function.__globals__)
+        made = _free(name if name.isidentifier() else "value", taken)
+        self.names.variables.add(made)
+        self.bound[made] = value
+        return made
+
+    def erase(self, s: Statement) -> None:
+        """Take a statement out, the ``else`` of an ``if`` with it."""
+        assert s.block is not None
+        if s.kind is NodeType.ControlFlow and s.raw is None:
+            for other in s.block:
+                if other.orelse is s:
+                    other.orelse = None
+        elif s.orelse is not None:
+            self.erase(s.orelse)
+        s.block.remove(s)
+        s.block = s.tree = None
+        self.is_changed = True
+
+    # Conditions that the network's attributes decide.
+
+    def flatten_static(self) -> None:
+        """Put the statements of the branch that will run in place of each ``if`` whose test attributes of the network decide."""
+        self._flatten_block(self.block)
+        for t in list(self.subtrees.values()):
+            t.flatten_static()
+
+    def _flatten_block(self, block: list[Statement]) -> None:
+        place = 0
+        while place < len(block):
+            s = block[place]
+            for inner in s.blocks.values():
+                self._flatten_block(inner)
+            known, value = self._static(s, s.args[0]) if isinstance(s.raw, ast.If) else (False, None)
+            if not known:
+                place += 1
+                continue
+            taken = s.blocks["body"] if value else s.orelse.blocks["body"] if s.orelse is not None else []
+            if s.orelse is not None:
+                block.remove(s.orelse)
+            for other in taken:
+                other.block = block
+            block[place : place + 1] = taken
+            self.is_changed = True
+            ends = [i for i, other in enumerate(block) if other.kind is NodeType.Output]
+            if ends:
+                del block[ends[0] + 1 :]
+
+    def _static(self, s: Statement, value: ScopedValue) -> tuple[bool, Any]:
+        """Whether a value is decided by the network's attributes alone, and what it is."""
+        if value.type is ValueType.ConstantValue:
+            return True, value.value
+        if value.type is not ValueType.NamingValue:
+            return False, None
+        if value.scope.split(".")[0] == "self":
+            found: Any = self.network
+            for part in str(value).split(".")[1:]:
+                found = getattr(found, part, None)
+            return (True, found) if found is None or isinstance(found, (bool, int, float, str)) else (False, None)
+        source = self.producer(s, value)
+        if source is None or source[0].kind is not NodeType.MathOps or source[0].compose is None:
+            return False, None
+        operands = [self._static(source[0], v) for v in source[0].args]
+        if not all(known for known, _ in operands):
+            return False, None
+        expression = ast.Expression(source[0].compose([ast.Constant(v) for _, v in operands], {}))
+        return True, eval(compile(ast.fix_missing_locations(expression), "<condition>", "eval"), {})
+
+
+def _construct_of(network: Cell) -> types.FunctionType:
+    found: Any = network.__dict__.get("construct", type(network).construct)
+    found = getattr(found, "__func__", found)
+    if not isinstance(found, types.FunctionType):
+        raise Unsupported(
+            f"SymbolTree: {type(network).__name__}.construct must be a plain function, not a {type(found).__name__}"
+        )
+    return found
+
+
+def targets_of(values: Sequence[Any]) -> list[ScopedValue]:
+    """Targets given as values or as text such as "x" or "self.x"."""
+    return [v if isinstance(v, ScopedValue) else operand_of(ast.parse(v, mode="eval").body) for v in values]

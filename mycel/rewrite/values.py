@@ -1,0 +1,143 @@
+"""Operands of statements: a name with the scope that it is looked up in, a constant, a container of operands, or any object."""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum
+from typing import Any, Optional, Union
+
+__all__ = ["ScopedValue", "ValueType", "operand_of"]
+
+
+class ValueType(Enum):
+    """What a `ScopedValue` is: a name, a constant, a container of values, an object of another class, or an expression that is kept as it is written."""
+
+    ConstantValue = 0
+    TupleValue = 20
+    ListValue = 21
+    DictValue = 22
+    NamingValue = 40
+    CustomObjValue = 41
+    UnsupportedValue = 50
+
+
+class ScopedValue:
+    """A value in the source of a network: the variable ``x``, the attribute ``self.x`` (scope "self"), a number, a container, an object.
+
+    >>> from mycel.rewrite import ScopedValue
+    >>> ScopedValue.create_naming_value("conv", "self")
+    self.conv
+    >>> ScopedValue.create_variable_value((1, "a"))
+    (1, 'a')
+    """
+
+    def __init__(self, arg_type: ValueType, scope: str = "", value: Any = None) -> None:
+        if not isinstance(arg_type, ValueType):
+            raise TypeError(f"ScopedValue: arg_type must be a ValueType, not {type(arg_type).__name__}")
+        self.type, self.scope, self.value = arg_type, scope, value
+
+    @classmethod
+    def create_naming_value(cls, name: str, scope: str = "") -> ScopedValue:
+        """A reference to the variable `name`, or to the attribute of that name of `scope`. TypeError for what is no string."""
+        for what, text in (("name", name), ("scope", scope)):
+            if not isinstance(text, str):
+                raise TypeError(f"create_naming_value: {what} must be a string, not {type(text).__name__}")
+        return cls(ValueType.NamingValue, scope, name)
+
+    @classmethod
+    def create_variable_value(cls, value: Any) -> Optional[ScopedValue]:
+        """A Python value as it is: a number, string or None, a container of such, or any other object.
+
+        >>> from mycel.rewrite import ScopedValue
+        >>> ScopedValue.create_variable_value(2)
+        2
+        """
+        if isinstance(value, ScopedValue):
+            return value
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return cls(ValueType.ConstantValue, "", value)
+        if type(value) in (list, tuple):
+            kind = ValueType.ListValue if type(value) is list else ValueType.TupleValue
+            return cls(kind, "", type(value)([cls.create_variable_value(v) for v in value]))
+        if type(value) is dict:
+            return cls(ValueType.DictValue, "", {k: cls.create_variable_value(v) for k, v in value.items()})
+        return cls(ValueType.CustomObjValue, "", value)
+
+    @staticmethod
+    def create_name_values(
+        names: Union[list[str], tuple[str, ...]], scopes: Union[list[str], tuple[str, ...], None] = None
+    ) -> list[ScopedValue]:
+        """References to several names, each in its scope. TypeError for what is no list or tuple of strings, ValueError where there are not as many scopes as names.
+
+        >>> from mycel.rewrite import ScopedValue
+        >>> ScopedValue.create_name_values(["z", "y"], ["self", "self"])
+        [self.z, self.y]
+        """
+        for what, given in (("names", names), ("scopes", scopes)):
+            if given is not None and (
+                not isinstance(given, (list, tuple)) or not all(isinstance(text, str) for text in given)
+            ):
+                raise TypeError(f"create_name_values: {what} must be a list or tuple of strings, not {given!r}")
+        if scopes is not None and len(scopes) != len(names):
+            raise ValueError(f"create_name_values: {len(names)} names have {len(scopes)} scopes; give one for each")
+        return [ScopedValue.create_naming_value(n, s) for n, s in zip(names, scopes or [""] * len(names))]
+
+    def __str__(self) -> str:
+        if self.type is ValueType.NamingValue:
+            return f"{self.scope}.{self.value}" if self.scope else str(self.value)
+        if self.type is ValueType.UnsupportedValue:
+            return ast.unparse(self.value)
+        return repr(self.value)
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScopedValue) or (self.type, self.scope) != (other.type, other.scope):
+            return False
+        if self.type is ValueType.UnsupportedValue:
+            return ast.dump(self.value) == ast.dump(other.value)
+        return self.value is other.value or bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.scope, str(self)))
+
+    def objects(self) -> list[Any]:
+        """The objects in it that source cannot spell."""
+        if self.type is ValueType.CustomObjValue:
+            return [self.value]
+        members = self.value.values() if self.type is ValueType.DictValue else self.value
+        inside = self.type in (ValueType.ListValue, ValueType.TupleValue, ValueType.DictValue)
+        return [o for v in members for o in v.objects()] if inside else []
+
+    def expression(self, names: dict[int, str]) -> ast.expr:
+        """The Python expression; `names` has the variables that stand for objects, by identity."""
+        if self.type is ValueType.NamingValue:
+            return ast.parse(str(self), mode="eval").body
+        if self.type is ValueType.UnsupportedValue:
+            return self.value  # type: ignore[no-any-return]
+        if self.type is ValueType.CustomObjValue:
+            return ast.Name(names[id(self.value)], ast.Load())
+        if self.type is ValueType.DictValue:
+            values = [v.expression(names) for v in self.value.values()]
+            return ast.Dict([ast.Constant(k) for k in self.value], values)
+        if self.type is ValueType.ConstantValue:
+            return ast.parse(repr(self.value), mode="eval").body
+        made = ast.List if self.type is ValueType.ListValue else ast.Tuple
+        return made([v.expression(names) for v in self.value], ast.Load())
+
+
+def operand_of(expression: ast.expr) -> ScopedValue:
+    """An expression that is a name, an attribute or a constant as such; any other as it is written."""
+    if isinstance(expression, ast.Name):
+        return ScopedValue.create_naming_value(expression.id)
+    if isinstance(expression, ast.Attribute) and _is_path(expression.value):
+        return ScopedValue.create_naming_value(expression.attr, ast.unparse(expression.value))
+    if isinstance(expression, ast.Constant) and isinstance(expression.value, (bool, int, float, str, type(None))):
+        return ScopedValue(ValueType.ConstantValue, "", expression.value)
+    return ScopedValue(ValueType.UnsupportedValue, "", expression)
+
+
+def _is_path(expression: ast.expr) -> bool:
+    while isinstance(expression, ast.Attribute):
+        expression = expression.value
+    return isinstance(expression, ast.Name)
