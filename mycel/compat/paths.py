@@ -11,14 +11,14 @@ import importlib.util
 
 from mycel.compat.modules import is_module
 
-__all__ = ["ABSENT", "API_VERSION", "ROOT", "is_absent", "sources"]
+__all__ = ["ABSENT", "API_VERSION", "MODULES_FIRST", "ROOT", "is_absent", "sources"]
 
 ROOT = "mindspore"
 API_VERSION = "2.10.0"
 
 _HERE = "mycel.compat"
 _NN = ("mycel.nn", "mycel.train", f"{_HERE}.cells")
-_OPS = ("mycel.ops", "mycel.api", "mycel.tensor", "mycel.parameter")
+_OPS = ("mycel.ops", "mycel.api", "mycel.tensor", "mycel.parameter", f"{_HERE}.npu")
 _COMMON = ("mycel", "mycel.common.seed", "mycel.common.initializer", "mycel.jit")
 _PY_VISION = (f"{_HERE}.vision_py_transforms", "mycel.dataset.vision", "mycel.dataset.transforms")
 _TRAIN = ("mycel.train", "mycel.amp", f"{_HERE}.context")
@@ -103,15 +103,18 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "train.loss_scale_manager": ("mycel.amp", "mycel.train"),
     "train.metrics": (),
     "train.model": ("mycel.train.model", "mycel.train", f"{_HERE}.context"),
+    "train.summary": (f"{_HERE}.summary",),
+    "train.summary.summary_record": ("mycel.train.summary", f"{_HERE}.summary"),
     "train.serialization": ("mycel.train",),
 }
+# Names that stand for a module and for something in it: here they give the module.
+MODULES_FIRST: dict[str, tuple[str, ...]] = {"common": ("initializer",)}
+
 ABSENT: dict[str, str] = {
     "lite": "models run on devices through mycel itself",
     "mindrecord": "read files with mycel.dataset.GeneratorDataset or MnistDataset",
-    "rewrite": "change networks as Python objects: cells are attributes",
     "train.quant": "quantisation-aware training is not available in this release",
     "compression": "quantisation-aware training is not available in this release",
-    "train.summary": "keep losses with mycel.train.History or a Callback of your own",
 }
 
 
