@@ -224,9 +224,9 @@ def test_an_installed_mindspore_steps_back(
             r"mindspore\.dataset has no 'visoin' in Mycel; close names: mindspore\.dataset\.vision",
         ),
         ("import mindspore.qqqq", r"mindspore has no 'qqqq' in Mycel, nor any name close to it"),
-        ("import mindspore.boost", r"Mycel does not have mindspore\.boost; write the training step with"),
-        ("from mindspore import boost", r"Mycel does not have mindspore\.boost"),
-        ("from mindspore.boost import GradientFreeze", r"Mycel does not have mindspore\.boost"),
+        ("import mindspore.lite", r"Mycel does not have mindspore\.lite; models run on devices through mycel itself"),
+        ("from mindspore import lite", r"Mycel does not have mindspore\.lite"),
+        ("from mindspore.lite import Context", r"Mycel does not have mindspore\.lite"),
         ("from mindspore.train.quant import quant", r"Mycel does not have mindspore\.train\.quant"),
     ],
 )

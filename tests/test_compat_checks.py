@@ -70,7 +70,7 @@ def test_decorated_constructors_keep_what_they_were_given() -> None:
 
     weights = list(nn.Dense(1, 1).get_parameters())
     made = Mine(weights, extra=4)
-    assert made.init_learning_rate == 0.1 and made.init_params == {"params": weights, "learning_rate": 0.1, "extra": 4}
+    assert made.init_learning_rate == 0.1 and made.init_params == {"params": weights} and made.init_args == {"extra": 4}
 
     class Layer(nn.Cell):
         @retired.cell_attr_register(attrs="width")

@@ -302,11 +302,12 @@ class _He(Initializer):
         if mode not in ("fan_in", "fan_out"):
             raise ValueError(f"{type(self).__name__}: mode must be 'fan_in' or 'fan_out', not {mode!r}")
         self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
-        self._gain = _gain(type(self).__name__, nonlinearity, negative_slope)
+        _gain(type(self).__name__, nonlinearity, 0)
 
     def _deviation(self, shape: Sequence[int]) -> float:
         fan_in, fan_out = _fans(type(self).__name__, shape)
-        return self._gain / math.sqrt(fan_in if self.mode == "fan_in" else fan_out)
+        gain = _gain(type(self).__name__, self.nonlinearity, self.negative_slope)
+        return gain / math.sqrt(fan_in if self.mode == "fan_in" else fan_out)
 
 
 @_alias("he_uniform")

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Optional
 
 from mycel.compat.hints import missing
-from mycel.compat.paths import API_VERSION, ROOT, is_absent, sources
+from mycel.compat.paths import API_VERSION, MODULES_FIRST, ROOT, is_absent, sources
 
 __all__ = ["Finder"]
 
@@ -62,9 +62,11 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 if not name.startswith("__") and not isinstance(value, ModuleType):
                     content.setdefault(name, value)
             listed = getattr(part, "__all__", None) or [n for n in dir(part) if not n.startswith("_")]
-            public.update(dict.fromkeys(listed))
+            public.update(dict.fromkeys(n for n in listed if not _is_foreign_module(module, part, n)))
         view = vars(module)
         view.update(content)
+        for name in MODULES_FIRST.get(module.__name__[len(ROOT) + 1 :], ()):
+            view[name] = importlib.import_module(f"{module.__name__}.{name}")
         view["__doc__"] = parts[0].__doc__
         view["__file__"] = parts[0].__file__
         view["__all__"] = list(public)
@@ -72,6 +74,11 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         view["__dir__"] = lambda: sorted({*vars(module), *public})
         if module.__name__ in (ROOT, f"{ROOT}.version"):
             view["__version__"] = API_VERSION
+
+
+def _is_foreign_module(view: ModuleType, part: ModuleType, name: str) -> bool:
+    """Whether a public name of a source is a module that the view does not have below it, which `import *` must not bring."""
+    return isinstance(vars(part).get(name), ModuleType) and not _answers(f"{view.__name__}.{name}")
 
 
 def _answers(fullname: str) -> list[str]:

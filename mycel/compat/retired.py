@@ -20,16 +20,8 @@ def _given(constructor: Callable[..., Any], self: Any, args: tuple[Any, ...], kw
 
 
 def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """Keep what an optimizer's constructor was given as `init_params` and `init_learning_rate` of the optimizer."""
-
-    @functools.wraps(fn)
-    def constructor(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = _given(fn, self, args, kwargs)
-        fn(self, *args, **kwargs)
-        self.init_params = {"params": given.get("params"), **{k: v for k, v in given.items() if k != "params"}}
-        self.init_learning_rate = given.get("learning_rate")
-
-    return constructor
+    """The constructor of an optimizer as it is: every optimizer keeps its arguments in `init_params`, `init_learning_rate` and `init_args`."""
+    return fn
 
 
 def cell_attr_register(fn: Optional[Callable[..., None]] = None, attrs: Any = None) -> Callable[..., Any]:

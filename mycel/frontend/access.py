@@ -253,6 +253,9 @@ def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
         if name in own["_params"] and isinstance(value, Tensor):
             setattr(target, name, value)
             return
+        if name in own["_params"] and isinstance(value, (int, float)):
+            own["_params"][name].set_data(value)
+            return
         if not stage.may_decide and (
             name in own["_params"]
             or name in own["_cells"]

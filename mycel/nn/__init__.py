@@ -17,6 +17,7 @@ from mycel.nn.dynamic_lr import natural_exp_decay_lr as natural_exp_decay_lr
 from mycel.nn.dynamic_lr import piecewise_constant_lr as piecewise_constant_lr
 from mycel.nn.dynamic_lr import polynomial_decay_lr as polynomial_decay_lr
 from mycel.nn.dynamic_lr import warmup_lr as warmup_lr
+from mycel.nn.grad_reducer import DistributedGradReducer as DistributedGradReducer
 from mycel.nn.layer.activation import CELU as CELU
 from mycel.nn.layer.activation import ELU as ELU
 from mycel.nn.layer.activation import GELU as GELU

@@ -108,14 +108,14 @@ def _extreme(name: str) -> Any:
         where: Any = None, return_indices: bool = False,
     ) -> Any:  # fmt: skip
         keep = _keep(name, keepdim, keepdims)
-        if dim is not UNSET and dim is not None and not isinstance(dim, (tuple, list)):
+        if dim is not UNSET and dim is not None and not isinstance(dim, (tuple, list)) and keepdims is UNSET:
             return both(self, dim, keep, initial=initial, where=where)
         where_axis = axes(name, axis, UNSET if dim is None else dim)
         if return_indices:
             return both(self, where_axis, keep, initial=initial, where=where)
         return only(self, where_axis, keep, initial=initial, where=where)
 
-    text = (f"The extreme over all elements or, by `axis`, over some; by `dim` (also positionally) with its position, as "
+    text = (f"The extreme over all elements or, by `axis` or with `keepdims`, over some; by `dim` (also positionally) with its position, as "
             f"`mycel.ops.{name}`.")  # fmt: skip
     return _named(method, name, text)
 

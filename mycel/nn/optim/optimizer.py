@@ -13,12 +13,13 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from mycel import dtype as D
 from mycel import ops
 from mycel.cell import Cell
 from mycel.nn import checks
 from mycel.nn.layer.container import CellList
 from mycel.nn.learning_rate_schedule import LearningRateSchedule
-from mycel.nn.optim.stepping import Stepping
+from mycel.nn.optim.extending import Extensible
 from mycel.nn.state import store
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor
@@ -54,7 +55,7 @@ class _ConstantRate(LearningRateSchedule):
         return self.learning_rate + 0.0  # type: ignore[no-any-return]
 
 
-class Optimizer(Stepping):
+class Optimizer(Extensible):
     """Base of optimizers; a subclass defines ``construct(gradients)`` for a tuple of one gradient for each of `parameters`.
 
     `parameters` is a list of parameters or of groups: dictionaries with "params" and optionally "lr", "weight_decay" and
@@ -94,13 +95,14 @@ class Optimizer(Stepping):
             self.dynamic_lr = isinstance(default, Cell)
             self.learning_rate: Any = default
             self._set_parameters(members)
-            self.weight_decay: Any = decay
+            self._keep_decay(decay)
             self.decay_flags: tuple[bool, ...] = tuple(
                 "beta" not in p.name and "gamma" not in p.name for p in self.parameters
             )
             self.exec_weight_decay = isinstance(decay, Cell) or decay > 0
         self.param_length = len(self.parameters)
-        self.params = self.parameters
+        self.params = self._parameters = self.parameters
+        self.optim_filter = (True,) * self.param_length
 
     # The parameters.
 
@@ -184,7 +186,7 @@ class Optimizer(Stepping):
         self._set_parameters(list(entries))
         if any(isinstance(decay, Cell) for decay in decays):
             self.decay_cells = CellList([d for d in decays if isinstance(d, Cell)], auto_prefix=False)
-        self.weight_decay = tuple(decays)
+        self._keep_decay(tuple(decays))
         self.decay_flags = tuple(isinstance(decay, Cell) or decay > 0 for decay in decays)
         self.exec_weight_decay = any(self.decay_flags)
 
@@ -293,8 +295,15 @@ class Optimizer(Stepping):
 
     def _decays(self) -> tuple[Any, ...]:
         if self.is_group:
-            return tuple(self._decay_now(decay) for decay in self.weight_decay)
-        return (self._decay_now(self.weight_decay),) * self.param_length
+            return tuple(self._decay_now(decay) for decay in self._own_decay)
+        return (self._decay_now(self._own_decay),) * self.param_length
+
+    def _keep_decay(self, decay: Any) -> None:
+        # The numbers are constants of compiled steps; `weight_decay` shows them as tensors.
+        self.__dict__["_own_decay"] = decay
+        each = decay if isinstance(decay, tuple) else (decay,)
+        shown = tuple([d if isinstance(d, Cell) else Tensor(float(d), D.float32) for d in each])
+        self.weight_decay = shown if isinstance(decay, tuple) else shown[0]
 
     def _decay_now(self, decay: Any) -> Any:
         return ops.reshape(decay(self.global_step), ()) if isinstance(decay, Cell) else decay
@@ -315,10 +324,6 @@ class Optimizer(Stepping):
     def states(self, prefix: str, init: Any = "zeros") -> ParameterTuple:
         """One new state for each parameter, named ``prefix.name``."""
         return self.parameters.clone(prefix=prefix, init=init)
-
-    def assignadd(self, parameter: Parameter, value: Any) -> None:
-        """Add to a parameter in place."""
-        store(parameter, parameter + value)
 
     def advance(self) -> None:
         """Count one step."""

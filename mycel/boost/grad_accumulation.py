@@ -1,0 +1,74 @@
+"""Gradient accumulation: the update of an optimizer from the mean of several steps' gradients.
+
+A sum of ``gradient / steps`` is kept beside each parameter. Step number `steps` gives the sums to the optimizer and sets them to zero. The sums and the count are
+parameters, so that a training step may be compiled as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.cell import Cell
+from mycel.nn import checks
+from mycel.nn.state import store
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
+
+gradient_accumulation_op = ops.MultitypeFuncGraph("gradient_accumulation_op")
+gradient_clear_op = ops.MultitypeFuncGraph("gradient_clear_op")
+
+
+@gradient_accumulation_op.register("Int64", "Tensor", "Tensor")
+def _accumulate(steps: int, total: Parameter, gradient: Tensor) -> Parameter:
+    """Add one of `steps` gradients to the sum that becomes their mean."""
+    store(total, total + gradient / steps)
+    return total
+
+
+@gradient_clear_op.register("Tensor")
+def _clear(total: Parameter) -> Parameter:
+    """Start a sum anew."""
+    store(total, ops.zeros_like(total))
+    return total
+
+
+class GradientAccumulation(Cell):
+    """Collects gradients; every `max_accumulation_step` calls the optimizer gets their mean. Called with a loss, which it gives back, and one gradient for each parameter.
+
+    Raises TypeError or ValueError for a number of steps that is no positive integer, TypeError for what has no `parameters`.
+
+    >>> import mycel as ms
+    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+    >>> collect = ms.boost.GradientAccumulation(2, ms.nn.SGD([w], 0.5))
+    >>> for g in (1.0, 3.0):
+    ...     _ = collect(ms.Tensor(0.0), (ms.Tensor([g]),))
+    >>> w.asnumpy()
+    array([0.], dtype=float32)
+    """
+
+    def __init__(self, max_accumulation_step: int, optimizer: Any) -> None:
+        super().__init__()
+        self._max_accumulation_step = checks.integer(
+            "GradientAccumulation", "max_accumulation_step", max_accumulation_step, 1
+        )
+        if not isinstance(optimizer, Cell) or not hasattr(optimizer, "parameters"):
+            raise TypeError(f"GradientAccumulation: optimizer must be an Optimizer, not {type(optimizer).__name__}")
+        self.optimizer = optimizer
+        self.weights = optimizer.parameters
+        self.hyper_map = ops.HyperMap()
+        self._grad_accumulation = self.weights.clone(prefix="grad_accumulation", init="zeros")
+        self._accumulation_step = Parameter(Tensor(0, D.int32), name="accumulation_step")
+
+    def construct(self, loss: Any, grads: Any) -> Any:
+        """Add gradients, and update once there are enough of them."""
+        self.hyper_map(ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads)  # fmt: skip
+        store(self._accumulation_step, self._accumulation_step + 1)
+        if self._accumulation_step >= self._max_accumulation_step:
+            self.optimizer(self._grad_accumulation)
+            self.hyper_map(gradient_clear_op, self._grad_accumulation)
+            store(self._accumulation_step, ops.zeros_like(self._accumulation_step))
+        return loss

@@ -1,0 +1,33 @@
+"""`mindspore.train.amp`: the levels of mixed precision as settings, and the steps that apply them, for libraries that build training steps of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel import dtype as D
+from mycel import nn
+from mycel.amp import get_black_list
+from mycel.amp.build import WideLoss
+from mycel.amp.levels import keep_wide
+from mycel.amp.managers import DynamicLossScaleManager
+from mycel.cell import Cell
+
+__all__: list[str] = []
+
+_config_level: dict[str, dict[str, Any]] = {
+    "O0": {"keep_batchnorm_fp32": False, "cast_model_type": D.float32, "loss_scale_manager": None},
+    "O1": {"keep_batchnorm_fp32": False, "cast_model_type": D.float32, "loss_scale_manager": None},
+    "O2": {"keep_batchnorm_fp32": True, "cast_model_type": D.float16, "loss_scale_manager": DynamicLossScaleManager()},
+    "O3": {"keep_batchnorm_fp32": False, "cast_model_type": D.float16, "loss_scale_manager": None},
+    "auto": {"keep_batchnorm_fp32": False, "cast_model_type": D.float32, "loss_scale_manager": None},
+}
+
+
+def _do_keep_batchnorm_fp32(network: Cell) -> None:
+    """Let the layers that normalise stay in float32."""
+    keep_wide(network, get_black_list(), D.float16)
+
+
+def _add_loss_network(network: Cell, loss_fn: Cell, cast_model_type: Any) -> Cell:
+    """A network with its loss, which is computed in float32 where the network is not."""
+    return WideLoss(network, loss_fn) if cast_model_type is D.float16 else nn.WithLossCell(network, loss_fn)

@@ -1,0 +1,64 @@
+"""Cells and functions from inside `mindspore.nn` that libraries build theirs on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.cell import Cell
+from mycel.common.initializer import Uniform, initializer
+from mycel.nn import LossBase, checks
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["RNNCellBase"]
+
+
+class RNNCellBase(Cell):
+    """The weights of one step of a recurrent network with `num_chunks` gates; a subclass defines `construct`.
+
+    `weight_ih` is (num_chunks * hidden_size, input_size), `weight_hh` (num_chunks * hidden_size, hidden_size), `bias_ih` and `bias_hh` (num_chunks * hidden_size,), or None
+    without `has_bias`. They start uniformly in ±1 / sqrt(hidden_size).
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, has_bias: bool, num_chunks: int, dtype: Any = D.float32
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.input_size = checks.integer(owner, "input_size", input_size, 1)
+        self.hidden_size = checks.integer(owner, "hidden_size", hidden_size, 1)
+        self.has_bias = checks.boolean(owner, "has_bias", has_bias)
+        self.num_chunks = checks.integer(owner, "num_chunks", num_chunks, 1)
+        rows, start = num_chunks * hidden_size, Uniform(1 / math.sqrt(hidden_size))
+        self.weight_ih = Parameter(initializer(start, (rows, input_size), dtype))
+        self.weight_hh = Parameter(initializer(start, (rows, hidden_size), dtype))
+        self.bias_ih = Parameter(initializer(start, (rows,), dtype)) if has_bias else None
+        self.bias_hh = Parameter(initializer(start, (rows,), dtype)) if has_bias else None
+
+
+class _Loss(LossBase):
+    """The name that releases before 2.0 had for `LossBase`."""
+
+
+class _VirtualDatasetCell(Cell):
+    """The network itself: on one device its inputs are whole batches."""
+
+    def __init__(self, backbone: Cell) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = backbone
+
+    def construct(self, *inputs: Any) -> Any:
+        """What the network gives."""
+        return self._backbone(*inputs)
+
+
+_grad_overflow = ops.MultitypeFuncGraph("_grad_overflow")
+
+
+@_grad_overflow.register("Tensor")
+def _tensor_overflow(gradient: Tensor) -> Tensor:
+    """1 where an element is infinite or NaN, else 0, as float32 of shape (1,)."""
+    return ops.reshape(ops.logical_not(ops.all(ops.isfinite(gradient))), (1,)).astype(D.float32)

@@ -1,0 +1,115 @@
+"""What MindSpore's base class offers to optimizers written outside of this library, beside the methods that prepare gradients.
+
+Some of it exists for devices and clusters: sparse gradients do not occur here, gradients are never flattened into one tensor, and the only device is the CPU, so that those
+methods leave gradients as they are. What a constructor was given is kept, so that an optimizer like a given one can be built for other parameters.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from mycel import ops
+from mycel.nn import checks
+from mycel.nn.optim.stepping import Stepping
+from mycel.nn.state import store
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["Extensible"]
+
+
+class Extensible(Stepping):
+    """The part of `Optimizer` that subclasses of other packages use."""
+
+    map_ = ops.Map()
+    map_reverse = ops.Map(None, True)
+    hyper_map: Any = ops.HyperMap()
+    hyper_map_reverse = ops.HyperMap(None, True)
+    use_parallel = False
+    global_step: Parameter
+    dynamic_lr: bool
+    dynamic_weight_decay: bool
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """An optimizer that knows what it was built with."""
+        made = super().__new__(cls)
+        made.__dict__["_given"] = (args, kwargs)
+        return made
+
+    def _arguments(self) -> dict[str, Any]:
+        """The constructor's arguments by name, defaults included."""
+        args, kwargs = self.__dict__["_given"]
+        signature = inspect.signature(type(self).__init__)
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        further = [n for n, p in signature.parameters.items() if p.kind is inspect.Parameter.VAR_KEYWORD]
+        found = {n: v for n, v in list(bound.arguments.items())[1:] if n not in further}
+        for name in further:
+            found.update(bound.arguments[name])
+        return found
+
+    @property
+    def init_params(self) -> dict[str, Any]:
+        """The parameters or groups that the constructor was given, under "params"."""
+        return {"params": self._arguments().get("params")}
+
+    @property
+    def init_learning_rate(self) -> Any:
+        """The learning rate that the constructor was given."""
+        return self._arguments().get("learning_rate")
+
+    @property
+    def init_args(self) -> dict[str, Any]:
+        """What else the constructor was given, by name.
+
+        >>> import mycel as ms
+        >>> ms.nn.LARS(ms.nn.SGD(ms.nn.Dense(2, 1).trainable_params()), use_clip=True).opt.init_args["momentum"]
+        0.0
+        """
+        return {name: value for name, value in self._arguments().items() if name not in ("params", "learning_rate")}
+
+    @property
+    def global_step_increase_tensor(self) -> Tensor:
+        """One, as `global_step` counts it."""
+        return Tensor(np.ones(1, np.int32))
+
+    @property
+    def target(self) -> str:
+        """Where parameters are updated: "CPU"; another value raises ValueError."""
+        return "CPU"
+
+    @target.setter
+    def target(self, value: str) -> None:
+        self._set_base_target(value)
+
+    def _set_base_target(self, value: str) -> None:
+        checks.text(type(self).__name__, "target", value)
+        if value != "CPU":
+            raise ValueError(f"{type(self).__name__}: target must be 'CPU', the only device, not {value!r}")
+
+    @property
+    def unique(self) -> bool:
+        """Whether indices of sparse gradients are made unique: they are dense here, so this is only kept."""
+        return bool(self.__dict__.get("_unique", True))
+
+    @unique.setter
+    def unique(self, value: bool) -> None:
+        self.__dict__["_unique"] = checks.boolean(type(self).__name__, "unique", value)
+
+    def assignadd(self, parameter: Parameter, value: Any) -> Parameter:
+        """Add to a parameter in place."""
+        store(parameter, parameter + value)
+        return parameter
+
+    def flatten_gradients(self, gradients: Any) -> Any:
+        """The gradients, each of the shape of its parameter."""
+        return gradients
+
+    def _grad_sparse_indices_deduplicate(self, gradients: Any) -> Any:
+        return gradients
+
+    def _is_dynamic_lr_or_weight_decay(self) -> bool:
+        return self.dynamic_lr or self.dynamic_weight_decay
