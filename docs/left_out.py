@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -128,20 +129,33 @@ def write(target: Path) -> Path:
     return target
 
 
-def main() -> int:
-    """Say what is missing without a reason."""
-    lacking = unexplained()
+def prune() -> None:
+    """Take the patterns that nothing needs out of the table."""
+    path = HERE / "left_out.toml"
+    text = path.read_text(encoding="utf-8")
+    for pattern in needless():
+        text = re.sub(rf'"{re.escape(pattern)}",?[ ]?', "", text)
+    text = re.sub(r"[ ]+\n", "\n", text)
+    path.write_text(re.sub(r"(?<=\[)\n\n+|(?<=,)\n\n+", "\n", text), encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Say what is missing without a reason; with "--prune" take what is explained needlessly out of the table first."""
+    if arguments == ["--prune"]:
+        prune()
+    lacking, unneeded = unexplained(), needless()
     print(
         f"{len(missing())} names are missing, {len(lacking)} of them without a reason in docs/left_out.toml",
         *lacking,
         sep="\n",
     )
-    needless_ones = needless()
-    if needless_ones:
-        print("patterns that nothing needs:", *needless_ones, sep="\n")
-    return bool(lacking or needless_ones)
+    if unneeded:
+        print(
+            "patterns that nothing needs (--prune takes them out):", *unneeded, sep="\n"
+        )
+    return int(bool(lacking or unneeded))
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE.parent))
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -237,13 +237,21 @@ def signature_of(value: Any, drop_self: bool = False) -> str:
 
 
 def documentation(value: Any) -> str:
-    """The docstring of an object, or none where it has only that of its type."""
+    """The docstring of an object, or none where it has only that of its type; its own parameters are no links."""
     text = prose(inspect.getdoc(value) or "")
     if not isinstance(value, (type, property, *FUNCTIONS)) and text == prose(
         inspect.getdoc(type(value)) or ""
     ):
         return ""
-    return text
+    try:
+        own = set(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return text
+    return re.sub(
+        r"(?<![`\w])`(\w+)`(?![`\w])",
+        lambda found: f"`{found[0]}`" if found[1] in own else found[0],
+        text,
+    )
 
 
 _LITERAL = re.compile(
