@@ -43,7 +43,7 @@ from mycel.ops import (
     tensor_writes,
 )
 from mycel.ops._operands import all_axes, broadcast, cast_index, flat, operand, reshaped, run, shape_of
-from mycel.ops.tensor_signatures import OTHER_NAMES, as_method
+from mycel.ops.tensor_signatures import OTHER_NAMES, SPELLINGS, also_named, as_method
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -196,9 +196,26 @@ def _broadcast_to(self: Tensor, *shape: Any) -> Tensor:
     return array.broadcast_to(self, _sizes(shape))
 
 
-def _tile(self: Tensor, *reps: Any) -> Tensor:
+def _tile(self: Tensor, *given: Any, reps: Any = None, dims: Any = None) -> Tensor:
     """Repeated as a whole, so many times along each axis. See `mycel.ops.tile`."""
-    return arrange.tile(self, _sizes(reps))
+    named = [counts for counts in (reps, dims) if counts is not None]
+    if len(named) + bool(given) != 1:
+        raise TypeError("tile: give the numbers of repetitions once, as sizes, as reps or as dims")
+    return arrange.tile(self, _sizes(given) if given else named[0])
+
+
+def _times(alpha: Any, other: Any) -> Any:
+    return other if isinstance(alpha, builtins.int) and alpha == 1 else elementwise.mul(other, alpha)
+
+
+def _add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``self + alpha * other``. See `mycel.ops.add`."""
+    return elementwise.add(self, _times(alpha, other))
+
+
+def _sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``self - alpha * other``. See `mycel.ops.sub`."""
+    return elementwise.sub(self, _times(alpha, other))
 
 
 def _repeat(self: Tensor, *repeats: Any) -> Tensor:
@@ -468,15 +485,13 @@ def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
 
 
 def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
-    """The position of the largest element along an axis, and that element."""
-    value, place = reduction.max(self, axis, keep_dims)
-    return place, value
+    """The largest element along an axis, and its position."""
+    return reduction.max(self, axis, keep_dims)
 
 
 def _argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:
-    """The position of the smallest element along an axis, and that element."""
-    value, place = reduction.min(self, axis, keep_dims)
-    return place, value
+    """The smallest element along an axis, and its position."""
+    return reduction.min(self, axis, keep_dims)
 
 
 def _new(name: str) -> Any:
@@ -515,7 +530,7 @@ def _attach() -> None:
     methods: dict[str, Any] = {
         **tensor_reductions.methods,
         "reshape": _reshape, "view": _view, "reshape_as": _reshape_as, "resize": _resize, "transpose": _transpose, "permute": _permute,
-        "flatten": _flatten, "squeeze": _squeeze, "broadcast_to": _broadcast_to, "expand": _broadcast_to, "tile": _tile,
+        "flatten": _flatten, "squeeze": _squeeze, "broadcast_to": _broadcast_to, "expand": _broadcast_to, "tile": _tile, "add": _add, "sub": _sub,
         "repeat": _repeat, "sum_to_size": _sum_to_size, "astype": _astype, "to": _to, "type": _type, "copy": _copy, "clone": _copy,
         "contiguous": _itself("contiguous", "The tensor itself: elements always lie in row-major order."),
         "value": _value, "is_contiguous": _is_contiguous, "is_signed": _is_signed, "dim": _dim,
@@ -528,6 +543,8 @@ def _attach() -> None:
     }  # fmt: skip
     for name, method in methods.items():
         setattr(Tensor, name, method)
+    for name, others in SPELLINGS.items():
+        setattr(Tensor, name, also_named(getattr(Tensor, name), others))
     kinds = {
         "float": D.float32, "half": D.float16, "double": D.float64, "bfloat16": D.bfloat16, "int": D.int32, "long": D.int64,
         "short": D.int16, "byte": D.uint8, "bool": D.bool_,

@@ -6,6 +6,7 @@ method is therefore the function's code under other names of its parameters: not
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -13,7 +14,7 @@ from typing import Any, Optional
 
 from mycel.fused import fused
 
-__all__ = ["OTHER_NAMES", "as_method", "drawing", "with_signature"]
+__all__ = ["OTHER_NAMES", "SPELLINGS", "also_named", "as_method", "drawing", "with_signature"]
 
 # Parameters that have another name in the method than in the function.
 OTHER_NAMES: dict[str, dict[str, str]] = {
@@ -22,6 +23,35 @@ OTHER_NAMES: dict[str, dict[str, str]] = {
     "float_power": {"exponent": "other"},
     "multiply": {"other": "value"},
 }
+
+# Methods whose parameters have further names, as in MindSpore's overloads.
+SPELLINGS: dict[str, dict[str, str]] = {
+    "chunk": {"dim": "axis"},
+    "expand_as": {"x": "other"},
+    "index_select": {"dim": "axis"},
+    "isclose": {"x2": "other"},
+    "narrow": {"dim": "axis"},
+    "remainder": {"divisor": "other"},
+    "scatter": {"dim": "axis"},
+    "split": {"dim": "axis"},
+}
+
+
+def also_named(method: Callable[..., Any], others: Mapping[str, str]) -> Callable[..., Any]:
+    """`method` with further names of parameters; TypeError where a parameter is given twice."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **named: Any) -> Any:
+        for other in others.keys() & named.keys():
+            if others[other] in named:
+                raise TypeError(
+                    f"{method.__name__}: {other} and {others[other]} name the same parameter; give one of them"
+                )
+            named[others[other]] = named.pop(other)
+        return method(self, *args, **named)
+
+    call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    return call
 
 
 def _copy(function: FunctionType, code: Any) -> FunctionType:

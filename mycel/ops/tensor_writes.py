@@ -12,7 +12,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
-from mycel import views
+from mycel import eager, views
 from mycel.errors import ShapeError
 from mycel.ops import activation, creation, elementwise, indexed, linalg, math, random
 from mycel.ops._operands import broadcast, flat, operand, reshaped, run, select
@@ -71,7 +71,15 @@ def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _assign_value(self: Tensor, value: Any) -> Tensor:
-    """The tensor itself, after taking the values of another of its shape."""
+    """The tensor itself, after taking the values, the shape and the type of another; of a tensor with views and of a parameter only those that fit."""
+    if (
+        type(self) is Tensor
+        and isinstance(value, Tensor)
+        and self._view is None
+        and self._views is None
+        and not eager.active
+    ):
+        self._type = value._type
     return self._replace(run(E.identity, fitted("assign_value", self, value)))
 
 

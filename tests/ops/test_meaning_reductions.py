@@ -132,7 +132,7 @@ for name, take in (("max", np.argmax), ("min", np.argmin)):
     )
     checks.add(
         f"Tensor.arg{name}_with_value",
-        placed(take, True),
+        placed(take),
         (EXTREMES[0], 1),
         (EXTREMES[1], -2, True),
         (EXTREMES[2],),
