@@ -8,6 +8,7 @@ that compiled code can tell by one comparison that nothing it read has changed.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
@@ -77,6 +78,7 @@ class Cell(CellHooks, CellState, CellExtras):
         own["_inputs_declared"] = None
         own["cls_name"] = type(self).__name__
         own["bprop_debug"] = False
+        own["_created"] = time.time_ns()
         for name, value in own["_flags"].items():
             own[name] = value
 
@@ -412,9 +414,9 @@ class Cell(CellHooks, CellState, CellExtras):
                 return self._call_compiled(args, kwargs)
         elif context.is_staging:
             return context.call_cell(self, args, kwargs)  # type: ignore[attr-defined]
-        return self.run_construct(self.construct, args, kwargs)
+        return self.run_with_hooks(self.construct, args, kwargs)
 
-    def run_construct(
+    def run_with_hooks(
         self, construct: Any, args: tuple[Any, ...], kwargs: dict[str, Any], invoke: Optional[Callable[..., Any]] = None
     ) -> Any:
         """`construct` with the hooks and casts around it; `invoke` says how to call a hook where that is not by itself."""
@@ -432,16 +434,28 @@ class Cell(CellHooks, CellState, CellExtras):
             construct = self._in_precision(construct)
         try:
             output = self._differentiated(construct, args, kwargs) if eager.active else construct(*args, **kwargs)
-        except Exception:
+        except Exception as error:
             for hook in self._hooks.values():
                 if isinstance(hook, WithKwargs) and hook.always:
                     self._after(invoke, hook, args, kwargs, None)
+            if isinstance(error, AttributeError) and type(self).__module__.startswith("mycel."):
+                self._check_tensors(error, args)
             raise
         for hook in self._hooks.values():
             changed = self._after(invoke, hook, args, kwargs, output)
             if changed is not None:
                 output = changed
         return output
+
+    def run_construct(self, cast_inputs: Any, kwargs: dict[str, Any]) -> Any:
+        """`construct` of a tuple of inputs and a dictionary of named ones, with hooks and casts around it, and not compiled."""
+        return self.run_with_hooks(self.construct, tuple(cast_inputs), kwargs)
+
+    def _check_tensors(self, error: AttributeError, args: tuple[Any, ...]) -> None:
+        """TypeError where an attribute was asked of an argument that is no tensor."""
+        for value in args:
+            if value is error.obj and not isinstance(value, Tensor):
+                raise TypeError(f"{type(self).__name__}: takes tensors, not {type(value).__name__}") from None
 
     def _in_precision(self, construct: Any) -> Any:
         wanted = self._cast_to or precision.Precision()

@@ -6,12 +6,26 @@ A mark for clusters or for other devices is accepted, so that a program written 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from enum import Enum
+from typing import Any, Optional, TypeVar, Union
 
 from mycel import dtype as D
+from mycel.precision import Precision
 from mycel.tensor import Tensor
 
-__all__ = ["CellExtras"]
+__all__ = ["CellExtras", "MixedPrecisionType"]
+
+
+class MixedPrecisionType(Enum):
+    """The type that a Cell computes in."""
+
+    NOTSET = 0
+    FP16 = 1
+    FP32 = 2
+    BF16 = 3
+
+
+_TYPES = {MixedPrecisionType.FP16: D.float16, MixedPrecisionType.FP32: D.float32, MixedPrecisionType.BF16: D.bfloat16}
 
 
 class CellExtras:
@@ -120,7 +134,117 @@ class CellExtras:
         cells: Any = self
         return OrderedDict((p.name, p) for p in cells.get_parameters(expand=recurse) if not p.layerwise_parallel)
 
+    # What a Cell says of itself.
+
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
+
+    @property
+    def create_time(self) -> int:
+        """When the Cell was made, in nanoseconds since 1970."""
+        return int(self.__dict__["_created"])
+
+    @property
+    def compiled(self) -> bool:
+        """Whether something was compiled for calls of this Cell."""
+        call = self.__dict__.get("_compiled_call")
+        return call is not None and bool(call.versions or call.lives)
+
+    @property
+    def exist_names(self) -> set[str]:
+        """The names of the parameters that are attributes as members of a `ParameterTuple`."""
+        return {name for names in self.__dict__["_tuples"].values() for name in names}
+
+    def generate_scope(self) -> None:
+        """Give every inner Cell its path of names and classes, such as "Default/block-Block/0-Dense", for `get_scope`.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.SequentialCell(ms.nn.ReLU())
+        >>> net.generate_scope()
+        >>> net[0].get_scope()
+        'Default/0-ReLU'
+        """
+        cells: Any = self
+        scopes = {"": "Default"}
+        for path, cell in cells.cells_and_names():
+            if path:
+                outer, _, name = path.rpartition(".")
+                scopes[path] = f"{scopes[outer]}/{name}-{type(cell).__name__}"
+                cell.__dict__["_scope"] = scopes[path]
+
+    def get_scope(self) -> Optional[str]:
+        """The path that `generate_scope` of an outer Cell gave; None where none did."""
+        return self.__dict__.get("_scope")
+
+    def get_mixed_precision_type(self) -> MixedPrecisionType:
+        """The type that `to_float` or `set_mixed_precision_type` said to compute in.
+
+        >>> import mycel as ms
+        >>> ms.nn.ReLU().to_float(ms.float16).get_mixed_precision_type().name
+        'FP16'
+        """
+        kept = self.__dict__.get("_cast_to")
+        return next((k for k, d in _TYPES.items() if kept is not None and d is kept.dtype), MixedPrecisionType.NOTSET)
+
+    def set_mixed_precision_type(self, type: MixedPrecisionType) -> None:
+        """Compute in a type, here and not in inner Cells, as `to_float` does with them. TypeError for what is no `MixedPrecisionType`."""
+        if not isinstance(type, MixedPrecisionType):
+            raise TypeError(f"set_mixed_precision_type: takes a MixedPrecisionType, not {type!r}")
+        kind = _TYPES.get(type)
+        self._cast_to = None if kind is None else Precision(kind)
+
+    def offload(self, backward_prefetch: Union[str, int] = "Auto") -> None:
+        """It has no effect, as what is kept for the backward pass is in the host's memory already; `register_saved_tensors_hooks` puts it elsewhere.
+
+        ValueError for a `backward_prefetch` that is neither "Auto" nor an integer from 0 on.
+        """
+        if isinstance(backward_prefetch, bool) or not isinstance(backward_prefetch, (str, int)):
+            raise TypeError(f'offload: backward_prefetch must be "Auto" or an integer, not {backward_prefetch!r}')
+        if backward_prefetch != "Auto" and (isinstance(backward_prefetch, str) or backward_prefetch < 0):
+            raise ValueError(
+                f'offload: backward_prefetch must be "Auto" or an integer from 0 on, not {backward_prefetch!r}'
+            )
+
     # Marks for clusters.
+
+    @property
+    def pipeline_stage(self) -> int:
+        """The stage of a pipeline that was set; all of a network is on the one device. AttributeError where none was."""
+        return self._mark("pipeline_stage")
+
+    @pipeline_stage.setter
+    def pipeline_stage(self, value: int) -> None:
+        self._set_mark("pipeline_stage", value)
+
+    @property
+    def pipeline_segment(self) -> int:
+        """The segment of a pipeline's stage that was set; all of a network is on the one device. AttributeError where none was."""
+        return self._mark("pipeline_segment")
+
+    @pipeline_segment.setter
+    def pipeline_segment(self, value: int) -> None:
+        self._set_mark("pipeline_segment", value)
+
+    def _mark(self, name: str) -> int:
+        if f"_{name}" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; it was not set")
+        return int(self.__dict__[f"_{name}"])
+
+    def _set_mark(self, name: str, value: Any) -> None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name}: must be an int, not {type(value).__name__}")
+        if value < 0:
+            raise ValueError(f"{name}: must be at least 0, not {value}")
+        self.__dict__[f"_{name}"] = value
+
+    @property
+    def parameter_layout_dict(self) -> dict[str, Any]:
+        """The layouts of parameters that are divided among devices, of which there are none."""
+        return {}
+
+    @property
+    def parallel_parameter_name_list(self) -> tuple[str, ...]:
+        """The names of parameters that are divided among devices, of which there are none."""
+        return ()
 
     def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Any:
         """Set every trainable parameter's `comm_fusion`, which has no effect in one process; the cell itself. ValueError for negative numbers."""

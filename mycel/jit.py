@@ -416,7 +416,7 @@ class Jit:
             return call(context, self.__wrapped__, args, kwargs)  # type: ignore[arg-type]
         if config.jit_is_off:
             target = self.__wrapped__
-            run = getattr(target, "run_construct", None)
+            run = getattr(target, "run_with_hooks", None)
             return target(*args, **kwargs) if run is None else run(target.construct, args, kwargs)
         tensors: list[Any] = []
         key = self._key(args, kwargs, tensors)

@@ -533,12 +533,12 @@ class Stage(Differentiating, eager.Context):
             else:
                 self.guards.unset(cell, "construct")
             self.guards.cell(cell)
-            return cell.run_construct(lambda *a, **k: call(self, construct, a, k), args, kwargs, invoke)
+            return cell.run_with_hooks(lambda *a, **k: call(self, construct, a, k), args, kwargs, invoke)
         self.guards.native_cell(cell)
         if follows_users(cell):
             run = lambda *a, **k: interpret(self, function, (cell, *a), k)
-            return cell.run_construct(run, args, kwargs, invoke)
-        return cell.run_construct(construct, args, kwargs, invoke)
+            return cell.run_with_hooks(run, args, kwargs, invoke)
+        return cell.run_with_hooks(construct, args, kwargs, invoke)
 
 
 def is_constant(node: Node) -> bool:
