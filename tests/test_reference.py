@@ -87,3 +87,15 @@ def test_every_public_function_and_class_says_what_it_is_for() -> None:
                 silent.append(f"{module}.{name}")
     assert silent == []
     assert ms.Tensor.__doc__
+
+
+def test_operations_as_objects_say_what_they_compute() -> None:
+    vague, nowhere = [], []
+    for name, value in reference.names(ms.ops).items():
+        if isinstance(value, type) and value.__module__.startswith(reference.OPERATIONS):
+            text = value.__doc__ or ""
+            if not text or text.startswith(f"The operation {name}"):
+                vague.append(name)
+            nowhere += [n for n in re.findall(r"`mycel\.ops\.(\w+)` as an object", text) if not hasattr(ms.ops, n)]
+    assert vague == [] and nowhere == []
+    assert (ms.ops.ROIAlign.__doc__ or "").startswith("The features (N, C, H, W) of regions")

@@ -70,11 +70,12 @@ def plain(define: Callable[..., None], rows: dict[ModuleType, str]) -> None:
 
 
 def _text(name: str, compute: Callable[..., Any]) -> str:
-    """What a row without a text is: the function that it names, or the public one that its own function calls, with that one's first paragraph."""
-    if compute.__name__ == compute.__qualname__ and not compute.__name__.startswith(("_", "<")):
+    """What a row without a text is: the function that it names, or the one that its own function calls, with that one's first paragraph."""
+    public = modules["mycel.ops"].__dict__
+    if public.get(compute.__name__) is compute:
         return f"`mycel.ops.{compute.__name__}` as an object."
     if compute.__doc__:
-        return compute.__doc__
+        return " ".join(compute.__doc__.partition("\n\n")[0].split())
     code, scope = compute.__code__, compute.__globals__
     called = [cell.cell_contents for cell in compute.__closure__ or ()] + list(compute.__defaults__ or ())
     called += [getattr(scope[a], b, None) for a, b in zip(code.co_names, code.co_names[1:]) if a in scope]
@@ -82,7 +83,8 @@ def _text(name: str, compute: Callable[..., Any]) -> str:
         if isinstance(function, FunctionType) and function.__doc__:
             if function.__name__ in getattr(modules.get(function.__module__), "__all__", ()):
                 first = " ".join(function.__doc__.partition("\n\n")[0].split())
-                return f"`mycel.ops.{function.__name__}` as an object. {first}"
+                known = public.get(function.__name__) is function
+                return f"`mycel.ops.{function.__name__}` as an object. {first}" if known else first
     return f"The operation {name} as an object."
 
 
