@@ -135,6 +135,7 @@ _LAZY.update((name, module) for module, names in _OTHERS.items() for name in nam
 _LAZY.update(profile="mycel.profiler.whole", Profiler="mycel.profiler.session", EnvProfiler="mycel.profiler.session")
 _MODULES = (
     "amp",
+    "boost",
     "common",
     "communication",
     "compat",

@@ -1,0 +1,128 @@
+"""Groups of parameters for other optimizers of the same network: gradient centralization, new parameters, and where communication splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Optional
+
+from mycel.cell import Cell
+from mycel.log import logger
+from mycel.nn import LARS, Optimizer
+from mycel.parameter import Parameter
+
+__all__ = ["OptimizerProcess", "ParameterProcess"]
+
+_CENTRALIZED = ("Conv2d", "Dense")
+
+
+class OptimizerProcess:
+    """Builds an optimizer like `opt` that centralizes the gradients of weights of convolutions and dense layers (Yong et al., 2020), where `opt` has groups.
+
+    Raises TypeError for what is no Optimizer.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.SequentialCell(ms.nn.Conv2d(1, 2, 3), ms.nn.BatchNorm2d(2))
+    >>> process = ms.boost.OptimizerProcess(ms.nn.SGD([{"params": net.trainable_params()}], 0.1))
+    >>> process.add_grad_centralization(net)
+    >>> process.generate_new_optimizer().grad_centralization
+    (True, False, False)
+    """
+
+    def __init__(self, opt: Optimizer) -> None:
+        if not isinstance(opt, Optimizer):
+            raise TypeError(f"OptimizerProcess: opt must be an Optimizer, not {type(opt).__name__}")
+        self.lars_args = opt.init_args if isinstance(opt, LARS) else None
+        self.single_opt: Any = opt.opt if isinstance(opt, LARS) else opt
+        if self.lars_args is not None:
+            self.lars_args.pop("optimizer", None)
+        self.origin_params = _listed(self.single_opt.init_params["params"])
+
+    @staticmethod
+    def build_params_dict(network: Cell) -> dict[int, str]:
+        """The class of the layer that each parameter belongs to, by the parameter's ``id``."""
+        return {
+            id(p): type(cell).__name__
+            for _, cell in network.cells_and_names()
+            for p in cell.get_parameters(expand=False)
+        }
+
+    @staticmethod
+    def build_gc_params_group(params_dict: dict[int, str], parameters: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:  # fmt: skip
+        """The groups, each divided into the weights whose gradients are centralized and the rest."""
+        made: list[dict[str, Any]] = []
+        for group in parameters:
+            if "order_params" in group:
+                made.append(group)
+                continue
+            flags = [params_dict.get(id(p)) in _CENTRALIZED and "bias" not in p.name for p in group["params"]]
+            chosen = [p for p, flag in zip(group["params"], flags) if flag]
+            others = [p for p, flag in zip(group["params"], flags) if not flag]
+            made += [{**group, "params": chosen, "grad_centralization": True}] if chosen else []
+            made += [{**group, "params": others}] if others else []
+        return made
+
+    def add_grad_centralization(self, network: Cell) -> None:
+        """Let the new optimizer centralize gradients; without groups there is a warning, and no effect."""
+        if isinstance(self.origin_params[0], Parameter):
+            logger.warning("OptimizerProcess: gradients are centralized in groups of parameters only")
+            return
+        self.origin_params = self.build_gc_params_group(self.build_params_dict(network), self.origin_params)
+
+    def generate_new_optimizer(self) -> Optimizer:
+        """The new optimizer, of the class and with the arguments of the given one."""
+        opt = self.single_opt
+        made = type(opt)(self.origin_params, learning_rate=opt.init_learning_rate, **opt.init_args)
+        return made if self.lars_args is None else LARS(made, **self.lars_args)
+
+
+class ParameterProcess:
+    """Groups for parameters that stand in for those of a network, and the places where communication between devices is split.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.Dense(2, 2)
+    >>> [p.comm_fusion for p in ms.boost.ParameterProcess().assign_parameter_group(net.trainable_params())]
+    [1, 2]
+    """
+
+    def __init__(self) -> None:
+        self._parameter_indices = 1
+
+    @staticmethod
+    def generate_group_params(parameters: Sequence[Parameter], origin_params: Any) -> list[dict[str, Any]]:
+        """The groups of `origin_params` with those of `parameters` that have the names of theirs.
+
+        What is in no group joins the options of the group with the most of them. Raises ValueError for an empty list, TypeError for members of another kind.
+        """
+        origin = _listed(origin_params)
+        if not origin:
+            raise ValueError("ParameterProcess: the parameter list is empty")
+        if not isinstance(origin[0], (dict, Parameter)):
+            raise TypeError(f"ParameterProcess: members must be Parameters or groups, not {type(origin[0]).__name__}")
+        if isinstance(origin[0], Parameter):
+            return [{"params": parameters}]
+        waiting = {p.name: p for p in parameters}
+        made: list[dict[str, Any]] = []
+        for group in origin:
+            if "order_params" in group:
+                made.append({**group, "order_params": parameters})
+            else:
+                found = [waiting.pop(p.name) for p in group["params"] if p.name in waiting]
+                made.append({**group, "params": found})
+        if waiting:
+            model = max((g for g in origin if "order_params" not in g), key=len, default={})
+            made.append({**model, "params": list(waiting.values())})
+        return made
+
+    def assign_parameter_group(self, parameters: Any, split_point: Optional[Sequence[int]] = None) -> Any:
+        """Number parameters by `split_point`, the positions where a new part begins (by default the middle), as their `comm_fusion`."""
+        if not isinstance(parameters, (list, tuple)) or not parameters:
+            return parameters
+        points = list(split_point) if split_point else [len(parameters) // 2]
+        for position, p in enumerate(parameters):
+            self._parameter_indices += position in points
+            p.comm_fusion = self._parameter_indices
+        return parameters
+
+
+def _listed(parameters: Iterable[Any]) -> list[Any]:
+    return [] if parameters is None else list(parameters)

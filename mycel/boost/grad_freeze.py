@@ -1,0 +1,219 @@
+"""Gradient freezing: steps that train only the later part of a network, whose gradients cost less.
+
+The parameters are cut into blocks in the order of the network. Training uses several optimizers: number 0 has all parameters, each further one begins some blocks
+later. A strategy lists the optimizer of each step. Each has a counter and states of its own, and of a list of learning rates those of its own steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.boost.grad_accumulation import GradientAccumulation
+from mycel.cell import Cell
+from mycel.nn import LARS, CellList, DistributedGradReducer, Identity, Optimizer, checks
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["FreezeOpt", "GradientFreeze", "freeze_cell"]
+
+_CONTINUOUS, _INTERVAL = 0, 1
+
+
+class FreezeOpt(Cell):
+    """Optimizers like `opt`, one for each of `train_parameter_groups` (None: one for all parameters), in `opts`; `train_strategy` lists which one takes each step.
+
+    Raises TypeError and ValueError for other arguments, and for a strategy without groups.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.Dense(2, 1)
+    >>> w, b = net.trainable_params()
+    >>> frozen = ms.boost.FreezeOpt(ms.nn.SGD([w, b], 0.1), [[w, b], [b]], [0, 1])
+    >>> [opt.param_length for opt in frozen.opts]
+    [2, 1]
+    """
+
+    def __init__(
+        self, opt: Optimizer, train_parameter_groups: Any = None, train_strategy: Any = None
+    ) -> None:  # fmt: skip
+        super().__init__(auto_prefix=False)
+        if not isinstance(opt, Optimizer):
+            raise TypeError(f"FreezeOpt: opt must be an Optimizer, not {type(opt).__name__}")
+        if train_strategy is not None and train_parameter_groups is None:
+            raise ValueError("FreezeOpt: train_strategy wants train_parameter_groups")
+        groups = [list(opt.parameters)] if train_parameter_groups is None else train_parameter_groups
+        if not isinstance(groups, (tuple, list)) or not all(isinstance(g, (tuple, list)) for g in groups):
+            raise TypeError(
+                "FreezeOpt: train_parameter_groups must be a tuple or list of tuples or lists of Parameters"
+            )
+        self.is_lars = isinstance(opt, LARS)
+        self.single_opt: Any = opt.opt if isinstance(opt, LARS) else opt
+        self.parameters = opt.parameters
+        self.groups_num = len(groups)
+        self.train_strategy = _strategy(train_strategy, len(groups))
+        self.learning_rate = self.single_opt.init_learning_rate
+        self.dynamic_lr = self.single_opt.dynamic_lr
+        made: list[Any] = []
+        for number, members in enumerate(groups):
+            one = type(self.single_opt)(
+                list(members), learning_rate=self._rates_of(number), **self.single_opt.init_args
+            )
+            if isinstance(opt, LARS):
+                one = LARS(one, **{k: v for k, v in opt.init_args.items() if k != "optimizer"})
+            for p in one.get_parameters():
+                if not any(p is q for q in self.parameters):
+                    p.name = f"boost_{number}.{p.name}"
+            made.append(one)
+        self.opts = CellList(made, auto_prefix=False)
+
+    def _rates_of(self, number: int) -> Any:
+        """The learning rate of an optimizer: of a list that covers steps of the strategy, its own."""
+        if self.train_strategy is None or not isinstance(self.learning_rate, list):
+            return self.learning_rate
+        steps = self.train_strategy.asnumpy().tolist()
+        own = [rate for rate, step in zip(self.learning_rate, steps) if step == number]
+        return own if own and len(self.learning_rate) <= len(steps) else self.learning_rate
+
+
+def _strategy(given: Any, groups: int) -> Optional[Tensor]:
+    if given is None:
+        return None
+    if isinstance(given, Tensor):
+        if given.ndim != 1 or given.dtype is not D.int32:
+            raise ValueError(
+                f"FreezeOpt: train_strategy must be of 1 dimension and int32, not {given.shape} and {given.dtype}"
+            )
+    elif not isinstance(given, (tuple, list)):
+        raise TypeError(f"FreezeOpt: train_strategy must be a tuple, list or Tensor, not {type(given).__name__}")
+    elif not all(isinstance(k, (int, np.integer)) for k in given):
+        raise ValueError("FreezeOpt: train_strategy must consist of whole numbers")
+    steps = given if isinstance(given, Tensor) else Tensor(np.array(given, np.int32))
+    if steps.size and not 0 <= int(steps.min()) <= int(steps.max()) < groups:
+        raise ValueError(f"FreezeOpt: train_strategy must name groups 0 to {groups - 1}, not {given}")
+    return steps
+
+
+class _TrainFreezeCell(Cell):
+    """A training step by one of the optimizers."""
+
+    def __init__(self, net: Cell, sens: Any, grad: Any, reducer: Cell, optimizer: Any, steps: Optional[int]) -> None:
+        super().__init__(auto_prefix=False)
+        self.net, self.sens, self.grad, self.grad_reducer, self.opt = net, sens, grad, reducer, optimizer
+        self.parameters = optimizer.parameters
+        self.grad_accumulation = None if steps is None else GradientAccumulation(steps, optimizer)
+
+    def construct(self, *inputs: Any) -> Any:
+        """Take a step on a batch; the loss."""
+        loss = self.net(*inputs)
+        grads = self.grad(self.net, self.parameters)(*inputs, ops.full_like(loss, self.sens))
+        grads = self.grad_reducer(grads)
+        if self.grad_accumulation is not None:
+            return self.grad_accumulation(loss, grads)
+        self.opt(grads)
+        return loss
+
+
+class GradientFreeze:
+    """Freezes the gradients of the first layers in a part of the steps.
+
+    `param_groups` is the number of optimizers, `freeze_type` 0 for runs of whole training followed by each of the others, or 1 for single steps of others in between, chosen at
+    random with NumPy's generator, the earlier ones more often. `freeze_p` is the part of the steps that train everything, `total_steps` the length of training.
+
+    >>> import mycel as ms
+    >>> ms.boost.GradientFreeze(3, 0, 0.5, 4).generate_freeze_index_sequence(3, 0, 0.5, 4)
+    [0, 0, 1, 2]
+    """
+
+    def __init__(self, param_groups: int, freeze_type: int, freeze_p: float, total_steps: int) -> None:
+        name = "GradientFreeze"
+        self._param_groups = checks.integer(name, "param_groups", param_groups, 1)
+        self._freeze_type = checks.integer(name, "freeze_type", freeze_type)
+        self._freeze_p = checks.number(name, "freeze_p", freeze_p, at_least=0)
+        self._total_steps = checks.integer(name, "total_steps", total_steps, 1)
+        if freeze_type not in (_CONTINUOUS, _INTERVAL) or freeze_p >= 1:
+            raise ValueError(
+                f"{name}: freeze_type must be 0 or 1 and freeze_p below 1, not {freeze_type} and {freeze_p}"
+            )
+        self.grad_reducer = Identity()
+
+    def split_parameters_groups(self, net: Cell, freeze_para_groups_number: int) -> list[list[Parameter]]:
+        """The parameters of each optimizer: all, and from each further beginning on.
+
+        Blocks hold at least three parameters; biases and those of "bn" layers stay with what they follow.
+        """
+        blocks: list[list[Parameter]] = [[]]
+        for p in net.trainable_params():
+            if len(blocks[-1]) >= 3 and "bn" not in p.name and "bias" not in p.name:
+                blocks.append([])
+            blocks[-1].append(p)
+        stride = len(blocks) // freeze_para_groups_number
+        return [
+            [p for block in blocks[number * stride :] for p in block] for number in range(freeze_para_groups_number)
+        ]
+
+    def generate_freeze_index_sequence(
+        self, parameter_groups_number: int, freeze_strategy: int, freeze_p: float, total_steps: int
+    ) -> list[int]:
+        """The optimizer of each step, for at least 1.01 times as many steps."""
+        length = int(total_steps * 1.01)
+        others = np.arange(1, parameter_groups_number)
+        if not len(others):
+            return [0] * length
+        if freeze_strategy == _CONTINUOUS:
+            round_ = [0] * int(freeze_p * len(others) // (1 - freeze_p) + 0.5) + others.tolist()
+            return round_ * -(-length // len(round_))
+        if freeze_strategy != _INTERVAL:
+            raise ValueError(f"GradientFreeze: freeze_strategy must be 0 or 1, not {freeze_strategy}")
+        found, frozen = [0], 0
+        while len(found) < length:
+            if frozen / len(found) < 1 - freeze_p:
+                found.append(int(np.random.choice(others[::-1], p=others / others.sum())))
+                frozen += 1
+            else:
+                found.append(0)
+        return found
+
+    def freeze_generate(self, network: Cell, optimizer: Optimizer) -> tuple[Cell, FreezeOpt]:
+        """The network, and the optimizers with their strategy."""
+        groups = self.split_parameters_groups(network, self._param_groups)
+        steps = self.generate_freeze_index_sequence(
+            self._param_groups, self._freeze_type, self._freeze_p, self._total_steps
+        )
+        return network, FreezeOpt(optimizer, groups, steps)
+
+
+def freeze_cell(
+    reducer_flag: bool,
+    network: Cell,
+    optimizer: FreezeOpt,
+    sens: Any,
+    grad: Any,
+    use_grad_accumulation: bool,
+    mean: Optional[bool] = None,
+    degree: Optional[int] = None,
+    max_accumulation_step: int = 1,
+) -> tuple[Cell, ...]:
+    """A training step for each optimizer of a `FreezeOpt`: a batch in, the loss out.
+
+    `grad` is a `GradOperation` with `get_by_list` and `sens_param`, which gives the gradients times `sens`. With `reducer_flag` they go through a `DistributedGradReducer` of
+    `mean` and `degree`; with `use_grad_accumulation` an update comes every `max_accumulation_step` calls.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
+    >>> grad = ms.ops.GradOperation(get_by_list=True, sens_param=True)
+    >>> step, = ms.boost.freeze_cell(False, net, ms.boost.FreezeOpt(ms.nn.SGD(net.trainable_params(), 0.1)), 1.0, grad, False)
+    >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
+    ()
+    """
+    if not isinstance(optimizer, FreezeOpt):
+        raise TypeError(f"freeze_cell: optimizer must be a FreezeOpt, not {type(optimizer).__name__}")
+    steps = max_accumulation_step if use_grad_accumulation else None
+    made: list[Cell] = []
+    for one in optimizer.opts:
+        reducer: Cell = DistributedGradReducer(one.parameters, mean, degree) if reducer_flag else Identity()
+        made.append(_TrainFreezeCell(network, sens, grad, reducer, one, steps))
+    return tuple(made)

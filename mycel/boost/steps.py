@@ -1,0 +1,80 @@
+"""Training steps that freeze gradients or accumulate them, as their optimizer and the settings of training say."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel import ops
+from mycel.boost.grad_freeze import FreezeOpt, freeze_cell
+from mycel.cell import Cell
+from mycel.nn import CellList, Optimizer, TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mycel.nn.state import store
+from mycel.parameter import Parameter
+from mycel.tensor import Tensor
+
+__all__ = ["BoostTrainOneStepCell", "BoostTrainOneStepWithLossScaleCell"]
+
+
+class BoostTrainOneStepCell(TrainOneStepCell):
+    """A training step that gives the loss: by an Optimizer as `nn.TrainOneStepCell`, by a `FreezeOpt` with the optimizer that its strategy names.
+
+    Behind the end of the strategy it begins anew; without one the first optimizer takes all steps. Raises TypeError for other arguments.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
+    >>> w, b = net.trainable_params()
+    >>> step = ms.boost.BoostTrainOneStepCell(net, ms.boost.FreezeOpt(ms.nn.SGD([w, b], 0.1), [[w, b], [b]], [0, 1]))
+    >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
+    ()
+    """
+
+    def __init__(self, network: Cell, optimizer: Any, sens: Any = None) -> None:
+        super().__init__(network, optimizer, sens)
+        self.freeze = isinstance(optimizer, FreezeOpt)
+        if not self.freeze and not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"BoostTrainOneStepCell: optimizer must be an Optimizer or a FreezeOpt, not {type(optimizer).__name__}"
+            )
+        self.freeze_nets: Optional[CellList] = None
+        if isinstance(optimizer, FreezeOpt):
+            self.train_strategy = optimizer.train_strategy
+            self.step = Parameter(Tensor(np.zeros((), np.int32)), name="freeze_step", requires_grad=False)
+            self.freeze_nets = CellList(freeze_cell(False, network, optimizer, self.sens, self.grad, False), auto_prefix=False)  # fmt: skip
+
+    def construct(self, *inputs: Any) -> Any:
+        """Take a step on a batch."""
+        return self.gradient_freeze_process(*inputs) if self.freeze else super().construct(*inputs)
+
+    def gradient_freeze_process(self, *inputs: Any) -> Tensor:
+        """A step by the optimizer whose turn it is; the loss."""
+        nets: Any = self.freeze_nets
+        if self.train_strategy is None:
+            return nets[0](*inputs)
+        turn = ops.gather(self.train_strategy, self.step % self.train_strategy.shape[0], 0)
+        store(self.step, self.step + 1)
+        loss = None
+        for number in range(len(nets)):
+            if turn == number:
+                loss = nets[number](*inputs)
+        return loss
+
+    def check_adasum_enable(self) -> bool:
+        """Whether Adasum joins the gradients of several devices: not with one."""
+        return False
+
+    def check_dim_reduce_enable(self) -> bool:
+        """Whether the dimensions of gradients are reduced: not in this step."""
+        return False
+
+
+class BoostTrainOneStepWithLossScaleCell(TrainOneStepWithLossScaleCell):
+    """A training step with a loss scale, as `nn.TrainOneStepWithLossScaleCell`: gives the loss, whether gradients overflowed, and the scale.
+
+    >>> import mycel as ms
+    >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
+    >>> step = ms.boost.BoostTrainOneStepWithLossScaleCell(net, ms.nn.SGD(net.trainable_params(), 0.1), ms.Tensor(8.0))
+    >>> [t.shape for t in step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))]
+    [(), (), ()]
+    """
