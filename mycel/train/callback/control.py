@@ -80,6 +80,16 @@ class EarlyStopping(_Watcher):
 
     In two things this is not as in MindSpore 2.10: there a `patience` of 0 stops after the first epoch whatever its value, here after the first that does not
     improve; and there no improvement counts once a `baseline` is given.
+
+    >>> import numpy as np, mycel as ms, mycel.dataset as ds
+    >>> from mycel.train import EarlyStopping, History, Model
+    >>> data = ds.NumpySlicesDataset((np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
+    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.0), metrics={"loss"})
+    >>> history = History()
+    >>> model.fit(9, data, data, callbacks=[EarlyStopping("eval_loss", patience=2), history])
+    >>> len(history.history["loss"])
+    3
     """
 
     def __init__(
@@ -207,6 +217,15 @@ class LearningRateScheduler(Callback):
     """Set the learning rate after every step to ``learning_rate_function(rate, step)``, with the step counted from 1.
 
     The optimizer must have one constant learning rate; ValueError otherwise.
+
+    >>> import numpy as np, mycel as ms, mycel.dataset as ds
+    >>> from mycel.train import LearningRateScheduler, Model
+    >>> data = ds.NumpySlicesDataset((np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
+    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.0), metrics={"loss"})
+    >>> model.train(2, data, LearningRateScheduler(lambda rate, step: 0.1 * step))
+    >>> round(float(model.train_network.optimizer.learning_rate), 3)
+    0.4
     """
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:

@@ -33,6 +33,15 @@ class LossMonitor(Callback):
     """Print the loss every `per_print_times` steps (0: never), and in Model.fit the metrics of each validation.
 
     A loss that is not finite ends the training with ValueError. Raises ValueError for a negative `per_print_times`.
+
+    >>> import numpy as np, mycel as ms, mycel.dataset as ds
+    >>> from mycel.train import LossMonitor, Model
+    >>> data = ds.NumpySlicesDataset((np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
+    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.0), metrics={"loss"})
+    >>> model.train(1, data, LossMonitor())
+    epoch: 1 step: 1, loss is 1.0
+    epoch: 1 step: 2, loss is 1.0
     """
 
     writes_later = True
@@ -162,7 +171,18 @@ class _Clock:
 
 
 class History(Callback):
-    """Keep the output of each epoch's last step as ``history["net_output"]``, each metric of validations, and the epochs' numbers."""
+    """Keep the output of each epoch's last step as ``history["net_output"]``, each metric of validations, and the epochs' numbers.
+
+    >>> import numpy as np, mycel as ms, mycel.dataset as ds
+    >>> from mycel.train import History, Model
+    >>> data = ds.NumpySlicesDataset((np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)), ["x", "y"]).batch(2)
+    >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
+    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.0), metrics={"loss"})
+    >>> history = History()
+    >>> model.train(2, data, history)
+    >>> [float(loss) for loss in history.history["net_output"]]
+    [1.0, 1.0]
+    """
 
     writes_later = True
 
