@@ -22,12 +22,21 @@ FOLDER = Path(__file__).resolve().parent.parent / "examples"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "run_all")
 MODES = {"graph": ms.GRAPH_MODE, "pynative": ms.PYNATIVE_MODE}
 SMALL = {
+    "dqn": ["--steps", "300", "--batch-size", "32"],
+    "finetune": ["--epochs", "5", "--first-epochs", "1"],
+    "gan": ["--epochs", "3", "--samples", "256", "--plot", ""],
     "gpt": ["--epochs", "4", "--samples", "256", "--batch-size", "32"],
+    "graph_conv": ["--epochs", "40", "--people", "600"],
     "lstm_tagger": ["--epochs", "2", "--samples", "150", "--batch-size", "32"],
+    "pinn": ["--steps", "60", "--points", "128"],
     "resnet": ["--epochs", "8", "--samples", "256"],
     "unet": ["--epochs", "3", "--samples", "64", "--batch-size", "8"],
     "vae": ["--epochs", "8", "--samples", "256", "--batch-size", "64", "--plot", ""],
 }
+
+
+# The losses of a network that another one works against, or whose aims move, need not fall.
+MOVING = ("dqn", "gan")
 
 
 @pytest.fixture(autouse=True)
@@ -48,16 +57,19 @@ def loaded(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_both_modes_learn_and_begin_alike(name: str, capsys: Any, caplog: Any) -> None:
+def test_both_modes_learn_and_begin_alike(
+    name: str, capsys: Any, caplog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     first = []
     for mode, number in MODES.items():
         losses, score = loaded(name).main([*SMALL[name], "--mode", mode, "--seed", "3"])
         assert ms.get_context("mode") == number
         assert np.isfinite(losses).all() and np.isfinite(score)
         part = max(len(losses) // 5, 1)
-        assert np.mean(losses[-part:]) < 0.95 * np.mean(losses[:part])
+        assert name in MOVING or np.mean(losses[-part:]) < 0.95 * np.mean(losses[:part])
         last = capsys.readouterr().out.splitlines()[-1]
-        assert last.startswith("score: ") and "(at least " in last
+        assert last.startswith("score: ") and ("(at least " in last or "(at most " in last)
         first.append(losses[0])
     np.testing.assert_allclose(*first, rtol=1e-4)
     assert not [record for record in caplog.records if "not one graph" in record.getMessage()]
