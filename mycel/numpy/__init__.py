@@ -29,6 +29,7 @@ from mycel.numpy.grids import *  # noqa: F403
 from mycel.numpy.histograms import *  # noqa: F403
 from mycel.numpy.linalg import *  # noqa: F403
 from mycel.numpy.math import *  # noqa: F403
+from mycel.numpy.padding import *  # noqa: F403
 from mycel.numpy.sequences import *  # noqa: F403
 from mycel.numpy.shaping import *  # noqa: F403
 

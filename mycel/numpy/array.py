@@ -292,16 +292,25 @@ def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -
 
 @export
 def take_along_axis(arr: Any, indices: Any, axis: Optional[int]) -> Tensor:
-    """Along an axis each row read at the positions in the same row of indices.
+    """Along an axis each row read at the positions in the same row of indices; the other axes broadcast.
 
     >>> import mycel.numpy as mnp
     >>> mnp.take_along_axis([[1, 2]], [[1]], 1).tolist()
     [[2]]
     """
     x, index = asarray(arr), asarray(indices)
-    return (
-        ops.gather_elements(ops.ravel(x), 0, ops.ravel(index)) if axis is None else ops.gather_elements(x, axis, index)
+    if axis is None:
+        return ops.gather_elements(ops.ravel(x), 0, ops.ravel(index))
+    if not -x.ndim <= axis < x.ndim or index.ndim != x.ndim:
+        raise ValueError(
+            f"take_along_axis: axis {axis} and indices of {index.ndim} axes do not fit an array of {x.ndim}"
+        )
+    at = axis % x.ndim
+    whole = _numpy.broadcast_shapes(
+        (*x.shape[:at], 1, *x.shape[at + 1 :]), (*index.shape[:at], 1, *index.shape[at + 1 :])
     )
+    x = ops.broadcast_to(x, (*whole[:at], x.shape[at], *whole[at + 1 :]))
+    return ops.gather_elements(x, at, ops.broadcast_to(index, (*whole[:at], index.shape[at], *whole[at + 1 :])))
 
 
 @export
@@ -392,23 +401,6 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tenso
 
 
 @export
-def pad(arr: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
-    """Elements added around an array: `mode` "constant", "edge", "reflect" or "wrap". ValueError for others.
-
-    >>> import mycel.numpy as mnp
-    >>> mnp.pad([1, 2], 1).tolist()
-    [0, 1, 2, 0]
-    """
-    x = asarray(arr)
-    names = {"constant": "constant", "edge": "replicate", "reflect": "reflect", "wrap": "circular"}
-    if mode not in names:
-        raise ValueError(f"pad: mode must be one of {', '.join(map(repr, names))}, not {mode!r}")
-    widths = _numpy.broadcast_to(_numpy.asarray(pad_width), (x.ndim, 2))
-    flat = tuple(int(v) for pair in widths[::-1] for v in pair)
-    return ops.pad(x, flat, names[mode], constant_values if mode == "constant" else None)
-
-
-@export
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
     """Where values would be put into a sorted vector.
 
@@ -494,6 +486,17 @@ def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
     return ops.logical_not(found) if invert else found
 
 
+def _named_type(kind: Any) -> D.DType:
+    """The type that one of our names or one of NumPy's ("i2") stands for."""
+    try:
+        return D.from_any(kind)
+    except TypeError:
+        try:
+            return D.from_any(_numpy.dtype(kind).type)
+        except TypeError:
+            raise TypeError(f"result_type: {kind!r} is no data type") from None
+
+
 @export
 def result_type(*arrays_and_dtypes: Any) -> D.DType:
     """The type in which arrays and types meet.
@@ -503,7 +506,7 @@ def result_type(*arrays_and_dtypes: Any) -> D.DType:
     mindspore.float32
     """
     kinds = [
-        v if isinstance(v, D.DType) else D.from_any(v) if isinstance(v, (str, type)) else asarray(v).dtype
+        v if isinstance(v, D.DType) else _named_type(v) if isinstance(v, (str, type)) else asarray(v).dtype
         for v in arrays_and_dtypes
     ]
     result = kinds[0]

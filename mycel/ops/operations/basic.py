@@ -223,10 +223,17 @@ define(
 define("InplaceUpdate", lambda p, x, v: indexed.inplace_update(x, v, p.indices), indices=NEEDED)
 define("InplaceAdd", lambda p, x, v: indexed.inplace_add(x, v, p.indices), indices=NEEDED)
 define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indices=NEEDED)
+
+
+def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
+    """Indices of rows, in which negative ones lie beyond the last row, where reading gives zeros."""
+    return select(rows < 0, like(x.shape[0], rows), rows)
+
+
 define(
     "EmbeddingLookup",
-    lambda x, i, offset: indexed.gather(x, operand("EmbeddingLookup", i) - offset, 0),
-    "Rows that indices less an offset name.",
+    lambda x, i, offset: indexed.gather(x, _rows_or_beyond(x, operand("EmbeddingLookup", i) - offset), 0),
+    "Rows that indices less an offset name; zeros where there is no such row.",
 )
 define(
     "TensorScatterElements",

@@ -7,12 +7,13 @@ with their defaults (`NEEDED`: none). ``plain`` takes rows of operations without
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from sys import modules
 from types import FunctionType, ModuleType
 from typing import Any
 
 from mycel import precision
+from mycel.api.recompute import recompute
 
 __all__ = ["NEEDED", "Primitive", "definer", "plain"]
 
@@ -41,13 +42,61 @@ class Primitive:
         setattr(self, name, value)
         return self
 
+    def del_prim_attr(self, name: str) -> Primitive:
+        """Remove a named value, if there is one; the operation itself."""
+        if self.attrs.pop(name, self) is not self:
+            delattr(self, name)
+        return self
+
     def set_prim_instance_name(self, name: str) -> Primitive:
         """Give the object another name; the operation itself."""
         self.instance_name = name
         return self
 
+    set_instance_name = set_prim_instance_name
+
+    def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Name what goes in and what comes out, as `input_names` and `output_names`."""
+        self.add_prim_attr("input_names", list(inputs))
+        self.add_prim_attr("output_names", list(outputs))
+
+    def check_elim(self, *args: Any) -> tuple[bool, Any]:
+        """Whether calling the operation can be left out, and the result then: it cannot, unless a subclass says so."""
+        return False, None
+
+    def recompute(self, mode: bool = True) -> Primitive:
+        """Whether a gradient computes the result anew instead of keeping what the operation's derivative needs; the operation itself."""
+        if not isinstance(mode, bool):
+            raise TypeError(f"{self.name}: recompute takes a bool, not {type(mode).__name__}")
+        self.attrs["recompute"] = mode
+        return self
+
+    def set_stage(self, stage: int) -> Primitive:
+        """Name the stage of a pipeline that the operation belongs to, which has no effect in one process; the operation itself."""
+        return self.add_prim_attr("stage", stage)
+
+    def set_device(self, device_target: str) -> Primitive:
+        """Name the device that the operation should run on, as `primitive_target`; every operation runs on the CPU. The operation itself."""
+        if device_target not in ("CPU", "GPU", "Ascend"):
+            raise ValueError(f"{self.name}: the device must be 'CPU', 'GPU' or 'Ascend', not {device_target!r}")
+        return self.add_prim_attr("primitive_target", device_target)
+
+    def place(self, role: str, rank_id: int) -> None:
+        """Name the process that should run the operation: 'MS_WORKER' of rank 0 is this one. ValueError for others."""
+        if role != "MS_WORKER" or rank_id != 0:
+            raise ValueError(f"{self.name}: place: there is the process ('MS_WORKER', 0) and no ({role!r}, {rank_id})")
+
+    def shard(self, in_strategy: Any = None, out_strategy: Any = None) -> Primitive:
+        """Name how inputs and outputs are divided among devices, which has no effect on one; the operation itself."""
+        for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
+            if strategy is not None and not isinstance(strategy, tuple):
+                raise TypeError(f"{self.name}: {name} must be a tuple, not {type(strategy).__name__}")
+            self.attrs[name] = strategy
+        return self
+
     def __repr__(self) -> str:
-        return f"Prim[{self.name}]" + "".join(f" {k}={v!r}" for k, v in self.attrs.items())
+        given = ", ".join(f"{k}={v}" for k, v in self.attrs.items() if v is not None)
+        return f"Prim[{self.name}]" + (f"<{given}>" if given else "")
 
 
 def definer(namespace: dict[str, Any]) -> Callable[..., None]:
@@ -103,6 +152,11 @@ def _operation(module: str, name: str, compute: Callable[..., Any], text: str, p
             self.add_prim_attr(k, v)
 
     def call(self: Primitive, *inputs: Any, **named: Any) -> Any:
+        if self.attrs.get("recompute"):
+            return recompute(plainly, self, *inputs, **named)
+        return plainly(self, *inputs, **named)
+
+    def plainly(self: Primitive, *inputs: Any, **named: Any) -> Any:
         if precision.active and not named:
             return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *inputs)
         return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)

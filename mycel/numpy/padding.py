@@ -1,0 +1,111 @@
+"""`pad`: elements around an array in NumPy's modes, one axis after the other.
+
+Modes that repeat elements are one reading at positions known beforehand; the others join blocks that are made of the edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as _numpy
+
+from mycel import dtype as D
+from mycel import ops
+from mycel.numpy._operands import asarray
+from mycel.tensor import Tensor
+
+__all__ = ["pad"]
+
+_REPEATED = ("edge", "reflect", "symmetric", "wrap")
+_STATISTICS: dict[str, Callable[..., Tensor]] = {
+    "maximum": lambda x, axis: ops.amax(x, axis, True), "minimum": lambda x, axis: ops.amin(x, axis, True),
+    "mean": lambda x, axis: ops.mean(x, axis, True), "median": lambda x, axis: ops.quantile(x, 0.5, axis, True),
+}  # fmt: skip
+_MODES = ("constant", "empty", "linear_ramp", *_REPEATED, *_STATISTICS)
+
+
+def pad(
+    arr: Any, pad_width: Any, mode: str = "constant", stat_length: Any = None, constant_values: Any = 0, end_values: Any = 0, reflect_type: str = "even",
+    **kwargs: Any,
+) -> Tensor:  # fmt: skip
+    """Elements added around an array.
+
+    `pad_width` is a number, a pair (before, after), or a pair for each axis, and so are `constant_values` (mode "constant"), `end_values` ("linear_ramp": evenly
+    from there to the edge) and `stat_length` ("maximum", "minimum", "mean", "median": of so many elements beside the edge; None: all). "edge", "reflect",
+    "symmetric" and "wrap" repeat elements; with `reflect_type` "odd" what is reflected is subtracted from twice the edge. "empty" gives zeros. Means of integers are
+    rounded. ValueError for other modes.
+
+    >>> import mycel.numpy as mnp
+    >>> mnp.pad([1, 2], 1).tolist(), mnp.pad([1.0, 2.0], (2, 0), "linear_ramp", end_values=3.0).tolist()
+    ([0, 1, 2, 0], [3.0, 2.0, 1.0, 2.0])
+    """
+    x = asarray(arr)
+    if mode not in _MODES:
+        raise ValueError(f"pad: mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
+    if reflect_type not in ("even", "odd"):
+        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', not {reflect_type!r}")
+    if kwargs:
+        raise TypeError(f"pad: there is no parameter {next(iter(kwargs))!r}")
+    widths = _pairs("pad_width", pad_width, x.ndim)
+    values = _pairs("end_values" if mode == "linear_ramp" else "constant_values", end_values if mode == "linear_ramp" else constant_values, x.ndim)  # fmt: skip
+    lengths = _pairs("stat_length", stat_length, x.ndim)
+    for axis in range(x.ndim):
+        before, after = (int(w) for w in widths[axis])
+        if before < 0 or after < 0:
+            raise ValueError(f"pad: pad_width must not be negative, not {pad_width}")
+        if not before and not after:
+            continue
+        if mode in _REPEATED:
+            x = _repeated(x, axis, before, after, mode, reflect_type)
+            continue
+        ends = [_block(x, axis, count, side, mode, values[axis][side], lengths[axis][side]) for side, count in ((0, before), (1, after)) if count]  # fmt: skip
+        x = ops.concat((*ends[:1], x, *ends[1:]) if before else (x, *ends), axis)
+    return x
+
+
+def _pairs(name: str, given: Any, rank: int) -> Any:
+    try:
+        return _numpy.broadcast_to(_numpy.asarray(given), (rank, 2))
+    except ValueError:
+        raise ValueError(f"pad: {name} must be a number, a pair or a pair for each of {rank} axes, not {given}") from None  # fmt: skip
+
+
+def _repeated(x: Tensor, axis: int, before: int, after: int, mode: str, reflect_type: str) -> Tensor:
+    size = x.shape[axis]
+    if size == 0:
+        raise ValueError(f"pad: there is nothing to repeat along axis {axis} of shape {x.shape}")
+    odd = mode in ("reflect", "symmetric") and reflect_type == "odd"
+    if not odd:
+        places = _numpy.pad(_numpy.arange(size), (before, after), mode)  # type: ignore[call-overload]
+        return ops.gather(x, Tensor(places), axis)
+    # Every new element is a sum of whole multiples of elements: those that the reflection of unit vectors gives.
+    weights = _numpy.pad(_numpy.eye(size), ((before, after), (0, 0)), mode, reflect_type="odd")  # type: ignore[call-overload]
+    return ops.moveaxis(ops.matmul(ops.moveaxis(x, axis, -1), Tensor(weights.T).astype(x.dtype)), -1, axis)
+
+
+def _block(x: Tensor, axis: int, count: int, side: int, mode: str, value: Any, length: Any) -> Tensor:
+    """What is put before (`side` 0) or after an axis."""
+    size = x.shape[axis]
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    if mode in ("constant", "empty"):
+        return ops.full(shape, value.item() if mode == "constant" else 0, dtype=x.dtype)
+    if size == 0:
+        raise ValueError(f"pad: there is no edge along axis {axis} of shape {x.shape}")
+    at = [slice(None)] * x.ndim
+    if mode == "linear_ramp":
+        at[axis] = slice(0, 1) if side == 0 else slice(size - 1, size)
+        edge = x[tuple(at)].astype(D.float64)
+        part = _numpy.arange(count) if side == 0 else _numpy.arange(count)[::-1]
+        steps = Tensor((part / count).reshape([-1 if k == axis else 1 for k in range(x.ndim)]))
+        ramp = float(value) + (edge - float(value)) * steps
+        return (ops.floor(ramp) if x.dtype.is_integer else ramp).astype(x.dtype)
+    if length is not None:
+        if int(length) < 1:
+            raise ValueError(f"pad: stat_length must be positive, not {length}")
+        near = min(int(length), size)
+        at[axis] = slice(0, near) if side == 0 else slice(size - near, size)
+    chosen = x[tuple(at)]
+    exact = mode in ("maximum", "minimum") or not x.dtype.is_integer
+    found = _STATISTICS[mode](chosen if exact else chosen.astype(D.float64), axis)
+    return ops.broadcast_to((found if exact else ops.round(found)).astype(x.dtype), shape)
