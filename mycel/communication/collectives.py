@@ -173,6 +173,54 @@ def gather_into_tensor(
     return handle
 
 
+def gather(
+    tensor: Tensor,
+    gather_list: Optional[list[Tensor]],
+    dst: int = 0,
+    group: Optional[str] = None,
+    async_op: bool = False,
+) -> Any:
+    """Give the tensors of a list, in the process `dst`, the values that `tensor` has in each process; elsewhere the list is not read.
+
+    >>> import mycel as ms
+    >>> out = [ms.Tensor([0.0])]
+    >>> ms.mint.distributed.gather(ms.Tensor([5.0]), out)
+    >>> out[0].tolist()
+    [5.0]
+    """
+    name = "gather"
+    found, handle = find_group(name, group), started(name, async_op)
+    values = found.transport.gather(tensor_of(name, "tensor", tensor))
+    if found.rank == member(name, "dst", dst, found):
+        for target, value in zip(tensors_of(name, "gather_list", gather_list, found), values):
+            write(name, target, value)
+    return handle
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: Optional[list[Tensor]],
+    src: int = 0,
+    group: Optional[str] = None,
+    async_op: bool = False,
+) -> Any:
+    """Give `tensor` this process's own of the tensors of a list that the process `src` has; elsewhere the list is not read.
+
+    >>> import mycel as ms
+    >>> out = ms.Tensor([0.0])
+    >>> ms.mint.distributed.scatter(out, [ms.Tensor([5.0])])
+    >>> out.tolist()
+    [5.0]
+    """
+    name = "scatter"
+    found, handle = find_group(name, group), started(name, async_op)
+    here = found.rank == member(name, "src", src, found)
+    given = tensors_of(name, "scatter_list", scatter_list, found) if here else [tensor] * found.size
+    whole = [found.transport.broadcast(t, src) for t in given]
+    write(name, tensor_of(name, "tensor", tensor), whole[found.rank])
+    return handle
+
+
 def scatter_tensor(
     output_tensor: Tensor, input_tensor: Tensor, src: int = 0, group: Optional[str] = None, async_op: bool = False
 ) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from mycel.common.markers import constexpr as constexpr
 from mycel.mint import linalg as linalg
 from mycel.mint import nn as nn
+from mycel.mint import distributed as distributed
 from mycel.mint import optim as optim
 from mycel.mint import special as special
 from mycel.tensor import Tensor as Tensor

@@ -248,3 +248,15 @@ P2P = ops.P2POp
 def test_arguments_that_do_not_fit(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_lists_of_tensors_in_one_process() -> None:
+    for name, call in (
+        ("gather", lambda x, parts: ms.mint.distributed.gather(x, parts)),
+        ("scatter", lambda x, parts: ms.mint.distributed.scatter(x, parts)),
+    ):
+        x, parts = Tensor([1.0, 2.0]), [Tensor([3.0, 4.0])]
+        assert call(x, parts) is None
+        assert (parts[0] if name == "gather" else x).tolist() == ([1.0, 2.0] if name == "gather" else [3.0, 4.0])
+        with pytest.raises(TypeError, match=f"{name}: .* must be a list of 1"):
+            call(x, parts * 2)
