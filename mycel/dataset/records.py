@@ -124,7 +124,8 @@ class MindDataset(MappableDataset):
     def _value(self, name: str, value: Any) -> Array:
         field = self._records.schema[name]
         if "shape" in field:
-            return as_array(value)
+            array: Array = as_array(value)
+            return array
         if field["type"] == "bytes":
             content = value.tobytes() if isinstance(value, np.ndarray) else value
             return np.frombuffer(content or b"\0", f"S{max(1, len(content))}").copy()

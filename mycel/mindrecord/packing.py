@@ -178,7 +178,8 @@ def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]
     values = wide.view("<i8").reshape(-1)
     # Sign bits beyond the bytes that were kept.
     spare = (64 - 8 * widths).astype(np.int64)
-    return (values << spare >> spare).astype(dtype)
+    signed: np.ndarray[Any, np.dtype[Any]] = (values << spare >> spare).astype(dtype)
+    return signed
 
 
 def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequence[str]) -> tuple[bytes, int]:

@@ -87,7 +87,7 @@ def read_records(path: str, compression: str = "") -> Iterator[bytes]:
 
 def record_spans(path: str) -> list[tuple[int, int]]:
     """Where the contents of the records of an uncompressed file start, and how long they are; ValueError where the file is none or is cut off."""
-    spans = []
+    spans: list[tuple[int, int]] = []
     with open(path, "rb") as handle:
         total = os.fstat(handle.fileno()).st_size
         at = 0

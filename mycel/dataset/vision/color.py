@@ -332,7 +332,7 @@ class AdjustContrast(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         check_colours(self, array)
-        mean = np.floor(grey(array).mean() + 0.5)
+        mean = np.floor(grey(array).mean())
         return to_uint8(np.rint(mean + (array.astype(np.float64) - mean) * self.factor))
 
 

@@ -1,0 +1,547 @@
+"""Adjustments of brightness, contrast, colour and sharpness beyond those of `color`, and their random forms.
+
+Look-up tables (gamma, contrast, equalisation) are those of OpenCV; sharpness blends an image with its mean over 3 x 3 pixels, of which the middle one counts five times; hue turns in HSV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.randomness import current_stream
+from mycel.dataset.transforms.base import check_probability
+from mycel.dataset.vision.color import (
+    AdjustBrightness,
+    AdjustContrast,
+    AdjustSaturation,
+    Posterize,
+    Solarize,
+    check_colours,
+    check_factor,
+    check_uint8,
+    to_uint8,
+)
+from mycel.dataset.vision.utils import ImageTransform
+from mycel.dataset.vision.warp import interval
+
+
+def _channels(array: Array) -> list[Array]:
+    """The channels of an image [H, W] or [H, W, C]."""
+    return [array] if array.ndim == 2 else [array[..., c] for c in range(array.shape[2])]
+
+
+def _by_channel(array: Array, tables: Sequence[Array]) -> Array:
+    """Every channel through its table."""
+    if array.ndim == 2:
+        return tables[0][array]
+    return np.stack([table[channel] for table, channel in zip(tables, _channels(array))], -1)
+
+
+class _OfBytes(ImageTransform):
+    """The base of transforms of uint8 images with one channel or three."""
+
+    vectorised = False
+
+    def _check(self, array: Array, lead: int) -> None:
+        self.check_image(array, lead)
+        check_uint8(self, array)
+        if array.ndim == 3 and array.shape[2] not in (1, 3):
+            raise ValueError(
+                f"{type(self).__name__}: expected one channel or three, got an image of shape {array.shape}"
+            )
+
+
+class AdjustGamma(ImageTransform):
+    """`gain * image ** gamma`, of values from 0 to 1 (floats) or 0 to 255 (uint8).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.AdjustGamma(2.0)(np.array([[0, 128, 255]], np.uint8)).tolist()
+    [[0, 64, 255]]
+    """
+
+    vectorised = False
+
+    def __init__(self, gamma: float, gain: float = 1) -> None:
+        self.gamma = check_factor("AdjustGamma", gamma)
+        self.gain = check_factor("AdjustGamma", gain)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        if array.dtype.kind == "f":
+            bright = np.clip(self.gain * np.power(array.astype(np.float64), self.gamma), 0, 1)
+            return bright.astype(array.dtype)
+        check_uint8(self, array)
+        table = to_uint8(np.trunc((256 - 1e-3) * self.gain * (np.arange(256) / 255) ** self.gamma))
+        return table[array]
+
+
+def rgb_to_hsv(image: Array) -> Array:
+    """Hue, saturation and value, each from 0 to 1, of colours [..., 3] from 0 to 1."""
+    high, low = image.max(-1), image.min(-1)
+    span = high - low
+    safe = np.where(span == 0, 1, span)
+    r, g, b = ((high - image[..., c]) / safe for c in range(3))
+    hue = np.where(image[..., 0] == high, b - g, np.where(image[..., 1] == high, 2 + r - b, 4 + g - r)) / 6 % 1
+    saturation = span / np.where(high == 0, 1, high)
+    return np.stack([np.where(span == 0, 0, hue), saturation, high], -1)
+
+
+def hsv_to_rgb(image: Array) -> Array:
+    """The colours [..., 3] from 0 to 1 of hue, saturation and value."""
+    hue, saturation, value = image[..., 0], image[..., 1], image[..., 2]
+    sector = np.floor(hue * 6)
+    rest = hue * 6 - sector
+    p, q, t = value * (1 - saturation), value * (1 - saturation * rest), value * (1 - saturation * (1 - rest))
+    choice = (sector % 6).astype(np.int64)
+    orders = ((value, t, p), (q, value, p), (p, value, t), (p, q, value), (t, p, value), (value, p, q))
+    return np.stack([np.choose(choice, [order[c] for order in orders]) for c in range(3)], -1)
+
+
+class _ColourSpace(ImageTransform):
+    vectorised = False
+
+    def __init__(self, is_hwc: bool = False) -> None:
+        if not isinstance(is_hwc, bool):
+            raise TypeError(f"{type(self).__name__}: is_hwc must be a bool, got {is_hwc!r}")
+        self.is_hwc = is_hwc
+
+    def _apply(self, image: Array) -> Array:
+        raise NotImplementedError(f"{type(self).__name__} must define _apply")
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        return False
+
+    def compute(self, array: Array, lead: int) -> Array:
+        axis = -1 if self.is_hwc else -3
+        if array.ndim not in (3, 4) or array.shape[axis] != 3:
+            form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
+            raise ValueError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
+        moved = np.moveaxis(array.astype(np.float64), axis, -1)
+        return np.ascontiguousarray(np.moveaxis(self._apply(moved), -1, axis))
+
+
+class RgbToHsv(_ColourSpace):
+    """Hue, saturation and value, float64 from 0 to 1, of colours from 0 to 1: an image [H, W, 3] with `is_hwc`, else [3, H, W]."""
+
+    def _apply(self, image: Array) -> Array:
+        return rgb_to_hsv(image)
+
+
+class HsvToRgb(_ColourSpace):
+    """Colours, float64 from 0 to 1, of hue, saturation and value: an image [H, W, 3] with `is_hwc`, else [3, H, W]."""
+
+    def _apply(self, image: Array) -> Array:
+        return hsv_to_rgb(image)
+
+
+class AdjustHue(ImageTransform):
+    """Turn the hue of an image of three channels by `hue_factor`, from -0.5 to 0.5, where 1 is a whole turn."""
+
+    vectorised = False
+
+    def __init__(self, hue_factor: float) -> None:
+        if isinstance(hue_factor, bool) or not isinstance(hue_factor, (int, float)):
+            raise TypeError(f"AdjustHue: hue_factor must be a number, got {hue_factor!r}")
+        if not -0.5 <= hue_factor <= 0.5:
+            raise ValueError(f"AdjustHue: hue_factor must be within [-0.5, 0.5], got {hue_factor}")
+        self.hue_factor = float(hue_factor)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        check_colours(self, array)
+        hue, saturation = _byte_hsv(array)
+        turned = (hue + int(self.hue_factor * 255)) % 256
+        back = hsv_to_rgb(np.stack([turned / 255, saturation / 255, array.max(-1) / 255], -1))
+        return to_uint8(np.rint(back * 255))
+
+
+def _byte_hsv(array: Array) -> tuple[Array, Array]:
+    """Hue, 256 for a turn, and saturation, from 0 to 255, of bytes, as OpenCV computes them: by tables with 12 bits behind the point."""
+    red, green, blue = (array[..., c].astype(np.int64) for c in range(3))
+    value = array.max(-1).astype(np.int64)
+    span = value - array.min(-1)
+    shares = np.rint((255 << 12) / np.maximum(1, np.arange(256))).astype(np.int64)
+    turns = np.rint((256 << 12) / (6.0 * np.maximum(1, np.arange(256)))).astype(np.int64)
+    shares[0] = turns[0] = 0
+    others = np.where(value == green, blue - red + 2 * span, red - green + 4 * span)
+    hue = (np.where(value == red, green - blue, others) * turns[span] + (1 << 11)) >> 12
+    return hue % 256, (span * shares[value] + (1 << 11)) >> 12
+
+
+def blurred(array: Array) -> Array:
+    """The mean over 3 x 3 pixels, the middle one counting five times; pixels at the edges stay."""
+    image = array.astype(np.float64)
+    result = image.copy()
+    if min(array.shape[:2]) > 2:
+        total = 4 * image[1:-1, 1:-1]
+        for i in range(3):
+            for j in range(3):
+                total = total + image[i : i + array.shape[0] - 2, j : j + array.shape[1] - 2]
+        result[1:-1, 1:-1] = total / 13
+        if array.dtype.kind != "f":
+            result = np.rint(result)
+    return result
+
+
+class AdjustSharpness(ImageTransform):
+    """Blend an image with its blurred form: factor 0 is blurred, 1 the image, 2 twice as sharp."""
+
+    vectorised = False
+
+    def __init__(self, sharpness_factor: float) -> None:
+        self.factor = check_factor(type(self).__name__, sharpness_factor)
+
+    def _factor(self) -> float:
+        return self.factor
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        soft = blurred(array)
+        result = soft + (array - soft) * self._factor()
+        return result.astype(array.dtype) if array.dtype.kind == "f" else to_uint8(np.rint(result))
+
+
+class RandomSharpness(AdjustSharpness):
+    """`AdjustSharpness` by a random factor of the range `degrees`."""
+
+    random = True
+
+    def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
+        self.degrees = interval("RandomSharpness", "degrees", degrees, symmetric=False)
+        if self.degrees[0] < 0:
+            raise ValueError(f"RandomSharpness: degrees must not be negative, got {degrees!r}")
+
+    def _factor(self) -> float:
+        return current_stream().uniform(*self.degrees)
+
+
+class RandomAdjustSharpness(AdjustSharpness):
+    """`AdjustSharpness` by the factor `degree`, with probability `prob`."""
+
+    random = True
+
+    def __init__(self, degree: float, prob: float = 0.5) -> None:
+        super().__init__(degree)
+        self.prob = check_probability("RandomAdjustSharpness", prob)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+
+
+class AutoContrast(_OfBytes):
+    """Stretch every channel so that its darkest value becomes 0 and its brightest 255, after leaving out `cutoff` percent at both ends.
+
+    Values in `ignore` do not count.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.AutoContrast()(np.array([[50, 60, 100]], np.uint8)).tolist()
+    [[0, 51, 255]]
+    """
+
+    def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None) -> None:
+        kind = type(self).__name__
+        if isinstance(cutoff, bool) or not isinstance(cutoff, (int, float)):
+            raise TypeError(f"{kind}: cutoff must be a number, got {cutoff!r}")
+        if not 0 <= cutoff < 50:
+            raise ValueError(f"{kind}: cutoff must be within [0, 50), got {cutoff}")
+        self.cutoff = float(cutoff)
+        self.ignore = [] if ignore is None else [ignore] if isinstance(ignore, int) else list(ignore)
+        if any(isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= 255 for n in self.ignore):
+            raise ValueError(f"{kind}: ignore must be values within [0, 255], got {ignore!r}")
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self._check(array, lead)
+        return _by_channel(array, [self._table(channel) for channel in _channels(array)])
+
+    def _table(self, channel: Array) -> Array:
+        histogram = np.bincount(channel.reshape(-1), minlength=256)
+        histogram[self.ignore] = 0
+        cut = int(histogram.sum() * self.cutoff / 100)
+        ends = []
+        for counts in (histogram, histogram[::-1]):
+            kept = np.flatnonzero(np.cumsum(counts) > cut)
+            ends.append(int(kept[0]) if kept.size else 0)
+        low, high = ends[0], 255 - ends[1]
+        if high <= low:
+            return np.arange(256, dtype=np.uint8)
+        scale = np.float32(255) / np.float32(high - low)
+        return to_uint8(np.trunc(np.arange(256, dtype=np.float32) * scale - np.float32(low) * scale))
+
+
+class RandomAutoContrast(AutoContrast):
+    """`AutoContrast` with probability `prob`."""
+
+    random = True
+
+    def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None, prob: float = 0.5) -> None:
+        super().__init__(cutoff, ignore)
+        self.prob = check_probability("RandomAutoContrast", prob)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+
+
+class Equalize(_OfBytes):
+    """Make the values of every channel as evenly distributed as a table allows (histogram equalisation)."""
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self._check(array, lead)
+        return _by_channel(array, [self._table(channel) for channel in _channels(array)])
+
+    @staticmethod
+    def _table(channel: Array) -> Array:
+        histogram = np.bincount(channel.reshape(-1), minlength=256)
+        first = int(np.flatnonzero(histogram)[0]) if channel.size else 0
+        rest = channel.size - histogram[first]
+        if not rest:
+            return np.arange(256, dtype=np.uint8)
+        histogram[: first + 1] = 0
+        return to_uint8(np.rint(np.cumsum(histogram) * np.float32(255.0 / rest)))
+
+
+class RandomEqualize(Equalize):
+    """`Equalize` with probability `prob`."""
+
+    random = True
+
+    def __init__(self, prob: float = 0.5) -> None:
+        self.prob = check_probability("RandomEqualize", prob)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return super().compute(array, lead) if current_stream().uniform() < self.prob else array
+
+
+class ConvertMode(IntEnum):
+    """What `ConvertColor` converts from and to; A is opacity."""
+
+    COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
+    COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
+    COLOR_BGR2RGBA = COLOR_RGB2BGRA = 2
+    COLOR_RGBA2BGR = COLOR_BGRA2RGB = 3
+    COLOR_BGR2RGB = COLOR_RGB2BGR = 4
+    COLOR_BGRA2RGBA = COLOR_RGBA2BGRA = 5
+    COLOR_BGR2GRAY = 6
+    COLOR_RGB2GRAY = 7
+    COLOR_GRAY2BGR = COLOR_GRAY2RGB = 8
+    COLOR_GRAY2BGRA = COLOR_GRAY2RGBA = 9
+    COLOR_BGRA2GRAY = 10
+    COLOR_RGBA2GRAY = 11
+
+
+class ConvertColor(ImageTransform):
+    """Convert the colours of an image: their order, opacity (full where it is new), or to and from greys, which have no axis of channels."""
+
+    # Channels that it takes, and where its results come from: a channel, None for full opacity.
+    _PLANS: dict[int, tuple[int, list[int | None]]] = {
+        0: (3, [0, 1, 2, None]), 1: (4, [0, 1, 2]), 2: (3, [2, 1, 0, None]), 3: (4, [2, 1, 0]), 4: (3, [2, 1, 0]), 5: (4, [2, 1, 0, 3]),
+        8: (1, [0, 0, 0]), 9: (1, [0, 0, 0, None]),
+    }  # fmt: skip
+    _GREYS = {6: (3, (2, 1, 0)), 7: (3, (0, 1, 2)), 10: (4, (2, 1, 0)), 11: (4, (0, 1, 2))}
+
+    def __init__(self, convert_mode: ConvertMode) -> None:
+        if not isinstance(convert_mode, ConvertMode):
+            raise TypeError(f"ConvertColor: convert_mode must be a ConvertMode, got {convert_mode!r}")
+        self.convert_mode = convert_mode
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        if array.dtype != np.uint8 and array.dtype.kind != "f":
+            raise TypeError(f"ConvertColor: expected uint8 or floats, got {array.dtype}")
+        image = array[..., None] if array.ndim - lead == 2 else array
+        wanted = (self._GREYS.get(self.convert_mode) or self._PLANS[self.convert_mode])[0]
+        if image.shape[-1] != wanted:
+            raise ValueError(
+                f"ConvertColor: {self.convert_mode.name} needs {wanted} channels, got an image of shape {array.shape[lead:]}"
+            )
+        if self.convert_mode in self._GREYS:
+            red, green, blue = (image[..., c] for c in self._GREYS[self.convert_mode][1])
+            if array.dtype != np.uint8:
+                return (0.299 * red + 0.587 * green + 0.114 * blue).astype(array.dtype)
+            sums = 9798 * red.astype(np.int64) + 19235 * green.astype(np.int64) + 3735 * blue.astype(np.int64)
+            return ((sums + (1 << 14)) >> 15).astype(np.uint8)
+        full = np.full(image.shape[:-1], 255 if array.dtype == np.uint8 else 1, array.dtype)
+        plan = self._PLANS[self.convert_mode][1]
+        return np.stack([full if c is None else image[..., c] for c in plan], -1)
+
+
+def _pair(operation: str, argument: str, value: Any, whole: bool) -> tuple[Any, Any]:
+    pair = tuple(value) if isinstance(value, (list, tuple)) else (value, value)
+    kinds = int if whole else (int, float)
+    if len(pair) != 2 or any(isinstance(n, bool) or not isinstance(n, kinds) for n in pair):
+        raise TypeError(f"{operation}: {argument} must be one or two numbers, got {value!r}")
+    return pair[0], pair[1]
+
+
+def gaussian_weights(size: int, sigma: float) -> Array:
+    """`size` weights of a normal curve, which add up to 1."""
+    places = np.arange(size) - (size - 1) / 2
+    weights = np.exp(-(places**2) / (2 * sigma * sigma))
+    normalised: Array = weights / weights.sum()
+    return normalised
+
+
+class GaussianBlur(ImageTransform):
+    """Blur an image by normal curves of `kernel_size` (across, down) pixels and deviation `sigma`, by default `0.3 * ((size - 1) / 2 - 1) + 0.8`.
+
+    The image is continued by mirroring at its outermost pixels.
+    """
+
+    vectorised = False
+
+    def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> None:
+        self.kernel_size = _pair("GaussianBlur", "kernel_size", kernel_size, True)
+        if any(size < 1 or size % 2 == 0 for size in self.kernel_size):
+            raise ValueError(f"GaussianBlur: kernel_size must be odd and positive, got {kernel_size!r}")
+        given = (0.0, 0.0) if sigma is None else _pair("GaussianBlur", "sigma", sigma, False)
+        if min(given) < 0:
+            raise ValueError(f"GaussianBlur: sigma must not be negative, got {sigma!r}")
+        self.sigma = tuple(s or 0.3 * ((size - 1) * 0.5 - 1) + 0.8 for s, size in zip(given, self.kernel_size))
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        exact = array.dtype != np.uint8
+        result = array.astype(np.float64 if exact else np.int64)
+        for axis, size, sigma in zip((1, 0), self.kernel_size, self.sigma):
+            half = size // 2
+            weights = gaussian_weights(size, sigma)
+            if not exact:
+                weights = _in_256ths(weights)
+            widths = [(half, half) if a == axis else (0, 0) for a in range(array.ndim)]
+            padded = np.pad(result, widths, mode="reflect")
+            result = np.zeros_like(result)
+            for place, weight in enumerate(weights):
+                result += weight * padded.take(np.arange(place, place + array.shape[axis]), axis)
+        if not exact:
+            return ((result + (1 << 15)) >> 16).astype(np.uint8)
+        if array.dtype.kind == "f":
+            return result.astype(array.dtype)
+        limits = np.iinfo(array.dtype)
+        return np.clip(np.rint(result), limits.min, limits.max).astype(array.dtype)
+
+
+def _in_256ths(weights: Array) -> Array:
+    """Symmetric weights as integers that add up to 256: what rounding leaves over goes on to the next one, at last to the middle."""
+    half = len(weights) // 2
+    result = np.zeros(len(weights), np.int64)
+    left = 0.0
+    for place in range(half):
+        wanted = 256 * weights[place] + left
+        result[place] = result[-1 - place] = np.rint(wanted)
+        left = wanted - result[place]
+    result[half] = 256 - result.sum()
+    return result
+
+
+class RandomColor(ImageTransform):
+    """Blend an image of three channels with its greys by a random factor of the range `degrees`; see `AdjustSaturation`."""
+
+    vectorised = False
+    random = True
+
+    def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
+        self.degrees = interval("RandomColor", "degrees", degrees, symmetric=False)
+        if self.degrees[0] < 0:
+            raise ValueError(f"RandomColor: degrees must not be negative, got {degrees!r}")
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return AdjustSaturation(current_stream().uniform(*self.degrees)).compute(array, lead)
+
+
+class RandomColorAdjust(ImageTransform):
+    """Change brightness, contrast, saturation and hue at random, in random order.
+
+    Each is a range of factors, (1, 1) for no change, or one number n for max(0, 1 - n) to 1 + n; `hue` is a range within [-0.5, 0.5], or n for -n to n.
+    """
+
+    vectorised = False
+    random = True
+
+    def __init__(
+        self,
+        brightness: float | Sequence[float] = (1, 1),
+        contrast: float | Sequence[float] = (1, 1),
+        saturation: float | Sequence[float] = (1, 1),
+        hue: float | Sequence[float] = (0, 0),
+    ) -> None:
+        self.brightness = self._range("brightness", brightness)
+        self.contrast = self._range("contrast", contrast)
+        self.saturation = self._range("saturation", saturation)
+        self.hue = interval("RandomColorAdjust", "hue", hue)
+        if self.hue[0] < -0.5 or self.hue[1] > 0.5:
+            raise ValueError(f"RandomColorAdjust: hue must be within [-0.5, 0.5], got {hue!r}")
+
+    @staticmethod
+    def _range(argument: str, value: Any) -> tuple[float, float]:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if value < 0:
+                raise ValueError(f"RandomColorAdjust: {argument} must not be negative, got {value}")
+            return max(0.0, 1.0 - value), 1.0 + value
+        low, high = interval("RandomColorAdjust", argument, value, symmetric=False)
+        if low < 0:
+            raise ValueError(f"RandomColorAdjust: {argument} must not be negative, got {value!r}")
+        return low, high
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        stream = current_stream()
+        steps: list[ImageTransform] = []
+        if self.brightness != (1, 1):
+            steps.append(AdjustBrightness(stream.uniform(*self.brightness)))
+        if self.contrast != (1, 1):
+            steps.append(AdjustContrast(stream.uniform(*self.contrast)))
+        if self.saturation != (1, 1):
+            steps.append(AdjustSaturation(stream.uniform(*self.saturation)))
+        if self.hue != (0, 0):
+            steps.append(AdjustHue(stream.uniform(*self.hue)))
+        for step in stream.permutation(len(steps)):
+            array = steps[step].compute(array, lead)
+        return array
+
+
+class RandomSolarize(ImageTransform):
+    """Invert the values within a random part of the range `threshold` (low, high); those from it on where the part is one value."""
+
+    vectorised = False
+    random = True
+
+    def __init__(self, threshold: Sequence[int] = (0, 255)) -> None:
+        low, high = interval("RandomSolarize", "threshold", threshold, symmetric=False)
+        if low < 0 or high > 255:
+            raise ValueError(f"RandomSolarize: threshold must be within [0, 255], got {threshold!r}")
+        self.threshold = (int(low), int(high))
+
+    def compute(self, array: Array, lead: int) -> Array:
+        stream = current_stream()
+        ends = [stream.integer(*self.threshold) for _ in range(2)]
+        low, high = min(ends), max(ends)
+        return Solarize(low if low == high else (low, high)).compute(array, lead)
+
+
+class RandomPosterize(ImageTransform):
+    """Keep a random number of bits, of the range `bits` or from 1 to `bits`, of every value."""
+
+    vectorised = False
+    random = True
+
+    def __init__(self, bits: int | Sequence[int] = (8, 8)) -> None:
+        pair = (bits, bits) if isinstance(bits, int) and not isinstance(bits, bool) else bits
+        if (
+            not isinstance(pair, (list, tuple))
+            or len(pair) != 2
+            or any(isinstance(n, bool) or not isinstance(n, int) for n in pair)
+        ):
+            raise TypeError(f"RandomPosterize: bits must be an integer or two, got {bits!r}")
+        if not 1 <= pair[0] <= pair[1] <= 8:
+            raise ValueError(
+                f"RandomPosterize: bits must be within [1, 8], the first not above the second, got {bits!r}"
+            )
+        self.bits = (pair[0], pair[1])
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return Posterize(current_stream().integer(*self.bits)).compute(array, lead)

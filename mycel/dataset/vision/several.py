@@ -1,0 +1,321 @@
+"""Transforms that give several images, mix the images of a batch, or choose among other transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum, IntEnum
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.randomness import Stream, current_stream
+from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type
+from mycel.dataset.vision.color import Decode, Normalize, check_factor, to_uint8
+from mycel.dataset.vision.geometry import CenterCrop, RandomResizedCrop, crop
+from mycel.dataset.vision.resize import Resize
+from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill, parse_size
+
+
+class FiveCrop(ImageTransform):
+    """Five images of `size` out of one: its corners (upper left and right, lower left and right) and its middle."""
+
+    vectorised = False
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        self.size = parse_size(type(self).__name__, size)
+
+    def compute(self, array: Array, lead: int) -> tuple[Array, ...]:
+        self.check_image(array, lead)
+        height, width = self.size
+        bottom, right = array.shape[0] - height, array.shape[1] - width
+        if min(bottom, right) < 0:
+            raise ValueError(
+                f"{type(self).__name__}: size {self.size} is larger than the image, of shape {array.shape}"
+            )
+        corners = [crop(array, top, left, height, width, 0) for top in (0, bottom) for left in (0, right)]
+        return (*corners, CenterCrop(self.size).compute(array, 0))
+
+
+class TenCrop(FiveCrop):
+    """The five images of `FiveCrop`, and those of the image mirrored left and right, or with `use_vertical_flip` top and bottom."""
+
+    def __init__(self, size: int | Sequence[int], use_vertical_flip: bool = False) -> None:
+        super().__init__(size)
+        if not isinstance(use_vertical_flip, bool):
+            raise TypeError(f"TenCrop: use_vertical_flip must be a bool, got {use_vertical_flip!r}")
+        self.use_vertical_flip = use_vertical_flip
+
+    def compute(self, array: Array, lead: int) -> tuple[Array, ...]:
+        mirrored = np.flip(array, 0 if self.use_vertical_flip else 1)
+        return (*super().compute(array, lead), *super().compute(mirrored, lead))
+
+
+class LinearTransformation(ImageTransform):
+    """Subtract `mean_vector`, [D], from an image as a vector of its D values, and multiply it by `transformation_matrix`, [D, D] (whitening)."""
+
+    vectorised = False
+
+    def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
+        self.transformation_matrix = as_array(transformation_matrix)
+        self.mean_vector = as_array(mean_vector).reshape(-1)
+        rows = self.transformation_matrix.shape
+        if len(rows) != 2 or rows[0] != rows[1] or rows[0] != self.mean_vector.size:
+            raise ValueError(
+                f"LinearTransformation: a matrix of shape {rows} does not fit a vector of {self.mean_vector.size}"
+            )
+
+    def compute(self, array: Array, lead: int) -> Array:
+        if array.size != self.mean_vector.size:
+            raise ValueError(
+                f"LinearTransformation: the image has {array.size} values, but the matrix is {self.transformation_matrix.shape}"
+            )
+        moved = np.dot(array.reshape(1, -1) - self.mean_vector, self.transformation_matrix)
+        result: Array = moved.reshape(array.shape)
+        return result
+
+
+class NormalizePad(Normalize):
+    """`Normalize`, then a further channel of zeros; the result is `dtype`, "float32" or "float16"."""
+
+    def __init__(
+        self, mean: Sequence[float], std: Sequence[float], dtype: str = "float32", is_hwc: bool = True
+    ) -> None:
+        super().__init__(mean, std, is_hwc)
+        if dtype not in ("float32", "float16"):
+            raise ValueError(f"NormalizePad: dtype must be 'float32' or 'float16', got {dtype!r}")
+        self.dtype = numpy_type("NormalizePad", dtype)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        normalised = super().compute(array, lead)
+        if array.ndim - lead == 2:
+            normalised = normalised[..., None]
+        axis = normalised.ndim - 1 if self.is_hwc or array.ndim - lead == 2 else lead
+        widths = [(0, int(a == axis)) for a in range(normalised.ndim)]
+        return np.pad(normalised, widths).astype(self.dtype)
+
+
+class RandomLighting(ImageTransform):
+    """Add to an image of three channels a random part of the directions in which ImageNet's colours vary (Krizhevsky, Sutskever and Hinton, 2012), with deviation `alpha`."""
+
+    vectorised = False
+    random = True
+    _VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
+    _VALUES = np.array([55.46, 4.794, 1.148])
+
+    def __init__(self, alpha: float = 0.05) -> None:
+        self.alpha = check_factor("RandomLighting", alpha)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead, (3,))
+        if array.shape[2] != 3:
+            raise ValueError(f"RandomLighting: expected three channels, got an image of shape {array.shape}")
+        stream = current_stream()
+        drawn = np.array([stream.normal() for _ in range(3)]) * self.alpha
+        lit = array + self._VECTORS @ (drawn * self._VALUES)
+        return lit.astype(array.dtype) if array.dtype.kind == "f" else to_uint8(lit)
+
+
+class RandomResize(Resize):
+    """`Resize` with an interpolation chosen by chance."""
+
+    vectorised = False
+    random = True
+
+    def __init__(self, size: int | list[int] | tuple[int, int]) -> None:
+        super().__init__(size)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        kind = current_stream().choice((Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC, Inter.AREA))
+        return Resize(self.size, kind).compute(array, lead)
+
+
+class RandomCropDecodeResize(RandomResizedCrop):
+    """`Decode`, then `RandomResizedCrop`; needs Pillow."""
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return super().compute(Decode().compute(array, 0), 0)
+
+
+class SliceMode(IntEnum):
+    """What `SlicePatches` does where an image cannot be divided evenly: fill it up, or leave the rest out."""
+
+    PAD = 0
+    DROP = 1
+
+
+class SlicePatches(ImageTransform):
+    """Cut an image into `num_height` times `num_width` equal images, row by row; see `SliceMode`."""
+
+    vectorised = False
+
+    def __init__(
+        self, num_height: int = 1, num_width: int = 1, slice_mode: SliceMode = SliceMode.PAD, fill_value: int = 0
+    ) -> None:
+        for argument, value in (("num_height", num_height), ("num_width", num_width)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"SlicePatches: {argument} must be a positive integer, got {value!r}")
+        if not isinstance(slice_mode, SliceMode):
+            raise TypeError(f"SlicePatches: slice_mode must be a SliceMode, got {slice_mode!r}")
+        self.num_height, self.num_width, self.slice_mode = num_height, num_width, slice_mode
+        self.fill_value = parse_fill("SlicePatches", fill_value)
+
+    def compute(self, array: Array, lead: int) -> tuple[Array, ...]:
+        self.check_image(array, lead)
+        counts = (self.num_height, self.num_width)
+        if self.slice_mode is SliceMode.PAD:
+            widths = [(0, -length % count) for length, count in zip(array.shape, counts)] + [(0, 0)] * (array.ndim - 2)
+            array = np.pad(array, widths, constant_values=self.fill_value)
+        height, width = (length // count for length, count in zip(array.shape, counts))
+        if not height or not width:
+            raise ValueError(f"SlicePatches: an image of shape {array.shape} cannot be cut into {counts} images")
+        return tuple(
+            crop(array, row * height, column * width, height, width, 0)
+            for row in range(self.num_height)
+            for column in range(self.num_width)
+        )
+
+
+class UniformAugment(Transform):
+    """Apply `num_ops` of the transforms, chosen by chance for every image, one after the other."""
+
+    random = True
+
+    def __init__(self, transforms: Sequence[Callable[..., Any]], num_ops: int = 2) -> None:
+        self.transforms = check_operations("UniformAugment", transforms)
+        if isinstance(num_ops, bool) or not isinstance(num_ops, int) or not 1 <= num_ops <= len(self.transforms):
+            raise ValueError(f"UniformAugment: num_ops must be within [1, {len(self.transforms)}], got {num_ops!r}")
+        self.num_ops = num_ops
+
+    def __call__(self, *inputs: Any) -> Any:
+        (image,) = inputs
+        for place in current_stream().permutation(len(self.transforms))[: self.num_ops]:
+            image = self.transforms[place](image)
+        return image
+
+
+class RandomSelectSubpolicy(Transform):
+    """Choose one of the lists in `policy` by chance for every image, and apply each (transform, probability) of it with this probability."""
+
+    random = True
+
+    def __init__(self, policy: Sequence[Sequence[tuple[Callable[..., Any], float]]]) -> None:
+        if (
+            not isinstance(policy, (list, tuple))
+            or not policy
+            or not all(isinstance(part, (list, tuple)) and part for part in policy)
+        ):
+            raise TypeError(
+                f"RandomSelectSubpolicy: policy must be a list of lists, none of them empty, got {policy!r}"
+            )
+        for part in policy:
+            for entry in part:
+                if not isinstance(entry, tuple) or len(entry) != 2 or not callable(entry[0]):
+                    raise TypeError(f"RandomSelectSubpolicy: expected (transform, probability), got {entry!r}")
+                check_probability("RandomSelectSubpolicy", entry[1])
+        self.policy = [list(part) for part in policy]
+
+    def __call__(self, *inputs: Any) -> Any:
+        (image,) = inputs
+        stream = current_stream()
+        for transform, probability in stream.choice(self.policy):
+            if stream.uniform() < probability:
+                image = transform(image)
+        return image
+
+
+class ImageBatchFormat(Enum):
+    """Where the channels of a batch of images are: last or first."""
+
+    NHWC = 0
+    NCHW = 1
+
+
+def _beta(stream: Stream, alpha: float) -> float:
+    """A number with the distribution Beta(alpha, alpha)."""
+    return float(np.random.Generator(np.random.PCG64(stream.bits())).beta(alpha, alpha))
+
+
+def _check_labels(operation: str, images: Array, labels: Array) -> None:
+    if images.ndim != 4:
+        raise ValueError(
+            f"{operation}: expected a batch of images of four axes, got shape {images.shape}; use it after batch"
+        )
+    if labels.ndim not in (2, 3) or labels.dtype.kind not in "iuf" or len(labels) != len(images):
+        raise ValueError(
+            f"{operation}: expected one-hot labels [N, classes] for {len(images)} images, got {labels.dtype} {labels.shape}"
+        )
+
+
+class MixUpBatch(Transform):
+    """Mix every image and one-hot label of a batch with another one's, by a share of the distribution Beta(alpha, alpha) (Zhang et al., 2018).
+
+    Takes two columns, images of four axes and labels [N, classes]; gives both, labels as float32.
+    """
+
+    random = True
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = check_factor("MixUpBatch", alpha)
+        if not self.alpha:
+            raise ValueError("MixUpBatch: alpha must be positive, got 0")
+
+    def __call__(self, *inputs: Any) -> Any:
+        if len(inputs) != 2:
+            raise ValueError(f"MixUpBatch: takes images and labels, got {len(inputs)} columns")
+        images, labels = map(as_array, inputs)
+        _check_labels("MixUpBatch", images, labels)
+        stream = current_stream()
+        share = _beta(stream, self.alpha)
+        others = stream.permutation(len(images))
+        mixed = share * images.astype(np.float32) + (1 - share) * images[others].astype(np.float32)
+        marks = labels.astype(np.float32)
+        mixed = mixed if images.dtype.kind == "f" else to_uint8(np.rint(mixed))
+        return mixed.astype(images.dtype), (share * marks + (1 - share) * marks[others]).astype(np.float32)
+
+
+class CutMixBatch(Transform):
+    """Replace a random rectangle of every image of a batch by another image's, with probability `prob`, and mix the labels by its area (Yun et al., 2019).
+
+    Takes two columns, images of four axes and labels [N, classes]; gives both, labels as float32.
+    """
+
+    random = True
+
+    def __init__(self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0) -> None:
+        if not isinstance(image_batch_format, ImageBatchFormat):
+            raise TypeError(f"CutMixBatch: image_batch_format must be an ImageBatchFormat, got {image_batch_format!r}")
+        self.image_batch_format = image_batch_format
+        self.alpha = check_factor("CutMixBatch", alpha)
+        if not self.alpha:
+            raise ValueError("CutMixBatch: alpha must be positive, got 0")
+        self.prob = check_probability("CutMixBatch", prob)
+
+    def __call__(self, *inputs: Any) -> Any:
+        if len(inputs) != 2:
+            raise ValueError(f"CutMixBatch: takes images and labels, got {len(inputs)} columns")
+        images, labels = map(as_array, inputs)
+        _check_labels("CutMixBatch", images, labels)
+        stream = current_stream()
+        others = stream.permutation(len(images))
+        result, marks = images.copy(), labels.astype(np.float32)
+        last = self.image_batch_format is ImageBatchFormat.NHWC
+        height, width = images.shape[1:3] if last else images.shape[2:4]
+        mixed = marks.copy()
+        for number, other in enumerate(others):
+            if stream.uniform() >= self.prob:
+                continue
+            side = (1 - _beta(stream, self.alpha)) ** 0.5
+            rows = _span(stream, height, side)
+            columns = _span(stream, width, side)
+            place = (rows, columns) if last else (slice(None), rows, columns)
+            result[number][place] = images[other][place]
+            area = (rows.stop - rows.start) * (columns.stop - columns.start) / (height * width)
+            mixed[number] = (1 - area) * marks[number] + area * marks[other]
+        return result, mixed
+
+
+def _span(stream: Stream, length: int, share: float) -> slice:
+    """A range about a random place, of this share of a length, cut at the ends."""
+    middle, half = stream.integer(0, length - 1), int(length * share) // 2
+    return slice(max(0, middle - half), min(length, middle + half))

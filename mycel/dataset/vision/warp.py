@@ -1,0 +1,394 @@
+"""Rotations, affine and perspective transforms of images.
+
+Every output pixel is taken from a place in the input, as OpenCV does it: places are rounded to 1/32 of a pixel (nearest: to whole pixels), weights of bilinear and bicubic
+interpolation to multiples of 2**-15, and what lies outside is `fill_value`. A positive angle turns counter-clockwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.randomness import current_stream
+from mycel.dataset.transforms.base import check_probability
+from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill
+
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+_TABLE = 32
+_BITS = 15
+
+
+def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (Inter.BICUBIC, Inter.AREA)) -> Inter:
+    """An interpolation that warping has; TypeError or ValueError otherwise."""
+    if not isinstance(resample, Inter):
+        raise TypeError(f"{operation}: the interpolation must be an Inter, got {resample!r}")
+    if resample not in (Inter.NEAREST, Inter.BILINEAR, *extra):
+        raise ValueError(f"{operation}: {resample!r} is not supported; use NEAREST, BILINEAR or BICUBIC")
+    # Averaging areas has no meaning here; OpenCV interpolates instead.
+    return Inter.BILINEAR if resample is Inter.AREA else resample
+
+
+@functools.lru_cache(maxsize=4)
+def _weights(kind: Inter) -> Array:
+    """For each of 32 fractions, the weights of the neighbours."""
+    x = np.arange(_TABLE) / _TABLE
+    if kind is Inter.BILINEAR:
+        return np.stack([1 - x, x], 1)
+    a = -0.75
+    first = ((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a
+    second = ((a + 2) * x - (a + 3)) * x * x + 1
+    third = ((a + 2) * (1 - x) - (a + 3)) * (1 - x) * (1 - x) + 1
+    return np.stack([first, second, third, 1 - first - second - third], 1)
+
+
+def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -> Array:
+    """The image at places (x, y), which are integers in units of 1/32 pixel, or whole pixels for NEAREST."""
+    height, width = image.shape[:2]
+    flat = image.reshape(height, width, -1)
+    filled = np.broadcast_to(np.asarray(fill, image.dtype), flat.shape[2:])
+    x, y = places
+
+    def at(column: Array, row: Array) -> Array:
+        inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+        found = flat[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)]
+        return np.where(inside[..., None], found, filled)
+
+    if kind is Inter.NEAREST:
+        result = at(x, y)
+    else:
+        table = _weights(kind)
+        taps = table.shape[1]
+        across, down = table[x & (_TABLE - 1)], table[y & (_TABLE - 1)]
+        start = taps // 2 - 1
+        exact = image.dtype.kind == "f"
+        total = np.zeros((*x.shape, flat.shape[2]), np.float64 if exact else np.int64)
+        for i in range(taps):
+            for j in range(taps):
+                weight = down[..., i] * across[..., j]
+                weight = weight if exact else np.rint(weight * (1 << _BITS)).astype(np.int64)
+                total += at((x >> 5) + j - start, (y >> 5) + i - start) * weight[..., None]
+        if exact:
+            result = total.astype(image.dtype)
+        else:
+            limits = np.iinfo(image.dtype)
+            result = np.clip((total + (1 << (_BITS - 1))) >> _BITS, limits.min, limits.max).astype(image.dtype)
+    return result.reshape(*x.shape, *image.shape[2:])
+
+
+def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter, fill: Any) -> Array:
+    """An image [H, W] or [H, W, C] of `size`, moved by a matrix [2, 3] that takes places (x, y, 1) of the input to those of the output."""
+    inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]))[:2]
+    nearest = kind is Inter.NEAREST
+    half, shift = (512, 10) if nearest else (16, 5)
+    columns, rows = np.arange(size[1]), np.arange(size[0])
+    places = []
+    for line in inverse:
+        along = np.rint(line[0] * columns * 1024).astype(np.int64)
+        down = np.rint((line[1] * rows + line[2]) * 1024).astype(np.int64) + half
+        places.append((down[:, None] + along[None, :]) >> shift)
+    return _sample(image, (places[0], places[1]), kind, fill)
+
+
+def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -> Array:
+    """An image moved by a matrix [3, 3] that takes homogeneous places of the input to those of the output."""
+    height, width = image.shape[:2]
+    y, x = np.mgrid[:height, :width].astype(np.float64)
+    moved = np.einsum("ij,jhw->ihw", np.linalg.inv(matrix), np.stack([x, y, np.ones_like(x)]))
+    units = 1 if kind is Inter.NEAREST else _TABLE
+    scale = np.divide(units, moved[2], out=np.zeros_like(moved[2]), where=moved[2] != 0)
+    limit = 2**30
+    places = [np.rint(np.clip(moved[i] * scale, -limit, limit)).astype(np.int64) for i in (0, 1)]
+    return _sample(image, (places[0], places[1]), kind, fill)
+
+
+def perspective_matrix(start: Sequence[Sequence[float]], end: Sequence[Sequence[float]]) -> Matrix:
+    """The matrix [3, 3] that takes four points (x, y) to four others; LinAlgError where three lie on a line."""
+    rows = []
+    for (x, y), (u, v) in zip(start, end):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+    solved = np.linalg.solve(np.array(rows, np.float64), np.array(end, np.float64).reshape(-1))
+    return np.append(solved, 1.0).reshape(3, 3)
+
+
+def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any, fill: Any) -> Array:
+    """An image turned about `center` (x, y), by default its middle; with `expand` as large as needed to show all of it."""
+    height, width = image.shape[:2]
+    x, y = ((width - 1) / 2, (height - 1) / 2) if center is None else center
+    turn = math.radians(degrees)
+    cosine, sine = math.cos(turn), math.sin(turn)
+    matrix = np.array(
+        [[cosine, sine, (1 - cosine) * x - sine * y], [-sine, cosine, sine * x + (1 - cosine) * y]], np.float64
+    )
+    if not expand:
+        return warp_affine(image, matrix, (height, width), kind, fill)
+    box_width = height * abs(sine) + width * abs(cosine)
+    box_height = height * abs(cosine) + width * abs(sine)
+    matrix[:, 2] += (box_width - width) / 2, (box_height - height) / 2
+    return warp_affine(image, matrix, (round(box_height), round(box_width)), kind, fill)
+
+
+def affine_matrix(
+    shape: Sequence[int], degrees: float, translate: Sequence[float], scale: float, shear: Sequence[float]
+) -> Matrix:
+    """The matrix that shears, turns and scales an image about its middle, then moves it by `translate` (x, y) pixels."""
+    x, y = (shape[1] - 1) / 2.0, (shape[0] - 1) / 2.0
+    turn, sx, sy = (math.radians(value) for value in (degrees, shear[0], shear[1]))
+    a = math.cos(turn - sy) / math.cos(sy)
+    b = -math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn)
+    c = math.sin(turn - sy) / math.cos(sy)
+    d = -math.sin(turn - sy) * math.tan(sx) / math.cos(sy) + math.cos(turn)
+    linear = scale * np.array([[a, b], [c, d]])
+    offset = np.array([x, y]) + np.asarray(translate, np.float64) - linear @ np.array([x, y])
+    return np.hstack([linear, offset[:, None]])
+
+
+def _check_center(operation: str, center: Any) -> tuple[float, float] | None:
+    if center is None:
+        return None
+    if not isinstance(center, (tuple, list)) or len(center) != 2:
+        raise TypeError(f"{operation}: center must be a pair (x, y), got {center!r}")
+    return center[0], center[1]
+
+
+def _check_number(operation: str, argument: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{operation}: {argument} must be a number, got {value!r}")
+    return float(value)
+
+
+def interval(operation: str, argument: str, value: Any, symmetric: bool = True) -> tuple[float, float]:
+    """(low, high) from a pair, or (-n, n) from one number that is not negative; TypeError or ValueError otherwise."""
+    if symmetric and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if value < 0:
+            raise ValueError(f"{operation}: {argument} must not be negative, got {value}")
+        return -float(value), float(value)
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(
+            f"{operation}: {argument} must be {'a number or ' if symmetric else ''}a pair of numbers, got {value!r}"
+        )
+    low, high = (_check_number(operation, argument, part) for part in value)
+    if low > high:
+        raise ValueError(f"{operation}: {argument} must be an increasing pair, got {value!r}")
+    return low, high
+
+
+class Rotate(ImageTransform):
+    """Turn an image [H, W] or [H, W, C] by `degrees`, counter-clockwise, about `center` (x, y) or its middle.
+
+    With `expand` the result is large enough to hold the whole image. Colours of `fill_value` stand in the order of the image's channels (MindSpore 2.10 turns them round).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import vision
+    >>> vision.Rotate(90)(np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], np.uint8)).tolist()
+    [[3, 6, 9], [2, 5, 8], [1, 4, 7]]
+    """
+
+    vectorised = False
+
+    def __init__(
+        self,
+        degrees: float,
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: tuple[float, float] | None = None,
+        fill_value: int | tuple[int, int, int] = 0,
+    ) -> None:
+        kind = type(self).__name__
+        self.degrees: Any = _check_number(kind, "degrees", degrees)
+        self._rest(resample, expand, center, fill_value)
+
+    def _rest(self, resample: Any, expand: Any, center: Any, fill_value: Any) -> None:
+        kind = type(self).__name__
+        self.resample = check_resample(kind, resample)
+        if not isinstance(expand, bool):
+            raise TypeError(f"{kind}: expand must be a bool, got {expand!r}")
+        self.expand = expand
+        self.center = _check_center(kind, center)
+        self.fill_value = parse_fill(kind, fill_value)
+
+    def _angle(self) -> float:
+        return float(self.degrees)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        return rotate(
+            array, self._angle(), self.resample, self.expand, self.center, usable_fill(array, self.fill_value)
+        )
+
+
+def usable_fill(array: Array, fill: Any) -> Any:
+    """Fill values for the channels of an image: all three colours, 0 for those beyond, and the first for an image of one."""
+    channels = array.shape[2] if array.ndim == 3 else 1
+    colours = fill if isinstance(fill, tuple) else (fill,) * 3
+    return colours[0] if channels == 1 else [*colours, *[0] * channels][:channels]
+
+
+class RandomRotation(Rotate):
+    """Turn an image by a random angle of the range `degrees`, or of -degrees to degrees for one number; see `Rotate`."""
+
+    random = True
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: tuple[float, float] | None = None,
+        fill_value: int | tuple[int, int, int] = 0,
+    ) -> None:
+        self.degrees = interval("RandomRotation", "degrees", degrees)
+        self._rest(resample, expand, center, fill_value)
+
+    def _angle(self) -> float:
+        return current_stream().uniform(*self.degrees)
+
+
+class Affine(ImageTransform):
+    """Turn an image by `degrees` clockwise, shear it by `shear` degrees (one number, or for x and y), scale it, and move it by `translate`, parts of its width and height."""
+
+    vectorised = False
+
+    def __init__(
+        self,
+        degrees: float,
+        translate: Sequence[float],
+        scale: float,
+        shear: float | Sequence[float],
+        resample: Inter = Inter.NEAREST,
+        fill_value: int | tuple[int, int, int] = 0,
+    ) -> None:
+        self.degrees = _check_number("Affine", "degrees", degrees)
+        if not isinstance(translate, (list, tuple)) or len(translate) != 2 or any(not -1 <= t <= 1 for t in translate):
+            raise ValueError(f"Affine: translate must be two numbers within [-1, 1], got {translate!r}")
+        self.translate = (float(translate[0]), float(translate[1]))
+        self.scale = _check_number("Affine", "scale", scale)
+        if self.scale <= 0:
+            raise ValueError(f"Affine: scale must be positive, got {scale!r}")
+        both = (shear, 0.0) if isinstance(shear, (int, float)) else tuple(shear)
+        if len(both) != 2:
+            raise ValueError(f"Affine: shear must be one number or two, got {shear!r}")
+        self.shear = both
+        self.resample = check_resample("Affine", resample)
+        self.fill_value = parse_fill("Affine", fill_value)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        moved = (self.translate[0] * array.shape[1], self.translate[1] * array.shape[0])
+        matrix = affine_matrix(array.shape, self.degrees, moved, self.scale, self.shear)
+        return warp_affine(array, matrix, array.shape[:2], self.resample, usable_fill(array, self.fill_value))
+
+
+class RandomAffine(ImageTransform):
+    """Turn, move, scale and shear an image at random about its middle.
+
+    `degrees` and `shear` are ranges, or one number for -n to n; `shear` may have a second range for y. `translate` (x, y) moves by at most these parts of width and height, and
+    with four numbers within [x low, x high] and [y low, y high]. `scale` is a range of factors.
+    """
+
+    vectorised = False
+    random = True
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        resample: Inter = Inter.NEAREST,
+        fill_value: int | tuple[int, int, int] = 0,
+    ) -> None:
+        kind = "RandomAffine"
+        self.degrees = interval(kind, "degrees", degrees)
+        parts = (0.0, 0.0, 0.0, 0.0) if translate is None else tuple(translate)
+        if len(parts) == 2:
+            x, y = parts
+            parts = (-abs(x), abs(x), -abs(y), abs(y))
+        if len(parts) != 4 or any(not -1 <= part <= 1 for part in parts):
+            raise ValueError(f"{kind}: translate must be 2 or 4 numbers within [-1, 1], got {translate!r}")
+        self.translate = parts
+        self.scale = (1.0, 1.0) if scale is None else interval(kind, "scale", scale, symmetric=False)
+        if self.scale[0] < 0 or self.scale[1] <= 0:
+            raise ValueError(f"{kind}: scale must be positive, got {scale!r}")
+        slants: Any = (0.0, 0.0, 0.0, 0.0) if shear is None else shear
+        if isinstance(slants, (int, float)) or len(slants) == 2:
+            slants = (*interval(kind, "shear", slants), 0.0, 0.0)
+        if len(slants) != 4 or slants[0] > slants[1] or slants[2] > slants[3]:
+            raise ValueError(f"{kind}: shear must be a number or one or two increasing pairs, got {shear!r}")
+        self.shear = tuple(map(float, slants))
+        self.resample = check_resample(kind, resample)
+        self.fill_value = parse_fill(kind, fill_value)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        stream = current_stream()
+        height, width = array.shape[:2]
+        degrees = stream.uniform(*self.degrees)
+        moved = (
+            stream.uniform(self.translate[0] * width, self.translate[1] * width),
+            stream.uniform(self.translate[2] * height, self.translate[3] * height),
+        )
+        scale = stream.uniform(*self.scale)
+        shear = (stream.uniform(*self.shear[:2]), stream.uniform(*self.shear[2:]))
+        matrix = affine_matrix(array.shape, degrees, moved, scale, shear)
+        return warp_affine(array, matrix, (height, width), self.resample, usable_fill(array, self.fill_value))
+
+
+def _check_points(operation: str, argument: str, points: Any) -> list[tuple[float, float]]:
+    if not isinstance(points, (list, tuple)) or len(points) != 4 or any(len(point) != 2 for point in points):
+        raise TypeError(f"{operation}: {argument} must be four points (x, y), got {points!r}")
+    return [(float(x), float(y)) for x, y in points]
+
+
+class Perspective(ImageTransform):
+    """Move four points (x, y) of an image, `start_points`, to `end_points`, and the rest along with them."""
+
+    vectorised = False
+
+    def __init__(
+        self,
+        start_points: Sequence[Sequence[float]],
+        end_points: Sequence[Sequence[float]],
+        interpolation: Inter = Inter.BILINEAR,
+    ) -> None:
+        self.start_points = _check_points("Perspective", "start_points", start_points)
+        self.end_points = _check_points("Perspective", "end_points", end_points)
+        self.interpolation = check_resample("Perspective", interpolation)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        return warp_perspective(array, perspective_matrix(self.start_points, self.end_points), self.interpolation)
+
+
+class RandomPerspective(ImageTransform):
+    """With probability `prob`, move the corners of an image inwards by at most half of `distortion_scale` of its width and height."""
+
+    vectorised = False
+    random = True
+
+    def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC) -> None:
+        self.distortion_scale = check_probability("RandomPerspective", distortion_scale)
+        self.prob = check_probability("RandomPerspective", prob)
+        self.interpolation = check_resample("RandomPerspective", interpolation)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check_image(array, lead)
+        stream = current_stream()
+        if stream.uniform() >= self.prob:
+            return array
+        height, width = array.shape[:2]
+        right, bottom = width - 1, height - 1
+        across, down = (int(self.distortion_scale * (length // 2)) for length in (width, height))
+        ends = [
+            (
+                sx * right + (1 - 2 * sx) * stream.integer(0, across),
+                sy * bottom + (1 - 2 * sy) * stream.integer(0, down),
+            )
+            for sx, sy in ((0, 0), (1, 0), (1, 1), (0, 1))
+        ]
+        starts = [(0, 0), (right, 0), (right, bottom), (0, bottom)]
+        return warp_perspective(array, perspective_matrix(starts, ends), self.interpolation)
