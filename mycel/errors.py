@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
-__all__ = ["CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError"]
+__all__ = [
+    "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError", "named",
+]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ShapeError(ValueError):
     """Shapes, or parameters that refer to them, do not fit the operation."""
+
+    found: str = ""
+
+    def raised_in(self, name: str) -> None:
+        """Put the name of the operation that the user called in front, unless the message has it."""
+        self.found = self.found or str(self)
+        self.args = (self.found if name in self.found else f"{name}: {self.found}",)
+
+
+def named(function: F, name: str = "") -> F:
+    """`function`, whose errors of shapes name it also where an operation inside finds them."""
+    name = name or function.__name__.lstrip("_")
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ShapeError as error:
+            error.raised_in(name)
+            raise
+
+    return run  # type: ignore[return-value]
 
 
 class Unsupported(NotImplementedError):

@@ -19,6 +19,7 @@ from mycel import config, eager, precision
 from mycel.dtype import DType
 from mycel.engines import buffers
 from mycel.engines.select import compile_graph
+from mycel.errors import named
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import TensorType
 from mycel.log import logger
@@ -205,13 +206,15 @@ def fused(function: F) -> F:
         varieties[kinds] = count = varieties.get(kinds, 0) + 1
         return None if count <= VARIETY else False
 
+    plain = named(function)
+
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder: Any = None
         if eager.active:
             recorder = eager.local.context
             if type(recorder) is not Recorder and recorder is not None or precision.active:
-                return function(*args, **kwargs)
+                return plain(*args, **kwargs)
         key: list[Any] = []
         tensors: list[Tensor] = []
         for value in args:
@@ -220,12 +223,12 @@ def fused(function: F) -> F:
                 key.append(value._type)
                 tensors.append(value)
             elif not entry_of(key, tensors, value):
-                return function(*args, **kwargs)
+                return plain(*args, **kwargs)
         if kwargs:
             for name, value in kwargs.items():
                 key.append(name)
                 if not entry_of(key, tensors, value):
-                    return function(*args, **kwargs)
+                    return plain(*args, **kwargs)
         known = tuple(key)
         found: Any = table.get(known)
         if found is None:
@@ -234,14 +237,14 @@ def fused(function: F) -> F:
                 traced = _traced(function, args, kwargs)
                 found = table[known] = False if traced is None else traced
         if found is False:
-            return function(*args, **kwargs)
+            return plain(*args, **kwargs)
         try:
             if recorder is not None:
                 return found.recorded(recorder, tensors)
             values = found.run(*[t._buf for t in tensors])
         except (ValueError, MemoryError):
             # A value is to be computed first, or there is no room: the function says which.
-            return function(*args, **kwargs)
+            return plain(*args, **kwargs)
         return make(found.result, values) if found.kind is None else found.results(values)
 
     return call  # type: ignore[return-value]

@@ -668,6 +668,13 @@ def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
     return None if other is None else pair(other, y)
 
 
+def beyond(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Operands to compare where one is an integer that the other's type does not hold: all of its values are on one side, as of an infinity."""
+    parts = [v if isinstance(v, Tensor) else float("inf") if v > 0 else float("-inf") for v in (x, y)]
+    a, b = (cast(v, D.float32) if isinstance(v, Tensor) else scalar(v, D.float32) for v in parts)
+    return a, b
+
+
 _NUMBER_SET = frozenset(NUMBERS)
 _EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
 
@@ -851,7 +858,7 @@ def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None
         try:
             operands = None if other is None or isinstance(other, str) else pair(self, other)
         except OverflowError:
-            operands = pair(cast(self, D.int64), other)
+            operands = beyond(self, other)
         if operands is None:
             return otherwise
         return eager.apply(primitive, *operands)

@@ -28,6 +28,7 @@ from mycel.ops._operands import (
     run,
     select,
     shape_of,
+    size_of,
     take_slice,
 )  # fmt: skip
 from mycel.ops.array import concat, moveaxis, ravel, stack
@@ -51,6 +52,8 @@ def cast(input: Any, dtype: Any) -> Tensor:
     >>> ms.ops.cast(ms.Tensor([1.7, 0.0]), ms.int32).tolist()
     [1, 0]
     """
+    if dtype is None:
+        raise TypeError("cast: needs a data type, not None")
     x, kind = operand("cast", input), D.from_any(dtype)
     return x if x.dtype is kind else run(E.cast, x, dtype=kind)
 
@@ -210,7 +213,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
     if isinstance(repeats, (tuple, list)) and len(repeats) == 1:
         repeats = repeats[0]
     if not isinstance(repeats, (tuple, list)):
-        count = operator.index(repeats)
+        count = size_of("repeat_interleave", repeats)
         if count < 0:
             raise ValueError(f"repeat_interleave: repeats must not be negative, got {count}")
         wide = (*x.shape[: where + 1], count, *x.shape[where + 1 :])
@@ -308,7 +311,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     [3, 1, 2]
     """
     x = operand("roll", input)
-    moves = list(shifts) if isinstance(shifts, (tuple, list)) else [shifts]
+    moves = [size_of("roll", s) for s in (shifts if isinstance(shifts, (tuple, list)) else [shifts])]
     if dims is None:
         if len(moves) != 1:
             raise ValueError(f"roll: {len(moves)} shifts need as many dims")

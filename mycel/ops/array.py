@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.errors import ShapeError, named
 from mycel.fused import fused
 from mycel.ir.dims import product
 from mycel.ops import _operands
-from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of
+from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of, size_of
 from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -179,10 +179,6 @@ def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
     return swapaxes(input, dim0, dim1)
 
 
-def _numbers(value: Any) -> list[int]:
-    return [operator.index(v) for v in value] if isinstance(value, (tuple, list)) else [operator.index(value)]
-
-
 @viewing
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     """Axes moved to new places; the others keep their order. ValueError where the two lists differ in length or repeat an axis.
@@ -192,8 +188,10 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     (3, 4, 2)
     """
     value = operand("moveaxis", x)
-    old = [axis_of("moveaxis", a, value.ndim) for a in _numbers(source)]
-    new = [axis_of("moveaxis", a, value.ndim) for a in _numbers(destination)]
+    old, new = (
+        [axis_of("moveaxis", a, value.ndim) for a in (axes if isinstance(axes, (tuple, list)) else (axes,))]
+        for axes in (source, destination)
+    )
     if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
         raise ShapeError(f"moveaxis: source {source} and destination {destination} must be equally many distinct axes")
     order = [i for i in builtins.range(value.ndim) if i not in old]
@@ -265,7 +263,9 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
             if own < 0:
                 raise ShapeError(f"broadcast_to: -1 in {tuple(wanted)} stands for an axis that {x._type} does not have")
             wanted[i] = x.shape[own]
-    return broadcast(x, tuple(wanted))
+    if builtins.any(isinstance(d, int) and d < 0 for d in wanted):
+        raise ShapeError(f"broadcast_to: sizes must not be negative but for -1, got {tuple(wanted)}")
+    return named(broadcast, "broadcast_to")(x, tuple(wanted))
 
 
 def expand(input_x: Any, size: Any) -> Tensor:
@@ -483,7 +483,7 @@ def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: 
         if builtins.sum(sizes) != length or builtins.any(isinstance(d, int) and d < 0 for d in sizes):
             raise ShapeError(f"split: the sizes {sizes} do not add up to {length}, the size of axis {axis}")
     else:
-        size = operator.index(split_size_or_sections)  # type: ignore[arg-type]
+        size = size_of("split", split_size_or_sections)
         if size < 1:
             raise ValueError(f"split: the size of a part must be at least 1, not {size}")
         sizes = [builtins.min(size, length - i) for i in builtins.range(0, length, size)] or [0]

@@ -236,6 +236,8 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     count = size_of("linspace", steps.item() if isinstance(steps, Tensor) else steps)
     if isinstance(count, int) and count < 1:
         raise ValueError(f"linspace: steps must be at least 1, not {count}")
+    for v in (start, end):
+        operand("linspace", v)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor) and isinstance(count, int):
         return Tensor(np.linspace(start, end, count), D.float32)
     first, last = operand("linspace", start, D.float32), operand("linspace", end, D.float32)

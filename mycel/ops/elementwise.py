@@ -15,7 +15,7 @@ from mycel.ops._operands import floating, operand, operands, run
 from mycel.ops.complex_numbers import absolute_value, direction
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
-from mycel.tensor import Tensor, cast
+from mycel.tensor import Tensor, beyond, cast
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh",
@@ -284,8 +284,18 @@ def _single(
     return _binary(name, lambda x, y: run(primitive, x, y), summary, _COMMON, call, _show(value, dtype), names)
 
 
+def _comparable(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    try:
+        return operands(name, x, y)
+    except OverflowError:
+        return beyond(x, y)
+
+
 def _compare(name: str, primitive: Primitive, summary: str, value: str) -> Binary:
-    return _binary(name, lambda x, y: run(primitive, x, y), summary, _BOOLEAN, "1.0, 2.0", _show(value, "Bool"))
+    shown = _show(value, "Bool")
+    return _binary(
+        name, lambda x, y: run(primitive, x, y), summary, _BOOLEAN, "1.0, 2.0", shown, prepare=_comparable
+    )
 
 
 def _atan2(y: Tensor, x: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ def _places(name: str, x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[Optional[i
     if dim is None:
         axes = list(range(x.ndim)) if sizes is None else list(range(x.ndim - len(sizes), x.ndim))
     else:
-        axes = [axis_of(name, a, x.ndim) for a in ([dim] if isinstance(dim, int) else dim)]
+        axes = [axis_of(name, a, x.ndim) for a in (dim if isinstance(dim, (tuple, list)) else [dim])]
     if sizes is not None and len(sizes) != len(axes):
         raise ShapeError(
             f"{name}: {len(sizes)} sizes {tuple(sizes)} for {len(axes)} axes {tuple(axes)}; give one for each"

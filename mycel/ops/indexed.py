@@ -433,7 +433,14 @@ def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     [9.0, 2.0]
     """
     x = operand("masked_fill", input_x)
-    return choose(operand("masked_fill", mask, D.bool_), operand("masked_fill", value, x.dtype), x)
+    return choose(_mask("masked_fill", mask), operand("masked_fill", value, x.dtype), x)
+
+
+def _mask(name: str, mask: Any) -> Tensor:
+    found = operand(name, mask)
+    if found.dtype is not D.bool_:
+        raise TypeError(f"{name}: the mask must be boolean, not {found.dtype.name}; compare it with 0")
+    return found
 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
@@ -475,9 +482,7 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     >>> ms.ops.masked_select(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True])).tolist()
     [1, 3]
     """
-    x, positions = _mask_positions(
-        "masked_select", operand("masked_select", input), operand("masked_select", mask, D.bool_)
-    )
+    x, positions = _mask_positions("masked_select", operand("masked_select", input), _mask("masked_select", mask))
     return run(I.take, x, positions, axis=0)
 
 

@@ -142,14 +142,20 @@ def logaddexp(input: Any, other: Any) -> Tensor:
     >>> ms.ops.logaddexp(ms.Tensor(1000.0), ms.Tensor(1000.0)).item()
     1000.6931762695312
     """
-    a, b = operands("logaddexp", input, other)
-    a, b = floating("logaddexp", a), floating("logaddexp", b)
-    same = run(E.eq, a, b)
-    gap = select(same, 0.0, a - b)
+    return _log_sum("logaddexp", input, other, 1.0)
+
+
+def _log_sum(name: str, input: Any, other: Any, scale: float) -> Tensor:
+    """log(exp(x s) + exp(y s)) / s."""
     from mycel.ops.activation import _softplus
 
-    # y + softplus(x - y), whose derivative is the share of each; where both are equal it is x / 2 + y / 2 + log 2.
-    return select(same, a * 0.5 + b * 0.5 + math.log(2.0), b + _softplus(gap))
+    a, b = operands(name, input, other)
+    a, b = floating(name, a), floating(name, b)
+    same = run(E.eq, a, b)
+    gap = select(same, 0.0, run(E.neg, run(E.abs_, a - b)))
+    rest = _softplus(gap) if scale == 1.0 else _softplus(gap * scale) / scale
+    # The larger and what the smaller adds; where both are equal, halves of both, so that each has half of the derivative.
+    return select(same, a * 0.5 + b * 0.5 + math.log(2.0) / scale, run(E.maximum, a, b) + rest)
 
 
 @fused
@@ -160,9 +166,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
     >>> ms.ops.logaddexp2(ms.Tensor(1000.0), ms.Tensor(1000.0)).item()
     1001.0
     """
-    a, b = operands("logaddexp2", input, other)
-    scale = math.log(2.0)
-    return logaddexp(floating("logaddexp2", a) * scale, floating("logaddexp2", b) * scale) / scale  # type: ignore[no-any-return]
+    return _log_sum("logaddexp2", input, other, math.log(2.0))
 
 
 @fused
@@ -496,7 +500,8 @@ def gcd(input: Any, other: Any) -> Tensor:
     for _ in builtins.range(math.ceil(1.45 * a.dtype.bits)):
         done = run(E.eq, b, zero)
         a, b = select(done, a, b), select(done, zero, run(E.mod, a, select(done, one, b)))
-    return a
+    # The least integer has no absolute value of its type, so that signs may remain.
+    return a if a.dtype.kind == "u" else run(E.abs_, a)
 
 
 @fused

@@ -411,7 +411,10 @@ def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, 
     value = floating("vector_norm", x)
     value = value if dtype is None else cast(value, D.from_any(dtype))
     axes, full = all_axes("vector_norm", axis, value.ndim), wide(value)
-    order = float(ord)
+    try:
+        order = float(ord)
+    except (TypeError, ValueError):
+        raise TypeError(f"vector_norm: ord must be a number, not {ord!r}") from None
     if order == 2.0:
         total = _reduce(R.reduce_sum, run(E.mul, full, full), axes, keepdims)
         # The square root has no derivative at 0; the inner choice keeps NaN out of the outer one's.

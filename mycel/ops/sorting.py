@@ -18,6 +18,7 @@ from mycel.ops._operands import (
     apply,
     axis_of,
     broadcast,
+    certainly,
     constant_like,
     flat,
     floating,
@@ -28,6 +29,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    size_of,
     take_slice,
     wide,
 )  # fmt: skip
@@ -91,9 +93,9 @@ def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, so
     x = operand("topk", input)
     axis = axis_of("topk", -1 if dim is None else dim, x.ndim)
     size = x.shape[axis]
+    k = size_of("topk", k)
     if k < 0 or (isinstance(size, int) and k > size):
         raise ValueError(f"topk: k must lie between 0 and {size}, the size of axis {axis}, not {k}")
-    k = int(k) if isinstance(k, np.integer) else k
     values, positions = apply(O.top_k, x, k=k, axis=axis, largest=bool(largest))
     return values, positions
 
@@ -239,6 +241,14 @@ def _kth(values: Tensor, positions: Tensor, axis: int, k: Any, keep: bool) -> Pa
     return result[0], cast(result[1], D.int64)
 
 
+def _axis_with_elements(name: str, axis: Any, x: Tensor) -> int:
+    """The axis, counted from the front; ShapeError where nothing lies along it."""
+    where = axis_of(name, axis, x.ndim)
+    if certainly(lambda: x.shape[where] == 0):
+        raise ShapeError(f"{name}: nothing lies along axis {axis} of a tensor of shape {tuple(x.shape)}")
+    return where
+
+
 def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     """The lower median along an axis and its int64 position; NaN where there is one.
 
@@ -247,7 +257,7 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     [2.0, 2]
     """
     x = operand("median", input)
-    where = axis_of("median", axis, x.ndim)
+    where = _axis_with_elements("median", axis, x)
     values, positions = sort(x, where)
     middle, place = _kth(values, positions, where, (x.shape[where] - 1) // 2, keepdims)
     if not x.dtype.is_floating:
@@ -266,9 +276,9 @@ def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:
     [2.0, 2]
     """
     x = operand("nanmedian", input)
+    where = _axis_with_elements("nanmedian", axis, x)
     if not x.dtype.is_floating:
         return median(x, axis, keepdims)
-    where = axis_of("nanmedian", axis, x.ndim)
     values, positions = sort(x, where)
     count = run(R.reduce_sum, cast(run(E.logical_not, run(E.is_nan, x)), D.int32), axes=(where,), keepdims=True)
     place = run(E.maximum, (count - 1) // 2, constant_like(0, count))
@@ -284,7 +294,8 @@ def _quantile(name: str, input: Any, q: Any, axis: Optional[int], keepdims: bool
     levels = operand(name, q, x.dtype)
     if levels.ndim > 1:
         raise ShapeError(f"{name}: q must be a number or a vector, not {levels._type}")
-    line, where = (flat(x), 0) if axis is None else (x, axis_of(name, axis, x.ndim))
+    line, where = (flat(x), 0) if axis is None else (x, axis)
+    where = _axis_with_elements(name, where, line)
     values = move_axis(sort(line, where)[0], where, line.ndim - 1)
     good = run(E.logical_not, run(E.is_nan, values))
     count = run(R.reduce_sum, cast(good, x.dtype), axes=(values.ndim - 1,), keepdims=True)
@@ -379,6 +390,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     [0.0, 2.0, 1.0]
     """
     x = operand("bincount", input)
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength must not be negative, got {minlength}")
     if not x.dtype.is_integer or x.ndim != 1:
         raise TypeError(f"bincount: takes a vector of integers, not {x._type}")
     array = x.asnumpy()

@@ -63,7 +63,9 @@ def test_real_functions(name: str, dtype: str, shape: tuple[int, ...], seed: int
     if name in PERIODIC:
         # Beyond a million the absolute error grows (see mycel.engines.native.math_trig); what stays is that the result is a sine or cosine.
         far = np.isfinite(wide) & (np.abs(wide) > 1e6)
-        assert np.all(np.isfinite(as_array(result)[far])) and (name == "tan" or np.all(np.abs(as_array(result)[far]) <= 1))
+        assert np.all(np.isfinite(as_array(result)[far])) and (
+            name == "tan" or np.all(np.abs(as_array(result)[far]) <= 1)
+        )
         wide, result = wide[~far], tensor(as_array(result)[~far])
     with quiet():
         close(result, oracle(wide), f"{name}({x!r})", times, dtype)
@@ -116,7 +118,12 @@ def test_questions(name: str, dtype: str, shape: tuple[int, ...], seed: int) -> 
 @given(dtype=st.sampled_from(COMPLEX), shape=st.sampled_from(SHAPES), seed=SEEDS)
 def test_complex_functions(name: str, dtype: str, shape: tuple[int, ...], seed: int) -> None:
     x = numbers(shape, dtype, seed)
-    oracle = {"neg": np.negative, "asinh": np.arcsinh, "atan": np.arctan, "sigmoid": lambda z: 1 / (1 + np.exp(-z))}.get(name) or getattr(np, name)
+    oracle = {
+        "neg": np.negative,
+        "asinh": np.arcsinh,
+        "atan": np.arctan,
+        "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    }.get(name) or getattr(np, name)
     result = in_both_modes(getattr(ops, name), tensor(x), what=name, compiled=seed % 3 == 0)
     with quiet():
         close(result, oracle(x.astype(np.complex128)), f"{name}({x!r})", 8)
@@ -129,11 +136,22 @@ def test_casts(dtype: str, other: str, shape: tuple[int, ...], seed: int) -> Non
     """Integers wrap, as NumPy's do; floats that no integer holds go to its nearest end and NaN to zero."""
     x = numbers(shape, dtype, seed)
     kind = numpy_type(other)
-    result = in_both_modes(lambda t: t.astype("bool_" if other == "bool" else other), tensor(x), what=f"{dtype} as {other}", compiled=seed % 3 == 0)
+    result = in_both_modes(
+        lambda t: t.astype("bool_" if other == "bool" else other),
+        tensor(x),
+        what=f"{dtype} as {other}",
+        compiled=seed % 3 == 0,
+    )
     with quiet():
         if kind.kind in "iu" and x.dtype.kind not in "biu":
             ends, wide = np.iinfo(kind), x.astype(np.float64)
-            want = np.array([0 if np.isnan(v) else ends.max if v >= ends.max else ends.min if v <= ends.min else int(v) for v in wide.flat], kind).reshape(shape)
+            want = np.array(
+                [
+                    0 if np.isnan(v) else ends.max if v >= ends.max else ends.min if v <= ends.min else int(v)
+                    for v in wide.flat
+                ],
+                kind,
+            ).reshape(shape)
         else:
             want = x.astype(kind)
     close(result, want, f"{x!r} as {other}", 0)

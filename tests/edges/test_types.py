@@ -38,7 +38,9 @@ ROWS = [(name, table["rows"]) for table in RECORDED["binary"] for name in table[
 
 def function_of(name: str) -> Callable[[Any, Any], Any]:
     found: Callable[[Any, Any], Any] = (
-        BINARY.get(name) or getattr(mint, name.removeprefix("mint_")) if name.startswith("mint_") else BINARY.get(name) or getattr(ops, name)
+        BINARY.get(name) or getattr(mint, name.removeprefix("mint_"))
+        if name.startswith("mint_")
+        else BINARY.get(name) or getattr(ops, name)
     )
     return found
 
@@ -53,7 +55,9 @@ def test_types_of_two_operands(name: str, rows: list[str]) -> None:
     for left, row in zip(TYPES, rows):
         tensors, right_numbers, left_numbers = row.split("|")
         pairs = [(empty(left, 0), empty(right, 0), letter, right) for right, letter in zip(TYPES, tensors)]
-        pairs += [(empty(left, 0), n, letter, "bool_" if n is True else "") for n, letter in zip(NUMBERS, right_numbers)]
+        pairs += [
+            (empty(left, 0), n, letter, "bool_" if n is True else "") for n, letter in zip(NUMBERS, right_numbers)
+        ]
         pairs += [(n, empty(left, 0), letter, "bool_" if n is True else "") for n, letter in zip(NUMBERS, left_numbers)]
         for a, b, letter, right in pairs:
             if letter == ".":
@@ -61,7 +65,11 @@ def test_types_of_two_operands(name: str, rows: list[str]) -> None:
             want = getattr(ms, LETTERS[letter])
             if name in BOOLEANS_COUNT and left == right == "bool_":
                 want = ms.int32
-            if name == "xlogy" and left in ("float16", "bfloat16") and not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+            if (
+                name == "xlogy"
+                and left in ("float16", "bfloat16")
+                and not (isinstance(a, Tensor) and isinstance(b, Tensor))
+            ):
                 want = getattr(ms, left)
             if name in REFUSING and want.name.lower().startswith(REFUSING[name].rstrip("_")):
                 with pytest.raises(TypeError, match="bool|complex"):
@@ -88,7 +96,9 @@ UNARY = [(name, entry["results"].split()) for entry in RECORDED["unary"] for nam
 def test_types_of_one_operand(name: str, results: list[str]) -> None:
     path, _, argument = name.partition(":")
     owner, function = path.split(".")
-    arguments = {"": (), "(0,)": ((0,),), "(2,)": ((2,),)}.get(argument) or ((int(argument),) if argument.lstrip("-").isdigit() else ())
+    arguments = {"": (), "(0,)": ((0,),), "(2,)": ((2,),)}.get(argument) or (
+        (int(argument),) if argument.lstrip("-").isdigit() else ()
+    )
     wrong = []
     for dtype, letters in zip(TYPES, results):
         if letters == ".":
@@ -97,14 +107,29 @@ def test_types_of_one_operand(name: str, results: list[str]) -> None:
         real = dtype.startswith("float") or dtype == "int32"
         if path in OURS and not real:
             continue
-        if path in OURS and path.split(".")[1] in ("nansum", "det", "cholesky", "frac", "hardswish", "hardsigmoid", "selu", "leaky_relu", "norm", "nanmean"):
+        if path in OURS and path.split(".")[1] in (
+            "nansum",
+            "det",
+            "cholesky",
+            "frac",
+            "hardswish",
+            "hardsigmoid",
+            "selu",
+            "leaky_relu",
+            "norm",
+            "nanmean",
+        ):
             if dtype in ("int32", "float16"):
                 continue
         if path in ("numpy.reciprocal", "numpy.exp2", "numpy.ceil", "numpy.trunc", "numpy.sign", "numpy.argmin"):
             continue
         if path.endswith(".abs") and dtype.startswith("complex"):
             continue
-        given = getattr(x, function) if owner == "Tensor" else getattr({"ops": ops, "mint": mint, "numpy": ms.numpy}[owner], function)
+        given = (
+            getattr(x, function)
+            if owner == "Tensor"
+            else getattr({"ops": ops, "mint": mint, "numpy": ms.numpy}[owner], function)
+        )
         result = (given(*arguments) if callable(given) else given) if owner == "Tensor" else given(x, *arguments)
         for got, letter in zip(tensors_of(result), letters):
             if letter != "*" and got.dtype is not getattr(ms, LETTERS[letter]):

@@ -259,10 +259,15 @@ def _floor_div(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DT
     if dtype.kind != "f":
         void, q, _ = _floored(e, kind, dtype, a[0], a[1])
         return choose(e, kind, void, _number(e, kind, dtype, 0), q)
-    # As Python: the quotient of x less its floored remainder, so that it is exact at multiples.
-    r = _mod(e, kind, dtype, a, types)
+    # As Python: the quotient of x less its remainder, so that it is exact at multiples, and 1 less where their signs differ.
+    zero = _number(e, kind, dtype, 0)
+    r = _fmod_parts(e, kind, a[0], a[1])
     q = e.put(f"fdiv {kind} {e.put(f'fsub {kind} {a[0]}, {r}')}, {a[1]}")
     rounded = e.intrinsic(kind, f"llvm.rint.{suffix(kind)}", [kind], [q])
+    uneven = e.put(f"fcmp une {kind} {r}, {zero}")
+    low_r, low_y = e.put(f"fcmp olt {kind} {r}, {zero}"), e.put(f"fcmp olt {kind} {a[1]}, {zero}")
+    fix = e.put(f"and {_mask(kind)} {uneven}, {e.put(f'xor {_mask(kind)} {low_r}, {low_y}')}")
+    rounded = choose(e, kind, fix, e.put(f"fsub {kind} {rounded}, {_number(e, kind, dtype, 1)}"), rounded)
     plain = e.put(f"fdiv {kind} {a[0]}, {a[1]}")
     by_zero = e.put(f"fcmp oeq {kind} {a[1]}, {_number(e, kind, dtype, 0)}")
     return choose(e, kind, by_zero, plain, rounded)
