@@ -120,6 +120,11 @@ _OTHERS = {
     "set_device synchronize",
     "mycel.rewrite": "Node NodeType ScopedValue SymbolTree",
     "mycel.saved": "register_saved_tensors_hooks saved_tensors_hooks",
+    "mycel.jit_dynamic": "enable_dynamic",
+    "mycel.layout": "Layout parameter_broadcast reshard shard sync_pipeline_shared_parameters",
+    "mycel.parameter_server": "get_ps_context reset_ps_context set_ps_context",
+    "mycel.stream": "DeviceCtx Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream set_kernel_launch_capture "
+    "set_kernel_launch_group",
     "mycel.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
     "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR SUCCESS TFRecordToMR set_dec_mode "
     "set_enc_key set_enc_mode",

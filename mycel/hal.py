@@ -5,8 +5,22 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import runtime
+from mycel.stream import Event as Event
+from mycel.stream import Stream as Stream
+from mycel.stream import StreamCtx as StreamCtx
+from mycel.stream import communication_stream as communication_stream
+from mycel.stream import current_stream as current_stream
+from mycel.stream import default_stream as default_stream
+from mycel.stream import set_cur_stream as set_cur_stream
 
 __all__ = [
+    "Event",
+    "Stream",
+    "StreamCtx",
+    "communication_stream",
+    "current_stream",
+    "default_stream",
+    "set_cur_stream",
     "empty_cache",
     "max_memory_allocated",
     "max_memory_reserved",

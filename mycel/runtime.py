@@ -14,8 +14,26 @@ from mycel.engines.native.memory_ir import MEMORY
 from mycel.engines.native.program import release_arenas
 from mycel.engines.native.runtime import runtime
 from mycel.log import logger
+from mycel.stream import Event as Event
+from mycel.stream import Stream as Stream
+from mycel.stream import StreamCtx as StreamCtx
+from mycel.stream import communication_stream as communication_stream
+from mycel.stream import current_stream as current_stream
+from mycel.stream import default_stream as default_stream
+from mycel.stream import set_cur_stream as set_cur_stream
+from mycel.stream import set_kernel_launch_capture as set_kernel_launch_capture
+from mycel.stream import set_kernel_launch_group as set_kernel_launch_group
 
 __all__ = [
+    "Event",
+    "Stream",
+    "StreamCtx",
+    "communication_stream",
+    "current_stream",
+    "default_stream",
+    "set_cur_stream",
+    "set_kernel_launch_capture",
+    "set_kernel_launch_group",
     "empty_cache",
     "max_memory_allocated",
     "max_memory_reserved",

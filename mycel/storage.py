@@ -25,10 +25,16 @@ class UntypedStorage:
     8
     """
 
-    def __init__(self, tensor: Tensor) -> None:
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"UntypedStorage: is made of a tensor, not of {type(tensor).__name__}")
-        self._tensor = tensor
+    _tensor: Tensor
+
+    def __init__(self) -> None:
+        raise TypeError("UntypedStorage: a storage is a tensor's; tensor.untyped_storage() gives it")
+
+    @classmethod
+    def _of(cls, tensor: Tensor) -> UntypedStorage:
+        made = object.__new__(cls)
+        made._tensor = tensor
+        return made
 
     device = "CPU"
     dtype = D.uint8

@@ -97,6 +97,11 @@ class Tensor:
     def _declare(self, dtype: Any, shape: Any, init: Any) -> None:
         if shape is None and init is None and dtype is None:
             raise TypeError("Tensor: there is no data; give numbers, sequences, arrays or tensors, or shape and dtype")
+        if shape is None and init is None:
+            # Of any number of dimensions: for `enable_dynamic`.
+            self.__dict__["_declared_shape"] = None
+            self._type, self._buf = tensor_type((), D.from_any(dtype)), None
+            return
         if shape is None or (init is None and dtype is None):
             raise ValueError("Tensor: without input_data both shape and dtype are needed (and init for values)")
         if init is not None and not callable(init):

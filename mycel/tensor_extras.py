@@ -291,7 +291,7 @@ def _symbolic_shape(self: Tensor) -> Any:
     >>> ms.Tensor(shape=[ms.Symbol(max=4, divisor=2), 3], dtype=ms.float32).symbolic_shape
     [{'max': 4, 'divisor': 2}, 3]
     """
-    declared = self.__dict__.get("_declared_shape", ())
+    declared = self.__dict__.get("_declared_shape") or ()
     return [_said(d) for d in declared] if any(isinstance(d, Symbol) for d in declared) else None
 
 

@@ -116,7 +116,8 @@ def test_from_tensors() -> None:
         (lambda: Tensor([1, 10**30]), OverflowError, "beyond 64 bits"),
         (lambda: Tensor(), TypeError, "there is no data"),
         (lambda: Tensor(None), TypeError, "there is no data"),
-        (lambda: Tensor(dtype=ms.float32), ValueError, "both shape and dtype are needed"),
+        (lambda: Tensor(dtype=ms.float32).asnumpy(), TypeError, "only declares a shape"),
+        (lambda: Tensor(shape=(2,)), ValueError, "both shape and dtype are needed"),
         (
             lambda: Tensor(shape=(2,), dtype=ms.float32, init="ones"),
             TypeError,

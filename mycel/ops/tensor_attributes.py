@@ -24,7 +24,7 @@ def _data_ptr(self: Tensor) -> int:
 
 def _storage(self: Tensor) -> storage.UntypedStorage:
     """The bytes of the tensor."""
-    return storage.UntypedStorage(self)
+    return storage.UntypedStorage._of(self)
 
 
 def _storage_offset(self: Tensor) -> int:
