@@ -124,11 +124,11 @@ class MindDataset(MappableDataset):
     def _value(self, name: str, value: Any) -> Array:
         field = self._records.schema[name]
         if "shape" in field:
-            array: Array = as_array(value)
-            return array
+            return as_array(value)
         if field["type"] == "bytes":
             content = value.tobytes() if isinstance(value, np.ndarray) else value
-            return np.frombuffer(content or b"\0", f"S{max(1, len(content))}").copy()
+            array: Array = np.frombuffer(content or b"\0", f"S{max(1, len(content))}").copy()
+            return array
         if field["type"] == "string":
             return np.array(value)
         return np.array(value, field["type"])

@@ -287,3 +287,13 @@ def test_images_that_do_not_fit() -> None:
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             eval(call, {}, NAMES)(image)
+
+
+def test_functions_that_draw_nothing() -> None:
+    from mycel.dataset import transforms
+
+    for mark in (transforms.not_random, V.not_random):
+        function = mark(lambda x: x + 1)
+        assert function.random is False and int(seeded(function, np.zeros(1, int), 1)[0][0]) == 1
+    with pytest.raises(TypeError, match="expected a function"):
+        transforms.not_random(3)

@@ -1,6 +1,6 @@
 """Transforms for any data, under MindSpore's names."""
 
-from mycel.dataset.transforms.base import Compose
+from mycel.dataset.transforms.base import Compose, not_random
 from mycel.dataset.transforms.generic import (
     Concatenate,
     Duplicate,
@@ -32,4 +32,5 @@ __all__ = [
     "Slice",
     "TypeCast",
     "Unique",
+    "not_random",
 ]

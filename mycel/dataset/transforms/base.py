@@ -53,6 +53,22 @@ class Transform:
         return f"{type(self).__name__}({arguments})"
 
 
+def not_random(function: Any) -> Any:
+    """Say of a function that it draws no random numbers, so that `map` prepares none for it; usable as a decorator.
+
+    >>> from mycel.dataset import transforms
+    >>> @transforms.not_random
+    ... def double(x):
+    ...     return 2 * x
+    >>> double.random
+    False
+    """
+    if not callable(function):
+        raise TypeError(f"not_random: expected a function, got {function!r}")
+    function.random = False
+    return function
+
+
 def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
     """The NumPy type that a framework type, NumPy type, Python type or name stands for; TypeError otherwise."""
     if isinstance(value, np.dtype):

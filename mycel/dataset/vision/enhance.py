@@ -176,7 +176,7 @@ def _byte_hsv(array: Array) -> tuple[Array, Array]:
 def blurred(array: Array) -> Array:
     """The mean over 3 x 3 pixels, the middle one counting five times; pixels at the edges stay."""
     image = array.astype(np.float64)
-    result = image.copy()
+    result: Array = image.copy()
     if min(array.shape[:2]) > 2:
         total = 4 * image[1:-1, 1:-1]
         for i in range(3):
@@ -406,7 +406,7 @@ class GaussianBlur(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         exact = array.dtype != np.uint8
-        result = array.astype(np.float64 if exact else np.int64)
+        result: Array = array.astype(np.float64 if exact else np.int64)
         for axis, size, sigma in zip((1, 0), self.kernel_size, self.sigma):
             half = size // 2
             weights = gaussian_weights(size, sigma)
@@ -418,7 +418,7 @@ class GaussianBlur(ImageTransform):
             for place, weight in enumerate(weights):
                 result += weight * padded.take(np.arange(place, place + array.shape[axis]), axis)
         if not exact:
-            return ((result + (1 << 15)) >> 16).astype(np.uint8)
+            return np.right_shift(result + (1 << 15), 16).astype(np.uint8)
         if array.dtype.kind == "f":
             return result.astype(array.dtype)
         limits = np.iinfo(array.dtype)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
 
 
@@ -39,6 +40,11 @@ class ImageReadMode(IntEnum):
     UNCHANGED = 0
     GRAYSCALE = 1
     COLOR = 2
+
+
+def not_random(func: Any) -> Any:
+    """Say of a function that it draws no random numbers, so that `map` prepares none for it; see `transforms.not_random`."""
+    return base.not_random(func)
 
 
 class ImageTransform(Transform):
