@@ -18,11 +18,14 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 CORE = {"numpy", "llvmlite", "onednn-cpu-gomp", "ml_dtypes", "safetensors", "rich", "scipy"}
 EXTRAS = {
+    "encrypt": {"cryptography"},
     "plot": {"matplotlib"},
     "image": {"pillow"},
     "docs": {"sphinx", "myst-parser", "furo"},
-    "dev": {"pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter", "tomli", "protobuf"},
-}
+    "dev": {
+        "pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter", "tomli", "protobuf", "cryptography", "onnx",
+    },
+}  # fmt: skip
 
 # A path into somebody's own folders, as in the tracebacks and logs that get pasted by mistake.
 OWN_PATH = re.compile(r"(?<![\w.~/-])/(?:home|Users|root|work|workspace|mnt|opt|tmp|private)/\w")
