@@ -12,6 +12,8 @@ import mycel as ms
 from mycel import compat, nn, ops
 from mycel.errors import Unsupported
 
+CHECKED = {"nn.DistributedGradReducer": "MindSpore"}
+
 
 @pytest.fixture(autouse=True)
 def _installed() -> Iterator[None]:
@@ -115,6 +117,28 @@ def test_a_number_in_place_of_a_parameter_in_graph_mode() -> None:
     net = Steps()
     # As MindSpore 2.10 in its graph mode.
     assert [float(net(ms.Tensor(1.0))) for _ in range(4)] == [5, 1, 2, 3]
+
+
+class Pooled(nn.Cell):
+    """A layer that is made where it is called."""
+
+    def __init__(self, keep_dims: bool = False) -> None:
+        super().__init__()
+        self.keep_dims = keep_dims
+
+    def construct(self, x: Any) -> Any:
+        return ops.mean(x, axis=(1,), keep_dims=self.keep_dims)
+
+
+class Pools(nn.Cell):
+    def construct(self, x: Any) -> Any:
+        return Pooled()(x)
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+def test_a_cell_made_inside_construct(mode: int) -> None:
+    ms.set_context(mode=mode)
+    assert Pools()(ms.Tensor([[1.0, 3.0]])).asnumpy().tolist() == [2]
 
 
 class Mine(nn.Optimizer):

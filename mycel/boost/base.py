@@ -109,7 +109,7 @@ class ParameterProcess:
                 found = [waiting.pop(p.name) for p in group["params"] if p.name in waiting]
                 made.append({**group, "params": found})
         if waiting:
-            model = max((g for g in origin if "order_params" not in g), key=len, default={})
+            model: dict[str, Any] = max((g for g in origin if "order_params" not in g), key=len, default={})
             made.append({**model, "params": list(waiting.values())})
         return made
 

@@ -6,7 +6,6 @@ later. A strategy lists the optimizer of each step. Each has a counter and state
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Optional
 
 import numpy as np
@@ -59,9 +58,8 @@ class FreezeOpt(Cell):
         self.dynamic_lr = self.single_opt.dynamic_lr
         made: list[Any] = []
         for number, members in enumerate(groups):
-            one = type(self.single_opt)(
-                list(members), learning_rate=self._rates_of(number), **self.single_opt.init_args
-            )
+            kind: Any = type(self.single_opt)
+            one = kind(list(members), learning_rate=self._rates_of(number), **self.single_opt.init_args)
             if isinstance(opt, LARS):
                 one = LARS(one, **{k: v for k, v in opt.init_args.items() if k != "optimizer"})
             for p in one.get_parameters():
@@ -164,8 +162,8 @@ class GradientFreeze:
         if not len(others):
             return [0] * length
         if freeze_strategy == _CONTINUOUS:
-            round_ = [0] * int(freeze_p * len(others) // (1 - freeze_p) + 0.5) + others.tolist()
-            return round_ * -(-length // len(round_))
+            round_: list[int] = [0] * int(freeze_p * len(others) // (1 - freeze_p) + 0.5) + others.tolist()
+            return [k for _ in range(-(-length // len(round_))) for k in round_]
         if freeze_strategy != _INTERVAL:
             raise ValueError(f"GradientFreeze: freeze_strategy must be 0 or 1, not {freeze_strategy}")
         found, frozen = [0], 0

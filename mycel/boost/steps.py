@@ -32,8 +32,8 @@ class BoostTrainOneStepCell(TrainOneStepCell):
 
     def __init__(self, network: Cell, optimizer: Any, sens: Any = None) -> None:
         super().__init__(network, optimizer, sens)
-        self.freeze = isinstance(optimizer, FreezeOpt)
-        if not self.freeze and not isinstance(optimizer, Optimizer):
+        self.freezes = isinstance(optimizer, FreezeOpt)
+        if not self.freezes and not isinstance(optimizer, Optimizer):
             raise TypeError(
                 f"BoostTrainOneStepCell: optimizer must be an Optimizer or a FreezeOpt, not {type(optimizer).__name__}"
             )
@@ -45,9 +45,9 @@ class BoostTrainOneStepCell(TrainOneStepCell):
 
     def construct(self, *inputs: Any) -> Any:
         """Take a step on a batch."""
-        return self.gradient_freeze_process(*inputs) if self.freeze else super().construct(*inputs)
+        return self.gradient_freeze_process(*inputs) if self.freezes else super().construct(*inputs)
 
-    def gradient_freeze_process(self, *inputs: Any) -> Tensor:
+    def gradient_freeze_process(self, *inputs: Any) -> Any:
         """A step by the optimizer whose turn it is; the loss."""
         nets: Any = self.freeze_nets
         if self.train_strategy is None:

@@ -303,7 +303,8 @@ def _guard_receiver(stage: Stage, target: Any) -> None:
     """Guard what a method of the library may read of a Cell, such as which of its parameters are trained."""
     from mycel.cell import Cell
 
-    if isinstance(target, Cell):
+    # A Cell whose constructor is running has nothing yet.
+    if isinstance(target, Cell) and "_cells" in target.__dict__:
         for _, cell in target.cells_and_names():
             stage.guards.native_cell(cell)
         for parameter in target.get_parameters():

@@ -52,7 +52,7 @@ class Extensible(Stepping):
         return found
 
     @property
-    def init_params(self) -> dict[str, Any]:
+    def init_params(self) -> dict[str, Any]:  # type: ignore[override]
         """The parameters or groups that the constructor was given, under "params"."""
         return {"params": self._arguments().get("params")}
 
