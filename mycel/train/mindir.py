@@ -49,6 +49,8 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     `inputs` are example arguments: tensors count by shape and type (``Tensor(shape=[None, 3], dtype=...)`` leaves a size open), containers and numbers as they are.
     `file_format` "MINDIR" writes Mycel's own format (`graph_file`), which `load` reads and MindSpore does not; "ONNX" writes ONNX (see `onnx_export`), of the network as it is
     outside of training. The suffix is added to a name without it. `enc_key` and `enc_mode` encrypt a "MINDIR" file as `save_checkpoint` does; `user_info`, a dict of strings, is kept with it.
+    With ``for_mindspore=True`` a "MINDIR" file is one that MindSpore loads, and `load` does not: for networks of fixed sizes made of products, convolutions and pools of two
+    dimensions, normalisations, reductions and element-wise operations (`mindspore_export`).
 
     Raises CompileError where the network is not one graph, Unsupported for what has no form in the file, ValueError and TypeError for arguments that do not fit.
 
@@ -65,7 +67,7 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     for name in ("dataset", "incremental", "custom_func", "obf_func"):
         if kwargs.get(name):
             raise Unsupported(f"export: {name} is not supported; leave it out")
-    known = ("enc_key", "enc_mode", "user_info", "dataset", "incremental", "custom_func", "obf_func")
+    known = ("enc_key", "enc_mode", "user_info", "dataset", "incremental", "custom_func", "obf_func", "for_mindspore")
     for name in kwargs:
         if name not in known:
             raise TypeError(f"export: unknown argument {name!r}")
@@ -83,6 +85,14 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
             raise Unsupported("export: ONNX files are not encrypted; leave enc_key out")
         with replacing(path, "model") as temporary:
             temporary.write_bytes(onnx_bytes(_outside_of_training(net, inputs)))
+        return
+    if kwargs.get("for_mindspore"):
+        from mycel.train.mindspore_export import mindspore_bytes
+
+        if key is not None or info:
+            raise Unsupported("export: for_mindspore goes without enc_key and user_info")
+        with replacing(path, "model") as temporary:
+            temporary.write_bytes(mindspore_bytes(model_of(net, inputs)))
         return
     model = model_of(net, inputs)
     model.user_info = info
