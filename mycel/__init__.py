@@ -150,6 +150,7 @@ _MODULES = (
     "mindrecord",
     "mint",
     "numpy",
+    "parallel",
     "profiler",
     "rewrite",
     "runtime",

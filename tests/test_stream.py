@@ -232,3 +232,8 @@ def test_storages_come_from_tensors() -> None:
         ms.UntypedStorage()
     p = Parameter(ones(2, 2), name="p")
     assert isinstance(p.untyped_storage(), ms.UntypedStorage) and p.untyped_storage().nbytes() == 16
+
+
+def test_the_names_of_parallel_are_those_of_the_top_level() -> None:
+    for name in ms.parallel.__all__:
+        assert getattr(ms.parallel, name) is getattr(ms, name)
