@@ -418,7 +418,8 @@ class GaussianBlur(ImageTransform):
             for place, weight in enumerate(weights):
                 result += weight * padded.take(np.arange(place, place + array.shape[axis]), axis)
         if not exact:
-            return np.right_shift(result + (1 << 15), 16).astype(np.uint8)
+            rounded: Array = np.right_shift(result + (1 << 15), 16).astype(np.uint8)
+            return rounded
         if array.dtype.kind == "f":
             return result.astype(array.dtype)
         limits = np.iinfo(array.dtype)
