@@ -625,9 +625,9 @@ def load_distributed_checkpoint(
             f"{function}: checkpoint_filenames must be a list of files in the order of ranks, not {checkpoint_filenames!r}"
         )
     if train_strategy_filename is None:
-        from mycel.compat.context import get_auto_parallel_context
+        import mycel
 
-        train_strategy_filename = get_auto_parallel_context("strategy_ckpt_load_file") or None
+        train_strategy_filename = mycel.get_auto_parallel_context("strategy_ckpt_load_file") or None
         if train_strategy_filename is None:
             raise ValueError(
                 f"{function}: give train_strategy_filename, or strategy_ckpt_load_file in set_auto_parallel_context"

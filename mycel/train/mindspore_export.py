@@ -36,7 +36,7 @@ def mindspore_bytes(model: Model) -> bytes:
     """A model as the content of a file that MindSpore 2.10 loads; Unsupported, naming what it is, for what is not in the subset."""
     if model.writes or any(s.kind == "generator" for s in model.states):
         raise Unsupported("export: for_mindspore takes networks that change no state; call set_train(False) before")
-    if any(not t.is_static for t in model.graph.input_types):
+    if any(not isinstance(t, TensorType) or not t.is_static for t in model.graph.input_types):
         raise Unsupported("export: for_mindspore takes fixed sizes only")
     return _Writer(model).model()
 
@@ -116,7 +116,9 @@ class _Writer:
 
     def results(self, form: Any) -> list[Node]:
         graph = self.source.graph
-        ((kind, content),) = form.items() if isinstance(form, dict) else (("", None),)
+        kind: str
+        content: Any
+        ((kind, content),) = form.items() if isinstance(form, dict) else (("", ()),)
         if kind == "tensor":
             return [graph.outputs[content]]
         if kind in ("tuple", "list"):

@@ -282,6 +282,15 @@ def test_distributed_checkpoints_go_into_a_network(tmp_path):
     assert ms.load_distributed_checkpoint(net, files, None, str(tmp_path / "s.ckpt")) is True
     np.testing.assert_array_equal(net.w.asnumpy(), full["w"])
     np.testing.assert_array_equal(net.b.asnumpy(), full["b"])
+    with pytest.raises(ValueError, match="give train_strategy_filename, or strategy_ckpt_load_file"):
+        ms.load_distributed_checkpoint(net, files)
+    net.w.set_data(np.zeros((16, 32), np.float32))
+    ms.set_auto_parallel_context(strategy_ckpt_load_file=str(tmp_path / "s.ckpt"))
+    try:
+        ms.load_distributed_checkpoint(net, files)
+    finally:
+        ms.reset_auto_parallel_context()
+    np.testing.assert_array_equal(net.w.asnumpy(), full["w"])
     net.w = ms.Parameter(np.zeros((8, 32), np.float32), name="w")
     predicted = {"w": [[2], [0, -1], [], 0], "b": [[2], [-1], [], 0]}
     ms.load_distributed_checkpoint(net, files, predicted, str(tmp_path / "s.ckpt"))
