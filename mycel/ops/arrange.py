@@ -325,7 +325,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     return x
 
 
-def _rolled(x: Tensor, axis: int, shift: int) -> Tensor:
+def _rolled(x: Tensor, axis: int, shift: Any) -> Tensor:
     length = x.shape[axis]
     if isinstance(length, int) and length == 0:
         return x

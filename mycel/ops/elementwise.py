@@ -267,15 +267,22 @@ _COMMON = "Operands broadcast and meet in their common type."
 _BOOLEAN = "Operands broadcast and meet in their common type; the result is boolean."
 
 
-def _as_they_are(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Two tensors for an operator to convert; other operands as tensors of their common type."""
-    return (x, y) if isinstance(x, Tensor) and isinstance(y, Tensor) else operands(name, x, y)
+def _as_they_are(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Tensors, and a tensor and a number, for an operator to convert; other operands as tensors of their common type."""
+    plain = all(isinstance(v, (Tensor, int, float)) for v in (x, y)) and (
+        isinstance(x, Tensor) or isinstance(y, Tensor)
+    )
+    return (x, y) if plain else operands(name, x, y)
 
 
 def _arithmetic(name: str, operator: str, summary: str, call: str, value: str, names: str = "io") -> Binary:
     """What the operator of tensors computes."""
-    method = getattr(Tensor, f"__{operator}__")
-    return _binary(name, method, summary, _COMMON, call, _show(value), names, _as_they_are)
+    method, reverse = getattr(Tensor, f"__{operator}__"), getattr(Tensor, f"__r{operator}__")
+
+    def compute(x: Any, y: Any) -> Tensor:
+        return method(x, y) if isinstance(x, Tensor) else reverse(y, x)  # type: ignore[no-any-return]
+
+    return _binary(name, compute, summary, _COMMON, call, _show(value), names, _as_they_are)
 
 
 def _single(
@@ -293,9 +300,7 @@ def _comparable(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 def _compare(name: str, primitive: Primitive, summary: str, value: str) -> Binary:
     shown = _show(value, "Bool")
-    return _binary(
-        name, lambda x, y: run(primitive, x, y), summary, _BOOLEAN, "1.0, 2.0", shown, prepare=_comparable
-    )
+    return _binary(name, lambda x, y: run(primitive, x, y), summary, _BOOLEAN, "1.0, 2.0", shown, prepare=_comparable)
 
 
 def _atan2(y: Tensor, x: Tensor) -> Tensor:

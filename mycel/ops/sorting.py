@@ -93,10 +93,10 @@ def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, so
     x = operand("topk", input)
     axis = axis_of("topk", -1 if dim is None else dim, x.ndim)
     size = x.shape[axis]
-    k = size_of("topk", k)
-    if k < 0 or (isinstance(size, int) and k > size):
+    count = size_of("topk", k)
+    if count < 0 or (isinstance(size, int) and count > size):
         raise ValueError(f"topk: k must lie between 0 and {size}, the size of axis {axis}, not {k}")
-    values, positions = apply(O.top_k, x, k=k, axis=axis, largest=bool(largest))
+    values, positions = apply(O.top_k, x, k=count, axis=axis, largest=bool(largest))
     return values, positions
 
 

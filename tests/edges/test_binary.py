@@ -173,7 +173,10 @@ def test_python_numbers(name: str, dtype: str, shape: Any, seed: int, left: bool
     )
     again = function_of(name)(*pair)
     assert isinstance(again, Tensor) and again.dtype is result.dtype
-    np.testing.assert_array_equal(as_array(again), as_array(result))
+    if name == "pow":  # a power with a constant exponent may be a root or a quotient
+        close(again, as_array(result), name, 2)
+    else:
+        np.testing.assert_array_equal(as_array(again), as_array(result))
     if x.dtype.kind == "u" and number == -1:
         x = x.astype(np.int32)
     kind = np.float32 if x.dtype.kind in "iu" and isinstance(number, float) else x.dtype
