@@ -116,14 +116,14 @@ _OTHERS = {
     "mycel.train.distributed_checkpoints": "load_segmented_checkpoints rank_list_for_transform transform_checkpoint_by_rank "
     "transform_checkpoints unified_safetensors",
     "mycel.train.strategies": "merge_pipeline_strategys",
-    "mycel.machine": "dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
+    "mycel.machine": "DeviceCtx dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
     "set_device synchronize",
     "mycel.rewrite": "Node NodeType ScopedValue SymbolTree",
     "mycel.saved": "register_saved_tensors_hooks saved_tensors_hooks",
     "mycel.jit_dynamic": "enable_dynamic",
     "mycel.layout": "Layout parameter_broadcast reshard shard sync_pipeline_shared_parameters",
     "mycel.parameter_server": "get_ps_context reset_ps_context set_ps_context",
-    "mycel.stream": "DeviceCtx Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream set_kernel_launch_capture "
+    "mycel.stream": "Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream set_kernel_launch_capture "
     "set_kernel_launch_group",
     "mycel.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
     "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR SUCCESS TFRecordToMR set_dec_mode "

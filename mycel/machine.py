@@ -16,6 +16,7 @@ from mycel import config, runtime
 from mycel.errors import Unsupported
 
 __all__ = [
+    "DeviceCtx",
     "DeviceInfo",
     "dispatch_threads_num",
     "get_current_device",
@@ -47,6 +48,25 @@ def set_device(device_target: str, device_id: Optional[int] = None) -> None:
         raise RuntimeError(f"set_device: {device_target!r} is not available in this build; it runs on 'CPU'")
     if device_id is not None and (not isinstance(device_id, int) or isinstance(device_id, bool) or device_id != 0):
         raise ValueError(f"set_device: there is one CPU device, number 0, not {device_id!r}")
+
+
+class DeviceCtx:
+    """Choose the device for a block: "CPU", number 0. ValueError and RuntimeError for others, as `set_device` raises them.
+
+    >>> import mycel as ms
+    >>> with ms.DeviceCtx("CPU"):
+    ...     ms.get_current_device().device_target
+    'CPU'
+    """
+
+    def __init__(self, name: str, device_id: Optional[int] = None) -> None:
+        set_device(name, device_id)
+
+    def __enter__(self) -> None:
+        """There is nothing to change: the device is the only one."""
+
+    def __exit__(self, *error: Any) -> None:
+        """There is nothing to change back."""
 
 
 def get_current_device() -> DeviceInfo:

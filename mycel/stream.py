@@ -14,7 +14,7 @@ from typing import Any, Optional
 from mycel.log import logger
 
 __all__ = [
-    "DeviceCtx", "Event", "Stream", "StreamCtx", "communication_stream", "current_stream", "default_stream", "set_cur_stream", "set_kernel_launch_capture",
+    "Event", "Stream", "StreamCtx", "communication_stream", "current_stream", "default_stream", "set_cur_stream", "set_kernel_launch_capture",
     "set_kernel_launch_group",
 ]  # fmt: skip
 
@@ -187,27 +187,6 @@ class StreamCtx:
 
     def __exit__(self, *error: Any) -> None:
         _local.stream = self._before.pop()
-
-
-class DeviceCtx:
-    """Choose the device for a block: "CPU", number 0. ValueError and RuntimeError for others, as `set_device` raises them.
-
-    >>> import mycel as ms
-    >>> with ms.DeviceCtx("CPU"):
-    ...     ms.get_current_device().device_target
-    'CPU'
-    """
-
-    def __init__(self, name: str, device_id: Optional[int] = None) -> None:
-        from mycel.machine import set_device
-
-        set_device(name, device_id)
-
-    def __enter__(self) -> None:
-        """There is nothing to change: the device is the only one."""
-
-    def __exit__(self, *error: Any) -> None:
-        """There is nothing to change back."""
 
 
 _told: set[str] = set()
