@@ -21,6 +21,7 @@ from mycel.engines import buffers
 from mycel.engines.select import compile_graph
 from mycel.errors import named
 from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.hash import structural_hash
 from mycel.ir.types import TensorType
 from mycel.log import logger
 from mycel.parameter import Parameter
@@ -37,6 +38,7 @@ VARIETY = 16  # calls that differ in numbers alone: what changes from call to ca
 _NUMBERS = frozenset((bool, int, float))
 _AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
 _tables: WeakSet[_Table] = WeakSet()
+_loops: dict[str, Graph] = {}
 
 
 class _Table(dict[Any, Any]):
@@ -160,12 +162,20 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
 
 
 def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph:
-    """A function of tensors of these types, which gives a tuple of tensors, as a graph: the body of a loop."""
+    """A function of tensors of these types, which gives a tuple of tensors, as a graph: the body of a loop.
+
+    Outside of staging, graphs of the same structure are one object, by which the loop's program is found at the next call.
+    """
     inputs = [input_node(t) for t in types]
-    context = _Tracing()
+    around, context = eager.current_context(), _Tracing()
     with eager.use_context(context):
         results = function(*[make_staged(i) for i in inputs])
-        return Graph(inputs, [context._node(t) for t in results], function.__name__)
+        graph = Graph(inputs, [context._node(t) for t in results], function.__name__)
+    if (around is not None and around.is_staging) or not all(t.is_static for t in types):
+        return graph
+    if len(_loops) >= MOST:
+        _loops.clear()
+    return _loops.setdefault(structural_hash(graph), graph)
 
 
 def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
@@ -178,7 +188,8 @@ def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
         key.append(value)
     elif kind in _NUMBERS:
         key.append(kind)
-        key.append(repr(value) if kind is float and value == 0.0 else value)
+        # -0.0 equals 0.0, and NaN not even itself.
+        key.append(repr(value) if kind is float and (value == 0.0 or value != value) else value)
     elif kind is tuple or kind is list:
         key.append(kind)
         key.append(len(value))

@@ -6,6 +6,7 @@ import pytest
 import mycel as ms
 from mycel import fused as F
 from mycel import ops
+from mycel.engines.native.program import Template
 from mycel.engines.native.runtime import runtime
 from mycel.errors import NonFiniteError, ShapeError
 from mycel.fused import fused
@@ -256,3 +257,28 @@ def test_memory_of_a_large_tensor_is_used_again():
     del buffer
     again = run.new_buffer(48 << 20)
     assert run.data_address(again) == place
+
+
+def _again(call):
+    """How many programs the third of equal calls makes."""
+    call(), call()
+    before = Template.lowerings
+    call()
+    return Template.lowerings - before
+
+
+def test_loops_of_operations_are_compiled_once():
+    from mycel.ops.beta import betainc
+
+    x, boxes = ms.Tensor([0.25, 0.5]), ms.Tensor([[0.0, 0.0, 1.0, 1.0, 0.5], [0.0, 0.0, 1.0, 0.9, 0.9]])
+    assert _again(lambda: betainc(x, x + 1.0, x)) == 0
+    assert _again(lambda: ms.grad(lambda a: betainc(a, x, x).sum())(x)) == 0
+    assert _again(lambda: ops.NMSWithMask(0.5)(boxes)) == 0
+    np.testing.assert_array_equal(ops.NMSWithMask(0.75)(boxes)[2].asnumpy(), [True, False])
+    np.testing.assert_array_equal(ops.NMSWithMask(0.95)(boxes)[2].asnumpy(), [True, True])
+
+
+def test_nan_among_the_arguments_is_one_argument():
+    x = ms.Tensor([1.0, 2.0])
+    assert _again(lambda: ops.where(x > 1.0, float("nan"), x)) == 0
+    assert _again(lambda: ms.numpy.nanmax(x)) == 0
