@@ -95,23 +95,24 @@ def _strategy(given: Any, groups: int) -> Optional[Tensor]:
     return steps
 
 
-class _TrainFreezeCell(Cell):
-    """A training step by one of the optimizers."""
+class _StepOf(Cell):
+    """A training step by one optimizer: `finish` gets the loss and the reduced gradients, and gives the loss."""
 
-    def __init__(self, net: Cell, sens: Any, grad: Any, reducer: Cell, optimizer: Any, steps: Optional[int]) -> None:
+    def __init__(
+        self, network: Cell, sens: Any, gradient: Any, reducer: Cell, optimizer: Any, finish: Optional[Cell]
+    ) -> None:
         super().__init__(auto_prefix=False)
-        self.net, self.sens, self.grad, self.grad_reducer, self.opt = net, sens, grad, reducer, optimizer
-        self.parameters = optimizer.parameters
-        self.grad_accumulation = None if steps is None else GradientAccumulation(steps, optimizer)
+        self.network, self.optimizer, self.reducer, self.finish = network, optimizer, reducer, finish
+        self._gradient = gradient(network, optimizer.parameters)
+        self._sens = sens
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *batch: Any) -> Any:
         """Take a step on a batch; the loss."""
-        loss = self.net(*inputs)
-        grads = self.grad(self.net, self.parameters)(*inputs, ops.full_like(loss, self.sens))
-        grads = self.grad_reducer(grads)
-        if self.grad_accumulation is not None:
-            return self.grad_accumulation(loss, grads)
-        self.opt(grads)
+        loss = self.network(*batch)
+        found = self.reducer(self._gradient(*batch, ops.full_like(loss, self._sens)))
+        if self.finish is not None:
+            return self.finish(loss, found)
+        self.optimizer(found)
         return loss
 
 
@@ -209,9 +210,9 @@ def freeze_cell(
     """
     if not isinstance(optimizer, FreezeOpt):
         raise TypeError(f"freeze_cell: optimizer must be a FreezeOpt, not {type(optimizer).__name__}")
-    steps = max_accumulation_step if use_grad_accumulation else None
     made: list[Cell] = []
     for one in optimizer.opts:
         reducer: Cell = DistributedGradReducer(one.parameters, mean, degree) if reducer_flag else Identity()
-        made.append(_TrainFreezeCell(network, sens, grad, reducer, one, steps))
+        finish = GradientAccumulation(max_accumulation_step, one) if use_grad_accumulation else None
+        made.append(_StepOf(network, sens, grad, reducer, one, finish))
     return tuple(made)
