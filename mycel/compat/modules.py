@@ -13,7 +13,7 @@ _MODULES: dict[str, str] = {
     "common.dynamic_shape": "auto_dynamic_shape enable_dynamic",
     "communication": "comm_func management",
     "dataset": "audio engine text transforms vision",
-    "dataset.audio": "transforms",
+    "dataset.audio": "transforms utils",
     "dataset.text": "transforms",
     "dataset.transforms": "transforms",
     "dataset.vision": "transforms",

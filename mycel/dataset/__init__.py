@@ -9,8 +9,13 @@
 (2, [[2, 1, 8, 8], [2]])
 """
 
-from mycel.dataset import config, transforms, vision
+from mycel.dataset import audio, config, transforms, vision
 from mycel.dataset.annotated import CocoDataset, VOCDataset
+from mycel.dataset.bases import (
+    AudioBaseDataset,
+    TextBaseDataset,
+    VisionBaseDataset,
+)
 from mycel.dataset.batching import BatchDataset, BatchInfo, BucketBatchByLengthDataset, PaddedBatchDataset
 from mycel.dataset.config import (
     get_callback_timeout,
@@ -67,6 +72,28 @@ from mycel.dataset.sources import (
     NumpySlicesDataset,
 )
 from mycel.dataset.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
+from mycel.dataset.text_pairs import (
+    CLUEDataset,
+    IWSLT2016Dataset,
+    IWSLT2017Dataset,
+    Multi30kDataset,
+    SQuADDataset,
+)
+from mycel.dataset.text_sets import (
+    AGNewsDataset,
+    AmazonReviewDataset,
+    CoNLL2000Dataset,
+    DBpediaDataset,
+    EnWik9Dataset,
+    IMDBDataset,
+    PennTreebankDataset,
+    SogouNewsDataset,
+    SST2Dataset,
+    UDPOSDataset,
+    WikiTextDataset,
+    YahooAnswersDataset,
+    YelpReviewDataset,
+)
 
 __all__ = [
     "BatchDataset",
@@ -117,6 +144,7 @@ __all__ = [
     "VOCDataset",
     "WeightedRandomSampler",
     "ZipDataset",
+    "audio",
     "config",
     "get_callback_timeout",
     "get_debug_mode",
@@ -127,4 +155,25 @@ __all__ = [
     "transforms",
     "vision",
     "zip",
+    "AudioBaseDataset",
+    "TextBaseDataset",
+    "VisionBaseDataset",
+    "AGNewsDataset",
+    "AmazonReviewDataset",
+    "DBpediaDataset",
+    "YahooAnswersDataset",
+    "SogouNewsDataset",
+    "YelpReviewDataset",
+    "CoNLL2000Dataset",
+    "UDPOSDataset",
+    "PennTreebankDataset",
+    "WikiTextDataset",
+    "SST2Dataset",
+    "EnWik9Dataset",
+    "IMDBDataset",
+    "CLUEDataset",
+    "SQuADDataset",
+    "Multi30kDataset",
+    "IWSLT2016Dataset",
+    "IWSLT2017Dataset",
 ]

@@ -1,0 +1,125 @@
+"""What audio transforms share: the checks of their arguments and of their inputs.
+
+Arguments of a wrong type raise TypeError and those out of range ValueError when a transform is made; an input of a
+wrong shape or type raises RuntimeError when it is called, and one that is no NumPy array TypeError. Integers must fit
+into 32 bits, and numbers into float32, as MindSpore's do. Time is the last axis of waveforms, and all axes before it are
+computed independently, so that a block of rows is only a waveform with one axis more.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.transforms.base import Transform
+
+INT_MAX = 2**31 - 1
+FLOAT_MAX = float(np.finfo(np.float32).max)
+
+
+class AudioTransform(Transform):
+    """The base of transforms of sound: callable on a NumPy array of the shape that `form` describes."""
+
+    vectorised = True
+    axes = 1
+    form = "<..., time>"
+    only_floats = False
+
+    def convert(self, value: Any) -> Array:
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"{type(self).__name__}: expected a NumPy array, got a {type(value).__name__}")
+        return value
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        return len(shape) >= self.axes and dtype.kind in "iuf"
+
+    def check(self, array: Array, lead: int) -> None:
+        """RuntimeError unless the samples have the axes that the transform works on, and numbers."""
+        operation = type(self).__name__
+        if array.ndim - lead < self.axes:
+            raise RuntimeError(f"{operation}: expected an array of shape {self.form}, got shape {array.shape[lead:]}")
+        if self.form.endswith("complex=2>") and array.shape[-1] != 2:
+            raise RuntimeError(f"{operation}: expected an array of shape {self.form}, got shape {array.shape[lead:]}")
+        if array.dtype.kind not in ("f" if self.only_floats else "iufb"):
+            wanted = "floating-point numbers" if self.only_floats else "numbers"
+            raise RuntimeError(f"{operation}: expected {wanted}, got {array.dtype}; convert with transforms.TypeCast")
+
+    def floats(self, array: Array, lead: int) -> Array:
+        """The samples, checked, as float64 if they are so and as float32 otherwise."""
+        self.check(array, lead)
+        return array.astype(float_type(array), copy=False)
+
+
+def float_type(array: Array) -> Any:
+    """float64 for float64, float32 for all else."""
+    return np.float64 if array.dtype == np.float64 else np.float32
+
+
+def check_int(operation: str, name: str, value: Any, low: int = -INT_MAX - 1, none: bool = False) -> Any:
+    """An integer of 32 bits from `low` on; None too where `none` says so."""
+    if none and value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{operation}: {name} must be an integer, got {value!r} of type {type(value).__name__}")
+    if not low <= value <= INT_MAX:
+        raise ValueError(f"{operation}: {name} must be within [{low}, {INT_MAX}], got {value}")
+    return int(value)
+
+
+def check_float(
+    operation: str,
+    name: str,
+    value: Any,
+    low: float = -FLOAT_MAX,
+    high: float = FLOAT_MAX,
+    above: bool = False,
+    none: bool = False,
+) -> Any:
+    """A number within [low, high], or (low, high] where `above` says so; None too where `none` says so."""
+    if none and value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{operation}: {name} must be a number, got {value!r} of type {type(value).__name__}")
+    if not (low < value if above else low <= value) or value > high or math.isnan(value):
+        bracket = "(" if above else "["
+        raise ValueError(f"{operation}: {name} must be within {bracket}{low:g}, {high:g}], got {value}")
+    return float(value)
+
+
+def check_positive(operation: str, name: str, value: Any, none: bool = False) -> Any:
+    """A number above zero."""
+    return check_float(operation, name, value, 0.0, above=True, none=none)
+
+
+def check_rate(operation: str, value: Any) -> int:
+    """A sampling rate that is not zero."""
+    rate = check_int(operation, "sample_rate", value)
+    if rate == 0:
+        raise ValueError(f"{operation}: sample_rate must not be 0")
+    return int(rate)
+
+
+def check_bool(operation: str, name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} must be a bool, got {value!r} of type {type(value).__name__}")
+    return value
+
+
+def check_choice(operation: str, name: str, value: Any, kind: type[Enum]) -> Any:
+    """A member of an enumeration."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{operation}: {name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
+    return value
+
+
+def check_among(operation: str, name: str, value: Any, allowed: tuple[int, ...]) -> int:
+    """One of a few integers."""
+    value = check_int(operation, name, value)
+    if value not in allowed:
+        raise ValueError(f"{operation}: {name} must be one of {list(allowed)}, got {value}")
+    return int(value)

@@ -1,0 +1,340 @@
+"""Recursive filters: sections of second order and general ones.
+
+A biquad computes a0 y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2] and limits y to [-1, 1]. Coefficients
+are those of R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter coefficients", with
+w = 2 pi f / sample_rate and alpha = sin(w) / (2 Q), where not said otherwise. Waveforms are [..., time] of float16,
+float32 or float64 and keep their type; sums are accumulated in float64 (SciPy's `lfilter`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.audio.base import AudioTransform, check_among, check_bool, check_float, check_rate
+from mycel.dataset.blocks import Array
+
+Coefficients = tuple[Sequence[float], Sequence[float]]
+
+
+def recursive_filter(array: Array, b: Sequence[float], a: Sequence[float], clamp: bool = True) -> Array:
+    """The filter b / a along the last axis, in float64, limited to [-1, 1] if `clamp`."""
+    from scipy import signal
+
+    if array.size == 0:
+        return array.astype(np.float64)
+    result: Array = signal.lfilter(np.asarray(b, np.float64), np.asarray(a, np.float64), array.astype(np.float64))
+    return np.clip(result, -1.0, 1.0) if clamp else result
+
+
+class _Section(AudioTransform):
+    """A filter of the coefficients (b, a) that `_coefficients` holds."""
+
+    only_floats = True
+    _coefficients: Coefficients
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check(array, lead)
+        b, a = self._coefficients
+        return recursive_filter(array, b, a).astype(array.dtype)
+
+    def _start(self, sample_rate: Any, frequency: Any, q: Any, name: str = "central_freq") -> tuple[float, float]:
+        """The angle w and alpha of checked arguments."""
+        operation = type(self).__name__
+        self.sample_rate = check_rate(operation, sample_rate)
+        setattr(self, name, check_float(operation, name, frequency))
+        self.Q = check_float(operation, "Q", q, 0.0, 1.0, above=True)
+        angle = 2 * math.pi * getattr(self, name) / self.sample_rate
+        return angle, math.sin(angle) / 2 / self.Q
+
+
+def _shelf(angle: float, alpha: float, gain: float, sign: int) -> Coefficients:
+    """A shelf of `gain` dB: low for `sign` 1, high for -1."""
+    amplitude = 10 ** (gain / 40)
+    cosine = sign * math.cos(angle)
+    more, less, root = amplitude + 1, amplitude - 1, 2 * math.sqrt(amplitude) * alpha
+    b = (
+        amplitude * (more - less * cosine + root),
+        sign * 2 * amplitude * (less - more * cosine),
+        amplitude * (more - less * cosine - root),
+    )
+    a = (more + less * cosine + root, -sign * 2 * (less + more * cosine), more + less * cosine - root)
+    return b, a
+
+
+class AllpassBiquad(_Section):
+    """Two-pole all-pass filter: (s^2 - s/Q + 1) / (s^2 + s/Q + 1). It turns phases and leaves magnitudes.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.AllpassBiquad(44100, 200.0)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int, central_freq: float, Q: float = 0.707) -> None:
+        angle, alpha = self._start(sample_rate, central_freq, Q)
+        middle = -2 * math.cos(angle)
+        self._coefficients = (1 - alpha, middle, 1 + alpha), (1 + alpha, middle, 1 - alpha)
+
+
+class BandBiquad(_Section):
+    """Two-pole band-pass filter that falls off on both sides of `central_freq`, of width central_freq / Q (SoX `band`).
+
+    With r = exp(-2 pi width / sample_rate): a = 1, -4 r cos(w) / (1 + r), r; b0 makes the peak 1 for pitched sounds,
+    or, with `noise`, keeps the power of white noise.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.BandBiquad(44100, 200.0)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int, central_freq: float, Q: float = 0.707, noise: bool = False) -> None:
+        angle, _ = self._start(sample_rate, central_freq, Q)
+        self.noise = check_bool("BandBiquad", "noise", noise)
+        last = math.exp(-2 * math.pi * (self.central_freq / self.Q) / self.sample_rate)  # type: ignore[attr-defined]
+        middle = -4 * last / (1 + last) * math.cos(angle)
+        if self.noise:
+            first = math.sqrt(((1 + last) ** 2 - middle**2) * (1 - last) / (1 + last))
+        else:
+            first = math.sqrt(1 - middle**2 / (4 * last)) * (1 - last)
+        self._coefficients = (first, 0.0, 0.0), (1.0, middle, last)
+
+
+class BandpassBiquad(_Section):
+    """Two-pole band-pass filter: (s/Q) / (s^2 + s/Q + 1), of peak 1, or s / (s^2 + s/Q + 1) with `const_skirt_gain`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.BandpassBiquad(44100, 200.0)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(
+        self,
+        sample_rate: int,
+        central_freq: float,
+        Q: float = 0.707,
+        const_skirt_gain: bool = False,
+    ) -> None:
+        angle, alpha = self._start(sample_rate, central_freq, Q)
+        self.const_skirt_gain = check_bool("BandpassBiquad", "const_skirt_gain", const_skirt_gain)
+        peak = math.sin(angle) / 2 if const_skirt_gain else alpha
+        self._coefficients = (peak, 0.0, -peak), (1 + alpha, -2 * math.cos(angle), 1 - alpha)
+
+
+class BandrejectBiquad(_Section):
+    """Two-pole band-reject filter: (s^2 + 1) / (s^2 + s/Q + 1).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.BandrejectBiquad(44100, 200.0)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int, central_freq: float, Q: float = 0.707) -> None:
+        angle, alpha = self._start(sample_rate, central_freq, Q)
+        middle = -2 * math.cos(angle)
+        self._coefficients = (1.0, middle, 1.0), (1 + alpha, middle, 1 - alpha)
+
+
+class BassBiquad(_Section):
+    """Two-pole low shelf: raises what lies below `central_freq` by `gain` dB.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.BassBiquad(44100, 3.0)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int, gain: float, central_freq: float = 100.0, Q: float = 0.707) -> None:
+        angle, alpha = self._start(sample_rate, central_freq, Q)
+        self.gain = check_float("BassBiquad", "gain", gain)
+        self._coefficients = _shelf(angle, alpha, self.gain, 1)
+
+
+class Biquad(_Section):
+    """The filter of second order with these coefficients; `a0` must not be 0.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.Biquad(0.5, 0.25, 0.0, 1.0, 0.0, 0.0)(np.array([1.0, 0.0, 0.0])).tolist()
+    [0.5, 0.25, 0.0]
+    """
+
+    def __init__(self, b0: float, b1: float, b2: float, a0: float, a1: float, a2: float) -> None:
+        given = {"b0": b0, "b1": b1, "b2": b2, "a0": a0, "a1": a1, "a2": a2}
+        values = [check_float("Biquad", name, value) for name, value in given.items()]
+        if values[3] == 0:
+            raise ValueError("Biquad: a0 must not be 0")
+        self.b0, self.b1, self.b2, self.a0, self.a1, self.a2 = values
+        self._coefficients = values[:3], values[3:]
+
+
+class DeemphBiquad(_Section):
+    """The de-emphasis of compact discs (IEC 60908), for 44100 or 48000 Hz, as a high shelf (SoX `deemph`).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.DeemphBiquad(44100)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int) -> None:
+        self.sample_rate = check_among("DeemphBiquad", "sample_rate", sample_rate, (44100, 48000))
+        frequency, slope, gain = {44100: (5283, 0.4845, -9.477), 48000: (5356, 0.479, -9.62)}[self.sample_rate]
+        angle = 2 * math.pi * frequency / self.sample_rate
+        amplitude = 10 ** (gain / 40)
+        alpha = math.sin(angle) / 2 * math.sqrt((amplitude + 1 / amplitude) * (1 / slope - 1) + 2)
+        self._coefficients = _shelf(angle, alpha, gain, -1)
+
+
+class EqualizerBiquad(_Section):
+    """Two-pole peaking equalizer: raises what lies around `center_freq` by `gain` dB.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.EqualizerBiquad(44100, 1500.0, 5.5)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int, center_freq: float, gain: float, Q: float = 0.707) -> None:
+        angle, alpha = self._start(sample_rate, center_freq, Q, "center_freq")
+        self.gain = check_float("EqualizerBiquad", "gain", gain)
+        amplitude = 10 ** (self.gain / 40)
+        middle = -2 * math.cos(angle)
+        self._coefficients = (
+            (1 + alpha * amplitude, middle, 1 - alpha * amplitude),
+            (1 + alpha / amplitude, middle, 1 - alpha / amplitude),
+        )
+
+
+class HighpassBiquad(_Section):
+    """Two-pole high-pass filter: s^2 / (s^2 + s/Q + 1).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.HighpassBiquad(44100, 1500.0)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int, cutoff_freq: float, Q: float = 0.707) -> None:
+        angle, alpha = self._start(sample_rate, cutoff_freq, Q, "cutoff_freq")
+        outer = (1 + math.cos(angle)) / 2
+        self._coefficients = (outer, -2 * outer, outer), (1 + alpha, -2 * math.cos(angle), 1 - alpha)
+
+
+class LowpassBiquad(_Section):
+    """Two-pole low-pass filter: 1 / (s^2 + s/Q + 1).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.LowpassBiquad(44100, 1500.0)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int, cutoff_freq: float, Q: float = 0.707) -> None:
+        angle, alpha = self._start(sample_rate, cutoff_freq, Q, "cutoff_freq")
+        outer = (1 - math.cos(angle)) / 2
+        self._coefficients = (outer, 2 * outer, outer), (1 + alpha, -2 * math.cos(angle), 1 - alpha)
+
+
+_RIAA = {
+    44100: ((-0.2014898, 0.9233820), (0.7083149, 0.9924091)),
+    48000: ((-0.1766069, 0.9321590), (0.7396325, 0.9931330)),
+    88200: ((-0.1168735, 0.9648312), (0.8590646, 0.9964002)),
+    96000: ((-0.1141486, 0.9676817), (0.8699137, 0.9966946)),
+}
+
+
+class RiaaBiquad(_Section):
+    """The equalization of vinyl records (RIAA) for 44100, 48000, 88200 or 96000 Hz, with a gain of 1 at 1 kHz.
+
+    Zeros and poles are those of SoX `riaa`.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.RiaaBiquad(44100)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int) -> None:
+        self.sample_rate = check_among("RiaaBiquad", "sample_rate", sample_rate, tuple(_RIAA))
+        b, a = (np.poly(roots) for roots in _RIAA[self.sample_rate])
+        turn = np.exp(-2j * math.pi * 1000 / self.sample_rate * np.arange(3))
+        self._coefficients = (b * abs(a @ turn) / abs(b @ turn)).tolist(), a.tolist()
+
+
+class TrebleBiquad(_Section):
+    """Two-pole high shelf: raises what lies above `central_freq` by `gain` dB.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.TrebleBiquad(44100, 3.0)(np.ones(4, np.float32)).shape
+    (4,)
+    """
+
+    def __init__(self, sample_rate: int, gain: float, central_freq: float = 3000, Q: float = 0.707) -> None:
+        angle, alpha = self._start(sample_rate, central_freq, Q)
+        self.gain = check_float("TrebleBiquad", "gain", gain)
+        self._coefficients = _shelf(angle, alpha, self.gain, -1)
+
+
+class _General(AudioTransform):
+    only_floats = True
+
+    def __init__(self, a_coeffs: Sequence[float], b_coeffs: Sequence[float], clamp: bool = True) -> None:
+        operation = type(self).__name__
+        for name, values in (("a_coeffs", a_coeffs), ("b_coeffs", b_coeffs)):
+            if not isinstance(values, (list, tuple)):
+                raise TypeError(
+                    f"{operation}: {name} must be a list or tuple, got {values!r} of type {type(values).__name__}"
+                )
+            for position, value in enumerate(values):
+                check_float(operation, f"{name}[{position}]", value)
+        if len(a_coeffs) != len(b_coeffs):
+            raise ValueError(
+                f"{operation}: a_coeffs and b_coeffs must have the same size, got {len(a_coeffs)} and {len(b_coeffs)}; "
+                "fill the shorter with zeros"
+            )
+        if not a_coeffs or a_coeffs[0] == 0:
+            raise ValueError(f"{operation}: the first of a_coeffs must not be 0, got {list(a_coeffs)}")
+        self.a_coeffs, self.b_coeffs = list(a_coeffs), list(b_coeffs)
+        self.clamp = check_bool(operation, "clamp", clamp)
+
+
+class LFilter(_General):
+    """The filter sum(b[k] x[n-k]) = sum(a[k] y[n-k]), limited to [-1, 1] if `clamp`.
+
+    Both lists have the same length, lower delays first.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.LFilter([1.0, -0.5], [1.0, 0.0])(np.array([1.0, 0.0, 0.0])).tolist()
+    [1.0, 0.5, 0.25]
+    """
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check(array, lead)
+        return recursive_filter(array, self.b_coeffs, self.a_coeffs, self.clamp).astype(array.dtype)
+
+
+class Filtfilt(_General):
+    """The filter of `LFilter` forward, then backward over the result, from rest each time: phases stay.
+
+    Only the end result is limited to [-1, 1] (if `clamp`).
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.Filtfilt([1.0, 0.0], [0.5, 0.5])(np.array([0.0, 1.0, 0.0])).tolist()
+    [0.25, 0.5, 0.25]
+    """
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check(array, lead)
+        forward = recursive_filter(array, self.b_coeffs, self.a_coeffs, clamp=False)
+        backward = recursive_filter(forward[..., ::-1], self.b_coeffs, self.a_coeffs, self.clamp)
+        return np.ascontiguousarray(backward[..., ::-1]).astype(array.dtype)

@@ -1,0 +1,155 @@
+"""Effects whose delay swings with a slow wave: flanger and phaser.
+
+Both read a ring buffer of past samples at a moving place; channels are computed together, one sample after the other,
+as each may depend on the one before it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mycel.dataset.audio.base import AudioTransform, check_bool, check_choice, check_float, check_int, check_rate
+from mycel.dataset.audio.effects import limit
+from mycel.dataset.audio.enums import Interpolation, Modulation
+from mycel.dataset.blocks import Array
+
+
+def wave_table(kind: Modulation, size: int, low: float, high: float, phase: float) -> Array:
+    """One period of a sine or triangle between `low` and `high`, starting at this phase (in radians)."""
+    points = (np.arange(size) + int(phase / math.pi / 2 * size + 0.5)) % max(size, 1)
+    if kind is Modulation.SINUSOIDAL:
+        wave = (np.sin(points / max(size, 1) * 2 * math.pi) + 1) / 2
+    else:
+        quarter = 4 * points // max(size, 1)
+        ramp = points * 2.0 / max(size, 1)
+        wave = np.where(quarter == 0, ramp + 0.5, np.where(quarter == 3, ramp - 1.5, 1.5 - ramp))
+    return wave * (high - low) + low
+
+
+class Phaser(AudioTransform):
+    """Mix a waveform [..., time] with itself delayed by a swinging time, fed back (SoX `phaser`).
+
+    y[n] = gain_in x[n] + decay y[n - d(n)], times `gain_out` and limited to [-1, 1]; d swings between one sample and
+    `delay_ms`, `mod_speed` times a second, as a sine or a triangle. Ranges: gain_in [0, 1], gain_out [0, 1e9], delay_ms
+    [0, 5], decay [0, 0.99], mod_speed [0.1, 2].
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.Phaser(44100)(np.zeros((2, 3), np.float32)).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        sample_rate: int,
+        gain_in: float = 0.4,
+        gain_out: float = 0.74,
+        delay_ms: float = 3.0,
+        decay: float = 0.4,
+        mod_speed: float = 0.5,
+        sinusoidal: bool = True,
+    ) -> None:
+        self.sample_rate = check_int("Phaser", "sample_rate", sample_rate)
+        self.gain_in = check_float("Phaser", "gain_in", gain_in, 0, 1)
+        self.gain_out = check_float("Phaser", "gain_out", gain_out, 0, 1e9)
+        self.delay_ms = check_float("Phaser", "delay_ms", delay_ms, 0, 5)
+        self.decay = check_float("Phaser", "decay", decay, 0, 0.99)
+        self.mod_speed = check_float("Phaser", "mod_speed", mod_speed, 0.1, 2)
+        self.sinusoidal = check_bool("Phaser", "sinusoidal", sinusoidal)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        values = self.floats(array, lead)
+        size = int(self.delay_ms * 0.001 * self.sample_rate + 0.5)
+        period = int(self.sample_rate / self.mod_speed + 0.5)
+        if size < 1:
+            raise RuntimeError(
+                f"Phaser: a delay of {self.delay_ms} ms is less than one sample at {self.sample_rate} Hz"
+            )
+        kind = Modulation.SINUSOIDAL if self.sinusoidal else Modulation.TRIANGULAR
+        delays = np.floor(wave_table(kind, period, 1.0, size, math.pi / 2) + 0.5).astype(np.int64)
+        length = values.shape[-1]
+        steps = np.arange(length)
+        places = (steps + delays[steps % period]) % size
+        samples = np.moveaxis(values, -1, 0).astype(np.float64) * self.gain_in
+        ring = np.zeros((size, *samples.shape[1:]))
+        for step in range(length):
+            samples[step] += ring[places[step]]
+            ring[(step + 1) % size] = samples[step] * self.decay
+        return np.ascontiguousarray(np.moveaxis(limit(samples * self.gain_out), 0, -1)).astype(values.dtype)
+
+
+class Flanger(AudioTransform):
+    """Mix each channel of a waveform [..., channel, time] with itself delayed by a swinging time (SoX `flanger`).
+
+    The delay swings between `delay` and `delay + depth` milliseconds, `speed` times a second; channels swing `phase`
+    percent of a period apart; `regen` percent of the delayed sound is fed back and `width` percent mixed in. Values are
+    limited to [-1, 1]. Ranges: delay [0, 30], depth [0, 10], regen [-95, 95], width and phase [0, 100], speed [0.1, 10].
+    Integers keep their type.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.Flanger(44100)(np.zeros((2, 3), np.float32)).shape
+    (2, 3)
+    """
+
+    axes = 2
+    form = "<..., channel, time>"
+
+    def __init__(
+        self,
+        sample_rate: int,
+        delay: float = 0.0,
+        depth: float = 2.0,
+        regen: float = 0.0,
+        width: float = 71.0,
+        speed: float = 0.5,
+        phase: float = 25.0,
+        modulation: Modulation = Modulation.SINUSOIDAL,
+        interpolation: Interpolation = Interpolation.LINEAR,
+    ) -> None:
+        self.sample_rate = check_rate("Flanger", sample_rate)
+        self.delay = check_float("Flanger", "delay", delay, 0, 30)
+        self.depth = check_float("Flanger", "depth", depth, 0, 10)
+        self.regen = check_float("Flanger", "regen", regen, -95, 95)
+        self.width = check_float("Flanger", "width", width, 0, 100)
+        self.speed = check_float("Flanger", "speed", speed, 0.1, 10)
+        self.phase = check_float("Flanger", "phase", phase, 0, 100)
+        self.modulation = check_choice("Flanger", "modulation", modulation, Modulation)
+        self.interpolation = check_choice("Flanger", "interpolation", interpolation, Interpolation)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        self.check(array, lead)
+        feedback = self.regen / 100
+        mixed = self.width / 100
+        straight = 1 / (1 + mixed)
+        mixed = mixed / (1 + mixed) * (1 - abs(feedback))
+        shortest = math.floor(self.delay / 1000 * self.sample_rate + 0.5)
+        size = int((self.delay + self.depth) / 1000 * self.sample_rate + 0.5) + 2
+        period = int(self.sample_rate / self.speed)
+        table = wave_table(self.modulation, period, shortest, size - 2.0, 3 * math.pi / 2)
+
+        samples = array.astype(np.float64).reshape(-1, *array.shape[-2:])
+        channels, length = samples.shape[1:]
+        offsets = (np.arange(channels) * period * (self.phase / 100) + 0.5).astype(np.int64)
+        each = np.arange(channels)
+        ring = np.zeros((len(samples), channels, size))
+        last = np.zeros((len(samples), channels))
+        result = np.empty_like(samples)
+        place = 0
+        for step in range(length):
+            place = (place - 1) % size
+            ring[:, :, place] = samples[:, :, step] + last * feedback
+            wanted = table[(step + offsets) % period]
+            whole = np.floor(wanted).astype(np.int64)
+            part = wanted - whole
+            first, second = (ring[:, each, (place + whole + more) % size] for more in (0, 1))
+            if self.interpolation is Interpolation.LINEAR:
+                last = first + (second - first) * part
+            else:
+                third = ring[:, each, (place + whole + 2) % size] - first
+                second = second - first
+                last = first + ((third * 0.5 - second) * part + second * 2 - third * 0.5) * part
+            result[:, :, step] = samples[:, :, step] * straight + last * mixed
+        return limit(result).reshape(array.shape).astype(array.dtype)

@@ -1,0 +1,271 @@
+"""Where there is a voice in a recording, and how high it is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.audio.base import AudioTransform, check_float, check_int, check_positive, check_rate
+from mycel.dataset.audio.enums import BorderType
+from mycel.dataset.audio.stft import pad_ends
+from mycel.dataset.blocks import Array
+
+EPSILON = 1e-9
+
+
+class DetectPitchFrequency(AudioTransform):
+    """The pitch in Hz, float32 [..., frame], of each frame of a waveform [..., time], by normalized cross-correlation.
+
+    A frame has ceil(sample_rate * frame_time) samples and is correlated with itself 1 .. ceil(sample_rate / freq_low)
+    samples later, divided by the squared norms of both. The best lag from ceil(sample_rate / freq_high) on is taken; one
+    in the shorter half wins where it is at least 0.99 times as good. Lags are smoothed by the median of `win_length`
+    frames, of which there are win_length - 1 - (win_length - 1) // 2 fewer at the end. Raises RuntimeError for waveforms
+    of too few frames.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> wave = np.sin(2 * np.pi * 100 / 8000 * np.arange(2000))
+    >>> audio.DetectPitchFrequency(8000, win_length=5)(wave)[3:5].tolist()
+    [100.0, 100.0]
+    """
+
+    def __init__(
+        self,
+        sample_rate: int,
+        frame_time: float = 0.01,
+        win_length: int = 30,
+        freq_low: float = 85,
+        freq_high: float = 3400,
+    ) -> None:
+        operation = "DetectPitchFrequency"
+        self.sample_rate = check_rate(operation, sample_rate)
+        self.frame_time = check_positive(operation, "frame_time", frame_time)
+        self.win_length = check_int(operation, "win_length", win_length, 1)
+        self.freq_low = check_positive(operation, "freq_low", freq_low)
+        self.freq_high = check_positive(operation, "freq_high", freq_high)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        values = self.floats(array, lead)
+        correlation = self._correlation(values.astype(np.float64))
+        lags = self._best_lags(correlation)
+        filling = (self.win_length - 1) // 2
+        if lags.shape[-1] + filling < self.win_length or lags.shape[-1] <= filling:
+            raise RuntimeError(
+                f"DetectPitchFrequency: {lags.shape[-1]} frames are too few to smooth over {self.win_length}"
+            )
+        lags = np.concatenate([np.zeros((*lags.shape[:-1], filling), lags.dtype), lags], axis=-1)
+        lags[..., :filling] = lags[..., filling : filling + 1]
+        windows = np.lib.stride_tricks.sliding_window_view(lags, self.win_length, axis=-1)
+        smooth = np.sort(windows, axis=-1)[..., (self.win_length - 1) // 2]
+        return np.asarray(self.sample_rate / (EPSILON + smooth), np.float32)
+
+    def _correlation(self, values: Array) -> Array:
+        """[..., frame, lag - 1]: how alike each frame is to itself `lag` samples later."""
+        lags = math.ceil(self.sample_rate / self.freq_low)
+        size = math.ceil(self.sample_rate * self.frame_time)
+        length = values.shape[-1]
+        count = math.ceil(length / size)
+        padded = pad_ends(values, 0, lags + count * size - length, BorderType.CONSTANT)
+        frames = padded[..., : count * size].reshape(*values.shape[:-1], count, size)
+        norms = EPSILON + np.sqrt((frames**2).sum(axis=-1))
+        result = np.empty((*values.shape[:-1], count, lags))
+        for lag in range(1, lags + 1):
+            later = padded[..., lag : lag + count * size].reshape(frames.shape)
+            later_norms = EPSILON + np.sqrt((later**2).sum(axis=-1))
+            result[..., lag - 1] = (frames * later).sum(axis=-1) / norms**2 / later_norms**2
+        return result
+
+    def _best_lags(self, correlation: Array) -> Array:
+        first = math.ceil(self.sample_rate / self.freq_high)
+        half = correlation.shape[-1] // 2
+        if first >= correlation.shape[-1]:
+            raise RuntimeError(
+                f"DetectPitchFrequency: no pitch lies between {self.freq_low:g} and {self.freq_high:g} Hz at a rate of "
+                f"{self.sample_rate}"
+            )
+        best = correlation[..., first:].argmax(axis=-1) + first
+        if half <= first:
+            return best + 1
+        short = correlation[..., first:half].argmax(axis=-1) + first
+        best_value, short_value = (
+            np.take_along_axis(correlation, place[..., None], axis=-1)[..., 0] for place in (best, short)
+        )
+        result: Array = np.where(short_value > 0.99 * best_value, short, best) + 1
+        return result
+
+
+class Vad(AudioTransform):
+    """Voice activity detection: the waveform [..., time] from where a voice begins; the first channel that has one decides.
+
+    The algorithm of SoX `vad`: `measure_freq` times a second, the spectrum of the last `measure_duration` seconds
+    (default: 2 / measure_freq), less `noise_reduction_amount` times an estimate of the noise, is transformed once more;
+    the power of that cepstrum between `hp_lifter_freq` and `lp_lifter_freq`, in logarithms plus 21, measures speech. Its
+    average over `trigger_time` must reach `trigger_level`. The result begins with the earliest burst of the last
+    `search_time` seconds that no gap of more than `allowed_gap` follows, and `pre_trigger_time` before it. Without any
+    voice, the last search_time + pre_trigger_time + measure_duration seconds are left. (MindSpore 2.10's never finds one.)
+
+    Times are in seconds and frequencies in Hz; those of noise and smoothing are time constants, and `boot_time` is how
+    long the first estimate of the noise takes. ValueError where noise_up_time is less than noise_down_time.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import audio
+    >>> audio.Vad(600, search_time=0.0)(np.zeros((2, 100), np.float32)).shape
+    (2, 60)
+    """
+
+    vectorised = False
+
+    def __init__(
+        self,
+        sample_rate: int,
+        trigger_level: float = 7.0,
+        trigger_time: float = 0.25,
+        search_time: float = 1.0,
+        allowed_gap: float = 0.25,
+        pre_trigger_time: float = 0.0,
+        boot_time: float = 0.35,
+        noise_up_time: float = 0.1,
+        noise_down_time: float = 0.01,
+        noise_reduction_amount: float = 1.35,
+        measure_freq: float = 20.0,
+        measure_duration: float | None = None,
+        measure_smooth_time: float = 0.4,
+        hp_filter_freq: float = 50.0,
+        lp_filter_freq: float = 6000.0,
+        hp_lifter_freq: float = 150.0,
+        lp_lifter_freq: float = 2000.0,
+    ) -> None:
+        self.sample_rate = check_int("Vad", "sample_rate", sample_rate, 1)
+        self.trigger_level = check_float("Vad", "trigger_level", trigger_level)
+        self.trigger_time = check_float("Vad", "trigger_time", trigger_time, 0)
+        self.search_time = check_float("Vad", "search_time", search_time, 0)
+        self.allowed_gap = check_float("Vad", "allowed_gap", allowed_gap, 0)
+        self.pre_trigger_time = check_float("Vad", "pre_trigger_time", pre_trigger_time, 0)
+        self.boot_time = check_float("Vad", "boot_time", boot_time, 0)
+        self.noise_up_time = check_float("Vad", "noise_up_time", noise_up_time, 0)
+        self.noise_down_time = check_float("Vad", "noise_down_time", noise_down_time, 0)
+        if self.noise_up_time < self.noise_down_time:
+            raise ValueError(
+                f"Vad: noise_up_time, {noise_up_time}, must not be less than noise_down_time, {noise_down_time}"
+            )
+        self.noise_reduction_amount = check_float("Vad", "noise_reduction_amount", noise_reduction_amount, 0)
+        self.measure_freq = check_positive("Vad", "measure_freq", measure_freq)
+        duration = check_float("Vad", "measure_duration", measure_duration, 0, none=True)
+        self.measure_duration = 2.0 / self.measure_freq if duration is None else duration
+        self.measure_smooth_time = check_float("Vad", "measure_smooth_time", measure_smooth_time, 0)
+        self.hp_filter_freq = check_positive("Vad", "hp_filter_freq", hp_filter_freq)
+        self.lp_filter_freq = check_positive("Vad", "lp_filter_freq", lp_filter_freq)
+        self.hp_lifter_freq = check_positive("Vad", "hp_lifter_freq", hp_lifter_freq)
+        self.lp_lifter_freq = check_positive("Vad", "lp_lifter_freq", lp_lifter_freq)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        values = self.floats(array, lead)
+        flat = values.reshape(-1, values.shape[-1])
+        return values[..., self._begin(flat.astype(np.float64)) :]
+
+    def _keep(self, seconds: float) -> float:
+        """By how much an average over these seconds keeps its value from one measure to the next."""
+        return math.exp(-1.0 / (seconds * self.measure_freq)) if seconds else 0.0
+
+    def _begin(self, waveform: Array) -> int:
+        """The first sample to keep of [channel, time]."""
+        period = int(self.sample_rate / self.measure_freq + 0.5)
+        meter = _Meter(self, len(waveform))
+        slots = math.ceil(self.search_time * self.measure_freq)
+        gap = int(self.allowed_gap * self.measure_freq + 0.5)
+        measures = np.zeros((len(waveform), max(slots, 1)))
+        means = np.zeros(len(waveform))
+        keep = self._keep(self.trigger_time)
+        least = int(self.pre_trigger_time * self.sample_rate + 0.5) + meter.length
+        length = waveform.shape[-1]
+        turn = 0
+        for end in range(meter.length, length + 1, max(period, 1)):
+            wanted = 0
+            triggered = False
+            for channel, samples in enumerate(waveform[:, end - meter.length : end]):
+                level = meter.measure(channel, samples)
+                if slots:
+                    measures[channel, turn % slots] = level
+                means[channel] = means[channel] * keep + level * (1 - keep)
+                if means[channel] >= self.trigger_level:
+                    triggered = True
+                    recent = np.roll(measures[channel, :slots][::-1], turn % slots + 1 if slots else 0)
+                    wanted = max(wanted, self._reach_back(recent, gap))
+            if triggered:
+                return max(end - wanted * period - least, 0)
+            meter.step()
+            turn += 1
+        return max(length - slots * period - least, 0)
+
+    def _reach_back(self, recent: Array, gap: int) -> int:
+        """How many measures before the trigger, the latest first in `recent`, belong to the voice."""
+        count = len(recent)
+        burst = quiet = count
+        for position, level in enumerate(recent.tolist()):
+            if level >= self.trigger_level and position <= burst + gap:
+                burst = quiet = position
+            elif level == 0 and burst >= quiet:
+                quiet = position
+        return min(count, quiet)
+
+
+class _Meter:
+    """Measures speech in stretches of `length` samples, keeping estimates of each channel's spectrum and noise."""
+
+    def __init__(self, vad: Vad, channels: int) -> None:
+        self.vad = vad
+        self.length = int(vad.sample_rate * vad.measure_duration + 0.5)
+        size = 16
+        while size < self.length:
+            size *= 2
+        self.size = size
+        self.window = _hann(self.length) * (2.0 / math.sqrt(max(self.length, 1)))
+        low = max(int(vad.hp_filter_freq / vad.sample_rate * size + 0.5), 1)
+        high = min(int(vad.lp_filter_freq / vad.sample_rate * size + 0.5), size // 2)
+        self.band = slice(low, max(high, low))
+        bins = self.band.stop - self.band.start
+        self.lifter = _hann(bins) * (2.0 / math.sqrt(max(bins, 1)))
+        first = math.ceil(vad.sample_rate * 0.5 / vad.lp_lifter_freq)
+        last = min(math.floor(vad.sample_rate * 0.5 / vad.hp_lifter_freq), size // 4)
+        if last <= first:
+            raise RuntimeError(
+                f"Vad: no cepstrum lies between hp_lifter_freq, {vad.hp_lifter_freq:g}, and lp_lifter_freq, "
+                f"{vad.lp_lifter_freq:g} Hz, at a rate of {vad.sample_rate}"
+            )
+        self.quefrencies = slice(first, last)
+        self.spectrum = np.zeros((channels, bins))
+        self.noise = np.zeros((channels, bins))
+        self.boot = 0
+        self.boot_end = int(vad.boot_time * vad.measure_freq - 0.5)
+
+    def step(self) -> None:
+        """To the next moment of measuring."""
+        if self.boot >= 0:
+            self.boot = -1 if self.boot == self.boot_end else self.boot + 1
+
+    def measure(self, channel: int, samples: Array) -> float:
+        """How much like speech the samples of a channel are: at least 0."""
+        vad = self.vad
+        found = np.abs(np.fft.rfft(samples * self.window, self.size))[self.band]
+        keep = self.boot / (1.0 + self.boot) if self.boot >= 0 else vad._keep(vad.measure_smooth_time)
+        self.spectrum[channel] = self.spectrum[channel] * keep + found * (1 - keep)
+        power = self.spectrum[channel] ** 2
+        if self.boot >= 0:
+            holding: Any = 0.0
+        else:
+            louder = power > self.noise[channel]
+            holding = np.where(louder, vad._keep(vad.noise_up_time), vad._keep(vad.noise_down_time))
+        self.noise[channel] = self.noise[channel] * holding + power * (1 - holding)
+        clean = np.sqrt(np.maximum(power - vad.noise_reduction_amount * self.noise[channel], 0.0))
+        padded = np.zeros(self.size // 2)
+        padded[self.band] = clean * self.lifter
+        cepstrum = np.abs(np.fft.rfft(padded))[self.quefrencies] ** 2
+        total = float(cepstrum.sum())
+        return max(0.0, 21.0 + math.log(total / len(cepstrum))) if total > 0 else 0.0
+
+
+def _hann(length: int) -> Array:
+    """The periodic Hann window."""
+    return np.asarray(0.5 - 0.5 * np.cos(2 * math.pi / max(length, 1) * np.arange(length)))

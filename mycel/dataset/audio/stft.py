@@ -1,0 +1,133 @@
+"""Short-time Fourier transforms of waveforms [..., time] and their inverse, as spectra [..., freq, frame].
+
+Frame m is the window times the samples around m * hop; windows shorter than the transform are centred in it. The
+inverse adds up the windowed frames and divides by the sum of the squared windows (Griffin and Lim, 1984). Everything is
+computed in the precision of the waveform, the windows in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.audio.base import check_choice, check_int
+from mycel.dataset.audio.enums import BorderType, WindowType
+from mycel.dataset.blocks import Array
+
+_PAD_MODES: dict[BorderType, Any] = {
+    BorderType.CONSTANT: "constant",
+    BorderType.EDGE: "edge",
+    BorderType.REFLECT: "reflect",
+    BorderType.SYMMETRIC: "symmetric",
+}
+
+
+def window_values(kind: WindowType, length: int) -> Array:
+    """A periodic window of this length, float64."""
+    make: dict[WindowType, Any] = {
+        WindowType.BARTLETT: np.bartlett,
+        WindowType.BLACKMAN: np.blackman,
+        WindowType.HAMMING: np.hamming,
+        WindowType.HANN: np.hanning,
+        WindowType.KAISER: lambda count: np.kaiser(count, 12.0),
+    }
+    if length == 1:
+        return np.ones(1)
+    result: Array = make[kind](length + 1)[:-1]
+    return result
+
+
+def centred(window: Array, n_fft: int) -> Array:
+    """The window with zeros on both sides, `n_fft` long."""
+    before = (n_fft - len(window)) // 2
+    return np.pad(window, (before, n_fft - len(window) - before))
+
+
+def pad_ends(array: Array, before: int, after: int, mode: BorderType) -> Array:
+    """The array with more samples at both ends of its last axis."""
+    widths = [(0, 0)] * (array.ndim - 1) + [(before, after)]
+    return np.pad(array, widths, mode=_PAD_MODES[mode])
+
+
+def stft(
+    operation: str,
+    waveform: Array,
+    n_fft: int,
+    hop: int,
+    window: Array,
+    center: bool = True,
+    pad_mode: BorderType = BorderType.REFLECT,
+    onesided: bool = True,
+) -> Array:
+    """The spectrum, complex [..., freq, frame]; RuntimeError where the waveform is shorter than one frame."""
+    if center and waveform.shape[-1]:
+        waveform = pad_ends(waveform, n_fft // 2, n_fft // 2, pad_mode)
+    if waveform.shape[-1] < n_fft:
+        raise RuntimeError(f"{operation}: a waveform of {waveform.shape[-1]} samples is shorter than n_fft, {n_fft}")
+    frames = np.lib.stride_tricks.sliding_window_view(waveform, n_fft, axis=-1)[..., ::hop, :]
+    weighted = frames * centred(window, n_fft).astype(waveform.dtype)
+    spectrum = np.fft.rfft(weighted) if onesided else np.fft.fft(weighted)
+    complex_type = np.complex128 if waveform.dtype == np.float64 else np.complex64
+    return np.swapaxes(spectrum, -1, -2).astype(complex_type)
+
+
+def istft(
+    spectrum: Array,
+    n_fft: int,
+    hop: int,
+    window: Array,
+    center: bool = True,
+    length: int | None = None,
+    onesided: bool = True,
+) -> Array:
+    """The waveform [..., time] of a spectrum, in float64; zeros after its end where `length` is more."""
+    columns = np.swapaxes(spectrum, -1, -2)
+    frames = np.fft.irfft(columns, n_fft) if onesided else np.fft.ifft(columns).real
+    full = centred(window, n_fft)
+    count = frames.shape[-2]
+    total = n_fft + hop * (count - 1)
+    summed = np.zeros((*frames.shape[:-2], total))
+    weight = np.zeros(total)
+    for frame in range(count):
+        place = slice(frame * hop, frame * hop + n_fft)
+        summed[..., place] += frames[..., frame, :] * full
+        weight[place] += full**2
+    start = n_fft // 2 if center else 0
+    end = total - start if length is None else min(start + length, total)
+    summed, weight = summed[..., start:end], weight[start:end]
+    result = np.divide(summed, weight, out=summed.copy(), where=weight > 1e-11)
+    missing = 0 if length is None else length - result.shape[-1]
+    return pad_ends(result, 0, missing, BorderType.CONSTANT) if missing > 0 else result
+
+
+class Frames:
+    """The checked lengths and window of a transform: n_fft, win_length, hop_length and the window's values."""
+
+    def __init__(
+        self,
+        operation: str,
+        n_fft: Any,
+        win_length: Any,
+        hop_length: Any,
+        window: Any,
+        name: str = "window",
+        least: int = 1,
+        share: int = 2,
+    ) -> None:
+        self.n_fft: int = check_int(operation, "n_fft", n_fft, 1)
+        given = check_int(operation, "win_length", win_length, least, none=True)
+        self.win_length: int = given if given else self.n_fft
+        hop = check_int(operation, "hop_length", hop_length, least, none=True)
+        self.hop_length: int = hop if hop else self.win_length // share
+        kind = check_choice(operation, name, window, WindowType)
+        self.operation = operation
+        self.kind: WindowType = kind
+
+    def check(self, error: type[Exception] = ValueError) -> Array:
+        """The values of the window; an error where it does not fit into the transform or nothing moves."""
+        if self.win_length > self.n_fft:
+            raise error(f"{self.operation}: win_length, {self.win_length}, must not exceed n_fft, {self.n_fft}")
+        if self.hop_length < 1:
+            raise RuntimeError(f"{self.operation}: hop_length must be positive, got {self.hop_length}")
+        return window_values(self.kind, self.win_length)
