@@ -1,0 +1,128 @@
+"""What transforms of text share: arguments that are checked as MindSpore's are, arrays of text, and tokenizers.
+
+Text is held in NumPy arrays of type str (`<U`). A tokenizer finds *spans* of the characters of one text; where it is
+asked for offsets, these count the bytes of the text in UTF-8. A text without tokens gives one empty token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.transforms.base import Transform
+
+INT32_MAX = 2**31 - 1
+UINT32_MAX = 2**32 - 1
+Span = tuple[int, int]
+
+
+def check_type(operation: str, argument: str, value: Any, kinds: type | tuple[type, ...]) -> None:
+    """TypeError unless `value` is of one of these types; a bool is no int."""
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(
+            f"{operation}: {argument} must be of type {expected}, got {value!r} of type {type(value).__name__}"
+        )
+
+
+def check_range(operation: str, argument: str, value: Any, low: int, high: int) -> None:
+    """TypeError unless `value` is an int, ValueError unless it is within [low, high]."""
+    check_type(operation, argument, value, int)
+    if not low <= value <= high:
+        raise ValueError(f"{operation}: {argument} must be within [{low}, {high}], got {value}")
+
+
+def check_words(operation: str, argument: str, words: Any) -> list[str]:
+    """A list of distinct words; TypeError or ValueError otherwise."""
+    check_type(operation, argument, words, list)
+    seen: set[str] = set()
+    for word in words:
+        check_type(operation, f"an element of {argument}", word, str)
+        if word in seen:
+            raise ValueError(f"{operation}: {argument} has the word {word!r} twice")
+        seen.add(word)
+    return list(words)
+
+
+def words_array(words: Sequence[str], shape: tuple[int, ...] | None = None) -> Array:
+    """An array of text no wider than its longest word."""
+    array = np.array(words, np.str_)
+    return array if shape is None else array.reshape(shape)
+
+
+class TextTransform(Transform):
+    """The base of transforms that take text of any shape: `compute` gets arrays of type str only."""
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        return dtype.kind == "U"
+
+    def texts(self, array: Array, *ranks: int) -> list[str]:
+        """The texts of an array, flattened; TypeError for other arrays, ValueError unless it has one of these ranks."""
+        name = type(self).__name__
+        if array.dtype.kind != "U":
+            advice = "; decode with text.to_str" if array.dtype.kind == "S" else ""
+            raise TypeError(f"{name}: expected text, got an array of type {array.dtype}{advice}")
+        if ranks and array.ndim not in ranks:
+            expected = " or ".join(("one text", "a list of texts", "a matrix of texts")[rank] for rank in ranks)
+            raise ValueError(f"{name}: expected {expected}, got an array of shape {array.shape}")
+        flat: list[str] = array.reshape(-1).tolist()
+        return flat
+
+
+class ElementwiseText(TextTransform):
+    """A transform of every text of an array by itself, defined by `one`."""
+
+    def one(self, text: str) -> str:
+        """The text for a text."""
+        raise NotImplementedError(f"{type(self).__name__} must define one")
+
+    def compute(self, array: Array, lead: int) -> Array:
+        return words_array([self.one(text) for text in self.texts(array)], array.shape)
+
+
+def byte_offsets(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Spans of characters as spans of the bytes in UTF-8."""
+    if text.isascii():
+        return list(spans)
+    before = [0]
+    for character in text:
+        code = ord(character)
+        before.append(before[-1] + (1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4))
+    return [(before[start], before[end]) for start, end in spans]
+
+
+def token_columns(tokens: Sequence[str], offsets: Sequence[Span], with_offsets: bool) -> Any:
+    """The result of a tokenizer: tokens, and with offsets their first bytes and the bytes after their last, uint32."""
+    if not tokens:
+        tokens, offsets = [""], [(0, 0)]
+    found = words_array(tokens)
+    if not with_offsets:
+        return found
+    places = np.array(offsets, np.uint32).reshape(-1, 2)
+    return found, places[:, 0].copy(), places[:, 1].copy()
+
+
+class Tokenizer(TextTransform):
+    """The base of tokenizers of one text, defined by `spans`."""
+
+    def __init__(self, with_offsets: bool = False) -> None:
+        check_type(type(self).__name__, "with_offsets", with_offsets, bool)
+        self.with_offsets = with_offsets
+
+    def prepare(self, text: str) -> str:
+        """The text in which spans are found."""
+        return text
+
+    def spans(self, text: str) -> list[Span]:
+        """Where the tokens start and end."""
+        raise NotImplementedError(f"{type(self).__name__} must define spans")
+
+    def compute(self, array: Array, lead: int) -> Any:
+        text = self.prepare(self.texts(array, 0)[0])
+        spans = self.spans(text)
+        offsets = byte_offsets(text, spans) if self.with_offsets else spans
+        return token_columns([text[start:end] for start, end in spans], offsets, self.with_offsets)

@@ -1,0 +1,101 @@
+"""Transforms by regular expressions, in the syntax of ICU (see `patterns`)."""
+
+from __future__ import annotations
+
+import re
+
+from mycel.dataset.text.base import ElementwiseText, Span, Tokenizer, check_type
+from mycel.dataset.text.patterns import compile_pattern, compile_replacement
+
+
+class RegexReplace(ElementwiseText):
+    """Texts, of any shape, with all matches (or the first of each text) of a regular expression of ICU replaced.
+
+    `$1` and `${name}` in `replace` stand for groups. Each text of an array is replaced by itself, where MindSpore joins
+    them. Raises ValueError for a pattern that is wrong.
+
+    >>> from mycel.dataset import text
+    >>> text.RegexReplace(r"(\\p{Han}+)", "<$1>")("a中文b").tolist()
+    'a<中文>b'
+    """
+
+    def __init__(self, pattern: str, replace: str, replace_all: bool = True) -> None:
+        check_type("RegexReplace", "pattern", pattern, str)
+        check_type("RegexReplace", "replace", replace, str)
+        check_type("RegexReplace", "replace_all", replace_all, bool)
+        self.pattern = pattern
+        self.replace = replace
+        self.replace_all = replace_all
+        self._compiled = compile_pattern("RegexReplace", pattern)
+        self._replacement = compile_replacement("RegexReplace", self._compiled, replace)
+
+    def one(self, text: str) -> str:
+        return self._compiled.sub(self._replacement, text, 0 if self.replace_all else 1)
+
+
+def split_spans(text: str, delimiter: re.Pattern[str], keep: re.Pattern[str] | None) -> list[Span]:
+    """What stands between the delimiters of a text, and the delimiters that `keep` matches as a whole."""
+    spans: list[Span] = []
+    after = 0
+    for match in delimiter.finditer(text):
+        start, end = match.span()
+        if start > after:
+            spans.append((after, start))
+        if keep is not None and end > start and keep.fullmatch(match.group()):
+            spans.append((start, end))
+        after = end
+    if after < len(text):
+        spans.append((after, len(text)))
+    return spans
+
+
+class RegexTokenizer(Tokenizer):
+    """The parts of a text between the matches of a regular expression of ICU.
+
+    Matches that `keep_delim_pattern` matches as a whole are tokens as well. With offsets, the result is three arrays:
+    tokens, and their first bytes and the bytes after their last in UTF-8, uint32.
+
+    >>> from mycel.dataset import text
+    >>> text.RegexTokenizer("[,;]", ";")("a,b;c").tolist()
+    ['a', 'b', ';', 'c']
+    """
+
+    def __init__(self, delim_pattern: str, keep_delim_pattern: str = "", with_offsets: bool = False) -> None:
+        if delim_pattern is None:
+            raise ValueError("RegexTokenizer: delim_pattern must be given")
+        check_type("RegexTokenizer", "delim_pattern", delim_pattern, str)
+        check_type("RegexTokenizer", "keep_delim_pattern", keep_delim_pattern, str)
+        super().__init__(with_offsets)
+        self.delim_pattern = delim_pattern
+        self.keep_delim_pattern = keep_delim_pattern
+        self._delimiter = compile_pattern("RegexTokenizer", delim_pattern)
+        self._keep = compile_pattern("RegexTokenizer", keep_delim_pattern) if keep_delim_pattern else None
+
+    def spans(self, text: str) -> list[Span]:
+        return split_spans(text, self._delimiter, self._keep)
+
+
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+class FilterWikipediaXML(ElementwiseText):
+    """Texts, of any shape, of Wikipedia's XML as words of the letters a to z with single blanks between.
+
+    Tags and entities go, digits are spelt out, and everything else but letters is a blank; a line that starts with no
+    letter is joined to the one before it. Each text of an array is filtered by itself, and an empty line is a blank,
+    where MindSpore joins texts and writes an "n".
+
+    >>> from mycel.dataset import text
+    >>> text.FilterWikipediaXML()("<b>Hello</b> &amp; <page>Welcome, 2 Worlds").tolist()
+    'welcome two worlds'
+    """
+
+    def __init__(self) -> None:
+        return
+
+    def one(self, text: str) -> str:
+        text = re.sub(r"<[^>]*>", "", re.sub(r"<[^\n\r\v\f\x85\u2028\u2029]*>", "", text))
+        text = re.sub(r"&[^;]*;", " ", text)
+        text = re.sub(r"[A-Z]", lambda match: match.group().lower(), text)
+        text = re.sub(r"[0-9]", lambda match: f" {_DIGITS[int(match.group())]} ", text)
+        return re.sub(r"\s+", " ", re.sub(r"[^a-z\n]+", " ", text).replace("\n ", "")).strip()

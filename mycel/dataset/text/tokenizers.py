@@ -1,0 +1,99 @@
+"""Tokenizers by blanks, characters and scripts, and by functions of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.text.base import Span, TextTransform, Tokenizer, check_type
+from mycel.dataset.text.characters import is_space, script
+
+
+class WhitespaceTokenizer(Tokenizer):
+    """The parts of a text between blanks (Unicode's White_Space).
+
+    With offsets, the result is three arrays: tokens, and their first bytes and the bytes after their last in UTF-8, uint32.
+
+    >>> from mycel.dataset import text
+    >>> [part.tolist() for part in text.WhitespaceTokenizer(with_offsets=True)("北京  is big")]
+    [['北京', 'is', 'big'], [0, 8, 11], [6, 10, 14]]
+    """
+
+    def spans(self, text: str) -> list[Span]:
+        return [span for span, blank in _runs(text, is_space) if not blank]
+
+
+class UnicodeCharTokenizer(Tokenizer):
+    """The characters of a text; with offsets, as for `WhitespaceTokenizer`.
+
+    >>> from mycel.dataset import text
+    >>> text.UnicodeCharTokenizer()("a b").tolist()
+    ['a', ' ', 'b']
+    """
+
+    def spans(self, text: str) -> list[Span]:
+        return [(i, i + 1) for i in range(len(text))]
+
+
+class UnicodeScriptTokenizer(Tokenizer):
+    """The runs of characters of one script in a text, apart from blanks, which are tokens with `keep_whitespace`.
+
+    With offsets, as for `WhitespaceTokenizer`.
+
+    >>> from mycel.dataset import text
+    >>> text.UnicodeScriptTokenizer()("Hello 世界!").tolist()
+    ['Hello', '世界', '!']
+    """
+
+    def __init__(self, keep_whitespace: bool = False, with_offsets: bool = False) -> None:
+        check_type("UnicodeScriptTokenizer", "keep_whitespace", keep_whitespace, bool)
+        super().__init__(with_offsets)
+        self.keep_whitespace = keep_whitespace
+
+    def spans(self, text: str) -> list[Span]:
+        runs = _runs(text, lambda character: (script(character), is_space(character)))
+        return [span for span, (_, blank) in runs if self.keep_whitespace or not blank]
+
+
+def _runs(text: str, key: Callable[[str], Any]) -> Iterable[tuple[Span, Any]]:
+    """The longest runs of characters with equal keys, and their keys."""
+    start = 0
+    for value, group in groupby(text, key):
+        end = start + sum(1 for _ in group)
+        yield (start, end), value
+        start = end
+
+
+class PythonTokenizer(TextTransform):
+    """The words that a function gives for a text; for an array of texts, they must be as many for each.
+
+    >>> import numpy as np
+    >>> from mycel.dataset import text
+    >>> text.PythonTokenizer(str.split)(np.array("a b c")).tolist()
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, tokenizer: Callable[[str], Iterable[str]]) -> None:
+        if not callable(tokenizer):
+            raise TypeError(f"PythonTokenizer: tokenizer must be a function, got {tokenizer!r}")
+        self.tokenizer = tokenizer
+        self.random = getattr(tokenizer, "random", True)
+
+    def compute(self, array: Array, lead: int) -> Array:
+        if array.dtype.kind == "S":
+            array = np.char.decode(array, "utf8")
+        rows = []
+        for text in self.texts(array):
+            words = self.tokenizer(text)
+            if isinstance(words, (str, bytes)) or not isinstance(words, Iterable):
+                raise TypeError(f"PythonTokenizer: the function must give a list of words, got {words!r} for {text!r}")
+            rows.append(np.array(list(words), np.str_))
+        lengths = sorted({len(row) for row in rows})
+        if len(lengths) > 1:
+            raise ValueError(f"PythonTokenizer: the function gives lists of {lengths} words for the texts of one array")
+        found = np.array(rows) if rows else np.empty((0, 0), np.str_)
+        return found.reshape(*array.shape, *found.shape[1:])

@@ -1,0 +1,200 @@
+"""BERT's tokenizers (Devlin et al., 2019): basic, by WordPiece (Schuster and Nakajima, 2012), and one after the other."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Any
+
+from mycel.dataset.blocks import Array
+from mycel.dataset.text.base import (
+    UINT32_MAX,
+    Span,
+    TextTransform,
+    Tokenizer,
+    byte_offsets,
+    check_range,
+    check_type,
+    token_columns,
+)
+from mycel.dataset.text.normalize import case_folded, check_form, normalized
+from mycel.dataset.text.patterns import compile_pattern
+from mycel.dataset.text.regex import split_spans
+from mycel.dataset.text.utils import NormalizeForm
+from mycel.dataset.text.vocab import Vocab
+
+_SPECIAL = r"\[CLS\]|\[SEP\]|\[UNK\]|\[PAD\]|\[MASK\]|\[unused[0-9]+\]"
+# ASCII's signs, punctuation, and the blocks of Chinese characters; also as tokens.
+_SINGLE = (
+    r"[!-/:-@\[-`{-~\p{P}\u4E00-\u9FFF\u3400-\u4DBF\U00020000-\U0002A6DF\U0002A700-\U0002B73F"
+    r"\U0002B740-\U0002B81F\U0002B820-\U0002CEAF\uF900-\uFAFF\U0002F800-\U0002FA1F]"
+)
+
+
+@cache
+def _patterns(special: bool, blanks: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """The delimiters of words, and those of them that are tokens."""
+    kept = f"{_SPECIAL}|{_SINGLE}" if special else _SINGLE
+    delimiter = compile_pattern("BasicTokenizer", rf"\s+|{kept}")
+    return delimiter, delimiter if blanks else compile_pattern("BasicTokenizer", kept)
+
+
+class BasicTokenizer(Tokenizer):
+    """The words, punctuation marks and Chinese characters of a text, without control characters.
+
+    `lower_case` folds case and drops accents, instead of bringing the text into `normalization_form`; blanks are tokens
+    with `keep_whitespace`. With `preserve_unused_token`, "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" and "[unused1]",
+    "[unused2]", ... are tokens and keep their case (the text before them is not repeated, as it is in MindSpore). With
+    offsets, the result is three arrays: tokens, and their first bytes and the bytes after their last in UTF-8 of the text
+    so changed, uint32.
+
+    >>> from mycel.dataset import text
+    >>> text.BasicTokenizer(lower_case=True)("[CLS] Café, 北京!").tolist()
+    ['[CLS]', 'cafe', ',', '北', '京', '!']
+    """
+
+    def __init__(
+        self,
+        lower_case: bool = False,
+        keep_whitespace: bool = False,
+        normalization_form: NormalizeForm = NormalizeForm.NONE,
+        preserve_unused_token: bool = True,
+        with_offsets: bool = False,
+    ) -> None:
+        name = type(self).__name__
+        check_type(name, "lower_case", lower_case, bool)
+        check_type(name, "keep_whitespace", keep_whitespace, bool)
+        check_type(name, "preserve_unused_token", preserve_unused_token, bool)
+        self.normalization_form = check_form(name, normalization_form)
+        super().__init__(with_offsets)
+        self.lower_case = lower_case
+        self.keep_whitespace = keep_whitespace
+        self.preserve_unused_token = preserve_unused_token
+        self._delimiter, self._keep = _patterns(preserve_unused_token, keep_whitespace)
+
+    def prepare(self, text: str) -> str:
+        if self.lower_case:
+            parts = re.split(f"({_SPECIAL})", text) if self.preserve_unused_token else [text]
+            text = "".join(part if i % 2 else _plain(part) for i, part in enumerate(parts))
+        else:
+            text = normalized(text, self.normalization_form)
+        return "".join(" " if unicodedata.category(c) in ("Cc", "Cf") else c for c in text)
+
+    def spans(self, text: str) -> list[Span]:
+        return split_spans(text, self._delimiter, self._keep)
+
+
+def _plain(text: str) -> str:
+    """A text without case and accents."""
+    apart = unicodedata.normalize("NFD", case_folded(text))
+    return "".join(c for c in apart if unicodedata.category(c) != "Mn")
+
+
+class WordpieceTokenizer(TextTransform):
+    """The pieces of a word, or of the words of a list: always the longest at the front that is in the vocabulary.
+
+    Pieces that do not start a word have `suffix_indicator` before them in the vocabulary. A word that has no pieces, or
+    more than `max_bytes_per_token` bytes in UTF-8, is `unknown_token`, or stays as it is where that is empty. With
+    offsets, the result is three arrays: pieces, and their first bytes and the bytes after their last in the word, uint32.
+
+    >>> from mycel.dataset import text
+    >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]"])
+    >>> text.WordpieceTokenizer(pieces)(["favorite", "tea", "book"]).tolist()
+    ['fav', '##or', '##ite', '[UNK]', 'book']
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        suffix_indicator: str = "##",
+        max_bytes_per_token: int = 100,
+        unknown_token: str = "[UNK]",
+        with_offsets: bool = False,
+    ) -> None:
+        name = type(self).__name__
+        if vocab is None:
+            raise ValueError(f"{name}: vocab must be given")
+        check_type(name, "vocab", vocab, Vocab)
+        check_type(name, "suffix_indicator", suffix_indicator, str)
+        check_type(name, "unknown_token", unknown_token, str)
+        check_type(name, "with_offsets", with_offsets, bool)
+        check_range(name, "max_bytes_per_token", max_bytes_per_token, 0, UINT32_MAX)
+        self.vocab = vocab
+        self.suffix_indicator = suffix_indicator
+        self.max_bytes_per_token = max_bytes_per_token
+        self.unknown_token = unknown_token
+        self.with_offsets = with_offsets
+        self._pieces = vocab.vocab()
+
+    def split(self, word: str) -> tuple[list[str], list[Span]]:
+        """The pieces of one word and their bytes."""
+        size = len(word.encode("utf-8", "surrogatepass"))
+        whole = [self.unknown_token or word], [(0, size)]
+        if size > self.max_bytes_per_token:
+            return whole
+        pieces: list[str] = []
+        spans: list[Span] = []
+        start = 0
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                piece = self.suffix_indicator + word[start:end] if start else word[:end]
+                if piece in self._pieces:
+                    break
+            else:
+                return whole
+            pieces.append(piece)
+            spans.append((start, end))
+            start = end
+        return pieces, byte_offsets(word, spans) if self.with_offsets else spans
+
+    def compute(self, array: Array, lead: int) -> Any:
+        pieces: list[str] = []
+        offsets: list[Span] = []
+        for word in self.texts(array, 0, 1):
+            found, spans = self.split(word)
+            pieces += found
+            offsets += spans
+        return token_columns(pieces, offsets, self.with_offsets)
+
+
+class BertTokenizer(BasicTokenizer):
+    """`BasicTokenizer`, and then `WordpieceTokenizer` for each of its words.
+
+    Special tokens that are not in the vocabulary are unknown too. Offsets are those of `BasicTokenizer`.
+
+    >>> from mycel.dataset import text
+    >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]", "!"])
+    >>> text.BertTokenizer(pieces, lower_case=True)("Favorite book!").tolist()
+    ['fav', '##or', '##ite', 'book', '!']
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        suffix_indicator: str = "##",
+        max_bytes_per_token: int = 100,
+        unknown_token: str = "[UNK]",
+        lower_case: bool = False,
+        keep_whitespace: bool = False,
+        normalization_form: NormalizeForm = NormalizeForm.NONE,
+        preserve_unused_token: bool = True,
+        with_offsets: bool = False,
+    ) -> None:
+        self._wordpiece = WordpieceTokenizer(vocab, suffix_indicator, max_bytes_per_token, unknown_token, with_offsets)
+        super().__init__(lower_case, keep_whitespace, normalization_form, preserve_unused_token, with_offsets)
+        self.vocab = vocab
+        self.suffix_indicator = suffix_indicator
+        self.max_bytes_per_token = max_bytes_per_token
+        self.unknown_token = unknown_token
+
+    def compute(self, array: Array, lead: int) -> Any:
+        text = self.prepare(self.texts(array, 0)[0])
+        spans = self.spans(text)
+        pieces: list[str] = []
+        offsets: list[Span] = []
+        for (start, end), (first, _) in zip(spans, byte_offsets(text, spans)):
+            found, parts = self._wordpiece.split(text[start:end])
+            pieces += found
+            offsets += [(first + a, first + b) for a, b in parts]
+        return token_columns(pieces, offsets, self.with_offsets)
