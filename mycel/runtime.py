@@ -45,6 +45,7 @@ __all__ = [
     "reset_max_memory_reserved",
     "reset_peak_memory_stats",
     "set_memory",
+    "synchronize",
 ]
 
 
@@ -182,3 +183,11 @@ def set_memory(
     if (init_size, increase_size, optimize_level, huge_page_reserve_size) != ("2GB", "2GB", "O0", "0GB"):
         logger.info("set_memory: only max_size has an effect; memory is taken from the system as needed")
     config.set_context(max_device_memory=max_size)
+
+
+def synchronize() -> None:
+    """Wait until all operations that were begun have ended.
+
+    >>> synchronize()
+    """
+    current_stream().synchronize()

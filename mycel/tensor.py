@@ -257,7 +257,7 @@ class Tensor:
             )
             return f"{head}, value= {value})"
         if array.size == 0:
-            return f"{head}, value= [])"
+            return f"{head}, value={' ' if array.ndim == 1 else chr(10)})"
         return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{_array_text(array)})"
 
     def __str__(self) -> str:

@@ -321,7 +321,7 @@ def test_equality_with_other_things() -> None:
         ),
         (Tensor(0.1), "Tensor(shape=[], dtype=Float32, value= 0.1)"),
         (Tensor(123456.789), "Tensor(shape=[], dtype=Float32, value= 123457)"),
-        (Tensor(np.zeros((0, 3), np.float32)), "Tensor(shape=[0, 3], dtype=Float32, value= [])"),
+        (Tensor(np.zeros((0, 3), np.float32)), "Tensor(shape=[0, 3], dtype=Float32, value=\n)"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )

@@ -36,6 +36,8 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "_checkparam": (f"{_HERE}.checkparam",),
     "_extends": (f"{_HERE}.retired",),
     "version": (f"{_HERE}.version",),
+    "utils": (f"{_HERE}.dlpack",),
+    "utils.dlpack": (f"{_HERE}.dlpack",),
     "context": (f"{_HERE}.context",),
     "communication": (),
     "communication.management": ("mycel.communication",),
