@@ -15,10 +15,12 @@ from mycel.train.strategies import Dims, ParallelLayouts, layouts_of, write_stra
 
 CHECKED = dict.fromkeys(
     [
-        "train." + name
-        for name in (
-            "build_searched_strategy", "get_ckpt_path_with_strategy", "load_distributed_checkpoint", "merge_sliced_parameter", "restore_group_info_list",
+        prefix + name
+        for prefix, names in (
+            ("train.", "build_searched_strategy get_ckpt_path_with_strategy load_distributed_checkpoint merge_sliced_parameter restore_group_info_list"),
+            ("", "load_segmented_checkpoints merge_pipeline_strategys rank_list_for_transform transform_checkpoint_by_rank transform_checkpoints unified_safetensors"),
         )
+        for name in names.split()
     ],
     "NumPy",
 )  # fmt: skip

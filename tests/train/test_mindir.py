@@ -19,7 +19,7 @@ from mycel.train.graph_file import GraphFileError, Model, read_model, write_mode
 from mycel.train.mindir import model_of
 from tests.prims.cases import cases, nodes_for
 
-CHECKED = dict.fromkeys(("train.export", "train.load"), "what was exported")
+CHECKED = dict.fromkeys(("train.export", "train.load", "load_mindir", "save_mindir"), "what was exported")
 KEY = b"0123456789abcdef"
 
 
