@@ -6,7 +6,6 @@ Every function is a movement of elements, or a choice by position (`iota` compar
 from __future__ import annotations
 
 import builtins
-import operator
 from typing import Any, Optional
 
 from mycel import dtype as D
@@ -436,19 +435,22 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
         fill = operand("pad", 0 if value is None else value, x.dtype)
         return run(S.PAD, x, fill, low=tuple(low), high=tuple(high), interior=(0,) * x.ndim)
     for axis, (a, b) in zip(axes, pairs):
-        x = _padded(x, axis, a, b, mode)
+        x = padded("pad", x, axis, a, b, mode)
     return x
 
 
-def _padded(x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
+def padded(name: str, x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
+    """One axis grown by its own elements, by a mode of `pad` or "symmetric", which mirrors with the edge."""
     if low < 0 or high < 0:
         x = take_slice(x, axis, builtins.max(-low, 0), x.shape[axis] - builtins.max(-high, 0))
         low, high = builtins.max(low, 0), builtins.max(high, 0)
-    length = operator.index(x.shape[axis])
-    limit = {"reflect": length - 1, "circular": length}.get(mode)
+    if low == 0 and high == 0:
+        return x
+    length: Any = x.shape[axis]
+    limit = {"reflect": length - 1, "replicate": None}.get(mode, length)
     if limit is not None and builtins.max(low, high) > limit:
         raise ShapeError(
-            f"pad: {builtins.max(low, high)} elements by mode {mode!r} do not come out of an axis of size {length}"
+            f"{name}: {builtins.max(low, high)} elements by mode {mode!r} do not come out of axis {axis} of size {length}"
         )
     if mode == "replicate":
         before, after = take_slice(x, axis, 0, 1), take_slice(x, axis, length - 1, length)
@@ -457,11 +459,10 @@ def _padded(x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
     elif mode == "circular":
         parts = [take_slice(x, axis, length - low, length), x, take_slice(x, axis, 0, high)]
     else:
-        parts = [
-            flip(take_slice(x, axis, 1, low + 1), axis),
-            x,
-            flip(take_slice(x, axis, length - 1 - high, length - 1), axis),
-        ]
+        edge = int(mode == "reflect")
+        before = take_slice(x, axis, edge, low + edge)
+        after = take_slice(x, axis, length - high - edge, length - edge)
+        parts = [flip(before, axis), x, flip(after, axis)]
     kept = [p for p in parts if not (isinstance(p.shape[axis], int) and p.shape[axis] == 0)]
     return concat(kept, axis)
 

@@ -27,6 +27,7 @@ from mycel.ops._operands import (
     shape_of,
     take_slice,
 )
+from mycel.ops.arrange import padded
 from mycel.ops.convolution import per_axis, same_padding
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -192,16 +193,8 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
         raise ShapeError(
             f"{name}: paddings must be {(x.ndim, 2)} numbers of at least 0 for {x._type}, not {pairs.tolist()}"
         )
-    numpy_mode: Any = mode.lower()
     for axis, (low, high) in enumerate(pairs.tolist()):
-        d = int(x.shape[axis])
-        if max(low, high) > d - (mode == "REFLECT"):
-            raise ValueError(
-                f"{name}: {max(low, high)} elements by mode {mode!r} do not come out of axis {axis} of size {d}"
-            )
-        if low or high:
-            order = np.pad(np.arange(d), (low, high), numpy_mode)
-            x = indexed.gather(x, operand(name, order.astype(np.int32)), axis)
+        x = padded(name, x, axis, low, high, mode.lower())
     return x
 
 

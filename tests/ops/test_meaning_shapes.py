@@ -123,7 +123,7 @@ for case, pairs in PADS:
     plain("ops.pad", lambda x, p, pairs=pairs: np.pad(x, pairs), case)
     plain("ops.pad", lambda x, p, mode, value, pairs=pairs: np.pad(x, pairs, constant_values=value), (*case, "constant", 1.5))
     plain("numpy.pad", np.pad, (case[0], pairs))
-    plain("numpy.pad", lambda x, p, mode, constant_values: np.pad(x, p, mode, constant_values=constant_values), (case[0], pairs, "constant", 1.5))
+    plain("numpy.pad", np.pad, (case[0], pairs, "constant"), kwargs={"constant_values": 1.5})
     plain("ops.Pad", lambda x, pairs=pairs: np.pad(x, pairs), case[:1], init={"paddings": pairs})
     plain("ops.MirrorPad", lambda x, p: np.pad(x, p, "symmetric"), (case[0], pairs), init={"mode": "SYMMETRIC"})
     for mode, theirs in (("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")):

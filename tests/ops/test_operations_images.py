@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel import Tensor, ops
+from mycel import Tensor, nn, ops
 from mycel.tree import flatten
 from tests.ops.test_images import differences
 
@@ -205,3 +205,14 @@ def test_batches_of_examples() -> None:
         for k in range(3):
             alone = function(*[Tensor(v[k]) for v in arrays]).asnumpy()
             np.testing.assert_allclose(together[k], alone, rtol=1e-9, atol=1e-12)
+
+
+def test_mirrored_paddings_are_those_of_numpy():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    for mode in ("REFLECT", "SYMMETRIC"):
+        for pairs in (((2, 1), (0, 3)), ((0, 0), (0, 0)), ((0, 2), (1, 0))):
+            want = np.pad(x, pairs, mode.lower())
+            for given in (ops.mirror_pad, lambda x, p, m: ops.MirrorPad(m)(x, p), lambda x, p, m: nn.Pad(p, m)(x)):
+                np.testing.assert_array_equal(given(ms.Tensor(x), pairs, mode).asnumpy(), want)
+        # An axis without elements may stay without.
+        assert ops.MirrorPad(mode)(ms.ops.zeros((0, 3)), ((0, 0), (1, 1))).shape == (0, 5)

@@ -42,20 +42,7 @@ class Pad(Cell):
             raise ValueError(f"Pad: there are {len(self.paddings)} pairs of paddings for an input of shape {x.shape}")
         if self.mode == "CONSTANT":
             return ops.pad(x, [v for pair in reversed(self.paddings) for v in pair])
-        skip = 1 if self.mode == "REFLECT" else 0
-        for axis, (low, high) in enumerate(self.paddings):
-            size = x.shape[axis]
-            if max(low, high) > size - skip:
-                raise ValueError(
-                    f"Pad: paddings {(low, high)} are too large for axis {axis} of size {size} with mode {self.mode!r}"
-                )
-            parts = [x]
-            if low:
-                parts.insert(0, ops.flip(ops.narrow(x, axis, skip, low), (axis,)))
-            if high:
-                parts.append(ops.flip(ops.narrow(x, axis, size - high - skip, high), (axis,)))
-            x = ops.concat(parts, axis) if len(parts) > 1 else x
-        return x
+        return ops.mirror_pad(x, self.paddings, self.mode)
 
 
 class _Edges(Cell):

@@ -30,6 +30,7 @@ from mycel.ops import (
 from mycel.ops._operands import all_axes, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
 from mycel.ops.operations.primitive import NEEDED, definer, plain
+from mycel.ops.patches import mirror_pad
 from mycel.prims import elementwise as E
 from mycel.prims import random as distributions
 from mycel.prims import reduce as R
@@ -274,24 +275,8 @@ def _padded_around(p: Any, x: Any) -> Tensor:
     return arrange.pad(x, tuple(flat))
 
 
-def _mirrored(p: Any, x: Any, paddings: Any) -> Tensor:
-    if p.mode not in ("REFLECT", "SYMMETRIC"):
-        raise ValueError(f"MirrorPad: mode must be 'REFLECT' or 'SYMMETRIC', not {p.mode!r}")
-    value = operand("MirrorPad", x)
-    pairs = paddings.tolist() if isinstance(paddings, Tensor) else paddings
-    for axis, (low, high) in enumerate(pairs):
-        flat = (*(0, 0) * (value.ndim - 1 - axis), low, high)
-        if p.mode == "REFLECT":
-            value = arrange.pad(value, flat, mode="reflect")
-            continue
-        size = value.shape[axis]
-        mirrored = array.concat([arrange.flip(value, axis), value, arrange.flip(value, axis)], axis)
-        value = arrange.narrow(mirrored, axis, size - low, size + low + high)
-    return value
-
-
 define("Pad", _padded_around, paddings=NEEDED)
-define("MirrorPad", _mirrored, mode="REFLECT")
+define("MirrorPad", lambda p, x, paddings: mirror_pad(x, paddings, p.mode), mode="REFLECT")
 
 # Activations, normalisation and losses.
 define(
