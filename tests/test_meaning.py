@@ -1,7 +1,6 @@
 """Every public function and class is checked against an oracle; build/coverage_of_meaning.json says which against what.
 
-Names whose check is still missing stand in tests/unchecked.txt, which may only get shorter: a new name needs a check, and a name that has
-one must leave the file. An object that has several names is checked when one of them is.
+An object that has several names is checked when one of them is.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any, Optional
 import mycel as ms
 
 HERE = Path(__file__).parent
-UNCHECKED = HERE / "unchecked.txt"
 MODULES = (
     "", "amp", "common.initializer", "experimental.optim", "experimental.optim.lr_scheduler", "mint", "mint.linalg", "mint.nn", "mint.nn.functional",
     "mint.optim", "mint.special", "nn", "nn.probability.bijector", "nn.probability.distribution", "numpy", "ops", "scipy.linalg", "scipy.optimize", "train",
@@ -64,24 +62,10 @@ def oracles() -> dict[str, Optional[str]]:
     return {name: checked.get(name) or by_identity.get(id(value)) for name, value in objects.items()}
 
 
-def finished(found: dict[str, Optional[str]]) -> list[str]:
-    """The listed names that are checked by now, or gone."""
-    return sorted(n for n in set(UNCHECKED.read_text().split()) if n not in found or found[n] is not None)
-
-
-def test_every_public_name_is_checked_or_listed() -> None:
+def test_every_public_name_is_checked() -> None:
     found = oracles()
     report = HERE.parent / "build" / "coverage_of_meaning.json"
     report.parent.mkdir(exist_ok=True)
     report.write_text(json.dumps(dict(sorted(found.items())), indent=1) + "\n")
-    listed = set(UNCHECKED.read_text().split())
-    missing = sorted(name for name, oracle in found.items() if oracle is None and name not in listed)
-    assert not missing, f"no oracle checks {missing}"
-    done = finished(found)
-    assert not done, f"python -m tests.test_meaning takes these out of {UNCHECKED.name}: {done}"
-
-
-if __name__ == "__main__":
-    gone = finished(oracles())
-    UNCHECKED.write_text("".join(f"{name}\n" for name in UNCHECKED.read_text().split() if name not in gone))
-    print(f"took {len(gone)} names out of {UNCHECKED.name}")
+    missing = sorted(name for name, oracle in found.items() if oracle is None)
+    assert not missing, f"no oracle checks {missing}; say what does in `Checks` or CHECKED of a test file"
