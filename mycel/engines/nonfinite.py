@@ -387,6 +387,7 @@ _PARTS = (
     "mycel.fused",
     "mycel.routes",
     "mycel.eager",
+    "mycel.errors",
     "mycel.engines",
     "mycel.record",
     "mycel.common",
