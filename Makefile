@@ -41,12 +41,8 @@ types: $(VENV)/.installed-dev
 layers: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
-# Processes of their own for the tests that compile most: each kernel takes some of the memory maps that a process may have (65,530 as a rule).
-COMPILING = tests/engines tests/mint tests/ops tests/prims
-
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(JOBS) -W error $(COMPILING)
-	$(BIN)/python -m pytest -q -n $(JOBS) -W error $(COMPILING:%=--ignore=%)
+	$(BIN)/python -m pytest -q -n $(JOBS) -W error
 
 # Peers in environments of their own; further ones by MYCEL_BENCH_JAX and MYCEL_BENCH_MINDSPORE, paths of interpreters. BENCH=options of benchmarks/run.py.
 bench: $(VENV)/.installed-plot $(PEER_VENV)/.installed
