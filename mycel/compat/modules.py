@@ -14,7 +14,7 @@ _MODULES: dict[str, str] = {
     "communication": "comm_func management",
     "dataset": "audio engine text transforms vision",
     "dataset.audio": "transforms utils",
-    "dataset.text": "transforms",
+    "dataset.text": "transforms utils",
     "dataset.transforms": "transforms",
     "dataset.vision": "transforms",
     "experimental": "map_parameter optim",

@@ -62,6 +62,8 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "dataset.engine.datasets": ("mycel.dataset",),
     "dataset.engine.iterators": ("mycel.dataset.iterators", "mycel.dataset"),
     "dataset.engine.samplers": ("mycel.dataset.samplers", "mycel.dataset"),
+    "dataset.text.transforms": ("mycel.dataset.text",),
+    "dataset.text.utils": ("mycel.dataset.text",),
     "dataset.transforms.c_transforms": ("mycel.dataset.transforms",),
     "dataset.transforms.py_transforms": (f"{_HERE}.py_transforms", "mycel.dataset.transforms"),
     "dataset.transforms.transforms": ("mycel.dataset.transforms",),

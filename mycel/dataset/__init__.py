@@ -9,7 +9,7 @@
 (2, [[2, 1, 8, 8], [2]])
 """
 
-from mycel.dataset import audio, config, transforms, vision
+from mycel.dataset import audio, config, text, transforms, vision
 from mycel.dataset.annotated import CocoDataset, VOCDataset
 from mycel.dataset.bases import (
     AudioBaseDataset,
@@ -152,6 +152,7 @@ __all__ = [
     "get_num_parallel_workers",
     "get_seed",
     "set_seed",
+    "text",
     "transforms",
     "vision",
     "zip",

@@ -109,7 +109,7 @@ class _Translator:
     def escaped_set(self) -> Ranges:
         """The characters that an escape stands for."""
         self.place += 1
-        prop = self.take(r"[pP](?:\{\^?[^}]*\}|[A-Za-z])")
+        prop = self.take(r"[pP]\{\^?[^}]*\}")
         if prop:
             name = prop[1:].strip("{}")
             found = self.property(name.removeprefix("^"))

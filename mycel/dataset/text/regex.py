@@ -82,7 +82,7 @@ class FilterWikipediaXML(ElementwiseText):
     """Texts, of any shape, of Wikipedia's XML as words of the letters a to z with single blanks between.
 
     Tags and entities go, digits are spelt out, and everything else but letters is a blank; a line that starts with no
-    letter is joined to the one before it. Each text of an array is filtered by itself, and an empty line is a blank,
+    letter is joined to the one before it. Nothing is left of a text with "#redirect". Each text of an array is filtered by itself, and an empty line is a blank,
     where MindSpore joins texts and writes an "n".
 
     >>> from mycel.dataset import text
@@ -94,6 +94,8 @@ class FilterWikipediaXML(ElementwiseText):
         return
 
     def one(self, text: str) -> str:
+        if "#redirect" in text.lower():
+            return ""
         text = re.sub(r"<[^>]*>", "", re.sub(r"<[^\n\r\v\f\x85\u2028\u2029]*>", "", text))
         text = re.sub(r"&[^;]*;", " ", text)
         text = re.sub(r"[A-Z]", lambda match: match.group().lower(), text)

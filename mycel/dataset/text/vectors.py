@@ -92,8 +92,8 @@ class FastText(Vectors):
 class CharNGram(Vectors):
     """Vectors of runs of characters (Hashimoto et al., 2017): a word's is the mean of those that are known of its runs.
 
-    Runs of two, three and four, with marks at the word's ends, are named "2gram-ab" in the file; single characters are
-    "1gram-a".
+    Runs of two, three and four characters, with the marks "#BEGIN#" and "#END#" as characters at the word's ends, are named
+    "2gram-ab", "3gram-b#END#", ... in the file. (MindSpore counts bytes, and leaves out vectors that equal `unk_init`.)
     """
 
     def find(self, word: str, lower_case_backup: bool = False) -> Array | None:
@@ -108,7 +108,7 @@ class CharNGram(Vectors):
 
 
 class ToVectors(TextTransform):
-    """The vectors, float32, of words of any shape, along a new last axis.
+    """The vectors, float32, of words of any shape, along a new last axis (MindSpore puts those of a matrix into one list).
 
     A word without a vector has `unk_init`, or zeros; with `lower_case_backup`, its form in small letters is tried first.
 

@@ -125,7 +125,7 @@ class Vocab:
     ) -> Vocab:
         """The words of a text file, a line each: what stands before the first delimiter, if there is one.
 
-        `vocab_size` limits the number of lines that are read. Raises RuntimeError for a file that cannot be read, a word
+        A delimiter of several characters counts as a whole (in MindSpore each of them is one). `vocab_size` limits the number of lines that are read. Raises RuntimeError for a file that cannot be read, a word
         that is there twice, and a special token that is a word of the file as well.
         """
         operation = "Vocab.from_file"
