@@ -32,6 +32,19 @@ def _table() -> list[int]:
 _TABLE = _table()
 
 
+def checksum(content: bytes) -> int:
+    """The CRC-32C (Castagnoli; RFC 3720) of some bytes.
+
+    >>> from mycel.mindrecord.tfrecord import checksum
+    >>> hex(checksum(b"123456789"))
+    '0xe3069283'
+    """
+    state = 0xFFFFFFFF
+    for byte in content:
+        state = _TABLE[(state ^ byte) & 255] ^ state >> 8
+    return state ^ 0xFFFFFFFF
+
+
 def masked_checksum(content: bytes) -> int:
     """The checksum of some bytes as TFRecord files have it.
 
@@ -39,10 +52,7 @@ def masked_checksum(content: bytes) -> int:
     >>> hex(masked_checksum(b"123456789"))
     '0xc78ab0e5'
     """
-    state = 0xFFFFFFFF
-    for byte in content:
-        state = _TABLE[(state ^ byte) & 255] ^ state >> 8
-    state ^= 0xFFFFFFFF
+    state = checksum(content)
     return ((state >> 15 | state << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 

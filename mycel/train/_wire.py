@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Union
 
-__all__ = ["WireError", "field", "fields", "integers", "packed", "signed"]
+__all__ = ["WireError", "field", "fields", "integers", "packed", "signed", "varint"]
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -71,7 +71,8 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def _number(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A number in as many groups of seven bits as it takes, the lowest first; negative ones modulo 2**64."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -84,12 +85,12 @@ def _number(value: int) -> bytes:
 def field(number: int, value: Union[int, str, bytes]) -> bytes:
     """A field that holds a number, a text, or bytes such as a message."""
     if isinstance(value, int):
-        return _number(number << 3 | _VARINT) + _number(value)
+        return varint(number << 3 | _VARINT) + varint(value)
     content = value.encode() if isinstance(value, str) else value
-    return _number(number << 3 | _BYTES) + _number(len(content)) + content
+    return varint(number << 3 | _BYTES) + varint(len(content)) + content
 
 
 def packed(number: int, values: Iterable[int]) -> bytes:
     """A repeated field of numbers; nothing where there are none."""
-    content = b"".join([_number(v) for v in values])
+    content = b"".join([varint(v) for v in values])
     return field(number, content) if content else b""

@@ -11,7 +11,7 @@ no dims. A tensor of more than 512 MiB is cut into contents of 512 MiB, each in 
 dims of the whole. A string has type "str", dims [0] and UTF-32 content. A trailer of 17 bytes may follow: ``crc_num`` and the
 CRC-32 of all before it as a big-endian integer of 10 bytes.
 
-The wire format is read and written here, not by the protobuf package, whose messages end at 2 GiB and are held in memory twice.
+The wire format is read here and written by `_wire`, not by the protobuf package, whose messages end at 2 GiB and are held in memory twice.
 Reading takes two passes: the first walks the headers and checks every length against what encloses it, down from the length
 of the file, and every shape against the length of its content; only then is memory allocated, so never more than the file is
 long, and contents go from the file straight into their arrays. Nothing is unpickled. A message may end after any value:
@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from mycel import dtype
 from mycel.log import logger
 from mycel.train._atomic import replacing
+from mycel.train._wire import field, varint
 from mycel.train.encryption import Encrypted, decrypted, is_encrypted
 
 __all__ = [
@@ -106,15 +107,15 @@ def _value_messages(name: str, entry: Entry, path: str | os.PathLike[str]) -> It
         if found is None:
             raise CheckpointError(f"{os.fspath(path)}: entry {name!r}: no tensor has elements of type {entry.dtype}")
         title = found
-        dims = b"".join(b"\x08" + _varint(size) for size in entry.shape)
+        dims = b"".join(b"\x08" + varint(size) for size in entry.shape)
         content = _content(entry)
-    tag = _delimited(1, name.encode())
-    head = dims + _delimited(2, title.encode())
+    tag = field(1, name.encode())
+    head = dims + field(2, title.encode())
     for start in range(0, max(len(content), 1), SLICE):
         piece = content[start : start + SLICE]
-        before = head + b"\x1a" + _varint(len(piece))
-        tensor = b"\x12" + _varint(len(before) + len(piece)) + before
-        yield b"\x0a" + _varint(len(tag) + len(tensor) + len(piece)) + tag + tensor
+        before = head + b"\x1a" + varint(len(piece))
+        tensor = b"\x12" + varint(len(before) + len(piece)) + before
+        yield b"\x0a" + varint(len(tag) + len(tensor) + len(piece)) + tag + tensor
         yield piece
 
 
@@ -123,19 +124,6 @@ def _content(array: NDArray[Any]) -> memoryview:
     if sys.byteorder == "big" and flat.dtype.itemsize > 1:
         flat = flat.byteswap()
     return flat.view(np.uint8).data
-
-
-def _delimited(number: int, content: bytes) -> bytes:
-    return bytes([number << 3 | _BYTES]) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def read_ckpt(

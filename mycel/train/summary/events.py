@@ -14,39 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["crc32c", "event", "histogram", "image", "masked", "png", "record", "scalar", "tensor"]
+from mycel.mindrecord.tfrecord import masked_checksum
+from mycel.train._wire import field, varint
+
+__all__ = ["event", "histogram", "image", "masked", "png", "record", "scalar", "tensor"]
 
 Array = NDArray[Any]
 
 
-def _table() -> list[int]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-_TABLE = _table()
-
-
-def crc32c(data: bytes) -> int:
-    """The CRC-32C of bytes.
-
-    >>> hex(crc32c(b"123456789"))
-    '0xe3069283'
-    """
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
-
-
 def masked(data: bytes) -> bytes:
     """The checksum of a TFRecord, four bytes."""
-    crc = crc32c(data)
-    return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+    return struct.pack("<I", masked_checksum(data))
 
 
 def record(data: bytes) -> bytes:
@@ -58,42 +36,24 @@ def record(data: bytes) -> bytes:
 # Protocol buffers.
 
 
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _whole(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _double(field: int, value: float) -> bytes:
-    return _varint(field << 3 | 1) + struct.pack("<d", value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
+def _double(number: int, value: float) -> bytes:
+    return varint(number << 3 | 1) + struct.pack("<d", value)
 
 
 def _value(tag: str, content: bytes, plugin: str = "") -> bytes:
-    about = _bytes(9, _bytes(1, _bytes(1, plugin.encode()))) if plugin else b""
-    return _bytes(1, _bytes(1, tag.encode()) + about + content)
+    about = field(9, field(1, field(1, plugin.encode()))) if plugin else b""
+    return field(1, field(1, tag.encode()) + about + content)
 
 
 def event(wall_time: float, step: int = 0, summary: bytes = b"", version: str = "") -> bytes:
     """An event: of values that `scalar` and the others made, or the first of a file."""
-    body = _double(1, wall_time) + (_whole(2, step) if step else b"")
-    return body + (_bytes(3, version.encode()) if version else _bytes(5, summary))
+    body = _double(1, wall_time) + (field(2, step) if step else b"")
+    return body + (field(3, version.encode()) if version else field(5, summary))
 
 
 def scalar(tag: str, value: float) -> bytes:
     """One number."""
-    return _value(tag, _varint(2 << 3 | 5) + struct.pack("<f", value), "scalars")
+    return _value(tag, varint(2 << 3 | 5) + struct.pack("<f", value), "scalars")
 
 
 _KINDS = {
@@ -117,9 +77,9 @@ def tensor(tag: str, values: Array) -> bytes:
     kind = _KINDS.get(values.dtype.name)
     if kind is None:
         raise TypeError(f"SummaryRecord: {tag!r} has type {values.dtype}; tensors may be of {', '.join(_KINDS)}")
-    shape = b"".join(_bytes(2, _whole(1, n)) for n in values.shape)
+    shape = b"".join(field(2, field(1, n)) for n in values.shape)
     content = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<")).tobytes()
-    return _value(tag, _bytes(8, _whole(1, kind) + _bytes(2, shape) + _bytes(4, content)), "tensors")
+    return _value(tag, field(8, field(1, kind) + field(2, shape) + field(4, content)), "tensors")
 
 
 def histogram(tag: str, values: Array, buckets: int = 30) -> bytes:
@@ -132,16 +92,16 @@ def histogram(tag: str, values: Array, buckets: int = 30) -> bytes:
     counts, edges = np.histogram(flat, buckets, (low, high if high > low else low + 1))
     numbers = (low, high, flat.size, flat.sum(), (flat * flat).sum())
     content = b"".join(_double(1 + k, float(v)) for k, v in enumerate(numbers))
-    for field, column in ((6, edges[1:]), (7, counts)):
-        content += _bytes(field, np.asarray(column, "<f8").tobytes())
-    return _value(tag, _bytes(5, content), "histograms")
+    for number, column in ((6, edges[1:]), (7, counts)):
+        content += field(number, np.asarray(column, "<f8").tobytes())
+    return _value(tag, field(5, content), "histograms")
 
 
 def image(tag: str, pixels: Array) -> bytes:
     """A picture: uint8 [H, W, C] with 1, 3 or 4 channels."""
     height, width, channels = pixels.shape
-    body = _whole(1, height) + _whole(2, width) + _whole(3, channels) + _bytes(4, png(pixels))
-    return _value(tag, _bytes(4, body), "images")
+    body = field(1, height) + field(2, width) + field(3, channels) + field(4, png(pixels))
+    return _value(tag, field(4, body), "images")
 
 
 def png(pixels: Array) -> bytes:
