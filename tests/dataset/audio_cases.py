@@ -44,7 +44,6 @@ INPUTS: dict[str, Any] = {
     "long64": _wave(2, 500),
     "hum": _voice()[:, 8000:9600],
     "hum64": _voice()[:, 8000:9600].astype(np.float64),
-    "voice": _voice(),
     "complex": _wave(3, 5, 2).astype(np.float32),
     "complex64": _wave(3, 5, 2),
     "pairs": np.round(_wave(4, 2) * 10).astype(np.int32),
@@ -91,7 +90,6 @@ Contrast()
 Contrast(20.0)
 DCShift(0.5)
 DCShift(0.5, 0.02)
-DCShift(-0.5, 0.02)
 DCShift(0.0, 0.02)
 Fade()
 Fade(1, 1)
@@ -169,25 +167,20 @@ _OTHERS: list[tuple[str, tuple[str, ...]]] = [
     ("InverseSpectrogram(n_fft=16)", ("inverse", "inverse64")),
     ("InverseSpectrogram(30, 16, 12, 4)", ("inverse", "inverse64")),
     ("InverseSpectrogram(60, 16, 12, 4)", ("inverse",)),
-    ("InverseSpectrogram(None, 16, 12, 4, 3, WindowType.HAMMING, True)", ("inverse", "inverse64")),
-    ("InverseSpectrogram(None, 16, 12, 4, 0, WindowType.HAMMING, False, False)", ("inverse", "inverse64")),
-    ("InverseSpectrogram(None, 9, 9, 3, onesided=False)", ("inverse", "inverse64")),
     ("GriffinLim(16, 4, rand_init=False)", ("power", "power64", "power2d")),
     ("GriffinLim(16, 3, 12, 5, WindowType.HAMMING, 1.0, 0.5, 33, False)", ("power", "power64")),
     ("GriffinLim(16, 3, 12, 4, momentum=0.0, rand_init=False)", ("power",)),
     ("MelScale(5, 8000, 100.0, 3500.0, 9)", ("power", "power64", "power2d")),
     ("MelScale(4, 8000, n_stft=9, norm=NormType.SLANEY, mel_type=MelType.SLANEY)", ("power", "power64")),
-    ("InverseMelScale(17, 9, 8000, max_iter=2)", ("power", "power2d")),
-    ("MelSpectrogram(8000, 64, n_mels=6)", ("long", "long64", "mono")),
-    ("MelSpectrogram(8000, 64, 50, 20, 100.0, 3000.0, 3, 6, WindowType.HAMMING, 1.0, True, False, BorderType.EDGE, True, NormType.SLANEY, MelType.SLANEY)", ("long", "long64")),
-    ("MFCC(8000, 4, melkwargs={'n_fft': 64, 'n_mels': 6})", ("long", "long64")),
-    ("MFCC(8000, 4, 2, NormMode.NONE, True, {'n_fft': 64, 'n_mels': 6, 'hop_length': 20})", ("long", "long64")),
-    ("LFCC(8000, 6, 4, speckwargs={'n_fft': 64})", ("long", "long64")),
-    ("LFCC(8000, 6, 4, 100.0, 3000.0, 2, NormMode.NONE, True, {'n_fft': 64, 'hop_length': 20})", ("long", "long64")),
+    ("MelSpectrogram(8000, 64, n_mels=6)", ("long", "mono")),
+    ("MelSpectrogram(8000, 64, 50, 20, 100.0, 3000.0, 3, 6, WindowType.HAMMING, 1.0, True, False, BorderType.EDGE, True, NormType.SLANEY, MelType.SLANEY)", ("long",)),
+    ("MFCC(8000, 4, melkwargs={**_MEL, 'n_fft': 64, 'win_length': 64, 'hop_length': 32, 'n_mels': 6})", ("long",)),
+    ("MFCC(8000, 4, 2, NormMode.NONE, True, {**_MEL, 'n_fft': 64, 'win_length': 64, 'hop_length': 20, 'n_mels': 6})", ("long",)),
+    ("LFCC(8000, 6, 4, speckwargs={**_SPECTRUM, 'n_fft': 64, 'win_length': 64, 'hop_length': 32})", ("long",)),
+    ("LFCC(8000, 6, 4, 100.0, 3000.0, 2, NormMode.NONE, True, {**_SPECTRUM, 'n_fft': 64, 'win_length': 50, 'hop_length': 20})", ("long",)),
     ("MFCC(8000)", ("hum",)),
     ("LFCC(8000)", ("hum",)),
     ("MelSpectrogram(8000)", ("hum",)),
-    ("Spectrogram()", ("hum",)),
     ("SpectralCentroid(8000, 16)", ("mono", "stereo", "stereo64", "batch", "whole")),
     ("SpectralCentroid(8000, 16, 10, 3, 2, WindowType.HAMMING)", ("mono", "stereo64")),
     ("Resample(16000, 8000)", ("mono", "double", "stereo", "stereo64", "batch", "whole", "half")),
@@ -199,16 +192,16 @@ _OTHERS: list[tuple[str, tuple[str, ...]]] = [
     ("Resample(8000, 12000, ResampleMethod.SINC_INTERPOLATION, 4, 0.8)", ("mono", "stereo64")),
     ("PitchShift(8000, 4, n_fft=64)", ("long", "long64")),
     ("PitchShift(8000, -3, 12, 64, 50, 10, WindowType.HAMMING)", ("long", "long64", "mono")),
-    ("DetectPitchFrequency(8000)", ("hum", "hum64", "long")),
+    ("DetectPitchFrequency(8000)", ("hum", "hum64")),
     ("DetectPitchFrequency(8000, 0.005, 3, 100, 2000)", ("hum", "long")),
-    ("Vad(8000)", ("voice",)),
-    ("Vad(8000, trigger_level=5.0, pre_trigger_time=0.1)", ("voice",)),
-    ("Vad(8000, search_time=0.3, allowed_gap=0.1, boot_time=0.1, measure_freq=40.0, measure_duration=0.04)", ("voice",)),
     ("Vad(8000)", ("long", "long64")),
+    ("Vad(8000, 1e3, search_time=0.02, measure_freq=100.0, pre_trigger_time=0.005, measure_duration=0.02)", ("long", "long64")),
 ]  # fmt: skip
 INPUTS["inverse"] = _wave(2, 9, 8, 2).astype(np.float32)
 INPUTS["inverse64"] = _wave(2, 9, 8, 2)
-CASES: list[tuple[str, str]] = [(call, name) for text in (_FILTERS, _EFFECTS) for call in text.split("\n") if call for name in _RATE]
+CASES: list[tuple[str, str]] = [
+    (call, name) for text in (_FILTERS, _EFFECTS) for call in text.split("\n") if call for name in _RATE
+]
 CASES += [(call, name) for call, names in _OTHERS for name in names]
 FUNCTIONS = """
 create_dct(4, 6)
@@ -221,11 +214,16 @@ melscale_fbanks(17, 100.0, 3500.0, 5, 8000, NormType.SLANEY, MelType.SLANEY)
 melscale_fbanks(17, 100.0, 3500.0, 5, 8000, NormType.NONE, MelType.SLANEY)
 melscale_fbanks(17, 100.0, 3500.0, 5, 8000, NormType.SLANEY, MelType.HTK)
 """.split("\n")[1:-1]
+_SPECTRUM = "dict(pad=0, window=WindowType.HANN, power=2.0, normalized=False, center=True, pad_mode=BorderType.REFLECT, onesided=True)"
+_MEL = "dict(f_min=0.0, f_max=4000.0, norm=NormType.NONE, mel_scale=MelType.HTK)"
 
 
 def evaluate(audio: Any, call: str, name: str | None = None) -> Any:
     """What a transform or function of `audio` gives, for the input of this name."""
-    found = eval(call, {**vars(audio), "np": np})
+    names: dict[str, Any] = {**vars(audio), "np": np}
+    names["_SPECTRUM"] = eval(_SPECTRUM, names)
+    names["_MEL"] = {**names["_SPECTRUM"], **eval(_MEL, names)}
+    found = eval(call, names)
     return found if name is None else found(INPUTS[name].copy())
 
 
@@ -240,7 +238,6 @@ def main() -> None:
             found = evaluate(audio, call, name)
         except Exception as error:
             values[key] = np.array(type(error).__name__)
-            print(key, "|", type(error).__name__, "|", str(error).replace("\n", " ")[:300])
             continue
         for position, array in enumerate(found if isinstance(found, tuple) else (found,)):
             values[f"{key} {position}" if isinstance(found, tuple) else key] = array

@@ -2,7 +2,7 @@
 
 Arguments of a wrong type raise TypeError and those out of range ValueError when a transform is made; an input of a
 wrong shape or type raises RuntimeError when it is called, and one that is no NumPy array TypeError. Integers must fit
-into 32 bits, and numbers into float32, as MindSpore's do. Time is the last axis of waveforms, and all axes before it are
+into 32 bits, and other numbers lie within 2^24 of 0, as MindSpore's do. Time is the last axis of waveforms, and all axes before it are
 computed independently, so that a block of rows is only a waveform with one axis more.
 """
 
@@ -18,7 +18,7 @@ from mycel.dataset.blocks import Array
 from mycel.dataset.transforms.base import Transform
 
 INT_MAX = 2**31 - 1
-FLOAT_MAX = float(np.finfo(np.float32).max)
+FLOAT_MAX = 2.0**24
 
 
 class AudioTransform(Transform):

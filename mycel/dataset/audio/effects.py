@@ -192,7 +192,7 @@ class MuLawEncoding(AudioTransform):
         if top == 0:
             return np.zeros(values.shape, np.int32)
         companded = np.sign(values) * np.log1p(top * np.abs(values)) / np.log1p(top)
-        return ((companded + 1) / 2 * top + 0.5).astype(np.int32)
+        return np.asarray((companded + 1) / 2 * top + 0.5).astype(np.int32)
 
 
 class MuLawDecoding(AudioTransform):
@@ -272,7 +272,7 @@ class Dither(AudioTransform):
             error[..., 1:] = error[..., :-1]
             error[..., 0] = 0
             dithered = dithered + error
-        return dithered.astype(values.dtype)
+        return np.asarray(dithered, values.dtype)
 
     def _noise(self, values: Array) -> Any:
         length = values.shape[-1]

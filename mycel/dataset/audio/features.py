@@ -388,7 +388,7 @@ class SlidingWindowCmn(AudioTransform):
 
     The window is around each frame (`center`), or ends at it, and is then at least `min_cmn_window` frames long where
     there are so many. With `norm_vars`, values are divided by the standard deviation in the window too (0 for a window
-    of one frame).
+    of one frame or of equal ones).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -434,4 +434,4 @@ class SlidingWindowCmn(AudioTransform):
         if self.norm_vars:
             variance = np.maximum(window_sum(exact**2) / size - mean**2, 1e-20)
             centred = np.where(size == 1, 0.0, centred / np.sqrt(variance))
-        return centred.astype(float_type(array))
+        return np.asarray(centred, float_type(array))

@@ -95,13 +95,16 @@ class BandBiquad(_Section):
     def __init__(self, sample_rate: int, central_freq: float, Q: float = 0.707, noise: bool = False) -> None:
         angle, _ = self._start(sample_rate, central_freq, Q)
         self.noise = check_bool("BandBiquad", "noise", noise)
-        last = math.exp(-2 * math.pi * (self.central_freq / self.Q) / self.sample_rate)  # type: ignore[attr-defined]
-        middle = -4 * last / (1 + last) * math.cos(angle)
-        if self.noise:
-            first = math.sqrt(((1 + last) ** 2 - middle**2) * (1 - last) / (1 + last))
-        else:
-            first = math.sqrt(1 - middle**2 / (4 * last)) * (1 - last)
-        self._coefficients = (first, 0.0, 0.0), (1.0, middle, last)
+        width = self.central_freq / self.Q  # type: ignore[attr-defined]
+        with np.errstate(all="ignore"):
+            last = np.exp(np.float64(-2 * math.pi * width / self.sample_rate))
+            turn = 4 * last * math.cos(angle) ** 2 / (1 + last) ** 2
+            if self.noise:
+                first = np.sqrt(((1 + last) ** 2 - 4 * last * turn) * (1 - last) / (1 + last))
+            else:
+                first = np.sqrt(1 - turn) * (1 - last)
+            middle = -4 * last / (1 + last) * math.cos(angle)
+        self._coefficients = (float(first), 0.0, 0.0), (1.0, float(middle), float(last))
 
 
 class BandpassBiquad(_Section):

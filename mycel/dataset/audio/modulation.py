@@ -152,4 +152,4 @@ class Flanger(AudioTransform):
                 second = second - first
                 last = first + ((third * 0.5 - second) * part + second * 2 - third * 0.5) * part
             result[:, :, step] = samples[:, :, step] * straight + last * mixed
-        return limit(result).reshape(array.shape).astype(array.dtype)
+        return np.asarray(limit(result).reshape(array.shape), array.dtype)

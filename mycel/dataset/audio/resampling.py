@@ -1,7 +1,7 @@
 """Resampling by band-limited interpolation (J. O. Smith, "Digital Audio Resampling Home Page").
 
-With both rates divided by their greatest common divisor, every `new` results come from `old` samples: one windowed sinc
-filter for each, all applied in one product of matrices.
+Each result is a sum of the samples around its place, weighted by a windowed sinc. With both rates divided by their
+greatest common divisor, the weights recur after `new` results, so that they are computed once for each of these.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ def resample(
     source, target = int(old) // divisor, int(new) // divisor
     cutoff = min(source, target) * rolloff
     reach = math.ceil(width * source / cutoff)
-    place = np.arange(-reach, reach + source) / source - np.arange(target)[:, None] / target
-    place = np.clip(place * cutoff, -width, width)
+    length = waveform.shape[-1]
+    steps = np.arange(math.ceil(target * length / source))
+    whole, part = np.divmod(steps * source, target)
+    phases = part[: min(target, len(steps)), None] / target
+    place = np.clip((np.arange(-reach, reach + 2) - phases) * (cutoff / source), -width, width)
     if method is ResampleMethod.SINC_INTERPOLATION:
         window: Any = np.cos(place * (math.pi / width / 2)) ** 2
     else:
         shape = KAISER_BETA if beta is None else beta
         window = np.i0(shape * np.sqrt(1 - (place / width) ** 2)) / np.i0(np.float64(shape))
-    kernels = np.sinc(place) * window * (cutoff / source)
-    length = waveform.shape[-1]
-    padded = pad_ends(waveform.astype(np.float64), reach, reach + source, BorderType.CONSTANT)
-    parts = np.lib.stride_tricks.sliding_window_view(padded, kernels.shape[1], axis=-1)[..., ::source, :]
-    found = (parts @ kernels.T).reshape(*waveform.shape[:-1], -1)
-    return np.ascontiguousarray(found[..., : math.ceil(target * length / source)])
+    weights = np.sinc(place) * window * (cutoff / source)
+    padded = pad_ends(waveform.astype(np.float64), reach, reach + 2, BorderType.CONSTANT)
+    found = np.zeros((*waveform.shape[:-1], len(steps)))
+    for tap in range(weights.shape[1]):
+        found += padded[..., whole + tap] * weights[steps % target, tap]
+    return found
 
 
 class Resample(AudioTransform):
@@ -83,7 +86,8 @@ class Resample(AudioTransform):
         if not isinstance(rolloff, float):
             raise TypeError(f"Resample: rolloff must be a float, got {rolloff!r} of type {type(rolloff).__name__}")
         self.rolloff = check_float(operation, "rolloff", rolloff, 0, 1, above=True)
-        self.beta = check_float(operation, "beta", beta, none=True)
+        wide = float(np.finfo(np.float64).max)
+        self.beta = check_float(operation, "beta", beta, -wide, wide, none=True)
 
     def compute(self, array: Array, lead: int) -> Array:
         self.check(array, lead)

@@ -52,7 +52,7 @@ def decibels(values: Array, factor: float, reference: float, amin: float, top: f
     found = number(factor) * np.log10(np.maximum(values, number(amin)))
     found = found - number(factor * math.log10(max(reference, amin)))
     if not found.size:
-        return found
+        return np.asarray(found)
     axes = tuple(range(-min(found.ndim, 3), 0))
     result: Array = np.maximum(found, found.max(axis=axes, keepdims=True) - number(top))
     return result

@@ -146,6 +146,8 @@ class InverseSpectrogram(AudioTransform):
             raise RuntimeError(
                 f"InverseSpectrogram: n_fft {self.n_fft} has {wanted} frequencies, got shape {values.shape[lead:]}"
             )
+        if self.hop_length < 1:
+            raise RuntimeError(f"InverseSpectrogram: hop_length must be positive, got {self.hop_length}")
         spectrum = as_complex(values.astype(np.float64))
         if self.normalized:
             spectrum = spectrum * math.sqrt(float((self._window**2).sum()))

@@ -87,7 +87,7 @@ class DetectPitchFrequency(AudioTransform):
             )
         best = correlation[..., first:].argmax(axis=-1) + first
         if half <= first:
-            return best + 1
+            return np.asarray(best + 1)
         short = correlation[..., first:half].argmax(axis=-1) + first
         best_value, short_value = (
             np.take_along_axis(correlation, place[..., None], axis=-1)[..., 0] for place in (best, short)
@@ -179,7 +179,7 @@ class Vad(AudioTransform):
         means = np.zeros(len(waveform))
         keep = self._keep(self.trigger_time)
         least = int(self.pre_trigger_time * self.sample_rate + 0.5) + meter.length
-        length = waveform.shape[-1]
+        length: int = waveform.shape[-1]
         turn = 0
         for end in range(meter.length, length + 1, max(period, 1)):
             wanted = 0
@@ -197,7 +197,7 @@ class Vad(AudioTransform):
                 return max(end - wanted * period - least, 0)
             meter.step()
             turn += 1
-        return max(length - slots * period - least, 0)
+        return int(max(length - slots * period - least, 0))
 
     def _reach_back(self, recent: Array, gap: int) -> int:
         """How many measures before the trigger, the latest first in `recent`, belong to the voice."""

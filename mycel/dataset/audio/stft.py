@@ -61,6 +61,8 @@ def stft(
     onesided: bool = True,
 ) -> Array:
     """The spectrum, complex [..., freq, frame]; RuntimeError where the waveform is shorter than one frame."""
+    if hop < 1:
+        raise RuntimeError(f"{operation}: hop_length must be positive, got {hop}; give one, as win_length is so short")
     if center and waveform.shape[-1]:
         waveform = pad_ends(waveform, n_fft // 2, n_fft // 2, pad_mode)
     if waveform.shape[-1] < n_fft:
@@ -125,9 +127,7 @@ class Frames:
         self.kind: WindowType = kind
 
     def check(self, error: type[Exception] = ValueError) -> Array:
-        """The values of the window; an error where it does not fit into the transform or nothing moves."""
+        """The values of the window; an error where it does not fit into the transform."""
         if self.win_length > self.n_fft:
             raise error(f"{self.operation}: win_length, {self.win_length}, must not exceed n_fft, {self.n_fft}")
-        if self.hop_length < 1:
-            raise RuntimeError(f"{self.operation}: hop_length must be positive, got {self.hop_length}")
         return window_values(self.kind, self.win_length)
