@@ -87,12 +87,11 @@ def nsa_compress(
 def importance(compressed: int, selected: int, block: int, window: int, stride: int) -> np.ndarray:
     """How often each compressed key counts for each selectable block: over m below block / stride and n below window / stride, key block / stride * j - m - n."""
     counts = np.zeros((compressed, selected))
-    for j in range(selected):
-        for m in range(block // stride):
-            for n in range(window // stride):
-                i = block // stride * j - m - n
-                if 0 <= i < compressed:
-                    counts[i, j] += 1
+    blocks = np.arange(selected)
+    for back, times in enumerate(np.convolve(np.ones(block // stride), np.ones(window // stride))):
+        place = block // stride * blocks - back
+        inside = (place >= 0) & (place < compressed)
+        counts[place[inside], blocks[inside]] += times
     return counts
 
 

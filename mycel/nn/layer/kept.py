@@ -94,7 +94,7 @@ _keep(
     nn.Optimizer, map_reverse=lambda cell: ops.Map(None, True), hyper_map_reverse=lambda cell: ops.HyperMap(None, True)
 )
 _keep(
-    nn.Optimizer, optim_filter=lambda cell: (True,) * cell.param_length, ps_parameters=lambda cell: (False,) * cell.param_length,
+    nn.Optimizer, ps_parameters=lambda cell: (False,) * cell.param_length,
     cache_enable=lambda cell: (False,) * cell.param_length, global_step_increase_tensor=lambda cell: Tensor(1, D.int32),
     param_rank=lambda cell: None, use_parallel=lambda cell: False, enable_tuple_broaden=lambda cell: True,
     skip_auto_parallel_compile=lambda cell: False,
