@@ -33,7 +33,13 @@ def case_folded(text: str) -> str:
 
 def normalized(text: str, form: NormalizeForm) -> str:
     """A text in a normal form."""
-    return text if form is NormalizeForm.NONE else unicodedata.normalize(form.name, text)
+    if form is NormalizeForm.NFC:
+        return unicodedata.normalize("NFC", text)
+    if form is NormalizeForm.NFKC:
+        return unicodedata.normalize("NFKC", text)
+    if form is NormalizeForm.NFD:
+        return unicodedata.normalize("NFD", text)
+    return unicodedata.normalize("NFKD", text) if form is NormalizeForm.NFKD else text
 
 
 def check_form(operation: str, form: object) -> NormalizeForm:

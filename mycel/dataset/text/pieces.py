@@ -5,6 +5,7 @@ The package is looked for when a model is trained or applied; without it ImportE
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 from typing import Any
@@ -18,10 +19,9 @@ from mycel.dataset.text.utils import SentencePieceModel, SPieceTokenizerOutType
 
 def _package(operation: str) -> Any:
     try:
-        import sentencepiece
+        return importlib.import_module("sentencepiece")
     except ImportError as error:
         raise ImportError(f"{operation}: needs the package sentencepiece; pip install sentencepiece") from error
-    return sentencepiece
 
 
 def _train(

@@ -106,7 +106,8 @@ class SlidingWindow(Transform):
             raise ValueError(f"SlidingWindow: axis must be 0 or -1 for a list, got {self.axis}")
         if len(array) < self.width:
             return np.empty(0, array.dtype)
-        return np.lib.stride_tricks.sliding_window_view(array, self.width).copy()
+        windows: Array = np.lib.stride_tricks.sliding_window_view(array, self.width).copy()
+        return windows
 
 
 class Ngram(TextTransform):
@@ -177,7 +178,9 @@ class ToNumber(TextTransform):
             raise TypeError(f"ToNumber: data_type must be a type of numbers, got {self.data_type}")
 
     def compute(self, array: Array, lead: int) -> Array:
-        return np.array([self._number(text) for text in self.texts(array)], self.data_type).reshape(array.shape)
+        numbers = [self._number(text) for text in self.texts(array)]
+        result: Array = np.array(numbers, self.data_type).reshape(array.shape)
+        return result
 
     def _number(self, text: str) -> Any:
         whole = self.data_type.kind in "iu"

@@ -104,7 +104,7 @@ class CharNGram(Vectors):
                 vector = self._vectors.get(f"{n}gram-{''.join(whole[start : start + n])}")
                 if vector is not None:
                     found.append(vector)
-        return np.mean(found, axis=0, dtype=np.float32) if found else None
+        return np.asarray(np.mean(found, axis=0, dtype=np.float32)) if found else None
 
 
 class ToVectors(TextTransform):

@@ -248,4 +248,5 @@ class Lookup(TextTransform):
         if None in found:
             word = array.reshape(-1)[found.index(None)]
             raise RuntimeError(f"Lookup: {str(word)!r} is not in the vocabulary; give an unknown_token")
-        return np.array(found, self.data_type).reshape(array.shape)
+        result: Array = np.array(found, self.data_type).reshape(array.shape)
+        return result
