@@ -439,3 +439,10 @@ def test_misfits_are_told(tmp_path):
     with pytest.raises(CheckpointError, match=r"for stages of \[2, 4\] devices"):
         layouts_of({"w": entry([2], [0]), "b": entry([4], [0])})
     assert not os.path.exists(tmp_path / "o.ckpt") and not os.path.exists(out)
+
+
+def test_the_names_of_parallel_are_the_same_functions():
+    parallel = ms.parallel
+    assert parallel.convert_checkpoints is ms.transform_checkpoints
+    assert parallel.convert_checkpoint_by_rank is ms.transform_checkpoint_by_rank
+    assert parallel.rank_list_for_convert is ms.rank_list_for_transform
