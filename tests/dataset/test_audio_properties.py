@@ -237,3 +237,10 @@ def test_empty_waveforms_stay_empty() -> None:
         audio.Phaser(8000),
     ):
         assert transform(empty).shape == (2, 0)
+
+
+def test_mindspores_paths_lead_here() -> None:
+    from mycel.compat.paths import sources
+
+    for path in ("dataset.audio", "dataset.audio.transforms", "dataset.audio.utils"):
+        assert sources(path)[0] == "mycel.dataset.audio"
