@@ -88,8 +88,8 @@ class MaskAlongAxisIID(_Masking):
         result: Array = values.copy()
         stream = current_stream()
         for plane in result.reshape(-1, *values.shape[-2:]):
-            width = int(stream.uniform(0, most))
-            start = int(stream.uniform(0, length - width))
+            width = stream.integer(0, most)
+            start = stream.integer(0, length - width)
             np.moveaxis(plane, axis, -1)[..., start : start + width] = value
         return result
 
