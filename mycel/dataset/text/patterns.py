@@ -43,6 +43,27 @@ def _shorthand(letter: str) -> Ranges | None:
     return found if letter.islower() else invert(found)
 
 
+# What Grapheme_Extend has beside marks that take no space.
+_EXTENDING: Ranges = (
+    (0x09BE, 0x09BE), (0x09D7, 0x09D7), (0x0B3E, 0x0B3E), (0x0B57, 0x0B57), (0x0BBE, 0x0BBE), (0x0BD7, 0x0BD7),
+    (0x0CC2, 0x0CC2), (0x0CD5, 0x0CD6), (0x0D3E, 0x0D3E), (0x0D57, 0x0D57), (0x0DCF, 0x0DCF), (0x0DDF, 0x0DDF),
+    (0x1B35, 0x1B35), (0x302E, 0x302F), (0xFF9E, 0xFF9F), (0x1133E, 0x1133E), (0x11357, 0x11357), (0x114B0, 0x114B0),
+    (0x114BD, 0x114BD), (0x115AF, 0x115AF), (0x1D165, 0x1D165), (0x1D16E, 0x1D172),
+)  # fmt: skip
+_MARKS_AFTER = 4
+
+
+@lru_cache(maxsize=1)
+def _boundary() -> str:
+    """A boundary of a word: what follows is one of its characters and what precedes is not, or the other way, where marks
+    and format characters belong to what they follow, up to four of them."""
+    joined = union(categories("Mn", "Me", "Cf"), _EXTENDING)
+    words = intersection(characters("word"), invert(joined))
+    before = "|".join(f"(?<={_class(words)}{_class(joined)}{{{n}}})" for n in range(_MARKS_AFTER + 1))
+    other = intersection(invert(words), invert(joined))
+    return f"(?:(?={_class(words)})(?!{before})|(?:(?={_class(other)})|\\Z)(?:{before}))"
+
+
 class _Translator:
     """Reads a pattern of ICU from left to right."""
 
@@ -84,14 +105,10 @@ class _Translator:
         quoted = self.take(r"\\Q.*?(?:\\E|$)")
         if quoted:
             return re.escape(quoted[2:].removesuffix("\\E"))
-        simple = {
-            "\\R": _LINE_END,
-            "\\z": r"\Z",
-            "\\Z": f"(?={_LINE_END}?\\Z)",
-            "\\b": r"\b",
-            "\\B": r"\B",
-            "\\A": r"\A",
-        }
+        edge = self.take(r"\\[bB]")
+        if edge:
+            return _boundary() if edge == "\\b" else f"(?!{_boundary()})"
+        simple = {"\\R": _LINE_END, "\\z": r"\Z", "\\Z": f"(?={_LINE_END}?\\Z)", "\\A": r"\A"}
         for text, meaning in simple.items():
             if self.pattern.startswith(text, self.place):
                 self.place += 2
