@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 from scipy.special import expit, log_softmax, logsumexp
 
 import mycel as ms
@@ -268,3 +269,24 @@ def test_types(name: str) -> None:
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_projected_states_run_both_ways():
+    random = np.random.default_rng(3)
+    x, h, c = random.normal(size=(4, 2, 2)), random.normal(size=(2, 2, 2)), random.normal(size=(2, 2, 3))
+    shapes = [(12, 2)] * 2 + [(12, 2)] * 2 + [(2, 3)] * 2
+    weights = [random.normal(size=s) for s in shapes]
+    found = ops.LSTM(2, 3, 1, False, True, 0.0, 2)(
+        Tensor(x), Tensor(h), Tensor(c), Tensor(np.concatenate([w.reshape(-1) for w in weights]))
+    )
+    sigmoid = scipy.special.expit
+    for way in (0, 1):
+        w_ih, w_hh, w_hr = weights[way::2]
+        state, cell = h[way], c[way]
+        for t in (range(4), reversed(range(4)))[way]:
+            i, f, g, o = np.split(x[t] @ w_ih.T + state @ w_hh.T, 4, 1)
+            cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+            state = (sigmoid(o) * np.tanh(cell)) @ w_hr.T
+            np.testing.assert_allclose(found[0].asnumpy()[t, :, 2 * way : 2 * way + 2], state, rtol=1e-9)
+        np.testing.assert_allclose(found[1].asnumpy()[way], state, rtol=1e-9)
+        np.testing.assert_allclose(found[2].asnumpy()[way], cell, rtol=1e-9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel import dtype as D
@@ -23,6 +23,7 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.activation import log_softmax
+from mycel.ops.arrange import flip
 from mycel.ops.array import concat, stack
 from mycel.ops.elementwise import sigmoid, tanh
 from mycel.ops.linalg import dense, matmul
@@ -57,8 +58,10 @@ def _parts(x: Tensor, count: int) -> list[Tensor]:
     return [take_slice(x, x.ndim - 1, k * size, (k + 1) * size) for k in range(count)]
 
 
-def _scanned(step: Step, shown: int, p: Tensor, states: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
-    """What `step(p[t], states, weights)` shows at all times, `shown` tensors (time, batch, hidden); it gives the next states, too."""
+def _scanned(
+    step: Step, shown: int, p: Tensor, states: list[Tensor], weights: list[Tensor]
+) -> tuple[list[Tensor], Sequence[Tensor]]:
+    """What `step(p[t], states, weights)` shows at all times, `shown` tensors (time, batch, hidden) as the first state is, and the last states."""
     length, batch, hidden = p.shape[0], *states[0].shape
     carried = 2 + len(states)
 
@@ -82,7 +85,8 @@ def _scanned(step: Step, shown: int, p: Tensor, states: list[Tensor], weights: l
     )
     types = [v._type for v in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    return _parts(eager.apply(C.while_loop, *operands, **graphs, carried=carried)[1], shown)
+    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=carried)
+    return _parts(done[1], shown), done[2:carried]
 
 
 def _lstm_step(total: Tensor, c: Tensor, forget_bias: float) -> list[Tensor]:
@@ -130,7 +134,7 @@ def _dynamic_lstm(
         return [h, c, i, j, f, o, top], [h, c]
 
     parts = matmul(wide(x), take_slice(full, 0, 0, size)) + wide(b)
-    h, *rest = _scanned(step, 7, parts, first, [take_slice(full, 0, size, size + hidden)])
+    (h, *rest), _ = _scanned(step, 7, parts, first, [take_slice(full, 0, size, size + hidden)])
     return tuple(cast(v, kind) for v in (h, h, *rest))
 
 
@@ -160,7 +164,7 @@ def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_inp
         h = new + update * (h - new)
         return [h, update, reset, new, last], [h]
 
-    h, *rest = _scanned(step, 5, parts, [wide(h)], [wide(w_hidden), bias])
+    (h, *rest), _ = _scanned(step, 5, parts, [wide(h)], [wide(w_hidden), bias])
     return tuple(cast(v, kind) for v in (h, h, *rest))
 
 
@@ -196,15 +200,15 @@ define("DynamicGRUV2", _dynamic_gru, """A GRU over (time, batch, inputs): (x, we
 
 def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, reverse: bool) -> tuple[Tensor, ...]:
     """An LSTM whose hidden state is projected, from the inputs' parts of the gates i, f, g and o."""
-    h, c = states
-    rows: list[Tensor] = []
-    times = range(parts.shape[0])
-    for t in reversed(times) if reverse else times:
-        i, f, g, o = _parts(reshaped(take_slice(parts, 0, t, t + 1), parts.shape[1:]) + dense(h, w_hh), 4)
-        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
-        h = dense(sigmoid(o) * tanh(c), w_hr)
-        rows.append(h)
-    return stack(rows[::-1] if reverse else rows, 0), h, c
+
+    def step(now: Tensor, states: list[Tensor], weights: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        i, f, g, o = _parts(now + dense(states[0], weights[0]), 4)
+        c = sigmoid(f) * states[1] + sigmoid(i) * tanh(g)
+        h = dense(sigmoid(o) * tanh(c), weights[1])
+        return [h], [h, c]
+
+    (rows,), (h, c) = _scanned(step, 1, flip(parts, 0) if reverse else parts, states, [w_hh, w_hr])
+    return flip(rows, 0) if reverse else rows, h, c
 
 
 def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
