@@ -123,7 +123,7 @@ def _narrow_but(network: Cell, listed: list[Any], dtype: DType) -> None:
     """Compute all that is not listed in `dtype`, with outputs in float32."""
     network.to_float(dtype)
     keep_wide(network, listed, dtype)
-    network._cast_to = Precision(network._cast_to.dtype, D.float32)
+    network._cast_to = Precision(dtype, D.float32)
 
 
 def keep_wide(network: Cell, listed: list[Any], dtype: DType) -> None:
