@@ -26,6 +26,14 @@ from mycel.dataset.config import (
     set_seed,
 )
 from mycel.dataset.core import Dataset
+from mycel.dataset.idx_sets import (
+    EMnistDataset,
+    FakeImageDataset,
+    QMnistDataset,
+    RandomDataset,
+    SemeionDataset,
+    USPSDataset,
+)
 from mycel.dataset.image_files import (
     CelebADataset,
     Cifar10Dataset,
@@ -33,6 +41,19 @@ from mycel.dataset.image_files import (
     ImageFolderDataset,
     STL10Dataset,
     SVHNDataset,
+)
+from mycel.dataset.image_sets import (
+    Caltech101Dataset,
+    Caltech256Dataset,
+    DIV2KDataset,
+    FlickrDataset,
+    Food101Dataset,
+    LSUNDataset,
+    OmniglotDataset,
+    Places365Dataset,
+    RenderedSST2Dataset,
+    SBUDataset,
+    SUN397Dataset,
 )
 from mycel.dataset.iterators import DictIterator, TupleIterator
 from mycel.dataset.mapping import MapDataset
@@ -61,6 +82,16 @@ from mycel.dataset.samplers import (
     SubsetRandomSampler,
     SubsetSampler,
     WeightedRandomSampler,
+)
+from mycel.dataset.scene_sets import (
+    CityscapesDataset,
+    Flowers102Dataset,
+    KITTIDataset,
+    LFWDataset,
+    ManifestDataset,
+    PhotoTourDataset,
+    SBDataset,
+    WIDERFaceDataset,
 )
 from mycel.dataset.schema import Schema
 from mycel.dataset.sources import (
@@ -177,4 +208,29 @@ __all__ = [
     "Multi30kDataset",
     "IWSLT2016Dataset",
     "IWSLT2017Dataset",
+    "Caltech101Dataset",
+    "Caltech256Dataset",
+    "DIV2KDataset",
+    "FlickrDataset",
+    "Food101Dataset",
+    "LSUNDataset",
+    "OmniglotDataset",
+    "Places365Dataset",
+    "RenderedSST2Dataset",
+    "SBUDataset",
+    "SUN397Dataset",
+    "CityscapesDataset",
+    "Flowers102Dataset",
+    "KITTIDataset",
+    "LFWDataset",
+    "ManifestDataset",
+    "PhotoTourDataset",
+    "SBDataset",
+    "WIDERFaceDataset",
+    "EMnistDataset",
+    "FakeImageDataset",
+    "QMnistDataset",
+    "RandomDataset",
+    "SemeionDataset",
+    "USPSDataset",
 ]
