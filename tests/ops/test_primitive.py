@@ -41,3 +41,16 @@ def test_recomputed_operations_have_the_same_derivatives() -> None:
         gradients = [wrap(ms.grad(lambda x, op=op: (op(x) ** 2).sum()))(x).asnumpy() for op in (plain, anew)]
         np.testing.assert_array_equal(*gradients)
     assert anew.recompute(False).attrs == {"recompute": False} and anew(x).tolist() == plain(x).tolist()
+
+
+def test_parameters_of_operations_count():
+    x = ops.ones((2, 3))
+    # Checked against MindSpore 2.10.
+    assert ops.ReduceSum(False, True)(x, ()).shape == (2, 3) and ops.ReduceSum(False, True)(x, 0).shape == (3,)
+    assert ops.ReduceSum()(x, ()).item() == 6.0
+    assert ops.LpNorm(0, 2, False, 5.0)(x).tolist() == [5.0] * 3
+    np.testing.assert_allclose(ops.LpNorm(0)(x).asnumpy(), np.full(3, np.sqrt(2.0)), rtol=1e-6)
+    with pytest.raises(ValueError, match="num_split must be 2"):
+        ops.SplitV([1, 2], 1, 3)(x)
+    with pytest.raises(ValueError, match="data_format must be 'NCDHW'"):
+        ops.Conv3DTranspose(1, 1, 1, data_format="NDHWC")(ops.ones((1, 1, 1, 1, 1)), ops.ones((1, 1, 1, 1, 1)))

@@ -111,10 +111,18 @@ define(
     "The tensor as a constant for differentiation.",
 )
 
+
 # Reductions.
+def _sum(p: Any, x: Any, axis: Any = ()) -> Tensor:
+    value = operand("ReduceSum", x)
+    if p.skip_mode and isinstance(axis, (tuple, list)) and not axis:
+        return value
+    return reduction.sum(value, axis, p.keep_dims, dtype=value.dtype)
+
+
 define(
     "ReduceSum",
-    lambda p, x, axis=(): reduction.sum(x, axis, p.keep_dims, dtype=operand("ReduceSum", x).dtype),
+    _sum,
     keep_dims=False,
     skip_mode=False,
 )
@@ -152,7 +160,8 @@ define("ArgMinWithValue", lambda p, x: reduction.min(x, p.axis, p.keep_dims)[::-
 define("CountNonZero", lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims), dims=None)
 define(
     "LpNorm",
-    lambda p, x: reduction.vector_norm(x, p.p, p.axis, p.keep_dims),
+    lambda p, x: elementwise.maximum(reduction.vector_norm(x, p.p, p.axis, p.keep_dims), p.epsilon),
+    "The norm of order `p` over axes, at least `epsilon`.",
     axis=NEEDED,
     p=2,
     keep_dims=False,
@@ -200,9 +209,17 @@ define(
     axis=0,
     output_num=1,
 )
+
+
+def _split(p: Any, x: Any) -> tuple[Tensor, ...]:
+    if p.num_split not in (-1, len(p.size_splits)):
+        raise ValueError(f"SplitV: num_split must be {len(p.size_splits)}, the number of sizes, not {p.num_split}")
+    return array.split(x, list(p.size_splits), p.split_dim)
+
+
 define(
     "SplitV",
-    lambda p, x: array.split(x, list(p.size_splits), p.split_dim),
+    _split,
     size_splits=NEEDED,
     split_dim=NEEDED,
     num_split=NEEDED,

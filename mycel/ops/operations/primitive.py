@@ -15,7 +15,7 @@ from typing import Any
 from mycel import precision
 from mycel.api.recompute import recompute
 
-__all__ = ["NEEDED", "Primitive", "definer", "plain"]
+__all__ = ["NEEDED", "Primitive", "definer", "only", "plain"]
 
 NEEDED: Any = inspect.Parameter.empty
 
@@ -108,6 +108,15 @@ def definer(namespace: dict[str, Any]) -> Callable[..., None]:
         namespace["__all__"].append(name)
 
     return define
+
+
+def only(p: Any, **allowed: Any) -> None:
+    """ValueError where a parameter of an operation is not what is named, all that is supported."""
+    for parameter, value in allowed.items():
+        if getattr(p, parameter) != value:
+            raise ValueError(
+                f"{p.name}: {parameter} must be {value!r}, which is all that is supported, not {getattr(p, parameter)!r}"
+            )
 
 
 def plain(define: Callable[..., None], rows: dict[ModuleType, str]) -> None:

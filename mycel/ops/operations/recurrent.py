@@ -27,7 +27,7 @@ from mycel.ops.arrange import flip
 from mycel.ops.array import concat, stack
 from mycel.ops.elementwise import sigmoid, tanh
 from mycel.ops.linalg import dense, matmul
-from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.ops.operations.primitive import NEEDED, definer, only
 from mycel.ops.recurrence import recurrence
 from mycel.ops.sorting import cumsum
 from mycel.ops.transducer import rnnt_loss
@@ -43,14 +43,6 @@ __all__: list[str] = []
 define = definer(globals())
 
 Step = Callable[..., tuple[list[Tensor], list[Tensor]]]
-
-
-def _only(p: Any, **allowed: Any) -> None:
-    for parameter, value in allowed.items():
-        if getattr(p, parameter) != value:
-            raise ValueError(
-                f"{p.name}: {parameter} must be {value!r}, which is all that is supported, not {getattr(p, parameter)!r}"
-            )
 
 
 def _parts(x: Tensor, count: int) -> list[Tensor]:
@@ -104,7 +96,7 @@ def _fits(p: Any, what: str, value: Tensor, shape: tuple[Any, ...]) -> None:
 
 
 def _basic_cell(p: Any, x: Any, h: Any, c: Any, w: Any, b: Any) -> tuple[Tensor, ...]:
-    _only(p, keep_prob=1.0, activation="tanh")
+    only(p, keep_prob=1.0, activation="tanh")
     x, h, c, w, b = (floating(p.name, v) for v in (x, h, c, w, b))
     hidden = h.shape[-1]
     _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
@@ -118,7 +110,7 @@ def _basic_cell(p: Any, x: Any, h: Any, c: Any, w: Any, b: Any) -> tuple[Tensor,
 def _dynamic_lstm(
     p: Any, x: Any, w: Any, b: Any, seq_length: Any = None, init_h: Any = None, init_c: Any = None
 ) -> tuple[Tensor, ...]:
-    _only(p, cell_type="LSTM", direction="UNIDIRECTIONAL", cell_depth=1, use_peephole=False, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
+    only(p, cell_type="LSTM", direction="UNIDIRECTIONAL", cell_depth=1, use_peephole=False, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
     if seq_length is not None:
         raise ValueError("DynamicRNN: seq_length must be None; nn.LSTM takes lengths")
     x, w, b = (floating(p.name, v) for v in (x, w, b))
@@ -139,7 +131,7 @@ def _dynamic_lstm(
 
 
 def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_input: Any = None, bias_hidden: Any = None, seq_length: Any = None, init_h: Any = None) -> tuple[Tensor, ...]:  # fmt: skip
-    _only(p, direction="UNIDIRECTIONAL", cell_depth=1, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
+    only(p, direction="UNIDIRECTIONAL", cell_depth=1, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh")  # fmt: skip
     if p.gate_order not in ("rzh", "zrh"):
         raise ValueError(f"DynamicGRUV2: gate_order must be 'rzh' or 'zrh', not {p.gate_order!r}")
     if seq_length is not None:

@@ -8,7 +8,7 @@ from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import convolution, fractional, patches, pooling, unpooling
 from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of
-from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.ops.operations.primitive import NEEDED, definer, only
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
@@ -39,7 +39,16 @@ define(
     ),
     "`mycel.ops.adaptive_max_pool3d` with positions, as an object.",
 )
-define("Conv3DTranspose", lambda p, x, weight: convolution.conv3d_transpose(x, weight, p.pad_mode, _six(p.pad), p.stride, p.dilation, p.group, p.output_padding), in_channel=NEEDED, out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, output_padding=0, data_format="NCDHW")  # fmt: skip
+
+
+def _conv3d_transpose(p: Any, x: Any, weight: Any) -> Tensor:
+    only(p, mode=1, data_format="NCDHW")
+    return convolution.conv3d_transpose(
+        x, weight, p.pad_mode, _six(p.pad), p.stride, p.dilation, p.group, p.output_padding
+    )
+
+
+define("Conv3DTranspose", _conv3d_transpose, in_channel=NEEDED, out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, output_padding=0, data_format="NCDHW")  # fmt: skip
 
 
 def _six(pad: Any) -> Any:
@@ -47,6 +56,7 @@ def _six(pad: Any) -> Any:
 
 
 def _depthwise(p: Any, value: Any, weight: Any) -> Tensor:
+    only(p, mode=3)
     x, w = operand(p.name, value), operand(p.name, weight)
     kernel = convolution.per_axis(p.name, "kernel_size", p.kernel_size, 2)
     if p.group != 1 or x.ndim != 4 or w.shape != (p.channel_multiplier, x.shape[1], *kernel):
