@@ -11,6 +11,15 @@
 
 from mycel.dataset import audio, config, text, transforms, vision
 from mycel.dataset.annotated import CocoDataset, VOCDataset
+from mycel.dataset.audio_sets import (
+    CMUArcticDataset,
+    GTZANDataset,
+    LibriTTSDataset,
+    LJSpeechDataset,
+    SpeechCommandsDataset,
+    TedliumDataset,
+    YesNoDataset,
+)
 from mycel.dataset.bases import (
     AudioBaseDataset,
     TextBaseDataset,
@@ -233,4 +242,11 @@ __all__ = [
     "RandomDataset",
     "SemeionDataset",
     "USPSDataset",
+    "CMUArcticDataset",
+    "GTZANDataset",
+    "LJSpeechDataset",
+    "LibriTTSDataset",
+    "SpeechCommandsDataset",
+    "TedliumDataset",
+    "YesNoDataset",
 ]
