@@ -67,7 +67,12 @@ class PagedAttention(Primitive):
                 f"{kv_cache_quant_mode!r}, {mask_mode!r} and {mla_v_dim!r}; others are not supported"
             )
         given = {"head_num": head_num, "scale_value": scale_value, "kv_head_num": kv_head_num}
-        for name, value in {**given, "kv_cache_quant_mode": kv_cache_quant_mode, "mask_mode": mask_mode, "mla_v_dim": mla_v_dim}.items():
+        for name, value in {
+            **given,
+            "kv_cache_quant_mode": kv_cache_quant_mode,
+            "mask_mode": mask_mode,
+            "mla_v_dim": mla_v_dim,
+        }.items():
             self.add_prim_attr(name, value)
 
     def __call__(
@@ -77,7 +82,15 @@ class PagedAttention(Primitive):
         _without(self.name, "add it to alibi_mask", attn_mask=attn_mask)
         _without(self.name, "there is one query a sequence", q_seq_lens=q_seq_lens)
         return _paged(
-            self, query, key_cache, value_cache, block_tables, context_lens, antiquant_scale, antiquant_offset, alibi_mask
+            self,
+            query,
+            key_cache,
+            value_cache,
+            block_tables,
+            context_lens,
+            antiquant_scale,
+            antiquant_offset,
+            alibi_mask,
         )
 
 
@@ -91,7 +104,9 @@ class PagedAttentionMask(Primitive):
     [1.0]
     """
 
-    def __init__(self, head_num: int, scale_value: float, kv_head_num: int, kv_cache_quant_mode: str = "DEFAULT") -> None:
+    def __init__(
+        self, head_num: int, scale_value: float, kv_head_num: int, kv_cache_quant_mode: str = "DEFAULT"
+    ) -> None:
         super().__init__("PagedAttentionMask")
         if kv_cache_quant_mode != "DEFAULT":
             raise ValueError(f"PagedAttentionMask: kv_cache_quant_mode must be 'DEFAULT', not {kv_cache_quant_mode!r}")
@@ -104,7 +119,15 @@ class PagedAttentionMask(Primitive):
         antiquant_offset: Any = None, alibi_mask: Any = None,
     ) -> Tensor:  # fmt: skip
         return _paged(
-            self, query, key_cache, value_cache, block_tables, context_lens, antiquant_scale, antiquant_offset, alibi_mask
+            self,
+            query,
+            key_cache,
+            value_cache,
+            block_tables,
+            context_lens,
+            antiquant_scale,
+            antiquant_offset,
+            alibi_mask,
         )
 
 
