@@ -227,11 +227,14 @@ class FakeImageDataset(MappableDataset, VisionBaseDataset):
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         kind = "FakeImageDataset"
         self.num_images = check_count(kind, "num_images", num_images, 1)
-        self.num_classes = check_count(kind, "num_classes", num_classes, 1)
+        self._classes = check_count(kind, "num_classes", num_classes, 1)
         self.base_seed = check_count(kind, "base_seed", base_seed, 0)
         if not isinstance(image_size, (list, tuple)) or len(image_size) != 3:
             raise ValueError(f"{kind}: image_size must be height, width and channels, got {image_size!r}")
         self.image_size = tuple(check_count(kind, "image_size", n, 1) for n in image_size)
+
+    def num_classes(self) -> int:
+        return self._classes
 
     def _columns(self) -> list[str]:
         return ["image", "label"]
@@ -240,7 +243,7 @@ class FakeImageDataset(MappableDataset, VisionBaseDataset):
         return self.num_images
 
     def _label(self, number: int) -> Array:
-        return np.array(generator(self.base_seed, number, 1).integers(self.num_classes), np.uint32)
+        return np.array(generator(self.base_seed, number, 1).integers(self._classes), np.uint32)
 
     def _labels(self, column: str) -> Array:
         return np.array([self._label(number) for number in range(self.num_images)])

@@ -268,7 +268,7 @@ class SST2Dataset(TextSet):
     `usage` is "train" (the default), "test" or "dev", of the files `train.tsv`, `test.tsv` and `dev.tsv`.
     """
 
-    _names = ("sentence", "label")
+    _names: Sequence[str] = ("sentence", "label")
     _files: ClassVar[dict[str, str]] = {part: f"{part}.tsv" for part in ("train", "test", "dev")}
     _default = "train"
 

@@ -64,6 +64,7 @@ from mycel.dataset.vision.geometry import (
     ResizedCrop,
     VerticalFlip,
 )
+from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from mycel.dataset.vision.resize import Resize
 from mycel.dataset.vision.several import (
     CutMixBatch,
@@ -99,6 +100,10 @@ from mycel.dataset.vision.utils import (
 from mycel.dataset.vision.warp import Affine, Perspective, RandomAffine, RandomPerspective, RandomRotation, Rotate
 
 __all__ = [
+    "AutoAugment",
+    "AutoAugmentPolicy",
+    "RandAugment",
+    "TrivialAugmentWide",
     "AdjustBrightness",
     "AdjustContrast",
     "AdjustGamma",
