@@ -70,10 +70,10 @@ from mycel.ir.symbols import Symbol as Symbol
 from mycel.jit import jit as jit
 from mycel.jit_config import JitConfig as JitConfig
 from mycel.jit_config import set_recursion_limit as set_recursion_limit
-from mycel.ops.sparse_tensors import COOTensor as COOTensor
-from mycel.ops.sparse_tensors import CSRTensor as CSRTensor
-from mycel.ops.sparse_tensors import RowTensor as RowTensor
-from mycel.ops.sparse_tensors import SparseTensor as SparseTensor
+from mycel.ops.sparse.tensors import COOTensor as COOTensor
+from mycel.ops.sparse.tensors import CSRTensor as CSRTensor
+from mycel.ops.sparse.tensors import RowTensor as RowTensor
+from mycel.ops.sparse.tensors import SparseTensor as SparseTensor
 from mycel.parameter import Parameter as Parameter
 from mycel.parameter import ParameterTuple as ParameterTuple
 from mycel.tensor import Tensor as Tensor

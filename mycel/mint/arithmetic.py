@@ -7,7 +7,7 @@ from typing import Any
 from mycel import ops
 from mycel.errors import ShapeError
 from mycel.ops._operands import floating, operand, operands
-from mycel.ops.decompositions import matrices, triangular
+from mycel.ops.algebra.decompositions import matrices, triangular
 from mycel.tensor import Tensor, cast
 
 __all__ = [

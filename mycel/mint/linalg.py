@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.ops import decompositions as M
+from mycel.ops.algebra import decompositions as M
 from mycel.ops.reduction import vector_norm as _vector_norm
 from mycel.tensor import Tensor
 

@@ -9,7 +9,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.errors import ShapeError
 from mycel.ops._operands import axis_of, flat, floating, operand, reshaped, take_slice
-from mycel.ops.decompositions import matrix_norm
+from mycel.ops.algebra.decompositions import matrix_norm
 from mycel.ops.reduction import vector_norm
 from mycel.tensor import Tensor, cast
 

@@ -48,7 +48,7 @@ from mycel.ops.convolution import (
     conv3d_transpose as conv3d_transpose, conv_transpose2d as conv_transpose2d, fold as fold,
     pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle, unfold as unfold,
 )
-from mycel.ops.decompositions import (
+from mycel.ops.algebra.decompositions import (
     cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve, cond as cond,
     det as det, eig as eig, eigvals as eigvals, geqrf as geqrf, inverse as inverse,
     log_matrix_determinant as log_matrix_determinant, logdet as logdet, lstsq as lstsq, lu_solve as lu_solve,
@@ -114,7 +114,7 @@ from mycel.ops.indexed import (
     tensor_scatter_mul as tensor_scatter_mul, tensor_scatter_sub as tensor_scatter_sub,
     tensor_scatter_update as tensor_scatter_update, where as where,
 )
-from mycel.ops.linalg import (
+from mycel.ops.algebra.linalg import (
     addbmm as addbmm, addmm as addmm, addmv as addmv, addr as addr, baddbmm as baddbmm, batch_dot as batch_dot,
     bmm as bmm, cross as cross, dense as dense, dot as dot, einsum as einsum, ger as ger, inner as inner,
     kron as kron, matmul as matmul, matrix_power as matrix_power, mm as mm, mv as mv, outer as outer,
@@ -148,7 +148,7 @@ from mycel.ops.pairwise import (
     cartesian_prod as cartesian_prod, cdist as cdist, combinations as combinations, cov as cov, dist as dist,
     pdist as pdist, vander as vander,
 )
-from mycel.ops.patches import mirror_pad as mirror_pad
+from mycel.ops.images.patches import mirror_pad as mirror_pad
 from mycel.ops.pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
     adaptive_avg_pool2d_ext as adaptive_avg_pool2d_ext,
@@ -204,19 +204,19 @@ from mycel.ops.blocks import (
     renorm as renorm, reverse_sequence as reverse_sequence, space_to_batch_nd as space_to_batch_nd,
     tensor_range as tensor_range,
 )
-from mycel.ops.boxes import (
+from mycel.ops.images.boxes import (
     bounding_box_decode as bounding_box_decode, bounding_box_encode as bounding_box_encode,
     check_valid as check_valid, choice_with_mask as choice_with_mask, iou as iou,
 )
-from mycel.ops.ctc import (
+from mycel.ops.sequences.ctc import (
     ctc_greedy_decoder as ctc_greedy_decoder, ctc_loss as ctc_loss,
 )
-from mycel.ops.deformable import deformable_conv2d as deformable_conv2d, multi_scale_deformable_attn_function as multi_scale_deformable_attn_function
-from mycel.ops.diagonals import (
+from mycel.ops.images.deformable import deformable_conv2d as deformable_conv2d, multi_scale_deformable_attn_function as multi_scale_deformable_attn_function
+from mycel.ops.algebra.diagonals import (
     diagflat as diagflat, diagonal_scatter as diagonal_scatter, matrix_band_part as matrix_band_part,
     matrix_diag as matrix_diag, matrix_diag_part as matrix_diag_part, matrix_set_diag as matrix_set_diag,
 )
-from mycel.ops.in_place import (
+from mycel.ops.tensors.in_place import (
     bernoulli_ as bernoulli_, clamp_ as clamp_, erfinv_ as erfinv_, exponential_ as exponential_, normal_ as normal_,
     put_ as put_, random_ as random_, scalar_add as scalar_add, scalar_cast as scalar_cast, scalar_div as scalar_div,
     scalar_eq as scalar_eq, scalar_floordiv as scalar_floordiv, scalar_ge as scalar_ge, scalar_gt as scalar_gt,
@@ -226,16 +226,16 @@ from mycel.ops.in_place import (
     scalar_uadd as scalar_uadd, scalar_usub as scalar_usub, tanh_ as tanh_, tuple_to_array as tuple_to_array,
     uniform_ as uniform_, zero_ as zero_,
 )
-from mycel.ops.resize import (
+from mycel.ops.images.resize import (
     affine_grid as affine_grid, crop_and_resize as crop_and_resize, grid_sample as grid_sample,
     interpolate as interpolate, upsample as upsample,
 )
-from mycel.ops.rotated import rotated_iou as rotated_iou
+from mycel.ops.images.rotated import rotated_iou as rotated_iou
 from mycel.ops.special import (
     igamma as igamma, igammac as igammac, mvlgamma as mvlgamma, polygamma as polygamma,
     population_count as population_count, zeta as zeta,
 )
-from mycel.ops.unpooling import (
+from mycel.ops.images.unpooling import (
     fractional_max_pool2d as fractional_max_pool2d, fractional_max_pool3d as fractional_max_pool3d,
     max_unpool1d as max_unpool1d, max_unpool2d as max_unpool2d, max_unpool3d as max_unpool3d,
 )
@@ -243,12 +243,12 @@ from mycel.ops.windows import (
     bartlett_window as bartlett_window, blackman_window as blackman_window, hamming_window as hamming_window,
     hann_window as hann_window, kaiser_window as kaiser_window, stft as stft,
 )
-from mycel.ops.sparse import (
+from mycel.ops.sparse.functions import (
     coalesce as coalesce, coo2csr as coo2csr, coo_add as coo_add, coo_concat as coo_concat, csr2coo as csr2coo,
     csr_add as csr_add, csr_mm as csr_mm, csr_mv as csr_mv, csr_reduce_sum as csr_reduce_sum, csr_to_coo as csr_to_coo,
     csr_to_dense as csr_to_dense, dense_to_sparse_coo as dense_to_sparse_coo, dense_to_sparse_csr as dense_to_sparse_csr,
 )
-from mycel.ops.sparse_parts import (
+from mycel.ops.sparse.parts import (
     coo_tensor_get_dense_shape as coo_tensor_get_dense_shape, coo_tensor_get_indices as coo_tensor_get_indices,
     coo_tensor_get_values as coo_tensor_get_values, csr_tensor_get_dense_shape as csr_tensor_get_dense_shape,
     csr_tensor_get_indices as csr_tensor_get_indices, csr_tensor_get_indptr as csr_tensor_get_indptr,
@@ -259,7 +259,7 @@ from mycel.ops.sparse_parts import (
     row_tensor_get_indices as row_tensor_get_indices, row_tensor_get_values as row_tensor_get_values,
     sparse_segment_mean as sparse_segment_mean,
 )
-from mycel.ops.sparse_values import (
+from mycel.ops.sparse.values import (
     coo_abs as coo_abs, coo_acos as coo_acos, coo_acosh as coo_acosh, coo_asin as coo_asin, coo_asinh as coo_asinh,
     coo_atan as coo_atan, coo_atanh as coo_atanh, coo_ceil as coo_ceil, coo_cos as coo_cos, coo_cosh as coo_cosh,
     coo_exp as coo_exp, coo_expm1 as coo_expm1, coo_floor as coo_floor, coo_inv as coo_inv, coo_isfinite as coo_isfinite,
@@ -276,24 +276,24 @@ from mycel.ops.sparse_values import (
     csr_sqrt as csr_sqrt, csr_square as csr_square, csr_tan as csr_tan, csr_tanh as csr_tanh,
 )
 
-from mycel.ops.attention import (
+from mycel.ops.attention.training import (
     flash_attention_score as flash_attention_score, ring_attention_update as ring_attention_update,
     speed_fusion_attention as speed_fusion_attention,
 )
-from mycel.ops.attention_serving import (
+from mycel.ops.attention.serving import (
     fused_infer_attention_score as fused_infer_attention_score, incre_flash_attention as incre_flash_attention,
     prompt_flash_attention as prompt_flash_attention,
 )
-from mycel.ops.attention_sparse import (
+from mycel.ops.attention.sparse import (
     lightning_indexer as lightning_indexer, nsa_compress as nsa_compress, nsa_compress_attention as nsa_compress_attention,
     nsa_select_attention as nsa_select_attention, sparse_flash_attention as sparse_flash_attention,
 )
-from mycel.ops.experts import (
+from mycel.ops.attention.experts import (
     add_layer_norm as add_layer_norm, add_rms_norm as add_rms_norm, mixed_precision_cast as mixed_precision_cast,
     moe_init_routing_v2 as moe_init_routing_v2, moe_token_permute as moe_token_permute, moe_token_unpermute as moe_token_unpermute,
     move_to as move_to, recompute_block as recompute_block,
 )
-from mycel.ops.rotary import rotary_position_embedding as rotary_position_embedding
+from mycel.ops.attention.rotary import rotary_position_embedding as rotary_position_embedding
 from mycel.ops.containers import (
     augassign_add as augassign_add, augassign_div as augassign_div, augassign_floordiv as augassign_floordiv,
     augassign_mod as augassign_mod, augassign_mul as augassign_mul, augassign_sub as augassign_sub,
@@ -339,7 +339,7 @@ from mycel.communication.store import TCPStore as TCPStore
 
 # Last, because they build on all of the functions.
 from mycel.ops import operations as operations
-from mycel.ops import tensor_methods as tensor_methods
+from mycel.ops import tensors as tensors
 from mycel.ops import random_tensor as random_tensor
 from mycel.ops.operations import *  # noqa: F403
 

@@ -10,8 +10,9 @@ import ml_dtypes
 from mycel import dtype as D
 from mycel.common.generator import seeded_generator
 from mycel.errors import ShapeError
-from mycel.ops import elementwise, linalg, loss, math, sorting
+from mycel.ops import elementwise, loss, math, sorting
 from mycel.ops._operands import axis_of, constant_like, floating, iota, operand, reshaped, run, select
+from mycel.ops.algebra import linalg
 from mycel.ops.array import reshape as reshape_plain
 from mycel.ops.composite import HyperMap
 from mycel.ops.creation import full

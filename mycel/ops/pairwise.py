@@ -9,10 +9,10 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops._operands import floating, operand, operands, reshaped, run
+from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
 from mycel.ops.creation import ones_like, zeros
-from mycel.ops.linalg import matmul
 from mycel.ops.reduction import vector_norm
 from mycel.prims import elementwise as E
 from mycel.prims import index as I

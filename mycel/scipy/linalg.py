@@ -10,10 +10,10 @@ from typing import Any, Optional, Union
 
 from mycel import dtype as D
 from mycel.errors import NeedsValue, ShapeError
-from mycel.ops import decompositions as M
 from mycel.ops._operands import floating, iota, operand, reshaped, run
+from mycel.ops.algebra import decompositions as M
+from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import block_diag as _block_diag
-from mycel.ops.linalg import matmul
 from mycel.ops.reduction import vector_norm
 from mycel.prims import decompositions as L
 from mycel.prims import elementwise as E

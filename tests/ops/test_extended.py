@@ -29,7 +29,14 @@ for shape in ((5,), (2, 4), (1, 3)):
     add("ops.diff_ext", np.diff, (A(*shape),), (A(*shape), 2), (A(*shape), 1, 0))
     add("ops.diff_ext", lambda x, n, axis, prepend, append: np.diff(x, n, axis, prepend, append), (A(*shape), 2, -1, A(*shape), A(*shape)), tolerance=2)  # fmt: skip
 add("ops.diff_ext", np.diff, (A(1, 3), 7), (A(2, 3), 0))
-add("ops.einsum_ext ops.einsum", np.einsum, ("ij,jk->ik", A(2, 3), A(3, 4)), ("i->", A(3)), ("...i,i", A(2, 3), A(3)), tolerance=2)
+add(
+    "ops.einsum_ext ops.einsum",
+    np.einsum,
+    ("ij,jk->ik", A(2, 3), A(3, 4)),
+    ("i->", A(3)),
+    ("...i,i", A(2, 3), A(3)),
+    tolerance=2,
+)
 add("ops.einsum_ext ops.einsum", np.einsum, (A(4), [..., 1], A(2), [..., 2], [..., 1, 2]), (A(2, 3), [30, 0]), (A(3, 3), [5, 5], []), tolerance=2)  # fmt: skip
 for shape in ((3,), (2, 1), (0, 2)):
     add("ops.float_power_ext", np.float_power, (A(*shape, low=0.2), -1.5), (A(*shape, low=0.2), A(1)), (2, A(*shape)), tolerance=4)  # fmt: skip

@@ -13,8 +13,8 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.api import stop_gradient
 from mycel.errors import ShapeError
-from mycel.ops import resize
 from mycel.ops._operands import floating, operand, reshaped, take_slice
+from mycel.ops.images import resize
 from mycel.tensor import Tensor, cast
 
 __all__ = [

@@ -18,7 +18,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.cell import Cell
 from mycel.nn import checks
-from mycel.ops.patches import image_gradients
+from mycel.ops.images.patches import image_gradients
 from mycel.tensor import Tensor, cast
 
 __all__ = ["CentralCrop", "ChannelShuffle", "ImageGradients", "MSSSIM", "PSNR", "SSIM", "Unfold", "Upsample"]

@@ -6,7 +6,7 @@ With p = x @ weight_ih.T + bias_ih and q = h @ weight_hh.T + bias_hh, split into
     GRU     r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z);  n = tanh(p_n + r * q_n);  h' = n + z * (h - n)
     LSTM    i, f, g, o of p + q;  c' = sigmoid(f) * c + sigmoid(i) * tanh(g);  h' = sigmoid(o) * tanh(c')
 
-The layers compute p for all times in one product and run the steps as one recurrence (`ops.recurrence`). Where `seq_length` is given a sequence that has ended
+The layers compute p for all times in one product and run the steps as one recurrence (`ops.sequences.recurrence`). Where `seq_length` is given a sequence that has ended
 keeps its state and gives zeros; so the reverse direction, which comes from the end, starts at each sequence's own last element.
 """
 
@@ -21,7 +21,7 @@ from mycel.cell import Cell
 from mycel.common.initializer import Uniform, initializer
 from mycel.nn import checks
 from mycel.nn.layer.basic import Dropout
-from mycel.ops.recurrence import GATES, recurrence, step
+from mycel.ops.sequences.recurrence import GATES, recurrence, step
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor, cast
 

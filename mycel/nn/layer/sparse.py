@@ -6,7 +6,7 @@ from typing import Any
 
 from mycel.cell import Cell
 from mycel.ops.operations.sparse import sparse_dense_matmul, sparse_to_dense
-from mycel.ops.sparse_tensors import COOTensor
+from mycel.ops.sparse.tensors import COOTensor
 from mycel.tensor import Tensor
 
 __all__ = ["SparseTensorDenseMatmul", "SparseToDense"]

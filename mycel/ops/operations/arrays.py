@@ -8,12 +8,13 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops import array, creation, indexed, sorted_segments, sorting, words
+from mycel.ops import array, creation, indexed, sorted_segments, sorting
 from mycel.ops._operands import all_axes, cast_index, flat, iota, operand, operands, reshaped, run, take_slice
 from mycel.ops._operands import constant_like as like
-from mycel.ops.decompositions import diagonal_of
+from mycel.ops.algebra.decompositions import diagonal_of
 from mycel.ops.extended import fill_diagonal, inplace_index_add, unique_with_pad
 from mycel.ops.operations.primitive import NEEDED, definer, plain
+from mycel.ops.sequences import words
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.tensor import Tensor, cast

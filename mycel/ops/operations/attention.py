@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.ops import attention_serving, experts, rotary
+from mycel.ops.attention import experts, rotary
+from mycel.ops.attention import serving as attention_serving
 from mycel.ops.operations.primitive import Primitive, definer
 from mycel.tensor import Tensor
 

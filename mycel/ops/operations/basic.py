@@ -15,7 +15,6 @@ from mycel.ops import (
     creation,
     elementwise,
     indexed,
-    linalg,
     loss,
     math,
     normalization,
@@ -26,11 +25,12 @@ from mycel.ops import (
     segments,
     sorting,
     state,
-)  # fmt: skip
+)
 from mycel.ops._operands import all_axes, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
+from mycel.ops.algebra import linalg
+from mycel.ops.images.patches import mirror_pad
 from mycel.ops.operations.primitive import NEEDED, definer, plain
-from mycel.ops.patches import mirror_pad
 from mycel.prims import elementwise as E
 from mycel.prims import random as distributions
 from mycel.prims import reduce as R

@@ -8,7 +8,7 @@ import ml_dtypes
 
 from mycel import dtype as D
 from mycel.errors import NeedsValue, ShapeError
-from mycel.ops import activation, arrange, array, creation, decompositions, fourier, linalg, loss, math, sorting
+from mycel.ops import activation, arrange, array, creation, fourier, loss, math, sorting
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -24,10 +24,11 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops._operands import constant_like as like
+from mycel.ops.algebra import decompositions, linalg
+from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
+from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
 from mycel.ops.beta import betainc
 from mycel.ops.extended import eps
-from mycel.ops.least_squares import matrix_solve_ls, tridiagonal_product
-from mycel.ops.matrix_logarithm import matrix_logarithm
 from mycel.ops.operations.primitive import NEEDED, definer
 from mycel.prims import elementwise as E
 from mycel.prims import index as I

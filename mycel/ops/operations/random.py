@@ -10,7 +10,7 @@ from typing import Any, Optional
 from mycel import dtype as D
 from mycel.common.generator import seeded_generator
 from mycel.errors import ShapeError
-from mycel.ops import boxes, creation, random, random_candidates, random_rejection, sorting
+from mycel.ops import creation, random, random_candidates, random_rejection, sorting
 from mycel.ops._operands import (
     broadcast,
     check_sizes,
@@ -25,6 +25,7 @@ from mycel.ops._operands import (
     shape_of,
     take_slice,
 )
+from mycel.ops.images import boxes
 from mycel.ops.operations.primitive import NEEDED, definer
 from mycel.ops.random_truncated import truncated_normal_numbers
 from mycel.prims import elementwise as E

@@ -10,7 +10,7 @@ from mycel import eager
 from mycel.api import grad
 from mycel.errors import ShapeError
 from mycel.fused import graph_of
-from mycel.ops import creation, ctc, random
+from mycel.ops import creation, random
 from mycel.ops._operands import (
     cast_index,
     constant_like,
@@ -23,14 +23,15 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.activation import log_softmax
+from mycel.ops.algebra.linalg import dense, matmul
 from mycel.ops.arrange import flip
 from mycel.ops.array import concat, stack
 from mycel.ops.elementwise import sigmoid, tanh
-from mycel.ops.linalg import dense, matmul
 from mycel.ops.operations.primitive import NEEDED, definer, only
-from mycel.ops.recurrence import recurrence
+from mycel.ops.sequences import ctc
+from mycel.ops.sequences.recurrence import recurrence
+from mycel.ops.sequences.transducer import rnnt_loss
 from mycel.ops.sorting import cumsum
-from mycel.ops.transducer import rnnt_loss
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I

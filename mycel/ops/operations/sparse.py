@@ -6,7 +6,7 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops import indexed, sparse
+from mycel.ops import indexed
 from mycel.ops._operands import (
     cast_index,
     constant_like,
@@ -19,7 +19,8 @@ from mycel.ops._operands import (
 from mycel.ops.complex_numbers import conj
 from mycel.ops.creation import zeros
 from mycel.ops.operations.primitive import definer, plain
-from mycel.ops.sparse_tensors import differ
+from mycel.ops.sparse import functions as sparse
+from mycel.ops.sparse.tensors import differ
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R

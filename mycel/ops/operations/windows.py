@@ -6,8 +6,9 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops import convolution, fractional, patches, pooling, unpooling
+from mycel.ops import convolution, pooling
 from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of
+from mycel.ops.images import fractional, patches, unpooling
 from mycel.ops.operations.primitive import NEEDED, definer, only
 from mycel.tensor import Tensor, cast
 

@@ -29,7 +29,7 @@ from mycel.ops._operands import (
 )
 from mycel.ops.convolution import conv2d
 from mycel.ops.creation import zeros
-from mycel.ops.resize import multilinear
+from mycel.ops.images.resize import multilinear
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I

@@ -185,7 +185,7 @@ class COOTensor(_Coordinates):
         >>> ms.COOTensor(ms.Tensor([[0, 1], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3)).coalesce().values.tolist()
         [3.0]
         """
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.coalesced(self)
 
@@ -196,7 +196,7 @@ class COOTensor(_Coordinates):
         >>> ms.COOTensor(ms.Tensor([[1, 2], [0, 1]]), ms.Tensor([1.0, 2.0]), (2, 3)).to_csr().indptr.tolist()
         [0, 1, 2]
         """
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.coo_to_csr(self)
 
@@ -207,33 +207,33 @@ class COOTensor(_Coordinates):
         >>> ms.COOTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
         [[0.0, 3.0]]
         """
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.coo_to_dense(self)
 
     def add(self, other: COOTensor, thresh: Any) -> COOTensor:
         """The sum with another COOTensor; see `mycel.ops.coo_add`."""
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.coo_add(self, other, thresh)
 
     def __add__(self, other: Any) -> Any:
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.coo_plus(self, other, 1)
 
     def __sub__(self, other: Any) -> Any:
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.coo_plus(self, other, -1)
 
     def __mul__(self, other: Any) -> COOTensor:
-        from mycel.ops import sparse_values
+        from mycel.ops.sparse import values as sparse_values
 
         return sparse_values.coo_scaled("COOTensor * y", self, other, False)
 
     def __truediv__(self, other: Any) -> COOTensor:
-        from mycel.ops import sparse_values
+        from mycel.ops.sparse import values as sparse_values
 
         return sparse_values.coo_scaled("COOTensor / y", self, other, True)
 
@@ -305,57 +305,57 @@ class CSRTensor(Sparse):
 
     def to_coo(self) -> COOTensor:
         """The same matrix by coordinates; see `mycel.ops.csr_to_coo`."""
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_to_coo(self)
 
     def to_dense(self) -> Tensor:
         """The matrix as a tensor; see `mycel.ops.csr_to_dense`."""
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_to_dense(self)
 
     def mv(self, dense_vector: Any) -> Tensor:
         """The product with a column (N, 1); see `mycel.ops.csr_mv`."""
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_mv(self, dense_vector)
 
     def mm(self, matrix: Any) -> Any:
         """The product with a dense matrix (a Tensor) or with a CSRTensor (a CSRTensor); see `mycel.ops.csr_mm`."""
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_mm(self, matrix)
 
     def sum(self, axis: int) -> Tensor:
         """The sums along an axis, which stays with size 1; see `mycel.ops.csr_reduce_sum`."""
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_reduce_sum(self, axis)
 
     def add(self, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
         """alpha times this matrix plus beta times `b`; see `mycel.ops.csr_add`."""
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_add(self, b, alpha, beta)
 
     def __add__(self, other: Any) -> CSRTensor:
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_plus(self, other, 1)
 
     def __sub__(self, other: Any) -> CSRTensor:
-        from mycel.ops import sparse
+        from mycel.ops.sparse import functions as sparse
 
         return sparse.csr_plus(self, other, -1)
 
     def __mul__(self, other: Any) -> CSRTensor:
-        from mycel.ops import sparse_values
+        from mycel.ops.sparse import values as sparse_values
 
         return sparse_values.csr_mul(self, other)
 
     def __truediv__(self, other: Any) -> CSRTensor:
-        from mycel.ops import sparse_values
+        from mycel.ops.sparse import values as sparse_values
 
         return sparse_values.csr_div(self, other)
 

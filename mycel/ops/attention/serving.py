@@ -19,7 +19,7 @@ from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ops import array, elementwise, indexed
 from mycel.ops._operands import constant_like, one_of, operand, permuted, reshaped, run, select, take_slice
-from mycel.ops.attention import (
+from mycel.ops.attention.training import (
     MOST,
     attend,
     attend_with_statistics,

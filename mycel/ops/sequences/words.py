@@ -55,7 +55,7 @@ def edit_distance(
     float32 and has R - 1 dimensions. With `normalize` it is divided by the true sequence's length: inf where that is empty and the other is not, 0 where both are.
 
     >>> import mycel as ms
-    >>> from mycel.ops.words import edit_distance
+    >>> from mycel.ops.sequences.words import edit_distance
     >>> one = (ms.Tensor([[0, 0], [0, 1]]), ms.Tensor([1, 2]), (1, 2))
     >>> edit_distance(*one, ms.Tensor([[0, 0]]), ms.Tensor([2]), (1, 1)).tolist()
     [1.0]
@@ -105,7 +105,7 @@ def no_repeat_ngram(state_seq: Any, log_probs: Any, ngram_size: int = 1) -> Tens
     """`log_probs` (batch, beams, words) with the type's lowest number for words that would end a run of `ngram_size` words that `state_seq` (batch, beams, m) has.
 
     >>> import mycel as ms
-    >>> from mycel.ops.words import no_repeat_ngram
+    >>> from mycel.ops.sequences.words import no_repeat_ngram
     >>> (no_repeat_ngram(ms.Tensor([[[1, 2, 1]]]), ms.ops.zeros((1, 1, 3)), 2) < 0).tolist()
     [[[False, False, True]]]
     """

@@ -17,7 +17,7 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops import indexed, linalg, pooling
+from mycel.ops import indexed, pooling
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -29,6 +29,7 @@ from mycel.ops._operands import (
     run,
     select,
 )
+from mycel.ops.algebra import linalg
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor, cast
 

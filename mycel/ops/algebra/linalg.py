@@ -402,7 +402,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     >>> ms.ops.einsum(ms.Tensor([1.0, 2.0]), [0], ms.Tensor([3.0]), [1], [0, 1]).tolist()
     [[3.0], [6.0]]
     """
-    from mycel.ops.contraction import contract, equation_of
+    from mycel.ops.algebra.contraction import contract, equation_of
 
     if not isinstance(equation, str):
         equation, operands = equation_of((equation, *operands))

@@ -16,7 +16,8 @@ from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ops import array, indexed, reduction, sorting
 from mycel.ops._operands import constant_like, one_of, operand, permuted, reshaped, run, select, take_slice, wide
-from mycel.ops.attention import (
+from mycel.ops.attention.serving import from_blocks
+from mycel.ops.attention.training import (
     attend_with_statistics,
     check_heads,
     either,
@@ -34,7 +35,6 @@ from mycel.ops.attention import (
     truth,
     weighted,
 )
-from mycel.ops.attention_serving import from_blocks
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.tensor import Tensor, cast

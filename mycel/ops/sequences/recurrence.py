@@ -16,9 +16,9 @@ from mycel import eager
 from mycel.fused import fused, graph_of
 from mycel.ops._operands import reshaped, run, select, take_slice
 from mycel.ops.activation import relu
+from mycel.ops.algebra.linalg import dense
 from mycel.ops.creation import zeros
 from mycel.ops.elementwise import sigmoid, tanh
-from mycel.ops.linalg import dense
 from mycel.prims import control as C
 from mycel.prims import index as I
 from mycel.prims import shape as S
@@ -62,7 +62,7 @@ def recurrence(
     `reverse` time runs backwards.
 
     >>> import mycel as ms
-    >>> from mycel.ops.recurrence import recurrence
+    >>> from mycel.ops.sequences.recurrence import recurrence
     >>> h, last = recurrence("relu", ms.ops.ones((3, 1, 1)), (ms.ops.zeros((1, 1)),), ms.ops.ones((1, 1)))
     >>> h.flatten().tolist(), last.tolist()
     ([1.0, 2.0, 3.0], [[3.0]])

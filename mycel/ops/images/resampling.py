@@ -15,7 +15,7 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops import indexed, linalg, reduction
+from mycel.ops import indexed, reduction
 from mycel.ops._operands import (
     constant_like,
     floating,
@@ -29,7 +29,8 @@ from mycel.ops._operands import (
     shape_of,
     take_slice,
 )  # fmt: skip
-from mycel.ops.resize import blend, cubic_weights, interpolate
+from mycel.ops.algebra import linalg
+from mycel.ops.images.resize import blend, cubic_weights, interpolate
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor, cast
 

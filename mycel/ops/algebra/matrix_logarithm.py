@@ -22,10 +22,10 @@ from mycel import dtype as D
 from mycel import eager
 from mycel.fused import graph_of
 from mycel.ops._operands import constant_like, operand, reshaped, run, select
+from mycel.ops.algebra.decompositions import eigvals, inverse, matrices, solve
+from mycel.ops.algebra.linalg import matmul
 from mycel.ops.complex_numbers import absolute_value, angle, polar
 from mycel.ops.creation import eye
-from mycel.ops.decompositions import eigvals, inverse, matrices, solve
-from mycel.ops.linalg import matmul
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -86,7 +86,7 @@ def matrix_logarithm(x: Any) -> Tensor:
     """The principal logarithm of square matrices (.., n, n), complex64 or complex128; NaN for singular ones.
 
     >>> import mycel as ms
-    >>> from mycel.ops.matrix_logarithm import matrix_logarithm
+    >>> from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
     >>> matrix_logarithm(ms.Tensor([[1.0 + 0j, 0], [0, 1]])).tolist()
     [[0j, 0j], [0j, 0j]]
     """

@@ -12,8 +12,8 @@ from mycel.ir.dims import Dim
 from mycel.ops import activation, elementwise, segments
 from mycel.ops._operands import cast_index, operand, operands, reshaped, run, shape_of, wide
 from mycel.ops.indexed import gather_nd
-from mycel.ops.sparse import check_shapes, matrix, need, places_of, rows_of, summed
-from mycel.ops.sparse_tensors import COOTensor, CSRTensor, differ
+from mycel.ops.sparse.functions import check_shapes, matrix, need, places_of, rows_of, summed
+from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
 from mycel.prims import index as I
 from mycel.tensor import Tensor, cast
 

@@ -7,9 +7,9 @@ from typing import Any
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops._operands import constant_like, floating, iota, run, select, take_slice
+from mycel.ops.algebra.decompositions import adjoint_of, cholesky, cholesky_solve, matrices, qr, swap, triangular
+from mycel.ops.algebra.linalg import matmul
 from mycel.ops.creation import eye
-from mycel.ops.decompositions import adjoint_of, cholesky, cholesky_solve, matrices, qr, swap, triangular
-from mycel.ops.linalg import matmul
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast
@@ -23,7 +23,7 @@ def matrix_solve_ls(name: str, matrix: Any, rhs: Any, penalty: float = 0.0) -> T
     Without a penalty by QR, and the shortest x where there are more columns than rows; with one by Cholesky's decomposition of the smaller of A^H A and A A^H.
 
     >>> import mycel as ms
-    >>> from mycel.ops.least_squares import matrix_solve_ls
+    >>> from mycel.ops.algebra.least_squares import matrix_solve_ls
     >>> matrix_solve_ls("lstsq", ms.Tensor([[1.0], [1.0]]), ms.Tensor([[1.0], [3.0]]), 2.0).tolist()
     [[1.0]]
     """
@@ -52,7 +52,7 @@ def tridiagonal_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -
     """The product of matrices of three diagonals, (.., 1, m) each, with `rhs` (.., m, n); the last element above and the first below do not count.
 
     >>> import mycel as ms
-    >>> from mycel.ops.least_squares import tridiagonal_product
+    >>> from mycel.ops.algebra.least_squares import tridiagonal_product
     >>> d = ms.Tensor([[1.0, 2.0]])
     >>> tridiagonal_product(d, d, d, ms.Tensor([[1.0], [1.0]])).tolist()
     [[2.0], [4.0]]

@@ -11,8 +11,8 @@ from mycel.errors import ShapeError
 from mycel.log import logger
 from mycel.ops._operands import cast_index, operand, operands, reshaped, run, wide
 from mycel.ops.indexed import tensor_scatter_add
-from mycel.ops.sparse import check_shapes, need
-from mycel.ops.sparse_tensors import COOTensor, CSRTensor, RowTensor, differ
+from mycel.ops.sparse.functions import check_shapes, need
+from mycel.ops.sparse.tensors import COOTensor, CSRTensor, RowTensor, differ
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast

@@ -25,25 +25,23 @@ from mycel.ops import (
     blocks,
     complex_numbers,
     creation,
-    decompositions,
-    diagonals,
     elementwise,
     extended,
     indexed,
-    linalg,
     math,
     pairwise,
     reduction,
     segments,
     sorting,
-    sparse,
     special,
-    tensor_attributes,
-    tensor_reductions,
-    tensor_writes,
 )
 from mycel.ops._operands import all_axes, broadcast, cast_index, flat, operand, reshaped, run, shape_of
-from mycel.ops.tensor_signatures import OTHER_NAMES, SPELLINGS, also_named, as_method
+from mycel.ops.algebra import decompositions, diagonals, linalg
+from mycel.ops.sparse import functions as sparse
+from mycel.ops.tensors import attributes as tensor_attributes
+from mycel.ops.tensors import reductions as tensor_reductions
+from mycel.ops.tensors import writes as tensor_writes
+from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R

@@ -10,8 +10,9 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel.fused import fused
-from mycel.ops import activation, arrange, decompositions, reduction, sorting
+from mycel.ops import activation, arrange, reduction, sorting
 from mycel.ops._operands import flat
+from mycel.ops.algebra import decompositions
 from mycel.tensor import Tensor
 
 __all__: list[str] = []

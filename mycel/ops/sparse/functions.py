@@ -35,7 +35,7 @@ from mycel.ops._operands import (
 )
 from mycel.ops.complex_numbers import conj
 from mycel.ops.indexed import scatter_nd, tensor_scatter_add
-from mycel.ops.sparse_tensors import COOTensor, CSRTensor, differ
+from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S

@@ -97,7 +97,7 @@ def rnnt_loss(
     to T and `label_lengths` from 0 to U - 1, (B,). The loss is differentiable by `acts` itself, too.
 
     >>> import mycel as ms
-    >>> from mycel.ops.transducer import rnnt_loss
+    >>> from mycel.ops.sequences.transducer import rnnt_loss
     >>> acts = ms.ops.log(ms.Tensor([[[[0.5, 0.5], [0.25, 0.75]]]]))
     >>> loss, _ = rnnt_loss(acts, ms.Tensor([[1]]), ms.Tensor([1]), ms.Tensor([1]))
     >>> round(ms.ops.exp(-loss).item(), 4)

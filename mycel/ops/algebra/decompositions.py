@@ -25,9 +25,9 @@ from mycel.ops._operands import (
     select,
     take_slice,
 )
+from mycel.ops.algebra.linalg import matmul
 from mycel.ops.complex_numbers import absolute_value, conj
 from mycel.ops.creation import eye
-from mycel.ops.linalg import matmul
 from mycel.ops.reduction import norm as plain_norm
 from mycel.ops.reduction import vector_norm
 from mycel.prims import decompositions as L

@@ -14,10 +14,11 @@ import numpy as np
 from mycel import dtype as D
 from mycel import eager, views
 from mycel.errors import ShapeError
-from mycel.ops import activation, creation, elementwise, indexed, linalg, math, random
+from mycel.ops import activation, creation, elementwise, indexed, math, random
 from mycel.ops._operands import broadcast, flat, operand, reshaped, run, select
+from mycel.ops.algebra import linalg
 from mycel.ops.state import fitted
-from mycel.ops.tensor_signatures import drawing, with_signature
+from mycel.ops.tensors.signatures import drawing, with_signature
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import random as distributions

@@ -1,0 +1,1 @@
+"""Products, decompositions, systems and functions of matrices."""

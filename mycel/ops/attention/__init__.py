@@ -1,0 +1,1 @@
+"""Attention for training and for service, rotary positions, and routing to experts."""

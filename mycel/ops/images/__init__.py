@@ -1,0 +1,1 @@
+"""Operations over images: sizes, regions, colours, patches, suppression."""

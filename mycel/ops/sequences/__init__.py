@@ -1,0 +1,1 @@
+"""Recurrences, losses of sequences whose alignment is unknown, and words."""
