@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import ArrayDataset, MappableDataset
@@ -56,7 +57,7 @@ def check_extensions(operation: str, extensions: Any) -> tuple[str, ...] | None:
     return tuple(extensions) or None
 
 
-class FileDataset(MappableDataset):
+class FileDataset(MappableDataset, VisionBaseDataset):
     """The base of sources that read a row from files when it is asked for."""
 
     def _setup(self, dataset_dir: str | os.PathLike[str], decode: bool, decrypt: Decrypt = None) -> None:
@@ -155,7 +156,7 @@ class ImageFolderDataset(FileDataset):
         return dict(self.class_indexing)
 
 
-class Cifar10Dataset(ArrayDataset):
+class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
     """The binary version of CIFAR-10 (Krizhevsky, 2009): columns `image`, uint8 [32, 32, 3], and `label`, uint32.
 
     `usage` is "train", "test" or "all" (the default). Raises ValueError for a folder without the files, or with files of another length.
@@ -210,7 +211,7 @@ class Cifar100Dataset(Cifar10Dataset):
     _label_names = ("coarse_label", "fine_label")
 
 
-class STL10Dataset(ArrayDataset):
+class STL10Dataset(ArrayDataset, VisionBaseDataset):
     """The binary files of STL-10 (Coates, Ng and Lee, 2011): columns `image`, uint8 [96, 96, 3], and `label`, int32, from 0 on, -1 where there is none.
 
     `usage` is "train", "test", "unlabeled", "train+unlabeled" or "all" (the default).
@@ -255,7 +256,7 @@ class STL10Dataset(ArrayDataset):
         return self._arrays
 
 
-class SVHNDataset(ArrayDataset):
+class SVHNDataset(ArrayDataset, VisionBaseDataset):
     """The cropped digits of SVHN (Netzer et al., 2011), files of MATLAB: columns `image`, uint8 [32, 32, 3], and `label`, uint32; needs SciPy.
 
     `usage` is "train", "test", "extra" or "all" (the default).

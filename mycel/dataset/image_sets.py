@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Row
 from mycel.dataset.image_files import FileDataset, check_folder, check_usage, image_names
 from mycel.dataset.samplers import Shuffle
@@ -63,7 +62,7 @@ def read_mat(operation: str, path: str) -> dict[str, Any]:
     return dict(loadmat(path))
 
 
-class FileSet(FileDataset, VisionBaseDataset):
+class FileSet(FileDataset):
     """The base of sets whose rows are listed when the set is made: `_entries`, under the names of `_names`."""
 
     _names: Sequence[str] = ("image", "label")

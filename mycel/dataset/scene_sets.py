@@ -406,6 +406,7 @@ class PhotoTourDataset(FileSet):
             path = os.path.join(folder, f"patches{number // 256:04d}.bmp")
             sheet = _sheet(path, os.stat(path).st_mtime_ns)
             row, column = divmod(number % 256, 16)
-            return sheet[64 * row : 64 * row + 64, 64 * column : 64 * column + 64].copy()
+            patch: Array = sheet[64 * row : 64 * row + 64, 64 * column : 64 * column + 64].copy()
+            return patch
 
         return read

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import config
+from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array, drop
 from mycel.dataset.core import Dataset, Run, check_count, names
 from mycel.dataset.failure import operation_failed
@@ -403,7 +404,7 @@ def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
         yield Block.from_rows(waiting)
 
 
-class MnistDataset(ArrayDataset):
+class MnistDataset(ArrayDataset, VisionBaseDataset):
     """The MNIST files of a directory: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
     `usage` is "train", "test", or "all" (the default): first the test, then the training images, or those of the two

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.bases import TextBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array
 from mycel.dataset.core import Run, check_count
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, wants_shuffle
@@ -88,7 +89,7 @@ def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -
     return num_shards, shard_id
 
 
-class TextFileDataset(ArrayDataset):
+class TextFileDataset(ArrayDataset, TextBaseDataset):
     """The lines of text files that are not empty: column `text`.
 
     `dataset_files` are names and patterns. Lines end in a line feed and are UTF-8. Shuffled unless `shuffle` is False; Shuffle.FILES shuffles the

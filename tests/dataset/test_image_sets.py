@@ -86,7 +86,10 @@ def test_samplers_read_labels(tmp_path: Path) -> None:
     image_set_files.lsun(tmp_path)
     data = ds.LSUNDataset(tmp_path, sampler=ds.PKSampler(1))
     assert sorted(int(row["label"]) for row in data.create_dict_iterator(1, output_numpy=True)) == [0, 1]
-    assert issubclass(ds.LSUNDataset, ds.VisionBaseDataset)
+    for kind in ("LSUN", "Mnist", "Cifar100", "STL10", "SVHN", "Coco", "ImageFolder", "USPS", "FakeImage"):
+        assert issubclass(getattr(ds, f"{kind}Dataset"), ds.VisionBaseDataset)
+    assert issubclass(ds.TextFileDataset, ds.TextBaseDataset)
+    assert not issubclass(ds.TextFileDataset, ds.VisionBaseDataset)
     assert (
         sum(
             len(list(ds.LSUNDataset(tmp_path, num_shards=2, shard_id=n).create_tuple_iterator(num_epochs=1)))
