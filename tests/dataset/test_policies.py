@@ -75,3 +75,28 @@ def test_errors() -> None:
     ):
         with pytest.raises(kind, match=message):
             make()
+
+
+def test_mixup_mixes_with_the_next_image() -> None:
+    images = np.random.default_rng(1).uniform(0, 255, (3, 4, 5, 3))
+    labels = np.eye(3)
+    mixed, marks = vision.MixUp(3, 0.7)(images.astype(np.float32), labels)
+    shares = np.diag(marks)
+    assert mixed.dtype == marks.dtype == np.float64 and len(set(shares.tolist())) == 3
+    for number in range(3):
+        following = (number + 1) % 3
+        expected = shares[number] * images[number] + (1 - shares[number]) * images[following]
+        np.testing.assert_allclose(mixed[number], expected, rtol=1e-5)
+        np.testing.assert_allclose(marks[number, following], 1 - shares[number])
+    drawn = np.array([np.diag(vision.MixUp(3, 2.0)(images, labels)[1]) for _ in range(400)])
+    # Beta(2, 2) has the mean 1/2 and the variance 1/20.
+    assert abs(drawn.mean() - 0.5) < 0.04 and abs(drawn.var() - 0.05) < 0.012
+    for make, kind in (
+        (lambda: vision.MixUp(2, 1.0)(images, labels), ValueError),
+        (lambda: vision.MixUp(3, 1.0)(images, np.arange(3)), ValueError),
+        (lambda: vision.MixUp(0, 1.0), ValueError),
+        (lambda: vision.MixUp(2, 0.0), ValueError),
+        (lambda: vision.MixUp(2, 1.0, False), NotImplementedError),
+    ):
+        with pytest.raises(kind, match="MixUp"):
+            make()

@@ -64,6 +64,7 @@ from mycel.dataset.vision.geometry import (
     ResizedCrop,
     VerticalFlip,
 )
+from mycel.dataset.vision.mixing import MixUp
 from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from mycel.dataset.vision.resize import Resize
 from mycel.dataset.vision.several import (
@@ -134,6 +135,7 @@ __all__ = [
     "Inter",
     "Invert",
     "LinearTransformation",
+    "MixUp",
     "MixUpBatch",
     "Normalize",
     "NormalizePad",
