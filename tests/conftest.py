@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from mycel import config
 from mycel.engines.native import stored
 
 
@@ -24,3 +25,12 @@ def compiled_anew() -> Iterator[None]:
     before, stored.LEAST = stored.LEAST, 1 << 62
     yield
     stored.LEAST = before
+
+
+@pytest.fixture(autouse=True)
+def same_mode() -> Iterator[None]:
+    """Let no test leave its mode to the next one."""
+    before = config.get_context("mode")
+    yield
+    if config.get_context("mode") != before:
+        config.set_context(mode=before)
