@@ -21,6 +21,8 @@ project = "Mycel"
 author = "The Mycel maintainers"
 copyright = author
 version = release = mycel.__version__
+# Annotations are written without their modules, and some classes have namesakes ("Optimizer").
+suppress_warnings = ["ref.python"]
 extensions = ["myst_parser"]
 exclude_patterns = ["_build"]
 # Names in single backticks of docstrings are objects of the interface where there are such, and code otherwise.
