@@ -1,4 +1,4 @@
-"""MindSpore's older names for the figures of `mycel.runtime`, with the device that they are asked of, which is the processor."""
+"""MindSpore's older names: which devices there are, streams, and the figures of `mycel.runtime`, with the device that they are asked of, which is the processor."""
 
 from __future__ import annotations
 

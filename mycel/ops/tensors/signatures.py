@@ -42,6 +42,8 @@ def also_named(method: Callable[..., Any], others: Mapping[str, str]) -> Callabl
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **named: Any) -> Any:
+        if not named:
+            return method(self, *args)
         for other in others.keys() & named.keys():
             if others[other] in named:
                 raise TypeError(
