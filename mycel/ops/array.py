@@ -557,6 +557,8 @@ def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     [[0, 1, 2], [3, 4]]
     """
     x = operand("chunk", input)
+    if not hasattr(chunks, "__index__"):
+        raise TypeError(f"chunk: the number of parts must be a whole number, not {chunks!r}")
     if chunks < 1:
         raise ValueError(f"chunk: the number of parts must be at least 1, not {chunks}")
     length = x.shape[axis_of("chunk", axis, x.ndim)]
