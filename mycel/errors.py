@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
-    "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError", "named",
+    "BoundsError", "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError", "named",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,6 +75,10 @@ class NonFiniteError(FloatingPointError):
             gradient_of,
             rounds,
         )
+
+
+class BoundsError(AssertionError):
+    """Compiled code would have reached outside of a buffer: a defect of the compiler, not of the user's program; looked for with MYCEL_CHECK=bounds."""
 
 
 class VerifyError(AssertionError):
