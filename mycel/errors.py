@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
-    "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError", "Unsupported", "VerifyError", "VmapError", "named",
+    "BoundsError", "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError", "Unsupported", "VerifyError", "VmapError",
+    "named",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,6 +80,10 @@ class NonFiniteError(FloatingPointError):
             gradient_of,
             rounds,
         )
+
+
+class BoundsError(AssertionError):
+    """Compiled code would have reached outside of a buffer: a defect of the compiler, not of the user's program; looked for with MYCEL_CHECK=bounds."""
 
 
 class VerifyError(AssertionError):
