@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
-    "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError", "named",
+    "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError", "named",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,6 +37,10 @@ def named(function: F, name: str = "") -> F:
             raise
 
     return run  # type: ignore[return-value]
+
+
+class IndexRangeError(IndexError, RuntimeError, ValueError):
+    """An index that data give is out of range; MindSpore's operations raise now one and now another of these."""
 
 
 class Unsupported(NotImplementedError):
