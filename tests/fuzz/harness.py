@@ -56,7 +56,7 @@ __all__ = ["ALLOWED", "Finding", "campaign", "corpus", "load", "names", "replay"
 
 ALLOWED: tuple[type[BaseException], ...] = (ValueError, TypeError, IndexError, RuntimeError, OSError)
 MEMORY, SECONDS = 2 << 30, 20.0
-BATCH = 500
+BATCH = 2000
 ROOT = Path(__file__).resolve().parents[2]
 
 
