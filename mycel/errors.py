@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
-    "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError", "named",
+    "BoundsError", "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError", "Unsupported", "VerifyError", "VmapError",
+    "named",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,6 +23,10 @@ class ShapeError(ValueError):
         """Put the name of the operation that the user called in front, unless the message has it."""
         self.found = self.found or str(self)
         self.args = (self.found if name in self.found else f"{name}: {self.found}",)
+
+
+class SizeError(ShapeError):
+    """A size is negative, or larger than anything that memory can hold."""
 
 
 def named(function: F, name: str = "") -> F:
@@ -75,6 +80,10 @@ class NonFiniteError(FloatingPointError):
             gradient_of,
             rounds,
         )
+
+
+class BoundsError(AssertionError):
+    """Compiled code would have reached outside of a buffer: a defect of the compiler, not of the user's program; looked for with MYCEL_CHECK=bounds."""
 
 
 class VerifyError(AssertionError):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from mycel.engines.failures import note_host_step
-from mycel.engines.native import dense, jit, memory
+from mycel.engines.native import bounds, dense, jit, memory
 from mycel.engines.native.batch import batches, encode_batch, without_shared
 from mycel.engines.native.capacity import warn_beyond
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
@@ -99,10 +99,10 @@ def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
     """The entry points of kernels, compiled together where they are new."""
     with _lock:
-        missing = list(dict.fromkeys(k.text for k in kernels if k.text not in _kernels))
+        missing = {k.text: k for k in kernels if k.text not in _kernels}
         if missing:
             host = jit.machine()
-            for text, code in zip(missing, jit.compile_objects(missing)):
+            for text, code in zip(missing, jit.compile_objects([bounds.text_of(k) for k in missing.values()])):
                 _kernels[text] = host.link(code, [NAME], {})[0]
         return [_kernels[k.text] for k in kernels]
 
@@ -233,6 +233,7 @@ class Program:
         self.all_steps = template.all_steps
         self.errors: list[BaseException] = [] if owner is None else owner.errors
         self.status: Any = (ctypes.c_int64 * 1)() if owner is None else owner.status
+        self.watch: Optional[bounds.Watch] = owner.watch if owner is not None else bounds.Watch() if bounds.is_on() else None
         self.routines = dict(routines or {})
         self._alive: list[Any] = []
         self._numbers = template.numbers(self.sizes)
@@ -270,7 +271,10 @@ class Program:
     def place_arena(self, steps: list[Step]) -> None:
         """Lay out the buffers that live only inside a run."""
         live = Liveness(steps, self.calls, self.template.takes)
-        self.places, self.arena_bytes = memory.plan(live.lives(self.number), live.taking)
+        lives = live.lives(self.number)
+        self.places, self.arena_bytes = memory.plan(lives, live.taking)
+        if self.watch is not None:
+            self.ends = bounds.Ends(live.times, memory.joined(lives, live.taking)[0], self.places)
         new = sum(n for j, n in enumerate(self.output_bytes) if j not in self.template.aliases)
         warn_beyond(self.graph.name, self.arena_bytes + new)
 
@@ -295,15 +299,25 @@ class Program:
 
     def encode_all(self, steps: Sequence[Step]) -> Table:
         """Append the words of steps, batches as one."""
-        table: Table = []
+        table: Table = [] if self.watch is None else self.watch.before(self)
         for number, members in groupby(steps, lambda s: s.batch):
             alone = list(members)
-            entries = [entry for step in alone for entry in self.encode(step)]
-            table += entries if number is None else [encode_batch(self, alone, entries)]
+            if number is None:
+                for step in alone:
+                    table += [*self.encode(step), *self.ended([step])]
+            else:
+                entries = [entry for step in alone for entry in self.encode(step)]
+                table += [encode_batch(self, alone, entries), *self.ended(alone)]
         return table
+
+    def ended(self, steps: Sequence[Step]) -> Table:
+        """What is run after some steps have been."""
+        return [] if self.watch is None else self.watch.after(self, steps)
 
     def encode(self, step: Step) -> Table:
         """Append a step's words; for each native step, where they start, its function, extent and grain."""
+        if self.watch is not None:
+            self.watch.verify(self, step)
         table = self._encode(step)
         for entry in table:
             self.starts[entry[0]] = step
@@ -324,6 +338,8 @@ class Program:
                     self.pointer(value)
                 else:
                     words.append(value if type(value) is int else number(value))
+            if self.watch is not None:
+                words += self.watch.words(self, step, kernel)
             extent = number(kernel.extent)
             return [(start, address, extent, grain(extent, number(kernel.work)))]
         if step.kind == "copy":
@@ -452,7 +468,7 @@ class Program:
         mutex = (ctypes.c_int64 * 16)()
         moved = sum(self.number(s.writes[0].size) * s.writes[0].dtype.itemsize for s in self.all_steps)
         recursive = any(isinstance(s.data, (Call, Tape)) for s in self.all_steps)
-        hosted = recursive or any(s.kind == "host" for s in self.all_steps)
+        hosted = recursive or self.watch is not None or any(s.kind == "host" for s in self.all_steps)
         heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
         self.table = (ctypes.c_int64 * len(PROGRAM))(
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
@@ -480,6 +496,8 @@ class Program:
         """The entry, raising what a host step raised, or that a recursion was too deep."""
 
         def call(*buffers: Any) -> Any:
+            if self.watch is not None:
+                self.watch.inputs(self, buffers)
             return self.guarded(lambda: run(*buffers))
 
         call.__dict__["program"] = self
@@ -493,6 +511,8 @@ class Program:
             self.status[0] = 0
             result = run()
             status, self.status[0] = self.status[0], 0
+            if self.watch is not None:
+                self.watch.look()
             if self.errors:
                 error = self.errors[0]
                 self.errors.clear()
