@@ -38,12 +38,17 @@ def index_out_of_range(node: Node, axis: int, size: int, index: int, wraps: bool
     return IndexRangeError("\n".join(lines))
 
 
+_SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
+
+
 def _called() -> str:
-    """The name of the function of the library that the user's code called."""
+    """The name of the function or object of the library that the user's code called."""
     name = ""
     for frame in library_frames(sys._getframe(1)):
         name = frame.f_code.co_name
-    return name
+        if name in ("call", "__call__"):
+            name = type(frame.f_locals.get("self")).__name__
+    return _SUBSCRIPTS.get(name, name)
 
 
 def out_of_memory(graph: Graph) -> MemoryError:

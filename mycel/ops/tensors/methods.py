@@ -375,7 +375,8 @@ def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "c
         raise ValueError(f"take: mode must be 'clip', 'wrap' or 'raise', not {mode!r}")
     x = flat(self) if axis is None else self
     where = 0 if axis is None else all_axes("take", axis, self.ndim)[0]
-    index = cast(operand("take", indices), D.int64)
+    index = operand("take", indices)
+    index = cast(cast_index("take", index) if index.dtype.is_integer else index, D.int64)
     size = x.shape[where]
     if mode == "clip":
         index = math.clamp(index, -size, size - 1)
