@@ -39,6 +39,7 @@ class SizeError(ShapeError):
 
 
 _PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "mint", "numpy", "scipy", "nn", "common", "tensor", "parameter", "experimental", "boost", "train")])  # fmt: skip
+_SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
 _USERS = ("mycel.frontend", "mycel.jit", "mycel.cell", "mycel.api")
 
 
@@ -54,7 +55,8 @@ def operation_called() -> str:
             break
         if module.startswith(_PUBLIC):
             found = frame.f_code.co_name
-            if found in ("__init__", "__call__", "construct"):
+            found = _SUBSCRIPTS.get(found, found)
+            if found in ("__init__", "__call__", "call", "construct"):
                 found = type(frame.f_locals.get("self")).__name__
             if not found.startswith(("_", "<")):
                 name = found

@@ -208,6 +208,9 @@ def cast_index(name: str, indices: Any) -> Tensor:
         return cast(index, D.int64)
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: indices must be integers, not {index.dtype.name}")
+    if index.dtype is D.uint64:
+        # The largest would become negative numbers, which count from the end.
+        index = run(E.minimum, index, constant_like(2**63 - 1, index))
     return index if index.dtype in (D.int32, D.int64) else cast(index, D.int64)
 
 

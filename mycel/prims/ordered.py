@@ -74,7 +74,7 @@ def _sort_reference(x: Any, *, axis: int, descending: bool) -> tuple[Array, Arra
 def _sort_vjp(ct: Any, out: Any, x: Node, *, axis: int, descending: bool) -> tuple[Optional[Node]]:
     if ct[0] is None or not x.dtype.is_differentiable:
         return (None,)
-    return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add"),)
+    return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add", bounds="drop"),)
 
 
 def _sort_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, descending: bool) -> Any:
@@ -153,7 +153,7 @@ def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> t
         source = cummin(E.select(reached, position, np.iinfo(kind.numpy).max), axis=axis, reverse=True)
     else:
         source = cummax(E.select(reached, position, 0), axis=axis, reverse=False)
-    return (I.put_along(S.full(x.shape, 0, x.dtype), source, ct, axis=axis, mode="add"),)
+    return (I.put_along(S.full(x.shape, 0, x.dtype), source, ct, axis=axis, mode="add", bounds="drop"),)
 
 
 def _running(name: str, function: Any, vjp: Any, kinds: str, doc: str) -> Primitive:

@@ -197,7 +197,13 @@ class _Lowering:
         if (
             not empty
             and not is_dense(node)
-            and (has_full_rule(node) or name in GROUP_RULES or emit.is_supported(name) or emit.is_cast(node))
+            and (
+                has_full_rule(node)
+                or name in GROUP_RULES
+                or emit.is_supported(name)
+                or emit.is_cast(node)
+                or name == "checked"
+            )
         ):
             self.join(node)
             return
@@ -657,6 +663,9 @@ class _Group:
         if name in FULL_RULES:
             return FULL_RULES[name](self, node, position)
         args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
+        if name == "checked":
+            site = self.lowering.site(node, node.inputs[0], node.params["axis"], node.params["size"])
+            return args[0] if site is None else self.builder.check(args[0], site)
         return self.builder.op(name, node.dtype, *args)
 
 
