@@ -298,9 +298,9 @@ class _Checker:
             self.lines.append(line)
             self.join(m[1], _WAY.findall(m[2]))
             return
-        elif (m := _CALL.match(line)) and "ptr" in m[3]:
+        elif (m := _CALL.match(line)) and re.search(r"\bptr\b", m[3]):
             line = self.call(m[1], m[2], m[3], m[4])
-        elif "ptr" in line and not (_ALLOCA.match(line) or _ELEMENT.match(line) or _HARMLESS.search(line)):
+        elif re.search(r"\bptr\b", line) and not (_ALLOCA.match(line) or _ELEMENT.match(line) or _HARMLESS.search(line)):
             raise NotImplementedError(f"bounds checks do not know {line.strip()!r}")
         self.lines.append(line)
 
