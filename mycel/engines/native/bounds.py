@@ -110,8 +110,8 @@ def text_of(kernel: Kernel) -> str:
     if found is None:
         from mycel.engines.native.bounds_ir import with_checks
 
-        pointers = [k for k, (kind, _) in enumerate(kernel.words) if kind == "pointer"]
-        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers)
+        pointers, records = ([k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site"))
+        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
     return found
 
 
@@ -198,9 +198,11 @@ class Ends:
 
 
 def _poison(program: Any, place: int, size: int) -> Any:
+    from mycel.engines.native.lower import Step
     from mycel.engines.native.runtime import runtime
 
     start = len(program.words)
+    program.starts[start] = Step("poison", [], [], None)
     program.relocations.append((start, len(program.lowered.inputs) + len(program.outputs), place))
     program.words += [0, size]
     return (start, runtime().address["mycel_poison"], 1, 0)
@@ -240,7 +242,8 @@ def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
                 reaches = dict(zip(call.buffers, _product(call)))
             else:
                 size_of = library.library().c.dnnl_memory_desc_get_size
-                reaches = {name: size_of(descriptor) for _, descriptor, name in call.arguments}
+                # What the library says of strided memory may reach beyond the last element.
+                reaches = {n: plan.operands[n].span if n in plan.operands else size_of(d) for _, d, n in call.arguments}
             for name, size in reaches.items():
                 yield views[name].buffer, _first(program, views[name]), _first(program, views[name]) + size
     elif step.kind == "host":

@@ -557,8 +557,8 @@ class Program:
             finally:
                 status, self.status.value = self.status.value, 0
                 errors, self.errors[:] = list(self.errors), []
-            if self.watch is not None:
-                self.watch.look()
+                if self.watch is not None:
+                    self.watch.look()
             if errors:
                 raise errors[0]
             if status == OUT_OF_MEMORY:
