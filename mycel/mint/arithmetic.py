@@ -312,6 +312,11 @@ def batch_norm_gather_stats_with_counts(
     average = ops.sum(means * weights, 0) / total
     variances = 1 / ops.square(inverses) - eps
     variance = ops.sum((variances + ops.square(means - average)) * weights, 0) / total
+    for running in (running_mean, running_var):
+        if running is not None and not isinstance(running, Tensor):
+            raise TypeError(
+                f"batch_norm_gather_stats_with_counts: running statistics are tensors or None, not {type(running).__name__}"
+            )
     if running_mean is not None:
         running_mean.copy_(running_mean * (1 - momentum) + average * momentum)
     if running_var is not None:

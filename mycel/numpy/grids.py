@@ -9,6 +9,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
+from mycel.ops._operands import size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -142,7 +143,10 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in mnp.diag_indices(3)]
     [[0, 1, 2], [0, 1, 2]]
     """
-    return (Tensor(_numpy.arange(n), D.int32),) * ndim
+    (size, count) = (size_of("diag_indices", v) for v in (n, ndim))
+    if size < 0 or not 1 <= count <= 64:
+        raise ValueError(f"diag_indices: n must not be negative and ndim lie between 1 and 64, not {n} and {ndim}")
+    return (ops.arange(size, dtype=D.int32),) * count
 
 
 def _pair(found: Any) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ from mycel.tensor import pair as _pair
 
 __all__ = [
     "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",
-    "operand", "operands", "reshaped", "select", "shape_of", "take_slice", "whole", "wide",
+    "operand", "operands", "reshaped", "select", "sequence_of", "shape_of", "sizes_of", "take_slice", "whole", "wide",
 ]  # fmt: skip
 
 Axis = Union[None, int, Sequence[int]]
@@ -136,6 +136,22 @@ def size_of(name: str, size: Any) -> DimLike:
         raise TypeError(f"{name}: sizes are ints, not {type(size).__name__}") from None
 
 
+def sizes_of(name: str, parameter: str, value: Any) -> tuple[Any, ...]:
+    """Several whole numbers: from a sequence, an array or a tensor of one axis. TypeError for others, and for one number alone."""
+    if isinstance(value, (Tensor, np.ndarray)):
+        value = value.tolist()
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name}: {parameter} must be a sequence of ints, not {type(value).__name__}")
+    return tuple([size_of(name, v) for v in value])
+
+
+def sequence_of(name: str, parameter: str, value: Any) -> Sequence[Any]:
+    """`value`, a tuple or a list; TypeError otherwise."""
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name}: {parameter} must be a tuple or a list, not {type(value).__name__}")
+    return value
+
+
 def check_sizes(name: str, shape: Shape) -> Shape:
     """`shape` itself; ValueError where a size is negative."""
     for d in shape:
@@ -213,7 +229,7 @@ def cast_index(name: str, indices: Any) -> Tensor:
 
 def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> str:
     """`value` itself; ValueError where it is not one of the words allowed."""
-    if value not in allowed:
+    if not isinstance(value, (str, bool, type(None))) or value not in allowed:
         raise ValueError(f"{name}: {parameter} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
     return value  # type: ignore[no-any-return]
 

@@ -49,6 +49,8 @@ Shape = tuple[Any, ...]
 
 def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Tensor:
     """One element of a distribution of `mycel.prims.random` at each place of `shape`."""
+    if not isinstance(generator, Generator):
+        raise TypeError(f"{function.__name__}: generator must be a Generator or None, not {type(generator).__name__}")
     return compose(function, generator.take(product(shape)), shape=shape, **params)
 
 

@@ -144,7 +144,9 @@ _SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 _NAME = r"[%@][\w.$-]+"
 _TYPE = r"(?:<\d+ x [\w ]+>|\[\d+ x [^\]]+\]|\w+)"
 _ALLOCA = re.compile(rf"^\s*({_NAME}) = alloca ({_TYPE})(?:, i64 (\d+))?(?:, align \d+)?$")
-_ELEMENT = re.compile(rf"^\s*({_NAME}) = getelementptr (?:inbounds |nuw |nusw )*({_TYPE}), (?:ptr|<\d+ x ptr>) ({_NAME}|null), (.*)$")
+_ELEMENT = re.compile(
+    rf"^\s*({_NAME}) = getelementptr (?:inbounds |nuw |nusw )*({_TYPE}), (?:ptr|<\d+ x ptr>) ({_NAME}|null), (.*)$"
+)
 _CHOICE = re.compile(rf"^\s*({_NAME}) = select i1 (\S+), ptr (\S+), ptr (\S+)$")
 _JOIN = re.compile(rf"^\s*({_NAME}) = phi ptr (.*)$")
 _WAY = re.compile(r"\[ ([^,]+), ([^ ]+) \]")
@@ -153,7 +155,9 @@ _STORE = re.compile(rf"^(\s*store ({_TYPE}) .*, ptr )({_NAME})((?:, align \d+)?)
 _CALL = re.compile(rf"^(\s*(?:{_NAME} = )?(?:tail )?call [^@]*)@([\w.]+)\((.*)\)(.*)$")
 _POINTER = re.compile(rf"^(ptr (?:align \d+ )?)({_NAME})$")
 _IGNORED = ("llvm.prefetch", "llvm.lifetime", "llvm.assume", "llvm.experimental.noalias")
-_HARMLESS = re.compile(r"^\s*(?:br|ret|switch|;|define|declare|attributes|!|target|source_filename)|= icmp |= ptrtoint ")
+_HARMLESS = re.compile(
+    r"^\s*(?:br|ret|switch|;|define|declare|attributes|!|target|source_filename)|= icmp |= ptrtoint "
+)
 
 
 def size_of(kind: str) -> int:

@@ -233,7 +233,9 @@ class Program:
         self.all_steps = template.all_steps
         self.errors: list[BaseException] = [] if owner is None else owner.errors
         self.status: Any = (ctypes.c_int64 * 1)() if owner is None else owner.status
-        self.watch: Optional[bounds.Watch] = owner.watch if owner is not None else bounds.Watch() if bounds.is_on() else None
+        self.watch: Optional[bounds.Watch] = (
+            owner.watch if owner is not None else bounds.Watch() if bounds.is_on() else None
+        )
         self.routines = dict(routines or {})
         self._alive: list[Any] = []
         self._numbers = template.numbers(self.sizes)
