@@ -23,7 +23,7 @@ from mycel.tensor import Tensor, as_tensor, cast, scalar
 from mycel.tensor import pair as _pair
 
 __all__ = [
-    "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",
+    "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis", "number_of",
     "operand", "operands", "reshaped", "select", "sequence_of", "shape_of", "sizes_of", "take_slice", "whole", "wide",
 ]  # fmt: skip
 
@@ -72,6 +72,8 @@ def constant_like(value: Any, x: Tensor) -> Tensor:
         return as_tensor(value, x.dtype)
     if isinstance(value, np.generic):
         value = value.item()
+    if not isinstance(value, (int, float, complex, Tensor)):
+        raise TypeError(f"expected a number beside a tensor of {x.dtype.name}, not {type(value).__name__}")
     return scalar(value, x.dtype)
 
 
@@ -143,6 +145,13 @@ def sizes_of(name: str, parameter: str, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, (tuple, list)):
         raise TypeError(f"{name}: {parameter} must be a sequence of ints, not {type(value).__name__}")
     return tuple([size_of(name, v) for v in value])
+
+
+def number_of(name: str, parameter: str, value: Any) -> Any:
+    """`value`, a number or a tensor; TypeError otherwise."""
+    if not isinstance(value, (int, float, np.number, Tensor, Dim)):
+        raise TypeError(f"{name}: {parameter} must be a number, not {type(value).__name__}")
+    return value
 
 
 def sequence_of(name: str, parameter: str, value: Any) -> Sequence[Any]:

@@ -23,6 +23,8 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    size_of,
+    sizes_of,
     take_slice,
 )
 from mycel.ops.convolution import fold
@@ -40,8 +42,11 @@ def _block(
     name: str, x: Tensor, block: Any, pairs: Any, what: str
 ) -> tuple[tuple[int, ...], list[tuple[int, int]], int]:
     """The block's sizes, the pairs of each axis, and the first axis of the blocks."""
-    given = [(int(a), int(b)) for a, b in pairs]
-    sizes = (int(block),) * len(given) if isinstance(block, int) else tuple(int(b) for b in block)
+    pairs = pairs.tolist() if isinstance(pairs, (Tensor, np.ndarray)) else pairs
+    if not isinstance(pairs, (tuple, list)) or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs):
+        raise TypeError(f"{name}: {what} must be pairs of ints, one for each axis, not {pairs!r:.80}")
+    given = [(size_of(name, a), size_of(name, b)) for a, b in pairs]
+    sizes = (block,) * len(given) if isinstance(block, int) else sizes_of(name, "the block", block)
     if (
         len(sizes) != len(given)
         or x.ndim <= len(sizes)

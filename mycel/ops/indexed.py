@@ -27,6 +27,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     shape_of,
+    size_of,
     take_slice,
 )  # fmt: skip
 from mycel.ops._operands import (
@@ -529,6 +530,11 @@ def slice_scatter(
     """
     x = operand("slice_scatter", input)
     where = axis_of("slice_scatter", axis, x.ndim)
+    for bound in (start, end, step):
+        if bound is not None:
+            size_of("slice_scatter", bound)
+    if step is not None and step == 0:
+        raise ValueError("slice_scatter: step must not be 0")
     positions = builtins.range(x.shape[where])[slice(start, end, step)]
     part = operand("slice_scatter", src, x.dtype)
     if part.shape != (*x.shape[:where], len(positions), *x.shape[where + 1 :]):

@@ -16,7 +16,7 @@ from mycel import dtype as D
 from mycel.api import value_and_grad
 from mycel.errors import ShapeError
 from mycel.jit import jit
-from mycel.ops._operands import floating, operand
+from mycel.ops._operands import floating, operand, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = ["line_search", "linear_sum_assignment", "minimize"]
@@ -188,7 +188,11 @@ def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any 
     costs = operand("linear_sum_assignment", cost_matrix)
     if costs.ndim != 2:
         raise ShapeError(f"linear_sum_assignment: takes a matrix, not a tensor of shape {costs.shape}")
-    count = costs.shape[1] if dimension_limit is None else min(int(dimension_limit), costs.shape[1])
+    count = (
+        costs.shape[1]
+        if dimension_limit is None
+        else min(size_of("linear_sum_assignment", dimension_limit), costs.shape[1])
+    )
     rows, columns = assign(costs.asnumpy()[:, :count], maximize=bool(maximize))
     result = np.full((2, min(costs.shape)), -1, np.int64)
     result[0, : len(rows)], result[1, : len(columns)] = rows, columns
