@@ -66,6 +66,8 @@ class Initializer:
         raise NotImplementedError(f"{type(self).__name__} does not define _initialize(arr)")
 
     def __call__(self, arr: Array) -> None:
+        if not isinstance(arr, np.ndarray):
+            raise TypeError(f"{type(self).__name__}: fills a NumPy array, not {type(arr).__name__}")
         self._initialize(arr)
 
     def __repr__(self) -> str:

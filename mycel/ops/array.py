@@ -566,8 +566,10 @@ def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     [[0, 1, 2], [3, 4]]
     """
     x = operand("chunk", input)
-    if not hasattr(chunks, "__index__"):
-        raise TypeError(f"chunk: the number of parts must be a whole number, not {chunks!r}")
+    try:
+        chunks = operator.index(chunks)
+    except TypeError:
+        raise TypeError(f"chunk: the number of parts must be a whole number, not {chunks!r:.80}") from None
     if chunks < 1:
         raise ValueError(f"chunk: the number of parts must be at least 1, not {chunks}")
     length = x.shape[axis_of("chunk", axis, x.ndim)]

@@ -17,6 +17,7 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    number_of,
     operand,
     operands,
     permuted,
@@ -129,7 +130,7 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
     2.1
     """
     x = floating("renorm", input)
-    if p <= 0 or maxnorm < 0:
+    if number_of("renorm", "p", p) <= 0 or number_of("renorm", "maxnorm", maxnorm) < 0:
         raise ValueError(f"renorm: p must be positive and maxnorm not negative, not {p} and {maxnorm}")
     where = axis_of("renorm", axis, x.ndim)
     rest = tuple(a for a in range(x.ndim) if a != where)

@@ -8,7 +8,6 @@ those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` 
 from __future__ import annotations
 
 import builtins
-import operator
 from typing import Any, Optional
 
 from mycel import dtype as D
@@ -515,7 +514,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     x = operand("select_scatter", input)
     where = axis_of("select_scatter", axis, x.ndim)
     part = operand("select_scatter", src, x.dtype)
-    place = operator.index(index) % x.shape[where]
+    place = size_of("select_scatter", index) % x.shape[where]
     return slice_scatter(x, reshaped(part, (*x.shape[:where], 1, *x.shape[where + 1 :])), axis, place, place + 1)
 
 

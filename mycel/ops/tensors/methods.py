@@ -126,7 +126,7 @@ def _triangular_solve(
 ) -> tuple[Tensor, Tensor]:
     """The solution x of the triangular system A x = this tensor, or of A^T x with `transpose`, and A."""
     matrix = decompositions.matrices("triangular_solve", A)
-    return decompositions.triangular(matrix, self, not upper, "T" if transpose else "N", unitriangular), matrix
+    return decompositions.triangular(matrix, self, not upper, "T" if transpose else "N", bool(unitriangular)), matrix
 
 
 # Shapes.
@@ -463,6 +463,8 @@ def _unique(
         values, places, counts, _ = segments.distinct(self)
         further = [t for t, wanted in ((places, return_inverse), (counts, return_counts)) if wanted]
         return (values, *further) if further else values
+    if dim is not None:
+        dim = axis_of("unique", dim, self.ndim)
     found = np.unique(self.asnumpy(), return_inverse=True, return_counts=True, axis=dim)
     inverse = found[1].reshape(self.shape if dim is None else (-1,))
     extra = [
