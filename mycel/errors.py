@@ -7,8 +7,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
-    "BoundsError", "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError", "Unsupported", "VerifyError", "VmapError",
-    "named",
+    "BoundsError", "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError", "Unsupported",
+    "VerifyError", "VmapError", "named",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +42,10 @@ def named(function: F, name: str = "") -> F:
             raise
 
     return run  # type: ignore[return-value]
+
+
+class IndexRangeError(IndexError, RuntimeError, ValueError):
+    """An index that data give is out of range; MindSpore's operations raise now one and now another of these."""
 
 
 class Unsupported(NotImplementedError):
