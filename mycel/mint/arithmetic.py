@@ -8,6 +8,7 @@ from mycel import ops
 from mycel.errors import ShapeError
 from mycel.ops._operands import floating, operand, operands
 from mycel.ops.algebra.decompositions import matrices, triangular
+from mycel.ops.tensors import in_place
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -69,7 +70,7 @@ def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) ->
     >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
     [[7.0]]
     """
-    return input.copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))  # type: ignore[no-any-return]
+    return in_place._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))  # type: ignore[no-any-return]
 
 
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:

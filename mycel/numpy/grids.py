@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 import numpy as _numpy
@@ -9,7 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
-from mycel.ops._operands import size_of
+from mycel.ops._operands import check_sizes, shape_of, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -93,7 +94,10 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
     kind = D.from_any(dtype)
-    made: Any = _numpy.indices(tuple(dimensions), sparse=sparse)  # type: ignore[call-overload]
+    shape = check_sizes("indices", shape_of("indices", dimensions))
+    if math.prod(shape) > 1 << 40:
+        raise ValueError(f"indices: a grid of shape {shape} does not fit in memory")
+    made: Any = _numpy.indices(shape, sparse=sparse)  # type: ignore[call-overload]
     return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
 
 

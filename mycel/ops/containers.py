@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import eager
+from mycel.ir.dims import Dim
 from mycel.tensor import Tensor
 from mycel.tree import flatten
 
@@ -140,7 +141,7 @@ def _tuple_div(x: Any, y: Any) -> Any:
     if len(x) != len(y):
         raise ValueError(f"tuple_div: the tuples have {len(x)} and {len(y)} members; give as many of both")
     for a, b in zip(x, y):
-        if isinstance(a, float) or isinstance(b, float):
+        if not isinstance(a, (int, Dim)) or not isinstance(b, (int, Dim)):
             raise TypeError(f"tuple_div: divides whole numbers, not {a!r} by {b!r}")
         if b == 0 or a % b != 0:
             raise ValueError(f"tuple_div: {a} is not a multiple of {b}")

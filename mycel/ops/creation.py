@@ -194,7 +194,12 @@ def _range(name: str, start: Any, end: Any, step: Any, dtype: Optional[DType]) -
         if isinstance(start, Dim) or start != 0:
             line = run(E.add, line, constant_like(start, line))
         return line if dtype is None else cast(line, dtype)
-    values = start + step * np.arange(max(math.ceil((end - start) / step), 0), dtype=np.float64)
+    length = (end - start) / step
+    if not length < 1 << 40:
+        raise ValueError(
+            f"{name}: from {start} to {end} in steps of {step} there is no number of elements that fits in memory"
+        )
+    values = start + step * np.arange(max(math.ceil(length), 0), dtype=np.float64)
     return Tensor(values, dtype or D.float32)
 
 
