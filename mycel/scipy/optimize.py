@@ -108,6 +108,11 @@ def minimize(
     for name, value in (("hess", hess), ("hessp", hessp), ("bounds", bounds), ("constraints", constraints or None)):
         if value is not None:
             raise ValueError(f"minimize: {name} is not used by BFGS and LBFGS, which are supported")
+    if not callable(func):
+        raise TypeError(f"minimize: func must be callable, not {type(func).__name__}")
+    for word, given, kind in (("method", method, str), ("options", options, dict)):
+        if given is not None and not isinstance(given, kind):
+            raise TypeError(f"minimize: {word} must be a {kind.__name__} or None, not {type(given).__name__}")
     chosen = METHODS.get("BFGS" if method is None else method.upper())
     if chosen is None:
         raise ValueError(f"minimize: method must be 'BFGS' or 'LBFGS', not {method!r}")
