@@ -121,7 +121,7 @@ class Dataset:
             )
         if num_parallel_workers is not None:
             check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
-        group = () if children is None else (children,) if isinstance(children, Dataset) else tuple(children)
+        group = () if children is None else tuple(children) if isinstance(children, (tuple, list)) else (children,)
         for child in group:
             if not isinstance(child, Dataset):
                 raise TypeError(

@@ -437,6 +437,8 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
         kind = type(self).__name__
         if usage not in (None, "train", "test", "all"):
             raise ValueError(f"{kind}: usage must be 'train', 'test' or 'all', got {usage!r}")
+        if not isinstance(dataset_dir, (str, os.PathLike)):
+            raise TypeError(f"{kind}: the directory must be a path, not {type(dataset_dir).__name__}")
         if not os.path.isdir(dataset_dir):
             raise ValueError(f"{kind}: there is no directory {os.fspath(dataset_dir)!r}")
         self.dataset_dir = os.fspath(dataset_dir)
