@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
-    "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError", "named",
+    "BoundsError", "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError", "Unsupported",
+    "VerifyError", "VmapError", "named",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +25,10 @@ class ShapeError(ValueError):
         self.args = (self.found if name in self.found else f"{name}: {self.found}",)
 
 
+class SizeError(ShapeError):
+    """A size is negative, or larger than anything that memory can hold."""
+
+
 def named(function: F, name: str = "") -> F:
     """`function`, whose errors of shapes name it also where an operation inside finds them."""
     name = name or function.__name__.lstrip("_")
@@ -37,6 +42,10 @@ def named(function: F, name: str = "") -> F:
             raise
 
     return run  # type: ignore[return-value]
+
+
+class IndexRangeError(IndexError, RuntimeError, ValueError):
+    """An index that data give is out of range; MindSpore's operations raise now one and now another of these."""
 
 
 class Unsupported(NotImplementedError):
@@ -75,6 +84,10 @@ class NonFiniteError(FloatingPointError):
             gradient_of,
             rounds,
         )
+
+
+class BoundsError(AssertionError):
+    """Compiled code would have reached outside of a buffer: a defect of the compiler, not of the user's program; looked for with MYCEL_CHECK=bounds."""
 
 
 class VerifyError(AssertionError):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
+from mycel.errors import IndexRangeError
 from mycel.ir.graph import Graph, Node
-from mycel.ir.places import annotate, excerpt
+from mycel.ir.places import annotate, excerpt, library_frames, spelled
 from mycel.ir.types import TensorType
+from mycel.prims.index import out_of_range
 
-__all__ = ["note_host_step", "out_of_memory", "readable"]
+__all__ = ["index_out_of_range", "note_host_step", "out_of_memory", "readable"]
 
 
 def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
@@ -19,6 +22,28 @@ def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
     if node.where is not None:
         lines.append(excerpt(node.where))
     annotate(error, "\n".join(lines))
+
+
+def index_out_of_range(node: Node, axis: int, size: int, index: int, wraps: bool) -> IndexRangeError:
+    """The error for an index that compiled code found out of range, with the user's line where it is known."""
+    assert node.prim is not None
+    where = node.where
+    name = (where and spelled(where)) or _called() or node.prim.name
+    error = out_of_range(name, index, axis, size, "wrap" if wraps else "front")
+    lines = [str(error)]
+    if where is not None:
+        if where.gradient:
+            lines.append(f"  in the derivative of {where.gradient}")
+        lines.append(excerpt(where))
+    return IndexRangeError("\n".join(lines))
+
+
+def _called() -> str:
+    """The name of the function of the library that the user's code called."""
+    name = ""
+    for frame in library_frames(sys._getframe(1)):
+        name = frame.f_code.co_name
+    return name
 
 
 def out_of_memory(graph: Graph) -> MemoryError:

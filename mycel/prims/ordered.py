@@ -1,6 +1,6 @@
 """Primitives along an axis whose order matters: sorting, running sums, products and extremes, and binary search.
 
-Sorting is stable in both directions and puts NaN last. Running extremes pass NaN on. Running sums and products of 16-bit floats
+Sorting is stable in both directions. NaN is above every number, as the extremes have it: last of an ascending order, first of a descending one. Running extremes pass NaN on. Running sums and products of 16-bit floats
 accumulate in float32; integers wrap.
 
 The cotangent of cumprod needs the products without one factor. With y = cumprod(x), D = the sum of ct_j y_j over j >= i, and z the first zero of
@@ -57,6 +57,9 @@ def _sort_reference(x: Any, *, axis: int, descending: bool) -> tuple[Array, Arra
         # Order is reversed by the value, not by the position, so that equal elements keep theirs.
         key = -key if key.dtype.kind == "f" else np.invert(key)
     order = np.argsort(key, axis=axis, kind="stable")
+    if descending and key.dtype.kind == "f":
+        number = np.take_along_axis(~np.isnan(key), order, axis)
+        order = np.take_along_axis(order, np.argsort(number, axis=axis, kind="stable"), axis)
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
@@ -223,7 +226,7 @@ sort: Primitive = register(
             for d in (False, True)
         ),
         dtypes=(*E.NUMBERS, "bool"),
-        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN last.",
+        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN above every number.",
     )
 )
 top_k: Primitive = register(

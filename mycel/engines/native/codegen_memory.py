@@ -86,13 +86,13 @@ class MemoryWriter(KernelWriter):
         wide = self.varies[id(x)]
         return [self.load_one(access, default, u, wide) for u in range(self.copies if wide else 1)]
 
-    def load_one(self, access: Access, default: Any, copy: int, wide: bool) -> str:
+    def load_one(self, access: Access, default: Any, copy: int, wide: bool, reports: bool = True) -> str:
         e = self.e
         dtype: DType = access.buffer.dtype
         kind = memory_type(dtype)
         size = dtype.itemsize
         moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
-        moved, valid = self.dynamic(access, copy, moved_wide)
+        moved, valid = self.dynamic(access, copy, moved_wide, reports)
         if not wide:
             pointer = self.address(access, 0)
             if moved is not None:
@@ -223,7 +223,7 @@ class MemoryWriter(KernelWriter):
         for u in range(self.copies if wide else 1):
             value = values[u if len(values) > 1 else 0]
             if s.mode == "add":
-                before = self.load_one(access, 0, u, wide)
+                before = self.load_one(access, 0, u, wide, reports=False)
                 value = emit.operation(e, "add", wide, dtype, [before, value], [dtype, dtype])
             self.store_one(access, value, u, wide)
 

@@ -38,7 +38,7 @@ from mycel.engines.native.values import View, contiguous_strides, room, row_majo
 from mycel.ir.dims import DimLike, hint, is_one, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
-from mycel.kernel.nest import ZERO, Affine, Buffer, Builder, Expr, Loop, Nest, Reduce, Store, affine
+from mycel.kernel.nest import ZERO, Affine, Buffer, Builder, Expr, Loop, Nest, Reduce, Site, Store, affine
 from mycel.prims.base import GET_ITEM
 from mycel.spans import timed
 
@@ -130,6 +130,7 @@ class _Lowering:
         self.pairs: Optional[dict[Node, Node]] = None
         self.tapes: dict[Node, Buffer] = {}
         self.results = {self.root(o) for o in graph.outputs}
+        self.sites: dict[Any, tuple[Node, Site]] = {}
         self.items: dict[Node, list[Node]] = {}
         for user in graph.nodes:
             if user.prim is GET_ITEM:
@@ -375,6 +376,15 @@ class _Lowering:
         return order
 
     # Values in memory.
+
+    def site(self, node: Node, indices: Node, axis: int, size: DimLike) -> Optional[Site]:
+        """Where the indices of a node are looked at; None where they need not be, or another node looks at the same ones for the same size."""
+        bounds = node.params.get("bounds", "wrap")
+        if bounds == "drop":
+            return None
+        key = (indices, axis, size, bounds, indices.type.shape[-1] if node.prim.name.endswith("_nd") else None)  # type: ignore[union-attr]
+        owner, site = self.sites.setdefault(key, (node, Site(node, axis, size, bounds == "wrap")))
+        return site if owner is node else None
 
     def view(self, node: Node) -> View:
         """Where a node's value lies; it must have been computed."""
@@ -729,7 +739,7 @@ def buffers_of(nest: Nest) -> tuple[list[Buffer], list[Buffer]]:
         visit(r.value)
     for s in nest.stores:
         visit(s.value)
-        for x, _, _ in s.target.dynamic:
+        for x, *_ in s.target.dynamic:
             visit(x)
         if s.mode == "add":
             reads[id(s.target.buffer)] = s.target.buffer
