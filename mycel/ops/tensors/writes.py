@@ -15,7 +15,7 @@ from mycel import dtype as D
 from mycel import eager, views
 from mycel.errors import ShapeError
 from mycel.ops import activation, creation, elementwise, indexed, math, random
-from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, select
+from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run
 from mycel.ops.algebra import linalg
 from mycel.ops.state import fitted
 from mycel.ops.tensors.signatures import drawing, with_signature
