@@ -48,7 +48,7 @@ def _called() -> str:
         name = frame.f_code.co_name
         if name in ("call", "__call__"):
             name = type(frame.f_locals.get("self")).__name__
-    return _SUBSCRIPTS.get(name, name)
+    return _SUBSCRIPTS.get(name, name.lstrip("_"))
 
 
 def out_of_memory(graph: Graph) -> MemoryError:
