@@ -58,8 +58,8 @@ def operation_called() -> str:
             found = _SUBSCRIPTS.get(found, found)
             if found in ("__init__", "__call__", "call", "construct"):
                 found = type(frame.f_locals.get("self")).__name__
-            if not found.startswith(("_", "<")):
-                name = found
+            if not found.startswith(("__", "<")):
+                name = found.lstrip("_")
         frame = frame.f_back  # type: ignore[assignment]
     return name
 

@@ -107,7 +107,7 @@ def _entry(entry: Any) -> Entry:
             return _Mask(entry) if entry.ndim else _scalar_mask(bool(entry))
         if not entry.dtype.is_integer:
             raise IndexError(f"tensors used as indices must be integers or booleans, not {entry.dtype.name}")
-        return entry if entry.dtype in (D.int32, D.int64) else cast(entry, D.int64)
+        return entry if entry.dtype in (D.int32, D.int64) else cast(_limited(entry), D.int64)
     if isinstance(entry, (list, range, np.ndarray, tuple)):
         if isinstance(entry, (list, tuple)) and any(isinstance(v, Tensor) for v in entry):
             parts = [apply(S.RESHAPE, as_tensor(v, D.int64), shape=(1,)) for v in entry]
@@ -353,8 +353,8 @@ def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, .
         raise IndexError(
             f"index arrays of shapes {', '.join(str(t.shape) for t in indices)} do not broadcast together"
         ) from None
-    kind = D.int32 if all(t.dtype.itemsize < 4 or t.dtype is D.int32 for t in indices) else D.int64
-    result = [cast(_limited(t), kind) for t in indices]
+    kind = D.int64 if any(t.dtype is D.int64 for t in indices) else D.int32
+    result = [cast(t, kind) for t in indices]
     return [t if t.shape == shape else apply(S.BROADCAST_TO, t, shape=shape) for t in result], shape
 
 

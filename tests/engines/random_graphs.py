@@ -242,7 +242,12 @@ class RandomGraph:
             return x
         if dtype.kind == "f" and x.dtype.kind in "iu" and x.bound >= 2.0 ** DIGITS[dtype.name]:
             x = Value(E.mod(x.node, 13), 13.0)
-        elif dtype.kind == "f" and x.dtype.kind == "f" and x.exact and x.bound * 2.0**x.grain >= 2.0 ** DIGITS[dtype.name]:
+        elif (
+            dtype.kind == "f"
+            and x.dtype.kind == "f"
+            and x.exact
+            and x.bound * 2.0**x.grain >= 2.0 ** DIGITS[dtype.name]
+        ):
             x = self.settled(x)
         elif dtype.kind in "iu" and x.dtype.kind == "f":
             if not x.exact:
@@ -264,7 +269,11 @@ class RandomGraph:
         """Another value of the same shape, or one that broadcasts to it, and type."""
         found = [v for v in self.pool if v.dtype is x.dtype]
         y = self.pick(lambda v: v.dtype is x.dtype) if found and self.chance(0.8) else self.cast(self.number(), x.dtype)
-        if self.chance(0.3) and len(y.shape) <= len(x.shape) and all(a in (1, b) for a, b in zip(y.shape[::-1], x.shape[::-1])):
+        if (
+            self.chance(0.3)
+            and len(y.shape) <= len(x.shape)
+            and all(a in (1, b) for a, b in zip(y.shape[::-1], x.shape[::-1]))
+        ):
             return y
         return self.fit(y, x.shape)
 
@@ -303,7 +312,9 @@ class RandomGraph:
     def whole_arithmetic(self) -> None:
         x = self.number("iu")
         y = self.same(x)
-        name = self.choose(("floor_div", "mod", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"))
+        name = self.choose(
+            ("floor_div", "mod", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
+        )
         wide = 2.0**x.dtype.bits
         if name.startswith("shift"):
             self.add(getattr(E, name)(x.node, E.bitwise_and(y.node, x.dtype.bits - 1)), wide)
@@ -333,12 +344,19 @@ class RandomGraph:
         if name == "exp":
             self.add(E.exp(E.minimum(x.node, 2.0)), 8.0, 0, 8 * x.error + 8 * unit)
         elif name == "square":
-            self.add(E.mul(x.node, x.node), x.bound**2, 2 * x.grain, 0 if x.exact else 2 * x.bound * x.error + unit * x.bound**2)
+            self.add(
+                E.mul(x.node, x.node),
+                x.bound**2,
+                2 * x.grain,
+                0 if x.exact else 2 * x.bound * x.error + unit * x.bound**2,
+            )
         elif name in ("root", "log"):
             positive = E.add(E.mul(x.node, x.node), 1.0)
             if not x.exact and x.dtype.itemsize == 2:
                 raise Skip
-            self.add((E.sqrt if name == "root" else E.log)(positive), x.bound + 1, 0, 2 * x.error + (x.bound + 1) * unit * 4)
+            self.add(
+                (E.sqrt if name == "root" else E.log)(positive), x.bound + 1, 0, 2 * x.error + (x.bound + 1) * unit * 4
+            )
         elif name == "ratio":
             self.add(E.div(x.node, E.add(E.mul(x.node, x.node), 1.0)), 1.0, 0, 4 * x.error + unit * (x.bound**2 + 1))
         else:
@@ -350,7 +368,11 @@ class RandomGraph:
         if not y.exact:
             raise Skip
         name = self.choose(("lt", "le", "gt", "ge", "eq", "ne"))
-        other = y.node if self.chance(0.5) else S.constant_like(self.whole(-2, 4) if x.dtype.kind != "u" else self.whole(0, 4), x.node)
+        other = (
+            y.node
+            if self.chance(0.5)
+            else S.constant_like(self.whole(-2, 4) if x.dtype.kind != "u" else self.whole(0, 4), x.node)
+        )
         self.add(getattr(E, name)(x.node, other), 1.0)
 
     def logic(self) -> None:
@@ -358,12 +380,20 @@ class RandomGraph:
         if self.chance(0.25):
             self.add(E.logical_not(x.node), 1.0)
         else:
-            self.add(getattr(E, self.choose(("logical_and", "logical_or", "logical_xor")))(x.node, self.mask(x.shape).node), 1.0)
+            self.add(
+                getattr(E, self.choose(("logical_and", "logical_or", "logical_xor")))(x.node, self.mask(x.shape).node),
+                1.0,
+            )
 
     def select(self) -> None:
         x = self.pick()
         y = self.same(x) if x.dtype is not D.bool_ else self.mask(x.shape)
-        self.add(E.select(self.mask(x.shape).node, x.node, y.node), max(x.bound, y.bound), max(x.grain, y.grain), x.error + y.error)
+        self.add(
+            E.select(self.mask(x.shape).node, x.node, y.node),
+            max(x.bound, y.bound),
+            max(x.grain, y.grain),
+            x.error + y.error,
+        )
 
     def convert(self) -> None:
         x = self.pick()
@@ -383,7 +413,11 @@ class RandomGraph:
             raise Skip
         running = self.add(O.cumsum(number.node, axis=axis, reverse=self.chance(0.3)), float(n))
         self.add(R.reduce_sum(number.node, axes=(axis,), keepdims=self.chance(0.5)), float(n))
-        place = S.iota(shape=m.shape, axis=axis, dtype=number.dtype) if n < min(2 ** (number.dtype.bits - 2), 2**20) else running.node
+        place = (
+            S.iota(shape=m.shape, axis=axis, dtype=number.dtype)
+            if n < min(2 ** (number.dtype.bits - 2), 2**20)
+            else running.node
+        )
         self.add(E.select(m.node, place, S.constant_like(0, place)), float(n))
         if self.chance(0.5):
             self.add(E.select(E.logical_not(m.node), S.constant_like(1, running.node), running.node), float(n))
@@ -462,7 +496,9 @@ class RandomGraph:
         elif name == "slice":
             starts = [self.whole(0, max(d // 2, 1)) for d in x.shape]
             stops = [self.whole(a + 1, d + 1) for a, d in zip(starts, x.shape)]
-            node = S.slice_(x.node, tuple(starts), tuple(stops), tuple(self.choose((1, 1, 2, 3, 4, 5)) for _ in x.shape))
+            node = S.slice_(
+                x.node, tuple(starts), tuple(stops), tuple(self.choose((1, 1, 2, 3, 4, 5)) for _ in x.shape)
+            )
         elif name == "reverse":
             node = S.reverse(x.node, axes=tuple(a for a in range(rank) if self.chance(0.5)) or (rank - 1,))
         elif name == "broadcast":
@@ -610,7 +646,12 @@ class RandomGraph:
         n = math.prod(kernel) * channels // groups
         bound = n * image.bound * weights.bound
         error = n * (image.error * weights.bound + weights.error * image.bound)
-        self.add(V.conv(image.node, weights.node, **p), bound, image.grain + weights.grain, error and error + _unit(x.dtype) * bound)
+        self.add(
+            V.conv(image.node, weights.node, **p),
+            bound,
+            image.grain + weights.grain,
+            error and error + _unit(x.dtype) * bound,
+        )
 
     def normalize(self) -> None:
         x = self.settled(self.number("f"))
@@ -642,7 +683,9 @@ class RandomGraph:
         try:
             for _ in range(self.whole(1, 4)):
                 drawn = len(outside[0])
-                kind = self.choose(("arithmetic", "single", "select", "reduce", "running", "move", "compare", "order", "gather"))
+                kind = self.choose(
+                    ("arithmetic", "single", "select", "reduce", "running", "move", "compare", "order", "gather")
+                )
                 kept = list(self.pool)
                 try:
                     getattr(self, kind)()
@@ -702,7 +745,11 @@ class RandomGraph:
     def gradients(self) -> list[Value]:
         """What the sum of a float value is worth to each float input; a value's own size is all that is known of its error."""
         wanted = [i for i in self.inputs if i.dtype in (D.float32, D.float64)]
-        found = [v for v in self.pool if v.dtype in (D.float32, D.float64) and v.node not in self.inputs and is_smooth(v.node)]
+        found = [
+            v
+            for v in self.pool
+            if v.dtype in (D.float32, D.float64) and v.node not in self.inputs and is_smooth(v.node)
+        ]
         for v in reversed(found[-4:] if wanted else ()):
             grads = [g for g in vjp([v.node], [self.cotangent(v)], wanted) if g is not None and not g.is_constant]
             if grads:
@@ -735,11 +782,38 @@ STEPS = (
 
 
 # Steps that have derivatives, what makes values that are known to some digits only, and what asks which of its operands is larger.
-SMOOTH = {"arithmetic", "curve", "select", "masked", "reduce", "running", "move", "gather", "scatter", "window", "product", "convolve", "normalize", "convert"}
+SMOOTH = {
+    "arithmetic",
+    "curve",
+    "select",
+    "masked",
+    "reduce",
+    "running",
+    "move",
+    "gather",
+    "scatter",
+    "window",
+    "product",
+    "convolve",
+    "normalize",
+    "convert",
+}
 INEXACT = {
     "tanh", "sin", "cos", "sigmoid", "exp", "atan", "erf", "sqrt", "log", "div", "softmax", "log_softmax", "moments",
 }  # fmt: skip
-CHOOSING = {"maximum", "minimum", "reduce_max", "reduce_min", "abs", "cummax", "cummin", "mod", "cumprod", "while_loop", "cond"}
+CHOOSING = {
+    "maximum",
+    "minimum",
+    "reduce_max",
+    "reduce_min",
+    "abs",
+    "cummax",
+    "cummin",
+    "mod",
+    "cumprod",
+    "while_loop",
+    "cond",
+}
 
 
 def is_smooth(node: Node) -> bool:

@@ -110,7 +110,9 @@ def text_of(kernel: Kernel) -> str:
     if found is None:
         from mycel.engines.native.bounds_ir import with_checks
 
-        pointers, records = ([k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site"))
+        pointers, records = (
+            [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
+        )
         found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
     return found
 
