@@ -38,7 +38,7 @@ class SizeError(ShapeError):
             super().raised_in(name)
 
 
-_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "mint", "numpy", "scipy", "nn", "common", "tensor", "parameter", "experimental", "boost", "train")])  # fmt: skip
+_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "indexing", "routes", "mint", "numpy", "scipy", "nn", "common", "tensor", "parameter", "experimental", "boost", "train")])  # fmt: skip
 _SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
 _USERS = ("mycel.frontend", "mycel.jit", "mycel.cell", "mycel.api")
 
