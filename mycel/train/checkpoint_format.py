@@ -17,7 +17,7 @@ of the file, and every shape against the length of its content; only then is mem
 long, and contents go from the file straight into their arrays. Nothing is unpickled. A message may end after any value:
 only the checksum tells a file that was cut exactly there.
 
-**safetensors** goes through the package of that name. MindSpore's checksum there is metadata ``crc_num``: the CRC-32, in decimal,
+**safetensors** is read by the package of that name, and written here: eight bytes that say how long the header is, the header, JSON, and the tensors. MindSpore's checksum there is metadata ``crc_num``: the CRC-32, in decimal,
 of name and content of every tensor, ordered by name.
 """
 
@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel import dtype
-from mycel.train._atomic import replacing
 from mycel.train._wire import field, varint
 from mycel.train.encryption import Encrypted, decrypted, is_encrypted
+from mycel.whole import replacing
 
 __all__ = [
     "CheckpointError",
@@ -397,9 +397,6 @@ def write_safetensors(
 
     Raises CheckpointError for strings and for types that the format lacks, OSError where the file cannot be written.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in entries.items():
         if isinstance(entry, str):
@@ -414,11 +411,20 @@ def write_safetensors(
     metadata = {"format": "ms", **(further or {})}
     if checksum:
         metadata["crc_num"] = str(_entries_checksum(arrays))
-    with replacing(path, "checkpoint") as temporary:
-        try:
-            save_file(arrays, temporary, metadata)
-        except SafetensorError as error:
-            raise OSError(str(error)) from error
+    kinds = {kind: name for name, (_, kind) in titles_of_safetensors().items()}
+    # Wider elements come first, so that all are aligned.
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, kinds[arrays[name].dtype], name))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name in names:
+        start, end = end, end + arrays[name].nbytes
+        header[name] = {"dtype": kinds[arrays[name].dtype], "shape": arrays[name].shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with replacing(path, "checkpoint") as temporary, open(temporary, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name in names:
+            file.write(_content(arrays[name]))
 
 
 def read_safetensors(

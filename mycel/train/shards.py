@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
-from mycel.train._atomic import replacing
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,
@@ -35,6 +34,7 @@ from mycel.train.checkpoint_format import (
     titles_of_safetensors,
     write_safetensors,
 )
+from mycel.whole import replacing
 
 __all__ = ["ShardedCheckpoint", "byte_count", "index_of", "read_shards", "write_shards"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel import whole
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
@@ -166,8 +167,7 @@ def write_file(filename: str, data: Any) -> None:
     array = as_array(data)
     if array.ndim != 1 or array.dtype != np.uint8:
         raise TypeError(f"write_file: expected uint8 of one axis, got {array.dtype} of shape {array.shape}")
-    with open(path_of("write_file", filename), "wb") as handle:
-        handle.write(array.tobytes())
+    whole.write(path_of("write_file", filename), array.tobytes())
 
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> Array:
