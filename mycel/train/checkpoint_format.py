@@ -42,6 +42,7 @@ from mycel.whole import replacing
 __all__ = [
     "CheckpointError",
     "Entry",
+    "fill_safetensors",
     "read_ckpt",
     "read_safetensors",
     "titles_of_safetensors",
@@ -397,15 +398,26 @@ def write_safetensors(
 
     Raises CheckpointError for strings and for types that the format lacks, OSError where the file cannot be written.
     """
+    with replacing(path, "checkpoint") as temporary:
+        fill_safetensors(temporary, entries, shown=os.fspath(path), checksum=checksum, further=further)
+
+
+def fill_safetensors(
+    path: str | os.PathLike[str],
+    entries: Mapping[str, Entry],
+    *,
+    shown: str,
+    checksum: bool = False,
+    further: Mapping[str, str] | None = None,
+) -> None:
+    """Write `entries` into a file that nobody reads yet; errors call it `shown`."""
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in entries.items():
         if isinstance(entry, str):
-            raise CheckpointError(
-                f"{os.fspath(path)}: entry {name!r} is a string; safetensors holds tensors only, ckpt both"
-            )
+            raise CheckpointError(f"{shown}: entry {name!r} is a string; safetensors holds tensors only, ckpt both")
         if entry.dtype not in _TITLE or entry.dtype == np.complex128:
             raise CheckpointError(
-                f"{os.fspath(path)}: entry {name!r}: safetensors has no type {entry.dtype}; save it with format='ckpt'"
+                f"{shown}: entry {name!r}: safetensors has no type {entry.dtype}; save it with format='ckpt'"
             )
         arrays[name] = np.asarray(entry, order="C")
     metadata = {"format": "ms", **(further or {})}
@@ -421,7 +433,7 @@ def write_safetensors(
         header[name] = {"dtype": kinds[arrays[name].dtype], "shape": arrays[name].shape, "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with replacing(path, "checkpoint") as temporary, open(temporary, "wb") as file:
+    with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in names:
             file.write(_content(arrays[name]))
