@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Ends", "POISON", "Watch", "is_on", "poisoned", "setting", "text_of"]
 
 POISON = 0x7FFB7FFB7FFB7FFB
+LINE = 64
 # What is noted of an access; see `bounds_ir`.
 RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
 _CHECKS = ("bounds",)
@@ -110,7 +111,9 @@ def text_of(kernel: Kernel) -> str:
     if found is None:
         from mycel.engines.native.bounds_ir import with_checks
 
-        pointers, records = ([k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site"))
+        pointers, records = (
+            [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
+        )
         found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
     return found
 
@@ -218,7 +221,8 @@ def _room(program: Any, buffer: Buffer) -> Optional[int]:
     if kind == "constant":
         return int(program.lowered.constants[id(buffer)][1].nbytes)
     if kind == "output":
-        return int(program.output_bytes[where])
+        # The allocator gives no less than a line of the cache, which is where results without elements lie.
+        return int(program.number(program.outputs[where].nbytes)) or LINE
     if kind == "arena":
         return int(program.arena_bytes - where)
     return _bytes(program, program.lowered.inputs[where])

@@ -313,7 +313,9 @@ class _Checker:
             return
         elif (m := _CALL.match(line)) and re.search(r"\bptr\b", m[3]):
             line = self.call(m[1], m[2], m[3], m[4])
-        elif re.search(r"\bptr\b", line) and not (_ALLOCA.match(line) or _ELEMENT.match(line) or _HARMLESS.search(line)):
+        elif re.search(r"\bptr\b", line) and not (
+            _ALLOCA.match(line) or _ELEMENT.match(line) or _HARMLESS.search(line)
+        ):
             raise NotImplementedError(f"bounds checks do not know {line.strip()!r}")
         self.lines.append(line)
 
