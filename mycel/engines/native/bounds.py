@@ -212,7 +212,7 @@ def _poison(program: Any, place: int, size: int) -> Any:
 
 
 def _bytes(program: Any, buffer: Buffer) -> int:
-    return int(program.number(buffer.size)) * buffer.dtype.itemsize
+    return int(program.number(buffer.size) * buffer.dtype.itemsize)
 
 
 def _room(program: Any, buffer: Buffer) -> Optional[int]:
@@ -260,7 +260,7 @@ def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
 
 
 def _first(program: Any, view: View) -> int:
-    return int(program.number(view.offset)) * view.buffer.dtype.itemsize
+    return int(program.number(view.offset) * view.buffer.dtype.itemsize)
 
 
 def _whole(program: Any, view: View) -> tuple[Buffer, int, int]:
