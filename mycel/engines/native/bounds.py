@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Ends", "POISON", "Watch", "is_on", "poisoned", "setting", "text_of"]
 
 POISON = 0x7FFB7FFB7FFB7FFB
+LINE = 64
 # What is noted of an access; see `bounds_ir`.
 RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
 _CHECKS = ("bounds",)
@@ -211,7 +212,7 @@ def _poison(program: Any, place: int, size: int) -> Any:
 
 
 def _bytes(program: Any, buffer: Buffer) -> int:
-    return int(program.number(buffer.size)) * buffer.dtype.itemsize
+    return int(program.number(buffer.size) * buffer.dtype.itemsize)
 
 
 def _room(program: Any, buffer: Buffer) -> Optional[int]:
@@ -220,7 +221,8 @@ def _room(program: Any, buffer: Buffer) -> Optional[int]:
     if kind == "constant":
         return int(program.lowered.constants[id(buffer)][1].nbytes)
     if kind == "output":
-        return int(program.output_bytes[where])
+        # The allocator gives no less than a line of the cache, which is where results without elements lie.
+        return int(program.number(program.outputs[where].nbytes)) or LINE
     if kind == "arena":
         return int(program.arena_bytes - where)
     return _bytes(program, program.lowered.inputs[where])
@@ -258,7 +260,7 @@ def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
 
 
 def _first(program: Any, view: View) -> int:
-    return int(program.number(view.offset)) * view.buffer.dtype.itemsize
+    return int(program.number(view.offset) * view.buffer.dtype.itemsize)
 
 
 def _whole(program: Any, view: View) -> tuple[Buffer, int, int]:

@@ -79,7 +79,7 @@ class Runtime:
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
         text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT + REPEAT_IR
-        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
+        names: tuple[str, ...] = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
         if bounds.is_on():
             text, names = bounds.poisoned(text), (*names, "mycel_poison")
         if self.openmp is None:
