@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel.mindrecord.encryption import Plain
-from mycel.mindrecord.errors import MRMOpenError, failure
+from mycel.mindrecord.errors import MRMOpenError, MRMUnsupportedSchemaError, failure
 from mycel.mindrecord.index import read_categories, read_places
 from mycel.mindrecord.layout import Header
 from mycel.mindrecord.packing import checked_value, unpack_blob, unpack_map
@@ -124,6 +124,8 @@ class Records:
                 row.update(unpack_blob(file.piece(*place[3:]), self.schema, self._blobs, wanted))
         except ValueError as error:
             raise failure(MRMOpenError, f"row {number} of {file.path!r} is damaged: {error}") from error
+        except MRMUnsupportedSchemaError as error:
+            raise MRMUnsupportedSchemaError(f"row {number} of {file.path!r}: {error}") from error
         return row
 
     def categories(self, field: str) -> dict[str, list[int]]:
