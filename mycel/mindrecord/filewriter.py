@@ -30,6 +30,7 @@ from mycel.mindrecord.index import write_index
 from mycel.mindrecord.layout import (
     MAX_HEADER_SIZE,
     MAX_PAGE_SIZE,
+    MAX_SHARD_COUNT,
     MIN_HEADER_SIZE,
     MIN_PAGE_SIZE,
     Header,
@@ -47,8 +48,6 @@ from mycel.mindrecord.packing import (
 )
 from mycel.mindrecord.schema import check_filename, check_schema, plain_value, valid_rows
 from mycel.whole import Draft
-
-MAX_SHARD_COUNT = 1000
 
 
 class _Draft:

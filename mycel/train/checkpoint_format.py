@@ -35,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel import dtype
-from mycel.log import logger
 from mycel.train._wire import field, varint
 from mycel.train.encryption import Encrypted, decrypted, is_encrypted
 from mycel.whole import replacing
@@ -139,7 +138,7 @@ def read_ckpt(
 
     An encrypted file is decrypted in memory with its `key`.
 
-    With `verify`, the checksum at the end of the file is compared; a file without one is read with a logged warning.
+    With `verify`, the checksum at the end of the file is compared; a file without one is refused.
     Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
     """
     with open(path, "rb") as found:
@@ -374,8 +373,7 @@ class _Reader:
 
     def compare_checksum(self) -> None:
         if self.end == self.size:
-            _warn_unchecked(self.path)
-            return
+            raise _unchecked(self.path)
         self.file.seek(0)
         crc, left = 0, self.end
         while left:
@@ -446,7 +444,7 @@ def read_safetensors(
 ) -> dict[str, Entry]:
     """The tensors of the safetensors file at `path` whose names `wanted` accepts (default: all), in the file's order.
 
-    With `verify`, the checksum in the metadata is compared; a file without one is read with a logged warning.
+    With `verify`, the checksum in the metadata is compared; a file without one is refused.
     Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
     """
     import safetensors
@@ -474,8 +472,8 @@ def read_safetensors(
         stored = metadata.get("crc_num")
         crc = _entries_checksum(arrays)
         if stored is None:
-            _warn_unchecked(shown)
-        elif str(crc) != stored:
+            raise _unchecked(shown)
+        if str(crc) != stored:
             raise CheckpointError(f"{shown}: damaged: its checksum is {crc}, and {stored} was saved with it")
     return {name: array for name, array in arrays.items() if wanted is None or wanted(name)}
 
@@ -506,8 +504,12 @@ def _bytes_of(path: str | os.PathLike[str], name: str, kind: Any) -> NDArray[Any
         return np.frombuffer(file.read(stop - start), np.uint8).view(kind).reshape(entry["shape"]).copy()
 
 
-def _warn_unchecked(path: str) -> None:
-    logger.warning("%s holds no checksum, so nothing was checked; save with crc_check=True", path)
+def _unchecked(path: str) -> CheckpointError:
+    """A checksum that is missing is one that does not fit: damage could have taken it away."""
+    return CheckpointError(
+        f"{path} holds no checksum, so it cannot be checked: it was saved without one, or is damaged at its end; "
+        "save with crc_check=True, or load with crc_check=False"
+    )
 
 
 def _entries_checksum(arrays: Mapping[str, NDArray[Any]]) -> int:

@@ -11,7 +11,7 @@ import random as random_module
 from collections.abc import Sequence
 from typing import Optional
 
-__all__ = ["absurd", "mutate"]
+__all__ = ["absurd", "compiled", "mutate"]
 
 WHOLE = (
     "0", "1", "-1", "2", "-2", "3", "5", "7", "100", "2**31-1", "2**31", "2**32", "2**62", "2**62+1", "2**63-1", "2**63", "2**64", "-2**31",
@@ -81,9 +81,14 @@ class _Constants(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return node
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        return node if isinstance(node.op, ast.Pow) else self.generic_visit(node)
+
 
 def _other(random: random_module.Random, old: ast.expr) -> ast.expr:
     """What stands where `old` stood: something else, the same with another number in it, or the same put into something."""
+    if isinstance(old, ast.Starred):
+        return _parsed(absurd(random))
     way = random.random()
     if way < 0.35:
         count = _Constants()
@@ -145,7 +150,13 @@ def mutate(random: random_module.Random, source: str, name: str, parameters: Seq
     call = random.choice(pool)
     for _ in range(1 if random.random() < 0.7 else 2):
         _change(random, call, parameters if call in own else ())
-    if random.random() < 0.08 and isinstance(tree.body[-1], ast.Expr):
-        last = ast.unparse(tree.body[-1])
-        tree.body[-1] = ast.parse(f"ms.jit(lambda: {last})()").body[0]
     return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def compiled(source: str) -> str:
+    """The program with its last expression as a compiled function."""
+    tree = ast.parse(source)
+    if not isinstance(tree.body[-1], ast.Expr):
+        return source
+    tree.body[-1] = ast.parse(f"ms.jit(lambda: {ast.unparse(tree.body[-1])})()").body[0]
+    return ast.unparse(tree)

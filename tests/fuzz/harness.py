@@ -28,6 +28,7 @@ run again in a process of its own, and the report says whether it fails there to
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import faulthandler
 import importlib
 import json
@@ -56,7 +57,7 @@ __all__ = ["ALLOWED", "Finding", "campaign", "corpus", "load", "names", "replay"
 
 ALLOWED: tuple[type[BaseException], ...] = (ValueError, TypeError, IndexError, RuntimeError, OSError)
 MEMORY, SECONDS = 2 << 30, 20.0
-BATCH = 500
+BATCH = 2000
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -133,6 +134,7 @@ def _child(name: str, first: int, count: int, pipe: int) -> None:
     def tell(*message: Any) -> None:
         os.write(pipe, (json.dumps(message) + "\n").encode())
 
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: end with the parent, also in the middle of a case
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

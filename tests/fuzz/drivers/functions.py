@@ -17,7 +17,7 @@ import re
 import sys
 import traceback
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -25,7 +25,7 @@ import numpy as np
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from tests.fuzz.absurd import mutate
+from tests.fuzz.absurd import compiled, mutate
 
 MODULES = (
     "", "amp", "boost", "common.initializer", "dataset", "dataset.audio", "dataset.text", "dataset.transforms", "dataset.vision", "experimental.optim", "experimental.optim.lr_scheduler", "mint",
@@ -42,11 +42,12 @@ STATEFUL = re.compile(
 
 @dataclass(frozen=True)
 class Case:
-    """A program and the name of the public object that it is about."""
+    """A program and the name of the public object that it is about; `plain` is the program before its last line was compiled."""
 
     name: str
     source: str
     module: str
+    plain: str
 
 
 def setup() -> None:
@@ -126,13 +127,14 @@ def _of_check(name: str, check: Any) -> str:
 
 
 def array(shape: Any, dtype: Optional[str] = None, low: float = -2.0, high: float = 2.0) -> Tensor:
-    """The operand `Array(...)` of a program: random numbers of a shape, or the values of a list."""
+    """The operand `Array(...)` of a program: scattered numbers of a shape, or the values of a list."""
     kind = dtype or "float32"
     if isinstance(shape, (list, int, float)):
         return Tensor(np.array(shape, kind))
     if not isinstance(shape, tuple) or np.prod([abs(float(s)) for s in shape]) > 1e6:
         raise ValueError("Array: no such operand is wanted")
-    return Tensor(np.random.default_rng(0).uniform(low, high, shape).astype(kind))
+    steps = np.arange(int(np.prod(shape)), dtype=np.float64) * 0.6180339887 % 1
+    return Tensor((low + (high - low) * steps).reshape(shape).astype(kind))
 
 
 TENSOR = "Tensor(np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.5]], np.float32))"
@@ -219,7 +221,10 @@ def case(random: random_module.Random) -> Case:
     words = [p.name for p in _parameters(name) if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if name.startswith("Tensor.") and words:
         words = words[1:] if words[0] in ("input", "x", "self") else words
-    return Case(name, mutate(random, source, last, words), str(getattr(value, "__module__", "mycel")))
+    plain = mutate(random, source, last, words)
+    return Case(
+        name, compiled(plain) if random.random() < 0.1 else plain, str(getattr(value, "__module__", "mycel")), plain
+    )
 
 
 def describe(case: Case) -> str:
@@ -269,6 +274,12 @@ def judge(error: BaseException, case: Case) -> str:
         "/mycel/" in f.filename and "/tests/" not in f.filename for f in frames
     ):
         return ""  # raised by the program itself, by a library that it calls, or by Python's call
+    if case.source != case.plain and isinstance(error, INNER):
+        # Compiled code raises what its program raises, with the program's frames alone: so see where that comes from eagerly.
+        try:
+            run(replace(case, source=case.plain))
+        except type(error) as eager:
+            return judge(eager, replace(case, source=case.plain))
     if isinstance(error, RecursionError) or not isinstance(error, Exception):
         return "an error of the insides"
     if not words:
