@@ -39,16 +39,22 @@ def index_out_of_range(node: Node, axis: int, size: int, index: int, wraps: bool
 
 
 _SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
+_WRAPPERS = frozenset(("<lambda>", "call", "construct", "method", "plainly", "run", "run_with_hooks"))
 
 
 def _called() -> str:
-    """The name of the function or object of the library that the user's code called."""
-    name = ""
+    """The name of the function, or the type of the object, of the library that the user's code called."""
+    found = ""
     for frame in library_frames(sys._getframe(1)):
-        name = frame.f_code.co_name
-        if name in ("call", "__call__"):
-            name = type(frame.f_locals.get("self")).__name__
-    return _SUBSCRIPTS.get(name, name.lstrip("_"))
+        code, module = frame.f_code, str(frame.f_globals.get("__name__", ""))
+        owner = frame.f_locals.get("self") if code.co_varnames[:1] == ("self",) else None
+        if module.startswith(("mycel.engines.", "mycel.jit")):
+            continue
+        if code.co_name in ("__call__", "call") and owner is not None:
+            found = type(owner).__name__
+        elif code.co_name not in _WRAPPERS:
+            found = _SUBSCRIPTS.get(code.co_name, code.co_name.lstrip("_"))
+    return found
 
 
 def out_of_memory(graph: Graph) -> MemoryError:
