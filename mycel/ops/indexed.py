@@ -10,7 +10,6 @@ those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` 
 from __future__ import annotations
 
 import builtins
-import operator
 from typing import Any, Optional
 
 from mycel import dtype as D
@@ -29,6 +28,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     shape_of,
+    size_of,
     take_slice,
 )  # fmt: skip
 from mycel.ops._operands import (
@@ -532,7 +532,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     x = operand("select_scatter", input)
     where = axis_of("select_scatter", axis, x.ndim)
     part = operand("select_scatter", src, x.dtype)
-    place, size = operator.index(index), x.shape[where]
+    place, size = size_of("select_scatter", index), x.shape[where]
     if not -size <= place < size:
         raise I.out_of_range("select_scatter", place, where, size)
     place = place % size
@@ -550,6 +550,11 @@ def slice_scatter(
     """
     x = operand("slice_scatter", input)
     where = axis_of("slice_scatter", axis, x.ndim)
+    for bound in (start, end, step):
+        if bound is not None:
+            size_of("slice_scatter", bound)
+    if step is not None and step == 0:
+        raise ValueError("slice_scatter: step must not be 0")
     positions = builtins.range(x.shape[where])[slice(start, end, step)]
     part = operand("slice_scatter", src, x.dtype)
     if part.shape != (*x.shape[:where], len(positions), *x.shape[where + 1 :]):

@@ -113,6 +113,8 @@ def _parts(inputs: Nodes, params: Any) -> tuple[Nodes, Nodes, Nodes]:
 
 
 def _infer(*types: Type, test: Graph, body: Graph, backward: Graph, carried: int, smooth: Any, free: Any, keep: str) -> Any:  # fmt: skip
+    if not 0 <= carried == len(body.outputs) <= len(body.inputs):
+        raise TypeError(f"while_grad: {body.name} gives {len(body.outputs)} values, not the {carried} that are carried")
     operands, cts = types[: len(body.inputs)], types[len(body.inputs) :]
     wanted = (*body.input_types, *[body.input_types[i] for i in smooth])
     if types != wanted:

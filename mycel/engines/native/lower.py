@@ -104,9 +104,18 @@ def is_dense(node: Node) -> bool:
         return False
     return (
         node.type.dtype in (D.float32, D.bfloat16, D.float16)
+        and _is_countable(node)
         and all(i.type.size for i in node.inputs)
         and node.type.size
     )
+
+
+def _is_countable(node: Node) -> bool:
+    """Whether no size or number of the window that is known is too large for the library."""
+    shapes = (node.type.shape, *[i.type.shape for i in node.inputs])
+    numbers = [node.params[k] for k in ("strides", "dilation") if k in node.params]
+    numbers += node.params.get("padding", ())
+    return all(d <= dense.MOST_SIZE for sizes in (*shapes, *numbers) for d in sizes if type(d) is int)
 
 
 def is_vector_product(node: Node) -> bool:

@@ -290,7 +290,10 @@ def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
 
 
 def _padded_around(p: Any, x: Any) -> Tensor:
-    flat = [v for pair in reversed(tuple(p.paddings)) for v in pair]
+    pairs = p.paddings
+    if not isinstance(pairs, (tuple, list)) or not all(isinstance(v, (tuple, list)) and len(v) == 2 for v in pairs):
+        raise TypeError(f"Pad: paddings must be pairs of ints, one for each axis, not {pairs!r:.80}")
+    flat = [v for pair in reversed(pairs) for v in pair]
     return arrange.pad(x, tuple(flat))
 
 
