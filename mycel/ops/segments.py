@@ -208,6 +208,8 @@ def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
     """
     x = operand("sequence_mask", lengths)
     size = int(x.asnumpy().max()) if maxlen is None else size_of("sequence_mask", maxlen)
+    # Narrower types might not have all positions.
+    x = cast(x, D.int32) if x.dtype.is_integer and x.dtype.itemsize < 4 else x
     return run(E.gt, reshaped(x, (*x.shape, 1)), iota((size,), 0, x.dtype))
 
 
