@@ -106,7 +106,9 @@ def _parts(x: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _log_half(x: Tensor) -> Tensor:
     """log(x / 2), where the half of a subnormal number would lose its last digit."""
     small = run(E.lt, x, constant_like(1.0, x))
-    return run(E.log, x * select(small, constant_like(1.0, x), 0.5)) - select(small, constant_like(math.log(2.0), x), 0.0)  # type: ignore[no-any-return]
+    return run(E.log, x * select(small, constant_like(1.0, x), 0.5)) - select(
+        small, constant_like(math.log(2.0), x), 0.0
+    )  # type: ignore[no-any-return]
 
 
 def _modified(order: int, x: Tensor, scaled: bool) -> Tensor:

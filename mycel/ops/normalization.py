@@ -14,7 +14,19 @@ from mycel.eager import apply
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import product
-from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, whole, wide
+from mycel.ops._operands import (
+    all_axes,
+    constant_like,
+    floating,
+    operand,
+    reshaped,
+    rounded_once,
+    run,
+    select,
+    shape_of,
+    whole,
+    wide,
+)
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.normalization import moments
@@ -193,6 +205,7 @@ def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float =
 
 
 @fused
+@rounded_once
 def lrn(
     x: Any,
     depth_radius: int = 5,
@@ -227,6 +240,7 @@ def lrn(
 
 
 @fused
+@rounded_once
 def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
     """The elements over the square root of the sum of squares along `axis`, which counts as at least `epsilon`.
 
