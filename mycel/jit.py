@@ -375,7 +375,7 @@ _with_program: weakref.WeakSet[Version] = weakref.WeakSet()
 
 
 def _on_settings(options: Any) -> None:
-    if "check_nan" in options:
+    if not config.COMPILED_ANEW.isdisjoint(options):
         for version in list(_with_program):
             version.program = None
             for owner in (version, version.symbolic):
