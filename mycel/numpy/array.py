@@ -88,6 +88,8 @@ def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
     >>> mnp.concatenate(([1, 2], [3])).tolist()
     [1, 2, 3]
     """
+    if not isinstance(arrays, (tuple, list, Tensor)):
+        raise TypeError(f"concatenate: takes a sequence of arrays, not {type(arrays).__name__}")
     values = [asarray(v) for v in arrays]
     return ops.concat([ops.ravel(v) for v in values]) if axis is None else ops.concat(values, axis)
 

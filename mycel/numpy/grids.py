@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 import numpy as _numpy
@@ -9,6 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
+from mycel.ops._operands import check_sizes, shape_of, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -92,7 +94,10 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
     kind = D.from_any(dtype)
-    made: Any = _numpy.indices(tuple(dimensions), sparse=sparse)  # type: ignore[call-overload]
+    shape = check_sizes("indices", shape_of("indices", dimensions))
+    if math.prod(shape) > 1 << 40:
+        raise ValueError(f"indices: a grid of shape {shape} does not fit in memory")
+    made: Any = _numpy.indices(shape, sparse=sparse)  # type: ignore[call-overload]
     return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
 
 
@@ -142,7 +147,10 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in mnp.diag_indices(3)]
     [[0, 1, 2], [0, 1, 2]]
     """
-    return (Tensor(_numpy.arange(n), D.int32),) * ndim
+    (size, count) = (size_of("diag_indices", v) for v in (n, ndim))
+    if size < 0 or not 1 <= count <= 64:
+        raise ValueError(f"diag_indices: n must not be negative and ndim lie between 1 and 64, not {n} and {ndim}")
+    return (ops.arange(size, dtype=D.int32),) * count
 
 
 def _pair(found: Any) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
 from mycel.numpy.math import cov
+from mycel.ops._operands import axis_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -187,6 +188,7 @@ def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
     [0.0, -0.2832]
     """
     x = _float(asarray(p))
+    axis = axis_of("unwrap", axis, x.ndim)
     if x.shape[axis] == 0:
         return x
     y = ops.moveaxis(x, axis, -1)
@@ -246,8 +248,8 @@ def polymul(a1: Any, a2: Any) -> Tensor:
 
 
 def _order(name: str, m: int) -> int:
-    if isinstance(m, bool) or not isinstance(m, int) or m < 0:
-        raise ValueError(f"{name}: m must be a non-negative int, not {m!r}")
+    if isinstance(m, bool) or not isinstance(m, int) or not 0 <= m <= 10000:
+        raise ValueError(f"{name}: m must be an int from 0 to 10000, not {m!r}")
     return m
 
 

@@ -64,7 +64,7 @@ def type_as(input: Any, other: Tensor) -> Tensor:
     >>> ms.ops.type_as(ms.Tensor([1.5]), ms.Tensor([1])).dtype
     mindspore.int64
     """
-    return cast(input, other.dtype)
+    return cast(input, operand("type_as", other).dtype)
 
 
 def identity(x: Any) -> Any:
@@ -147,7 +147,7 @@ def dtype(x: Tensor) -> DType:
     >>> ms.ops.dtype(ms.ops.ones(1))
     mindspore.float32
     """
-    return x.dtype
+    return operand("dtype", x).dtype
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -157,7 +157,7 @@ def is_floating_point(input: Tensor) -> bool:
     >>> ms.ops.is_floating_point(ms.Tensor([1.0]))
     True
     """
-    return input.dtype.is_floating
+    return operand("is_floating_point", input).dtype.is_floating
 
 
 def is_complex(input: Tensor) -> bool:
@@ -167,7 +167,7 @@ def is_complex(input: Tensor) -> bool:
     >>> ms.ops.is_complex(ms.Tensor([1.0]))
     False
     """
-    return input.dtype.is_complex
+    return operand("is_complex", input).dtype.is_complex
 
 
 def is_nonzero(input: Tensor) -> bool:

@@ -25,16 +25,21 @@ __all__ = [
 Pairs = tuple[tuple[DimLike, DimLike], ...]
 
 
+_POSITIVE = ("stride", "strides", "dilation", "kernel_size")
+
+
 def per_axis(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...]:
     """One int for each spatial axis, from one for all or a sequence (whose leading batch and channel entries must be 1)."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return (value,) * rank
+        value = (value,) * rank
     if not isinstance(value, (tuple, list)) or not all(isinstance(v, int) for v in value):
         raise TypeError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r}")
     if len(value) == rank + 2 and tuple(value[:2]) == (1, 1):
         value = value[2:]
     if len(value) != rank:
         raise ValueError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r}")
+    if parameter in _POSITIVE and min(value) < 1:
+        raise ValueError(f"{name}: {parameter} must be positive, not {value!r}")
     return tuple(value)
 
 
@@ -66,7 +71,8 @@ def paddings(
         if any(p < 0 for pair in pairs for p in pair):
             raise ValueError(f"{name}: padding must not be negative, got {padding}")
         return pairs
-    if padding not in (0, None) and any(v for v in (padding if isinstance(padding, (tuple, list)) else (padding,))):
+    given = padding if isinstance(padding, (tuple, list)) else (padding,)
+    if not all(v is None or (isinstance(v, int) and v == 0) for v in given):
         raise ValueError(f"{name}: padding {padding} goes with pad_mode 'pad', not {mode!r}")
     return same_padding(spatial, window, strides, dilation) if mode == "same" else ((0, 0),) * rank
 
@@ -196,14 +202,19 @@ def conv3d_transpose(
     """
     name = "conv3d_transpose"
     strides, steps = per_axis(name, "stride", stride, 3), per_axis(name, "dilation", dilation, 3)
-    kernel = weight.shape[2:]
-    if pad_mode == "same":
-        grown = tuple(d * s for d, s in zip(inputs.shape[2:], strides))
+    x, w = operands(name, inputs, weight)
+    if x.ndim != 5 or w.ndim != 5:
+        raise ShapeError(
+            f"{name}: takes an input (N, C_in, D, H, W) and a weight (C_in, C_out / group, KD, KH, KW), not {x._type} and {w._type}"
+        )
+    kernel = w.shape[2:]
+    if isinstance(pad_mode, str) and pad_mode == "same":
+        grown = tuple(d * s for d, s in zip(x.shape[2:], strides))
         pairs = same_padding(grown, kernel, strides, steps)
     else:
-        pairs = paddings(name, pad_mode, padding, inputs.shape[2:], kernel, strides, steps)
+        pairs = paddings(name, pad_mode, padding, x.shape[2:], kernel, strides, steps)
     return transposed(
-        name, inputs, weight, None, strides, pairs, per_axis(name, "output_padding", output_padding, 3), steps, group
+        name, x, w, None, strides, pairs, per_axis(name, "output_padding", output_padding, 3), steps, group
     )
 
 

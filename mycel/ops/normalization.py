@@ -14,7 +14,20 @@ from mycel.eager import apply
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import product
-from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, whole, wide
+from mycel.ops._operands import (
+    all_axes,
+    constant_like,
+    floating,
+    number_of,
+    operand,
+    reshaped,
+    run,
+    select,
+    shape_of,
+    size_of,
+    whole,
+    wide,
+)
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.normalization import moments
@@ -214,6 +227,9 @@ def lrn(
         raise ShapeError(f"lrn: the input must be (N, C, H, W), not {value._type}")
     from mycel.prims.window import window_sum
 
+    depth_radius = size_of("lrn", depth_radius)
+    for word, number in (("bias", bias), ("alpha", alpha), ("beta", beta)):
+        number_of("lrn", word, number)
     n, c = value.shape[:2]
     squares = reshaped(run(E.mul, value, value), (n, 1, c, product(value.shape[2:])))
     total = run(

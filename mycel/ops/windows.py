@@ -15,7 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import fourier, indexed
-from mycel.ops._operands import floating, operand, permuted, reshaped
+from mycel.ops._operands import floating, number_of, operand, permuted, reshaped
 from mycel.ops.arrange import pad
 from mycel.ops.complex_numbers import view_as_real
 from mycel.tensor import Tensor, cast
@@ -30,6 +30,8 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, sh
     n = int(n)
     if n < 0:
         raise ValueError(f"{name}: window_length must not be negative, got {n}")
+    if n > 1 << 40:
+        raise ValueError(f"{name}: a window of {n} elements does not fit in memory")
     kind = default if dtype is None else D.from_any(dtype)
     if not kind.is_floating:
         raise TypeError(f"{name}: dtype must be a floating type, not {kind.name}")
@@ -69,6 +71,8 @@ def hamming_window(
     [0.08, 0.54, 1.0, 0.54]
     """
 
+    number_of("hamming_window", "alpha", alpha), number_of("hamming_window", "beta", beta)
+
     def shape(n: int) -> Any:
         return alpha - beta * np.cos(np.arange(n) * (2 * math.pi / (n - 1)))
 
@@ -92,6 +96,7 @@ def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0,
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
     [0.79, 0.95, 1.0, 0.95]
     """
+    number_of("kaiser_window", "beta", beta)
     return _window("kaiser_window", window_length, periodic, dtype, D.float64, lambda n: np.kaiser(n, beta))
 
 

@@ -87,6 +87,8 @@ class _Constants(ast.NodeTransformer):
 
 def _other(random: random_module.Random, old: ast.expr) -> ast.expr:
     """What stands where `old` stood: something else, the same with another number in it, or the same put into something."""
+    if isinstance(old, ast.Starred):
+        return _parsed(absurd(random))
     way = random.random()
     if way < 0.35:
         count = _Constants()

@@ -16,6 +16,7 @@ from typing import Any, Optional
 from mycel import config
 from mycel.engines.native import bounds, jit
 from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
+from mycel.engines.native.capacity import machine_memory
 from mycel.engines.native.memory_ir import ALLOCATOR, MEMORY
 from mycel.engines.native.product_ir import PRODUCT, PRODUCT_SYMBOLS
 from mycel.engines.native.recursion_ir import RECURSION
@@ -116,6 +117,7 @@ class Runtime:
             ctypes.cast(self._outside, ctypes.c_void_p)
         )
         self.set_limit(config._context["max_device_memory"])
+        self.account[MEMORY.index("machine")] = machine_memory() or (1 << 63) - 1
         self.threads = 1
         self.set_threads(config._context["runtime_num_threads"])
         config.listeners.append(self._on_change)

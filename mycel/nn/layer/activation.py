@@ -108,6 +108,7 @@ class PReLU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
+        x = checks.tensor(self, x)
         return ops.prelu(x, cast(self.w, x.dtype))
 
 
@@ -438,6 +439,7 @@ class Softmax2d(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
+        x = checks.tensor(self, x)
         if x.ndim not in (3, 4):
             raise ValueError(f"Softmax2d: the input must be (N, C, H, W) or (C, H, W), not of shape {x.shape}")
         return ops.softmax(x, -3)

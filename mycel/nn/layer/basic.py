@@ -62,6 +62,7 @@ class Dense(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The product with the weight."""
+        x = checks.tensor(self, x)
         if not x.shape or x.shape[-1] != self.in_channels:
             raise ValueError(
                 f"Dense: the last axis of the input must have {self.in_channels} elements; its shape is {x.shape}"
@@ -105,6 +106,7 @@ class Linear(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The product with the weight."""
+        input = checks.tensor(self, input)
         if not input.shape or input.shape[-1] != self.in_features:
             raise ValueError(
                 f"Linear: the last axis of the input must have {self.in_features} elements; its shape is {input.shape}"
@@ -232,6 +234,7 @@ class Unflatten(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The input with more axes."""
+        input = checks.tensor(self, input)
         axis = self.axis % input.ndim
         return ops.reshape(input, (*input.shape[:axis], *self.unflattened_size, *input.shape[axis + 1 :]))
 

@@ -105,6 +105,7 @@ class EmbeddingLookup(Cell):
 
     def construct(self, indices: Tensor) -> Tensor:
         """The rows."""
+        indices = checks.tensor(self, indices)
         known = ops.logical_and(indices >= 0, indices < self.vocab_size)
         rows = ops.gather(self.embedding_table, ops.where(known, indices, ops.zeros_like(indices)), 0)
         rows = ops.where(ops.expand_dims(known, -1), rows, ops.zeros_like(rows))
@@ -144,6 +145,9 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
 
     def construct(self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor) -> Tensor:  # type: ignore[override]
         """The combined rows of every field."""
+        input_indices = checks.tensor(self, input_indices)
+        input_values = checks.tensor(self, input_values)
+        field_ids = checks.tensor(self, field_ids)
         owner, shape = "MultiFieldEmbeddingLookup", input_indices.shape
         if len(shape) != 2 or input_values.shape != shape or field_ids.shape != shape:
             raise ValueError(

@@ -17,6 +17,7 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    number_of,
     one_of,
     operand,
     permuted,
@@ -443,6 +444,9 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     else:
         u, values, vh = run(L.svd, a, full=False, vectors=True)  # type: ignore[misc]
         sizes = values
+    for word, value in (("atol", atol), ("rtol", rtol)):
+        if value is not None:
+            number_of("pinv", word, value)
     if rtol is None:
         digits = 2.0**-52 if values.dtype is D.float64 else 2.0**-23
         rtol = max(a.shape[-2:]) * digits if atol is None else 0.0

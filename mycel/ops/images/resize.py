@@ -28,6 +28,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    size_of,
 )
 from mycel.ops.algebra import linalg
 from mycel.prims import elementwise as E
@@ -148,7 +149,7 @@ def interpolate(
     if size is not None:
         if recompute_scale_factor:
             raise ValueError(f"{name}: recompute_scale_factor needs a scale_factor instead of a size")
-        sizes = [int(d) for d in _per_axis(name, "size", size, rank)]
+        sizes = [size_of(name, d) for d in _per_axis(name, "size", size, rank)]
     else:
         given = [float(s) for s in _per_axis(name, "scale_factor", scale_factor, rank)]
         sizes = [math.floor(int(d) * s) for d, s in zip(x.shape[2:], given)]

@@ -244,13 +244,15 @@ define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indic
 
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
-    """Indices of rows, in which negative ones lie beyond the last row, where reading gives zeros."""
+    """Indices of rows, in which negative ones lie beyond the last row."""
     return select(rows < 0, like(x.shape[0], rows), rows)
 
 
 define(
     "EmbeddingLookup",
-    lambda x, i, offset: indexed.gather(x, _rows_or_beyond(x, operand("EmbeddingLookup", i) - offset), 0),
+    lambda x, i, offset: indexed.read_or_zeros(
+        operand("EmbeddingLookup", x), _rows_or_beyond(x, cast_index("EmbeddingLookup", i) - offset)
+    ),
     "Rows that indices less an offset name; zeros where there is no such row.",
 )
 define(
@@ -288,7 +290,10 @@ def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
 
 
 def _padded_around(p: Any, x: Any) -> Tensor:
-    flat = [v for pair in reversed(tuple(p.paddings)) for v in pair]
+    pairs = p.paddings
+    if not isinstance(pairs, (tuple, list)) or not all(isinstance(v, (tuple, list)) and len(v) == 2 for v in pairs):
+        raise TypeError(f"Pad: paddings must be pairs of ints, one for each axis, not {pairs!r:.80}")
+    flat = [v for pair in reversed(pairs) for v in pair]
     return arrange.pad(x, tuple(flat))
 
 
@@ -358,7 +363,7 @@ def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]
     value = loss.nll_loss(logits, labels, weight, p.ignore_index, p.reduction)
     index = cast_index("NLLLoss", labels)
     counted = cast(run(E.ne, index, like(p.ignore_index, index)), value.dtype)
-    own = indexed.gather(weight, index, 0)
+    own = indexed.gather(weight, select(run(E.ne, index, like(p.ignore_index, index)), index, 0), 0)
     return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+import numpy as np
+
 from mycel import dtype as D
 from mycel.fused import fused
 from mycel.ops import activation, arrange, reduction, sorting
@@ -35,6 +37,8 @@ def _keep(name: str, *given: Any) -> bool:
     chosen = [g for g in given if g is not UNSET]
     if len(chosen) > 1:
         raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
+    if chosen and not isinstance(chosen[0], (bool, int, np.bool_)):
+        raise TypeError(f"{name}: keepdims must be a bool, not {type(chosen[0]).__name__}")
     return bool(chosen[0]) if chosen else False
 
 
