@@ -124,7 +124,7 @@ def shape_of(name: str, shape: Any) -> Shape:
     return tuple([size_of(name, d) for d in shape])
 
 
-def size_of(name: str, size: Any) -> DimLike:
+def size_of(name: str, size: Any) -> Any:
     """One size; TypeError where it is not a whole number."""
     if isinstance(size, Dim):
         return size
@@ -236,7 +236,7 @@ def cast_index(name: str, indices: Any) -> Tensor:
     return index if index.dtype in (D.int32, D.int64) else cast(index, D.int64)
 
 
-def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> str:
+def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> Any:
     """`value` itself; ValueError where it is not one of the words allowed."""
     if not isinstance(value, (str, bool, type(None))) or value not in allowed:
         raise ValueError(f"{name}: {parameter} must be one of {', '.join(map(repr, allowed))}, not {value!r}")

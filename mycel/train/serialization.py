@@ -356,7 +356,7 @@ def _named(path: Any, function: str) -> str:
 
 
 def _check_format(format: Any, function: str) -> None:
-    if format not in _FORMATS:
+    if not isinstance(format, str) or format not in _FORMATS:
         raise ValueError(f"{function}: format must be 'ckpt' or 'safetensors', not {format!r}")
 
 
