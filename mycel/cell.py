@@ -32,6 +32,7 @@ class _Compiler:
     """Makes the compiled call of a cell; `mycel.jit` puts its own here."""
 
     make: Callable[[Any], Any]
+    unit: Callable[[Any], Any]
 
 
 compiler = _Compiler()

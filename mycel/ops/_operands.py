@@ -15,7 +15,7 @@ from mycel import dtype as D
 from mycel import eager, precision
 from mycel.dtype import DType
 from mycel.errors import NeedsValue, ShapeError
-from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
+from mycel.ir.dims import Dim, InconclusiveDimension, product
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, normalize_axis
@@ -233,6 +233,9 @@ def cast_index(name: str, indices: Any) -> Tensor:
         return cast(index, D.int64)
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: indices must be integers, not {index.dtype.name}")
+    if index.dtype is D.uint64:
+        # The largest would become negative numbers, which count from the end.
+        index = run(E.minimum, index, constant_like(2**63 - 1, index))
     return index if index.dtype in (D.int32, D.int64) else cast(index, D.int64)
 
 

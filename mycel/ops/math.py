@@ -212,7 +212,8 @@ def hypot(input: Any, other: Any) -> Tensor:
     plain = run(E.logical_and, run(E.is_finite, top), run(E.gt, top, constant_like(0.0, top)))
     scale = select(plain, top, 1.0)
     p, q = select(plain, a / scale, 1.0), select(plain, b / scale, 0.0)
-    return select(plain, run(E.sqrt, p * p + q * q) * scale, run(E.maximum, a, b))
+    infinite = run(E.logical_or, run(E.is_inf, a), run(E.is_inf, b))
+    return select(plain, run(E.sqrt, p * p + q * q) * scale, select(infinite, math.inf, run(E.maximum, a, b)))
 
 
 def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:

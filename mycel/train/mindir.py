@@ -31,10 +31,10 @@ from mycel.log import logger
 from mycel.parameter import Parameter
 from mycel.prims import control as C
 from mycel.tensor import Tensor
-from mycel.train._atomic import replacing
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
 from mycel.train.graph_file import GraphFileError, Model, State, read_model, write_model
 from mycel.transforms.specialize import specialize
+from mycel.whole import replacing
 
 __all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]
 

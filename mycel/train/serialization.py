@@ -138,7 +138,7 @@ def load_checkpoint(
     """Load a checkpoint as a dict of parameters (and strings) by name.
 
     `choice_func` tells by name what to load; `specify_prefix` and `filter_prefix`, a string or several, keep and drop names by their
-    beginning. With `net`, the values are put into that network too (see `load_param_into_net`). `crc_check` compares the checksum.
+    beginning. With `net`, the values are put into that network too (see `load_param_into_net`). `crc_check` compares the checksum, and refuses a file without one.
     Of a checkpoint in several safetensors files the index is named, or their folder (`mycel.train.ShardedCheckpoint` reads such a one piece by piece).
     `dec_key` and `dec_mode` decrypt a ckpt file; this needs the package cryptography. Files come from Mycel or MindSpore; nothing in them is executed.
 

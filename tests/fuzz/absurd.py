@@ -81,6 +81,9 @@ class _Constants(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return node
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        return node
+
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         return node if isinstance(node.op, ast.Pow) else self.generic_visit(node)
 

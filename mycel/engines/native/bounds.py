@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Ends", "POISON", "Watch", "is_on", "poisoned", "setting", "text_of"]
 
 POISON = 0x7FFB7FFB7FFB7FFB
+LINE = 64
 # What is noted of an access; see `bounds_ir`.
 RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
 _CHECKS = ("bounds",)
@@ -110,8 +111,10 @@ def text_of(kernel: Kernel) -> str:
     if found is None:
         from mycel.engines.native.bounds_ir import with_checks
 
-        pointers = [k for k, (kind, _) in enumerate(kernel.words) if kind == "pointer"]
-        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers)
+        pointers, records = (
+            [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
+        )
+        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
     return found
 
 
@@ -198,16 +201,18 @@ class Ends:
 
 
 def _poison(program: Any, place: int, size: int) -> Any:
+    from mycel.engines.native.lower import Step
     from mycel.engines.native.runtime import runtime
 
     start = len(program.words)
+    program.starts[start] = Step("poison", [], [], None)
     program.relocations.append((start, len(program.lowered.inputs) + len(program.outputs), place))
     program.words += [0, size]
     return (start, runtime().address["mycel_poison"], 1, 0)
 
 
 def _bytes(program: Any, buffer: Buffer) -> int:
-    return int(program.number(buffer.size)) * buffer.dtype.itemsize
+    return int(program.number(buffer.size) * buffer.dtype.itemsize)
 
 
 def _room(program: Any, buffer: Buffer) -> Optional[int]:
@@ -216,7 +221,8 @@ def _room(program: Any, buffer: Buffer) -> Optional[int]:
     if kind == "constant":
         return int(program.lowered.constants[id(buffer)][1].nbytes)
     if kind == "output":
-        return int(program.output_bytes[where])
+        # The allocator gives no less than a line of the cache, which is where results without elements lie.
+        return int(program.number(program.outputs[where].nbytes)) or LINE
     if kind == "arena":
         return int(program.arena_bytes - where)
     return _bytes(program, program.lowered.inputs[where])
@@ -240,7 +246,8 @@ def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
                 reaches = dict(zip(call.buffers, _product(call)))
             else:
                 size_of = library.library().c.dnnl_memory_desc_get_size
-                reaches = {name: size_of(descriptor) for _, descriptor, name in call.arguments}
+                # What the library says of strided memory may reach beyond the last element.
+                reaches = {n: plan.operands[n].span if n in plan.operands else size_of(d) for _, d, n in call.arguments}
             for name, size in reaches.items():
                 yield views[name].buffer, _first(program, views[name]), _first(program, views[name]) + size
     elif step.kind == "host":
@@ -253,7 +260,7 @@ def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
 
 
 def _first(program: Any, view: View) -> int:
-    return int(program.number(view.offset)) * view.buffer.dtype.itemsize
+    return int(program.number(view.offset) * view.buffer.dtype.itemsize)
 
 
 def _whole(program: Any, view: View) -> tuple[Buffer, int, int]:

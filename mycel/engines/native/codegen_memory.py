@@ -165,14 +165,14 @@ class MemoryWriter(KernelWriter):
             step = position.coefficient(self.vector_loop)
             if not isinstance(step, int):
                 return None
-            limit = e.put(f"trunc i64 {self.size_word(position, size)} to i32")
-            first = self.place(position, 0, 32, False)
+            kind, limit = f"i{self.near}", self.limit(position, size)
+            first = self.place(position, 0, self.near, False)
             if copy and step:
-                first = e.put(f"add i32 {first}, {step * copy * self.lanes}")
-            tests.append(e.put(f"icmp ult i32 {first}, {limit}"))
+                first = e.put(f"add {kind} {first}, {step * copy * self.lanes}")
+            tests.append(e.put(f"icmp ult {kind} {first}, {limit}"))
             if step:
-                last = e.put(f"add i32 {first}, {step * (self.lanes - 1)}")
-                tests.append(e.put(f"icmp ult i32 {last}, {limit}"))
+                last = e.put(f"add {kind} {first}, {step * (self.lanes - 1)}")
+                tests.append(e.put(f"icmp ult {kind} {last}, {limit}"))
         if not tests:
             return None
         result = tests[0]

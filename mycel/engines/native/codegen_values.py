@@ -16,7 +16,7 @@ from mycel.engines.native import emit
 from mycel.engines.native.emit import Emitter, choose, compute_type, literal
 from mycel.engines.native.jit import machine
 from mycel.ir.dims import Dim, is_one, is_zero
-from mycel.kernel.nest import Access, Affine, Expr, Nest, Site
+from mycel.kernel.nest import Access, Affine, Expr, Nest, Site, reaches_far
 
 __all__ = ["KernelWriter", "Word"]
 
@@ -57,6 +57,7 @@ class KernelWriter:
         self.words: list[Word] = []
         self.entry: list[str] = []
         self.pointers: dict[Any, str] = {}
+        self.near = 64 if reaches_far(nest) else 32
         self.scopes: list[dict[Any, Any]] = [{}]
         self.offsets: list[dict[int, Optional[str]]] = [{}]
         self.position: dict[int, Any] = {}
@@ -317,7 +318,7 @@ class KernelWriter:
 
     def index(self, x: Expr, copy: int) -> str:
         wide = self.varies[id(x)]
-        bits = 64 if x.dtype.itemsize == 8 else 32
+        bits = 64 if x.dtype.itemsize == 8 else self.near
         number = self.place(x.data, copy, bits, wide)
         return emit.cast(self.e, wide, number, D.int64 if bits == 64 else D.int32, x.dtype)
 
@@ -327,17 +328,22 @@ class KernelWriter:
         result: Optional[str] = None
         for position, size in guards:
             lanes = wide and not is_zero(position.coefficient(self.vector_loop))
-            at = self.place(position, copy, 32, lanes)
-            limit = self.size_word(position, size)
-            limit = e.put(f"trunc i64 {limit} to i32")
+            kind = f"i{self.near}"
+            at = self.place(position, copy, self.near, lanes)
+            limit = self.limit(position, size)
             if lanes:
-                one = e.put(f"icmp ult {e.vector('i32')} {at}, {e.splat(limit, 'i32')}")
+                one = e.put(f"icmp ult {e.vector(kind)} {at}, {e.splat(limit, kind)}")
             else:
-                one = e.put(f"icmp ult i32 {at}, {limit}")
+                one = e.put(f"icmp ult {kind} {at}, {limit}")
                 if wide:
                     one = e.splat(one, "i1")
             result = one if result is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {result}, {one}")
         return result
+
+    def limit(self, position: Affine, size: Any) -> str:
+        """The size that a guard compares with, in the type of positions."""
+        word = self.size_word(position, size)
+        return word if self.near == 64 else self.e.put(f"trunc i64 {word} to i32")
 
     def size_word(self, position: Affine, size: Any) -> str:
         key = ("size", position, size)

@@ -269,6 +269,8 @@ def _floor_div(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DT
     fix = e.put(f"and {_mask(kind)} {uneven}, {e.put(f'xor {_mask(kind)} {low_r}, {low_y}')}")
     rounded = choose(e, kind, fix, e.put(f"fsub {kind} {rounded}, {_number(e, kind, dtype, 1)}"), rounded)
     plain = e.put(f"fdiv {kind} {a[0]}, {a[1]}")
+    signed_zero = e.intrinsic(kind, f"llvm.copysign.{suffix(kind)}", [kind, kind], [zero, plain])
+    rounded = choose(e, kind, e.put(f"fcmp oeq {kind} {rounded}, {zero}"), signed_zero, rounded)
     by_zero = e.put(f"fcmp oeq {kind} {a[1]}, {_number(e, kind, dtype, 0)}")
     return choose(e, kind, by_zero, plain, rounded)
 

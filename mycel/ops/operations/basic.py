@@ -244,13 +244,15 @@ define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indic
 
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
-    """Indices of rows, in which negative ones lie beyond the last row, where reading gives zeros."""
+    """Indices of rows, in which negative ones lie beyond the last row."""
     return select(rows < 0, like(x.shape[0], rows), rows)
 
 
 define(
     "EmbeddingLookup",
-    lambda x, i, offset: indexed.gather(x, _rows_or_beyond(x, operand("EmbeddingLookup", i) - offset), 0),
+    lambda x, i, offset: indexed.read_or_zeros(
+        operand("EmbeddingLookup", x), _rows_or_beyond(x, cast_index("EmbeddingLookup", i) - offset)
+    ),
     "Rows that indices less an offset name; zeros where there is no such row.",
 )
 define(
@@ -361,7 +363,7 @@ def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]
     value = loss.nll_loss(logits, labels, weight, p.ignore_index, p.reduction)
     index = cast_index("NLLLoss", labels)
     counted = cast(run(E.ne, index, like(p.ignore_index, index)), value.dtype)
-    own = indexed.gather(weight, index, 0)
+    own = indexed.gather(weight, select(run(E.ne, index, like(p.ignore_index, index)), index, 0), 0)
     return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
 
 

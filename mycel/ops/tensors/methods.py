@@ -358,7 +358,7 @@ def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
     """``scatter_add(indices, updates)`` as `tensor_scatter_add`, or ``scatter_add(dim, index, src)`` along one axis."""
     if "dim" in named or (args and isinstance(args[0], builtins.int)):
         dim, index, src = bound("scatter_add", ("dim", "index", "src"), args, named)
-        return indexed.tensor_scatter_elements(self, index, src, dim, "add")
+        return indexed.write_elements("scatter_add", self, index, src, dim, "add")
     return indexed.tensor_scatter_add(self, *args, **named)
 
 
@@ -373,7 +373,7 @@ def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor
 
 def _scatter_added(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """A new tensor with the elements of `src` added at the positions that `index` names along one axis."""
-    return indexed.tensor_scatter_elements(self, index, src, dim, "add")
+    return indexed.write_elements("scatter_add", self, index, src, dim, "add")
 
 
 def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
@@ -384,18 +384,19 @@ def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any 
 
 
 def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
-    """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" trusts them."""
+    """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" is an IndexRangeError for one out of range."""
     if mode not in ("clip", "wrap", "raise"):
         raise ValueError(f"take: mode must be 'clip', 'wrap' or 'raise', not {mode!r}")
     x = flat(self) if axis is None else self
     where = 0 if axis is None else all_axes("take", axis, self.ndim)[0]
     index = operand("take", indices)
+    index = cast(cast_index("take", index) if index.dtype.is_integer else index, D.int64)
     size = x.shape[where]
     if mode == "clip":
         index = math.clamp(index, -size, size - 1)
     elif mode == "wrap":
         index = index % size
-    return run(I.take, x, cast(index, D.int64), axis=where)
+    return run(I.take, x, index, axis=where)
 
 
 def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
@@ -431,7 +432,7 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     shape = broadcast_shapes(*[i.shape for i in found])
     rows = array.stack([broadcast(i, shape) for i in found], -1)
     new = broadcast(operand("index_put", values, self.dtype), (*shape, *self.shape[len(found) :]))
-    return indexed.tensor_scatter_add(self, rows, new)
+    return indexed.write("index_put", self, rows, new, "add", "wrap")
 
 
 def _index(self: Tensor, indices: Any) -> Tensor:

@@ -15,7 +15,7 @@ from mycel import dtype as D
 from mycel import eager, views
 from mycel.errors import ShapeError
 from mycel.ops import activation, creation, elementwise, indexed, math, random
-from mycel.ops._operands import broadcast, flat, number_of, operand, reshaped, run, select, size_of
+from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of
 from mycel.ops.algebra import linalg
 from mycel.ops.state import fitted
 from mycel.ops.tensors.signatures import drawing, with_signature
@@ -163,7 +163,7 @@ def _put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Ten
     places, new = operand("put_", index), operand("put_", source, self.dtype)
     if not places.dtype.is_integer or places.size != new.size:
         raise ValueError(f"put_: takes integer positions and as many values, not {places._type} and {new._type}")
-    places = select(places < 0, places + self.size, places)
+    places = cast_index("put_", places)
     mode = "add" if accumulate else "set"
     return reshaped(run(I.scatter_nd, flat(self), reshaped(places, (places.size, 1)), flat(new), mode=mode), self.shape)
 
