@@ -252,8 +252,10 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
     >>> [p.tolist() for p in mnp.unravel_index([22, 41], (7, 6))]
     [[3, 6], [4, 5]]
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    total = int(_numpy.prod(sizes))
+    sizes = check_sizes("unravel_index", shape_of("unravel_index", shape))
+    total = math.prod(sizes)
+    if not 0 < total < 1 << 63:
+        raise ValueError(f"unravel_index: an array of shape {sizes} has no positions that an int64 could number")
     flat = asarray(indices)
     flat = ops.where(ops.less(flat, 0), flat + total, flat)
     flat = ops.clamp(flat, 0, total - 1)
