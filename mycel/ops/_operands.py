@@ -16,7 +16,7 @@ from mycel import dtype as D
 from mycel import eager, precision
 from mycel.dtype import DType
 from mycel.errors import NeedsValue, ShapeError
-from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
+from mycel.ir.dims import Dim, InconclusiveDimension, product
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, normalize_axis
@@ -163,7 +163,7 @@ def shape_of(name: str, shape: Any) -> Shape:
     return tuple([size_of(name, d) for d in shape])
 
 
-def size_of(name: str, size: Any) -> DimLike:
+def size_of(name: str, size: Any) -> Any:
     """One size; TypeError where it is not a whole number."""
     if isinstance(size, Dim):
         return size
@@ -278,7 +278,7 @@ def cast_index(name: str, indices: Any) -> Tensor:
     return index if index.dtype in (D.int32, D.int64) else cast(index, D.int64)
 
 
-def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> str:
+def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> Any:
     """`value` itself; ValueError where it is not one of the words allowed."""
     if not isinstance(value, (str, bool, type(None))) or value not in allowed:
         raise ValueError(f"{name}: {parameter} must be one of {', '.join(map(repr, allowed))}, not {value!r}")

@@ -90,6 +90,9 @@ def batch_norm(
             _channel("batch_norm", "running_var", running_var, full),
         )
         return cast(_affine("batch_norm", _standardized(run(E.sub, full, centre), spread, eps), weight, bias), x.dtype)
+    for running in (running_mean, running_var):
+        if running is not None and not isinstance(running, Tensor):
+            raise TypeError(f"batch_norm: running statistics are tensors or None, not {type(running).__name__}")
     # The result comes before the writes, which may reach a tensor that is also the weight or bias.
     result, *moved = _trained(x, running_mean, running_var, weight, bias, momentum, eps)
     for running, value in zip([r for r in (running_mean, running_var) if r is not None], moved):
@@ -182,7 +185,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     [[-1.0, 1.0]]
     """
     x = floating("group_norm", input)
-    if x.ndim < 2 or num_groups < 1 or (isinstance(x.shape[1], int) and x.shape[1] % num_groups):
+    if x.ndim < 2 or size_of("group_norm", num_groups) < 1 or (isinstance(x.shape[1], int) and x.shape[1] % num_groups):
         raise ShapeError(f"group_norm: the channels (axis 1) of {x._type} do not divide into {num_groups} groups")
     full = wide(x)
     grouped = reshaped(full, (x.shape[0], num_groups, product(x.shape[1:]) // num_groups))
