@@ -58,7 +58,7 @@ class _Elements:
     def numbers(self, *kinds: int) -> Array:
         """The next element as numbers."""
         kind, content = self.next(*(kinds or _NUMBERS))
-        found: Array = np.frombuffer(content, np.dtype(_NUMBERS[kind]).newbyteorder(self.order))
+        found: Array = np.frombuffer(content, np.dtype(self.order + _NUMBERS[kind]))
         return found.astype(found.dtype.newbyteorder("="))
 
     def matrix(self, depth: int = 0) -> tuple[str, Any]:
