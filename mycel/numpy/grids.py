@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 import numpy as _numpy
@@ -9,6 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
+from mycel.ops._operands import need_room, numbers, shape_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
 def _window(name: str, values: Any, M: int) -> Tensor:
     if isinstance(M, bool) or not isinstance(M, int):
         raise TypeError(f"{name}: the number of points must be an int, not {type(M).__name__}")
+    need_room(name, shape_of(name, max(M, 0)), D.float64)
     return Tensor(values(M), D.float32)
 
 
@@ -77,7 +80,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     first, last = (v if v.dtype.is_floating else cast(v, D.float32) for v in (asarray(start), asarray(stop)))
     kind = D.promote(first.dtype, last.dtype)
     parts = max(num - 1 if endpoint else num, 1)
-    way = Tensor(_numpy.arange(num) / parts).astype(kind)
+    way = Tensor(numbers(num) / parts).astype(kind)
     first, ratio = ops.expand_dims(cast(first, kind), -1), ops.expand_dims(cast(last, kind) / cast(first, kind), -1)
     return as_kind(ops.moveaxis(first * ops.pow(ratio, way), -1, axis), dtype)
 
@@ -92,6 +95,7 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
     kind = D.from_any(dtype)
+    need_room("indices", (len(dimensions), *shape_of("indices", tuple(dimensions))), D.int64)
     made: Any = _numpy.indices(tuple(dimensions), sparse=sparse)  # type: ignore[call-overload]
     return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
 
@@ -113,6 +117,16 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
     return tuple(grids)
 
 
+def _count(part: Any) -> int:
+    """How many coordinates a slice of a grid has."""
+    if not isinstance(part, slice) or part.stop is None:
+        return 1
+    start, step = part.start or 0, 1 if part.step is None else part.step
+    if isinstance(step, complex):
+        return int(abs(step))
+    return max(math.ceil((part.stop - start) / step), 0) if step else 1
+
+
 class _Grid:
     """Coordinates by slices: `start:stop:step`, or `start:stop:countj` for `count` points that include both ends."""
 
@@ -120,6 +134,9 @@ class _Grid:
         self._dense = dense
 
     def __getitem__(self, key: Any) -> Any:
+        counts = [_count(part) for part in (key if isinstance(key, tuple) else (key,))]
+        whole = counts if self._dense else [sum(counts)]
+        need_room("mgrid" if self._dense else "ogrid", shape_of("mgrid", (len(counts), *whole)), D.float64)
         made = (_numpy.mgrid if self._dense else _numpy.ogrid)[key]
         return [_grid(v) for v in made] if isinstance(made, (tuple, list)) else _grid(made)
 
@@ -142,7 +159,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in mnp.diag_indices(3)]
     [[0, 1, 2], [0, 1, 2]]
     """
-    return (Tensor(_numpy.arange(n), D.int32),) * ndim
+    return (Tensor(numbers(n), D.int32),) * ndim
 
 
 def _pair(found: Any) -> tuple[Tensor, Tensor]:
@@ -157,6 +174,7 @@ def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
     >>> [p.tolist() for p in mnp.tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
+    need_room("tril_indices", shape_of("tril_indices", (n, n if m is None else m)), D.int64)
     return _pair(_numpy.tril_indices(n, k, m))
 
 
@@ -167,6 +185,7 @@ def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
     >>> [p.tolist() for p in mnp.triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
+    need_room("triu_indices", shape_of("triu_indices", (n, n if m is None else m)), D.int64)
     return _pair(_numpy.triu_indices(n, k, m))
 
 

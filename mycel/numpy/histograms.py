@@ -14,6 +14,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import asarray
+from mycel.ops._operands import need_room, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = ["digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
@@ -66,6 +67,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         return edges
     if bins < 1:
         raise ValueError(f"histogram_bin_edges: there must be at least one bin, not {bins}")
+    need_room("histogram", (size_of("histogram", bins),), D.float64)
     x = _float(ops.ravel(asarray(a)))
     if range is not None:
         low, high = (float(v) for v in range)

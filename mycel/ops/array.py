@@ -15,7 +15,7 @@ from mycel.errors import ShapeError, named
 from mycel.fused import fused
 from mycel.ir.dims import product
 from mycel.ops import _operands
-from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of, size_of
+from mycel.ops._operands import all_axes, axis_of, one_by_one, operand, run, shape_of, size_of
 from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -453,6 +453,7 @@ def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     where = axis_of("unstack", axis, x.ndim)
     shape = x.shape[:where] + x.shape[where + 1 :]
     drop = (S.RESHAPE, {"shape": shape}, ())
+    one_by_one("unstack", "parts", x.shape[where])
     parts = [slice_step(x.shape, where, i, i + 1) for i in builtins.range(x.shape[where])]
     return tuple(through(x, drop) if part is None else through(x, part, drop) for part in parts)
 
@@ -486,6 +487,7 @@ def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: 
         size = size_of("split", split_size_or_sections)
         if size < 1:
             raise ValueError(f"split: the size of a part must be at least 1, not {size}")
+        one_by_one("split", "parts", -(-length // size))
         sizes = [builtins.min(size, length - i) for i in builtins.range(0, length, size)] or [0]
     return _cut(x, where, sizes)
 
@@ -513,6 +515,7 @@ def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axi
         count = indices_or_sections
         if count < 1:
             raise ValueError(f"tensor_split: the number of parts must be at least 1, not {count}")
+        one_by_one("tensor_split", "parts", count)
         return _cut(x, where, [length // count + (i < length % count) for i in builtins.range(count)])
     cuts = [builtins.min(builtins.max(c + length if c < 0 else c, 0), length) for c in indices_or_sections]
     return tuple(take_slice(x, where, a, builtins.max(a, b)) for a, b in zip([0, *cuts], [*cuts, length]))

@@ -24,6 +24,7 @@ from mycel.ops._operands import (
     floating,
     iota,
     move_axis,
+    need_room,
     operand,
     operands,
     reshaped,
@@ -207,8 +208,10 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts = [operand("diff", v, value.dtype) for v in (prepend, value, append) if v is not None]
     parts = [broadcast(v, (*value.shape[:where], 1, *value.shape[where + 1 :])) if v.ndim == 0 else v for v in parts]
     value = concat(parts, where)
-    for _ in builtins.range(n):
+    for _ in builtins.range(size_of("diff", n)):
         size = value.shape[where]
+        if isinstance(size, int) and size == 0:
+            break
         later, earlier = take_slice(value, where, 1, size), take_slice(value, where, 0, size - 1)
         value = run(E.logical_xor if value.dtype is D.bool_ else E.sub, later, earlier)
     return value
@@ -417,6 +420,7 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     x = operand("histc", input)
     if bins < 1 or min > max:
         raise ValueError(f"histc: bins must be at least 1 and min at most max, not {bins}, {min}, {max}")
+    need_room("histc", (size_of("histc", bins),), D.float64)
     array = x.asnumpy().astype(np.float64).ravel()
     low, high = (min, max) if min != max or not array.size else (array.min(), array.max())
     low, high = (low - 1, high + 1) if low == high else (low, high)

@@ -17,6 +17,7 @@ from mycel import dtype as D
 from mycel import indexing, views
 from mycel.errors import ShapeError
 from mycel.fused import fused
+from mycel.ir.dims import product
 from mycel.ops import (
     activation,
     arrange,
@@ -146,7 +147,7 @@ def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
 def _resize(self: Tensor, *new_shape: Any) -> Tensor:
     """The elements in order under another shape, cut off or followed by zeros where the number differs."""
     shape = shape_of("resize", _sizes(new_shape))
-    count = builtins.int(np.prod(shape, dtype=np.int64))
+    count = product(shape)
     line = flat(self)
     if count <= self.size:
         return reshaped(line[:count], shape)
