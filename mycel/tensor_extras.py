@@ -6,6 +6,7 @@ asked for. `set_` makes a tensor a view of another (`mycel.views`), so that writ
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -93,7 +94,7 @@ def _set(
     whole = views.root_of(source)
     shape = tuple(map(int, size))
     order = _order_of(shape, stride)
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if storage_offset < 0 or any(d < 0 for d in shape) or storage_offset + count > whole.size:
         raise RuntimeError(
             f"set_: {count} elements of shape {shape} from element {storage_offset} on do not lie in {whole.size}"

@@ -23,6 +23,7 @@ from mycel.ops._operands import (
     flat,
     iota,
     move_axis,
+    numbers,
     operand,
     operands,
     reshaped,
@@ -561,4 +562,5 @@ def slice_scatter(
         raise ShapeError(
             f"slice_scatter: {part._type} does not fit {len(positions)} positions along axis {axis} of {x._type}"
         )
-    return _along("slice_scatter", x, where, Tensor(list(positions), D.int32), part, "set")
+    places = positions.start + positions.step * numbers(len(positions))
+    return _along("slice_scatter", x, where, Tensor(places, S.position_type(x.shape[where])), part, "set")

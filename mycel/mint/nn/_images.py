@@ -13,7 +13,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.api import stop_gradient
 from mycel.errors import ShapeError
-from mycel.ops._operands import floating, operand, reshaped, take_slice
+from mycel.ops._operands import floating, numbers, one_by_one, operand, reshaped, take_slice
 from mycel.ops.images import resize
 from mycel.tensor import Tensor, cast
 
@@ -192,6 +192,7 @@ def _adaptive_max(x: Tensor, sizes: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
     height, width = x.shape[-2:]
     if builtins.any(not isinstance(n, int) or n < 1 for n in sizes):
         raise ValueError(f"adaptive_max_pool: output_size must be at least 1, not {sizes}")
+    one_by_one("adaptive_max_pool2d", "windows", sizes[0] * sizes[1])
     values, places = [], []
     for i, j in itertools.product(range(sizes[0]), range(sizes[1])):
         top, left = i * height // sizes[0], j * width // sizes[1]
@@ -293,7 +294,7 @@ def interpolate(
 
 def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
     """Cubic convolution along an axis, `ratio` input elements for each of the output, the edge repeated outside."""
-    at = (np.arange(out) + 0.5) * ratio - 0.5
+    at = (numbers(out) + 0.5) * ratio - 0.5
     low = np.floor(at)
     total: Optional[Tensor] = None
     for k in (-1, 0, 1, 2):
