@@ -320,7 +320,7 @@ def geqrf(input: Any) -> tuple[Tensor, Tensor]:
 def _reflections(name: str, input: Any, tau: Any) -> tuple[list[Tensor], list[Tensor]]:
     """The vectors (..., m, 1) of reflections and their factors (..., 1, 1)."""
     a, factors = matrices(name, input, square=False), floating(name, tau)
-    count = factors.shape[-1]
+    count = factors.shape[-1] if factors.ndim else 0
     if factors.ndim != a.ndim - 1 or count > a.shape[-1]:
         raise ShapeError(f"{name}: factors of shape {factors.shape} do not fit reflections of shape {a.shape}")
     vectors = triangle(a, True, 1.0)
@@ -391,6 +391,8 @@ def order_of(name: str, pivots: Any, size: int, first: int = 1) -> Tensor:
     given = operand(name, pivots)
     if not given.dtype.is_integer:
         raise TypeError(f"{name}: pivots must be integers, not {given.dtype.name}")
+    if given.ndim == 0:
+        raise ShapeError(f"{name}: pivots must have an axis for the rows, not be a single number")
     given = cast(given, D.int32) - first if first else cast(given, D.int32)
     count = given.shape[-1]
     order = broadcast(iota((size,), 0, D.int32), (*given.shape[:-1], size))

@@ -24,6 +24,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    size_of,
     take_slice,
     wide,
 )
@@ -68,6 +69,8 @@ def deformable_offsets(
     (top, bottom, left, right), (kh, kw) = _ints(name, "pads", pads, 4), _ints(name, "ksize", ksize, 2)
     if data_format != "NCHW" or not modulated:
         raise ValueError(f"{name}: supports data_format 'NCHW' and modulated=True, not {data_format!r} and {modulated}")
+    if size_of(name, deformable_groups) < 1:
+        raise ValueError(f"{name}: deformable_groups must be at least 1, not {deformable_groups}")
     if value.ndim != 4 or stride[:2] != (1, 1) or step[:2] != (1, 1) or int(value.shape[1]) % deformable_groups:
         raise ShapeError(
             f"{name}: takes (N, C, H, W) with C in {deformable_groups} groups, and strides and dilations of 1 along N and C, not "
