@@ -533,7 +533,8 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     x = operand("select_scatter", input)
     where = axis_of("select_scatter", axis, x.ndim)
     part = operand("select_scatter", src, x.dtype)
-    place, size = size_of("select_scatter", index), x.shape[where]
+    place: Any = size_of("select_scatter", index)
+    size: Any = x.shape[where]
     if not -size <= place < size:
         raise I.out_of_range("select_scatter", place, where, size)
     place = place % size
