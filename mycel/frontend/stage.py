@@ -221,7 +221,7 @@ class Stage(Differentiating, eager.Context):
             [t._node if t._view is None and t._buf is None and t._node is not None else self.node_of(t) for t in inputs]
         )
         try:
-            kind = primitive.infer(*[n.type for n in nodes], **params)
+            kind = primitive.type_of(*[n.type for n in nodes], **params)
         except Exception as error:
             note_operands(error, primitive.name, [n.type for n in nodes])
             raise
@@ -319,7 +319,7 @@ class Stage(Differentiating, eager.Context):
         found = self.sources.get(id(t))
         if found is None or self.guards.has_attribute(found[0], found[1]):
             return None
-        return found[0].__dict__, found[1]
+        return found[0], found[1]
 
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
         """A number or array as a constant of the graph."""

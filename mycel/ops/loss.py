@@ -16,6 +16,7 @@ from mycel.fused import fused
 from mycel.ops._operands import (
     axis_of,
     broadcast,
+    cast_index,
     constant_like,
     flat,
     floating,
@@ -32,6 +33,7 @@ from mycel.ops._operands import (
 )  # fmt: skip
 from mycel.ops.activation import _softplus, log_softmax
 from mycel.prims import elementwise as E
+from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.tensor import Tensor, cast
 
@@ -157,6 +159,14 @@ def nll_loss(
     return _chosen(x, y, weight, ignore_index, reduction, label_smoothing, _class_axis("nll_loss", x), "nll_loss")
 
 
+def _classes(index: Tensor, count: Any, axis: int, ignored: Any) -> tuple[Tensor, Tensor]:
+    """Class indices as int32, 0 for those that are ignored, and which are not; any other has to be one of `count` classes."""
+    index = index if index.dtype is D.int32 else cast(index, D.int64)
+    counted = run(E.ne, index, constant_like(ignored, index))
+    index = run(I.checked, select(counted, index, 0), axis=axis, size=count, bounds="front")
+    return cast(index, D.int32), counted
+
+
 def _chosen(
     logs: Tensor, index: Tensor, weight: Any, ignore_index: int, reduction: str, smoothing: float, axis: int, name: str
 ) -> Tensor:
@@ -168,11 +178,10 @@ def _chosen(
         raise ShapeError(
             f"{name}: the target's shape {index.shape} does not fit the input {logs.shape}; expected {shape}"
         )
-    index = cast(index, D.int32)
+    index, counted = _classes(index, logs.shape[axis], axis, ignore_index)
     spread = reshaped(index, (*shape[:axis], 1, *shape[axis:]))
     line = iota((logs.shape[axis], *(1,) * (logs.ndim - 1 - axis)), 0, D.int32)
     hit = run(E.eq, spread, line)
-    counted = run(E.ne, index, constant_like(ignore_index, index))
     weights = None if weight is None else _weights(name, weight, logs, axis)
     scaled = logs if weights is None else run(E.mul, logs, weights)
     loss = run(E.neg, _sum(select(hit, scaled, 0.0), (axis,)))
@@ -472,13 +481,14 @@ def multi_margin_loss(
     """
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2, not {p}")
-    x, y = floating("multi_margin_loss", input), operand("multi_margin_loss", target, D.int32)
+    x, y = floating("multi_margin_loss", input), cast_index("multi_margin_loss", target)
     single = x.ndim == 1
     x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1,))) if single else (x, y)
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise ShapeError(
             f"multi_margin_loss: the input must be (N, C) and the target (N,), not {x.shape} and {y.shape}"
         )
+    y = cast(run(I.checked, y, axis=1, size=x.shape[1], bounds="front"), D.int32)
     hit = run(E.eq, reshaped(y, (x.shape[0], 1)), iota((x.shape[1],), 0, D.int32))
     own = _sum(select(hit, x, 0.0), (1,), True)
     gaps = _hinge(margin - own + x)
@@ -504,7 +514,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     >>> ms.ops.multilabel_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([[0, -1]])).item()
     0.75
     """
-    x, y = floating("multilabel_margin_loss", input), operand("multilabel_margin_loss", target, D.int32)
+    x, y = floating("multilabel_margin_loss", input), cast_index("multilabel_margin_loss", target)
     if x.shape != y.shape or x.ndim not in (1, 2):
         raise ShapeError(
             f"multilabel_margin_loss: input and target must both be (C,) or (N, C), not {x.shape} and {y.shape}"
@@ -516,6 +526,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     n, c = x.shape
     # A place counts while no -1 came before it.
     valid = run(E.ge, run(cummin, y, axis=1, reverse=False), constant_like(0, y))
+    y = cast(run(I.checked, select(valid, y, 0), axis=1, size=c, bounds="front"), D.int32)
     hit = run(E.logical_and, run(E.eq, reshaped(y, (n, c, 1)), iota((c,), 0, D.int32)), reshaped(valid, (n, c, 1)))
     own = _sum(select(hit, reshaped(x, (n, 1, c)), 0.0), (2,), True)
     member = run(R.reduce_any, hit, axes=(1,), keepdims=True)

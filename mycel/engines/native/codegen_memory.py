@@ -87,13 +87,13 @@ class MemoryWriter(KernelWriter):
         wide = self.varies[id(x)]
         return [self.load_one(access, default, u, wide) for u in range(self.copies if wide else 1)]
 
-    def load_one(self, access: Access, default: Any, copy: int, wide: bool) -> str:
+    def load_one(self, access: Access, default: Any, copy: int, wide: bool, reports: bool = True) -> str:
         e = self.e
         dtype: DType = access.buffer.dtype
         kind = memory_type(dtype)
         size = dtype.itemsize
         moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
-        moved, valid = self.dynamic(access, copy, moved_wide)
+        moved, valid = self.dynamic(access, copy, moved_wide, reports)
         if not wide:
             pointer = self.address(access, 0)
             if moved is not None:
@@ -166,14 +166,14 @@ class MemoryWriter(KernelWriter):
             step = position.coefficient(self.vector_loop)
             if not isinstance(step, int):
                 return None
-            limit = e.put(f"trunc i64 {self.size_word(position, size)} to i32")
-            first = self.place(position, 0, 32, False)
+            kind, limit = f"i{self.near}", self.limit(position, size)
+            first = self.place(position, 0, self.near, False)
             if copy and step:
-                first = e.put(f"add i32 {first}, {step * copy * self.lanes}")
-            tests.append(e.put(f"icmp ult i32 {first}, {limit}"))
+                first = e.put(f"add {kind} {first}, {step * copy * self.lanes}")
+            tests.append(e.put(f"icmp ult {kind} {first}, {limit}"))
             if step:
-                last = e.put(f"add i32 {first}, {step * (self.lanes - 1)}")
-                tests.append(e.put(f"icmp ult i32 {last}, {limit}"))
+                last = e.put(f"add {kind} {first}, {step * (self.lanes - 1)}")
+                tests.append(e.put(f"icmp ult {kind} {last}, {limit}"))
         if not tests:
             return None
         result = tests[0]
@@ -224,7 +224,7 @@ class MemoryWriter(KernelWriter):
         for u in range(self.copies if wide else 1):
             value = values[u if len(values) > 1 else 0]
             if s.mode == "add":
-                before = self.load_one(access, 0, u, wide)
+                before = self.load_one(access, 0, u, wide, reports=False)
                 value = emit.operation(e, "add", wide, dtype, [before, value], [dtype, dtype])
             self.store_one(access, value, u, wide, EXACT if s.mode == "set" and is_rounded(s.value) else ANY)
 
