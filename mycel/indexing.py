@@ -162,6 +162,9 @@ def _inside(position: DimLike, size: DimLike, axis: int) -> DimLike:
 
 def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
     """Start, stop and step inside the axis; for a negative step those of the same elements from below."""
+    for bound in (entry.start, entry.stop, entry.step):
+        if not (bound is None or isinstance(bound, Dim) or hasattr(bound, "__index__")):
+            raise TypeError(f"the bounds of a slice are ints or None, not {type(bound).__name__}")
     step = 1 if entry.step is None else operator.index(entry.step)
     if step == 0:
         raise ValueError("slice step must not be 0")

@@ -107,7 +107,7 @@ _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
 def _gain(name: str, nonlinearity: str, slope: float) -> float:
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + slope * slope))
-    if nonlinearity not in _GAINS:
+    if not isinstance(nonlinearity, str) or nonlinearity not in _GAINS:
         raise ValueError(
             f"{name}: nonlinearity must be one of 'leaky_relu', {', '.join(map(repr, _GAINS))}, not {nonlinearity!r}"
         )

@@ -154,6 +154,8 @@ class NumpySlicesDataset(ArrayDataset):
         labels = default if column_names is None else names(column_names, "NumpySlicesDataset: column_names")
         if len(labels) != len(group):
             raise ValueError(f"NumpySlicesDataset: {len(group)} columns of data, but {len(labels)} names {labels}")
+        if not all(isinstance(name, str) for name in labels):
+            raise TypeError(f"NumpySlicesDataset: the names of columns are strings, not {labels}")
         columns = [_slices(value, name) for value, name in zip(group, labels)]
         lengths = {name: len(column) for name, column in zip(labels, columns)}
         if len(set(lengths.values())) != 1:

@@ -60,6 +60,8 @@ class Records:
         if not isinstance(file_name, (str, tuple, list)):
             raise TypeError(f"records are read from a file or a list of files, not {type(file_name).__name__}")
         paths = [file_name] if isinstance(file_name, str) else list(file_name)
+        if not paths:
+            raise ValueError("records are read from at least one file")
         for path in paths:
             check_filename(path)
         self._plain = Plain()

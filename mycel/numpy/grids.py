@@ -158,6 +158,15 @@ def _pair(found: Any) -> tuple[Tensor, Tensor]:
     return Tensor(rows, D.int32), Tensor(columns, D.int32)
 
 
+def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    rows = size_of(name, n)
+    columns = rows if m is None else size_of(name, m)
+    check_sizes(name, (rows, columns))
+    if rows * columns > 1 << 40:
+        raise ValueError(f"{name}: a matrix of {rows} x {columns} does not fit in memory")
+    return rows, min(max(size_of(name, k), -rows), columns), columns
+
+
 def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
     """The rows and columns of the elements on and below the k-th diagonal of an n x m matrix.
 
@@ -165,7 +174,7 @@ def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
     >>> [p.tolist() for p in mnp.tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
-    return _pair(_numpy.tril_indices(n, k, m))
+    return _pair(_numpy.tril_indices(*_triangle("tril_indices", n, k, m)))
 
 
 def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
@@ -175,7 +184,7 @@ def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
     >>> [p.tolist() for p in mnp.triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    return _pair(_numpy.triu_indices(n, k, m))
+    return _pair(_numpy.triu_indices(*_triangle("triu_indices", n, k, m)))
 
 
 def _sizes(name: str, arr: Any) -> Any:
@@ -243,8 +252,10 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
     >>> [p.tolist() for p in mnp.unravel_index([22, 41], (7, 6))]
     [[3, 6], [4, 5]]
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    total = int(_numpy.prod(sizes))
+    sizes = check_sizes("unravel_index", shape_of("unravel_index", shape))
+    total = math.prod(sizes)
+    if not 0 < total < 1 << 63:
+        raise ValueError(f"unravel_index: an array of shape {sizes} has no positions that an int64 could number")
     flat = asarray(indices)
     flat = ops.where(ops.less(flat, 0), flat + total, flat)
     flat = ops.clamp(flat, 0, total - 1)

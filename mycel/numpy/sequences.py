@@ -169,9 +169,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Un
         raise ValueError(f"gradient: edge_order must be 1 or 2, not {edge_order!r}")
     x = _float(asarray(f))
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    for k in axes:
-        if not -x.ndim <= k < x.ndim:
-            raise ValueError(f"gradient: axis {k} is out of range for {x.ndim} dimensions")
+    axes = tuple(axis_of("gradient", k, x.ndim) for k in axes)
     spacings = [v if isinstance(v, (int, float)) else asarray(v) for v in (varargs or (1.0,))]
     if len(spacings) not in (1, len(axes)):
         raise TypeError(f"gradient: {len(spacings)} distances for {len(axes)} axes")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import builtins
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel import dtype as D
 from mycel import views
 from mycel.dtype import DType
@@ -343,6 +345,7 @@ def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
     """
     x = operand("narrow", input)
     where = axis_of("narrow", axis, x.ndim)
+    size_of("narrow", start), size_of("narrow", length)
     first = start + x.shape[where] if start < 0 else start
     return views.take_slice(x, where, first, first + length)
 
@@ -472,8 +475,12 @@ def _triangle(name: str, input: Any, diagonal: int, upper: bool) -> Tensor:
     if x.ndim < 2:
         raise ShapeError(f"{name}: takes tensors of at least 2 dimensions, not {x._type}")
     rows, columns = (iota(x.shape[-2:], i, D.int32) for i in (0, 1))
-    if diagonal:
-        rows = rows + diagonal
+    if size_of(name, diagonal):
+        # A diagonal beyond the corners is as good as one at them.
+        largest = np.iinfo(np.int32).max // 2
+        rows = rows + (
+            builtins.max(builtins.min(diagonal, largest), -largest) if isinstance(diagonal, int) else diagonal
+        )
     return select(run(E.ge if upper else E.le, columns, rows), x, constant_like(0, x))
 
 
@@ -532,6 +539,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     a, b = axis_of("diagonal", dim1, x.ndim), axis_of("diagonal", dim2, x.ndim)
     if a == b:
         raise ShapeError(f"diagonal: dim1 {dim1} and dim2 {dim2} are the same axis")
+    size_of("diagonal", offset)
     x = moveaxis(x, (a, b), (-2, -1))
     rows, columns = x.shape[-2] + builtins.min(offset, 0), x.shape[-1] - builtins.max(offset, 0)
     count = builtins.max(builtins.min(rows, columns), 0)

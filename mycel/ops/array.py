@@ -289,7 +289,7 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
 
 
 def _members(name: str, tensors: Any) -> list[Tensor]:
-    if isinstance(tensors, Tensor):
+    if isinstance(tensors, Tensor) and tensors.ndim and tensors.shape[0]:
         return unstack(tensors)  # type: ignore[return-value]
     if not isinstance(tensors, (tuple, list)) or not tensors:
         raise ValueError(f"{name}: takes a sequence of at least one tensor")
@@ -484,7 +484,7 @@ def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: 
     where = axis_of("split", axis, x.ndim)
     length = x.shape[where]
     if isinstance(split_size_or_sections, (tuple, list)):
-        sizes = list(split_size_or_sections)
+        sizes = [size_of("split", d) for d in split_size_or_sections]
         if builtins.sum(sizes) != length or builtins.any(isinstance(d, int) and d < 0 for d in sizes):
             raise ShapeError(f"split: the sizes {sizes} do not add up to {length}, the size of axis {axis}")
     else:

@@ -277,6 +277,11 @@ def _zip_operation(*sequences: Any) -> Any:
 # Augmented assignments, as functions of the value before.
 
 
+def _need_divisor(name: str, y: Any) -> None:
+    if isinstance(y, (int, float)) and y == 0:
+        raise ZeroDivisionError(f"{name}: the divisor is 0")
+
+
 def _augassign_add(x: Any, y: Any) -> Any:
     return operator.add(x, y)
 
@@ -290,14 +295,17 @@ def _augassign_mul(x: Any, y: Any) -> Any:
 
 
 def _augassign_div(x: Any, y: Any) -> Any:
+    _need_divisor("augassign_div", y)
     return operator.truediv(x, y)
 
 
 def _augassign_floordiv(x: Any, y: Any) -> Any:
+    _need_divisor("augassign_floordiv", y)
     return operator.floordiv(x, y)
 
 
 def _augassign_mod(x: Any, y: Any) -> Any:
+    _need_divisor("augassign_mod", y)
     return operator.mod(x, y)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import fourier, indexed
-from mycel.ops._operands import floating, number_of, operand, permuted, reshaped
+from mycel.ops._operands import floating, number_of, operand, permuted, reshaped, size_of
 from mycel.ops.arrange import pad
 from mycel.ops.complex_numbers import view_as_real
 from mycel.tensor import Tensor, cast
@@ -127,8 +127,11 @@ def stft(
     if signal.ndim not in (1, 2):
         raise ShapeError(f"{name}: takes a signal (L,) or a batch (B, L), not {signal._type}")
     is_complex = signal.dtype.is_complex
-    hop = n_fft // 4 if hop_length is None else hop_length
-    width = n_fft if win_length is None else win_length
+    n_fft = size_of(name, n_fft)
+    hop = n_fft // 4 if hop_length is None else size_of(name, hop_length)
+    width = n_fft if win_length is None else size_of(name, win_length)
+    if not isinstance(pad_mode, str):
+        raise TypeError(f"{name}: pad_mode must be a string, not {type(pad_mode).__name__}")
     one_sided = not is_complex if onesided is None else onesided
     if n_fft < 1 or hop < 1 or not 1 <= width <= n_fft:
         raise ValueError(

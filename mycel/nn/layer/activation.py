@@ -502,7 +502,7 @@ def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Opti
     """
     if name is None:
         return None
-    if name not in _BY_NAME:
+    if not isinstance(name, str) or name not in _BY_NAME:
         raise KeyError(
             f"{prim_name or 'get_activation'}: {name!r} is not an activation; use one of {', '.join(_BY_NAME)}"
         )

@@ -11,6 +11,7 @@ from mycel.cell import Cell
 from mycel.common.initializer import HeUniform, Uniform, initializer
 from mycel.nn import checks
 from mycel.nn.layer.activation import activation_of
+from mycel.ops._operands import axis_of
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 
@@ -235,7 +236,7 @@ class Unflatten(Cell):
     def construct(self, input: Tensor) -> Tensor:
         """The input with more axes."""
         input = checks.tensor(self, input)
-        axis = self.axis % input.ndim
+        axis = axis_of("Unflatten", self.axis, input.ndim)
         return ops.reshape(input, (*input.shape[:axis], *self.unflattened_size, *input.shape[axis + 1 :]))
 
 

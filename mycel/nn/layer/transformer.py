@@ -292,6 +292,8 @@ class TransformerDecoderLayer(Cell):
 def _copies(owner: str, layer: Any, count: int) -> CellList:
     if not isinstance(layer, Cell):
         raise TypeError(f"{owner}: the layer must be a Cell, not {type(layer).__name__}")
+    if isinstance(count, int) and count > 10000:
+        raise ValueError(f"{owner}: num_layers must be at most 10000, not {count}")
     return CellList([copy.deepcopy(layer) for _ in range(checks.integer(owner, "num_layers", count, 1))])
 
 

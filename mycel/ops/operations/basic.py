@@ -26,7 +26,7 @@ from mycel.ops import (
     sorting,
     state,
 )
-from mycel.ops._operands import all_axes, cast_index, floating, operand, operands, run, select, wide
+from mycel.ops._operands import all_axes, axis_of, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import linalg
 from mycel.ops.images.patches import mirror_pad
@@ -325,7 +325,7 @@ def _channels_first(p: Any, x: Any) -> Tensor:
 
 def _layer_norm(p: Any, x: Any, gamma: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor]:
     value = floating("LayerNorm", x)
-    first = p.begin_norm_axis % value.ndim
+    first = axis_of("LayerNorm", p.begin_norm_axis, value.ndim)
     full = wide(value)
     spread, centre = reduction.var_mean(full, tuple(range(first, value.ndim)), 0, True)
     result = (full - centre) * run(E.rsqrt, spread + p.epsilon)
@@ -353,7 +353,8 @@ def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 
 def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
-    x, y = floating(p.name, logits), cast_index(p.name, labels)
+    x = floating(p.name, logits)
+    y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]  # type: ignore[no-any-return]
     return loss.cross_entropy(x, y)

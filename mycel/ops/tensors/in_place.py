@@ -127,6 +127,8 @@ def exponential_(input: Tensor, lambd: Any = 1, *, generator: Any = None) -> Ten
 def _need_numbers(name: str, *values: Any) -> None:
     for value in values:
         number_of(name, "an operand", value)
+    if name in ("scalar_div", "scalar_floordiv", "scalar_mod") and not isinstance(values[1], Tensor) and values[1] == 0:
+        raise ZeroDivisionError(f"{name}: the divisor is 0")
 
 
 def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: str) -> Callable[[Any, Any], Any]:

@@ -17,6 +17,7 @@ from mycel import dtype as D
 from mycel import indexing, views
 from mycel.errors import ShapeError
 from mycel.fused import fused
+from mycel.ir.dims import product
 from mycel.ops import (
     activation,
     arrange,
@@ -40,6 +41,7 @@ from mycel.ops._operands import (
     axis_of,
     broadcast,
     cast_index,
+    check_sizes,
     flat,
     operand,
     reshaped,
@@ -158,7 +160,7 @@ def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
 def _resize(self: Tensor, *new_shape: Any) -> Tensor:
     """The elements in order under another shape, cut off or followed by zeros where the number differs."""
     shape = shape_of("resize", _sizes(new_shape))
-    count = builtins.int(np.prod(shape, dtype=np.int64))
+    count = product(check_sizes("resize", shape))
     line = flat(self)
     if count <= self.size:
         return reshaped(line[:count], shape)
@@ -461,17 +463,19 @@ def _unique(
 ) -> Any:
     """The distinct elements (or parts along `dim`) in increasing order; also positions and counts (int64)."""
     if dim is None and is_open(self):
-        values, places, counts, _ = segments.distinct(self)
-        further = [t for t, wanted in ((places, return_inverse), (counts, return_counts)) if wanted]
+        values, inverse, counts, _ = segments.distinct(self)
+        further = [t for t, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
         return (values, *further) if further else values
     if dim is not None:
         dim = axis_of("unique", dim, self.ndim)
-    found = np.unique(self.asnumpy(), return_inverse=True, return_counts=True, axis=dim)
-    inverse = found[1].reshape(self.shape if dim is None else (-1,))
-    extra = [
-        Tensor(a.astype(np.int64)) for a, wanted in ((inverse, return_inverse), (found[2], return_counts)) if wanted
-    ]
-    return (Tensor(found[0]), *extra) if extra else Tensor(found[0])
+    _, first, places, numbers = np.unique(
+        self.asnumpy(), return_index=True, return_inverse=True, return_counts=True, axis=dim
+    )
+    places = places.reshape(self.shape if dim is None else (-1,))
+    x, axis = (flat(self), 0) if dim is None else (self, dim)
+    extra = [Tensor(a.astype(np.int64)) for a, wanted in ((places, return_inverse), (numbers, return_counts)) if wanted]
+    found = run(I.take, x, Tensor(first), axis=axis)
+    return (found, *extra) if extra else found
 
 
 def _equal(self: Tensor, other: Any) -> Tensor:

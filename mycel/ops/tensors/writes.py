@@ -15,7 +15,7 @@ from mycel import dtype as D
 from mycel import eager, views
 from mycel.errors import ShapeError
 from mycel.ops import activation, creation, elementwise, indexed, math, random
-from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run
+from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of
 from mycel.ops.algebra import linalg
 from mycel.ops.state import fitted
 from mycel.ops.tensors.signatures import drawing, with_signature
@@ -111,6 +111,7 @@ def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = 
         # Up to where the type still holds every integer.
         digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
         to = 2 ** digits[self.dtype.name] if self.dtype.is_floating else builtins.int(np.iinfo(self.dtype.numpy).max)
+    size_of("random_", from_), size_of("random_", to)
     return random.draw(distributions.randint, self.shape, generator, dtype=D.int64, low=from_, high=to)
 
 
