@@ -451,7 +451,7 @@ def size(a: Any, axis: Optional[int] = None) -> Any:
     4
     """
     x = asarray(a)
-    return x.size if axis is None else x.shape[axis]
+    return x.size if axis is None else x.shape[axis_of("size", axis, x.ndim)]
 
 
 @export

@@ -195,7 +195,7 @@ def _range(name: str, start: Any, end: Any, step: Any, dtype: Optional[DType]) -
             line = run(E.add, line, constant_like(start, line))
         return line if dtype is None else cast(line, dtype)
     length = (end - start) / step
-    if not length < 1 << 40:
+    if not -math.inf < length < 1 << 40:
         raise ValueError(
             f"{name}: from {start} to {end} in steps of {step} there is no number of elements that fits in memory"
         )
@@ -284,6 +284,7 @@ def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) 
     check_sizes(name, (row, col))
     if row * col > 1 << 40:
         raise ValueError(f"{name}: a matrix of {row} x {col} is too large")
+    offset = max(min(offset, col), -row)
     mask = np.triu(np.ones((row, col), bool), offset) if upper else np.tril(np.ones((row, col), bool), offset)
     return Tensor(np.stack(np.nonzero(mask)), D.from_any(dtype))
 

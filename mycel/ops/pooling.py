@@ -16,7 +16,18 @@ from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import DimLike, maximum
-from mycel.ops._operands import broadcast, constant_like, floating, iota, operand, reshaped, run, size_of, take_slice
+from mycel.ops._operands import (
+    broadcast,
+    constant_like,
+    floating,
+    iota,
+    operand,
+    reshaped,
+    run,
+    select,
+    size_of,
+    take_slice,
+)
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -331,6 +342,8 @@ def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...]) -> tuple[A
     sizes = tuple(d if n is None else size_of(name, n) for n, d in zip(sizes, spatial))
     if any(isinstance(n, int) and n < 1 for n in sizes):
         raise ValueError(f"{name}: output_size must be at least 1, not {value!r}")
+    if any(isinstance(n, int) and n > 1 << 40 for n in sizes):
+        raise ValueError(f"{name}: a result of size {sizes} does not fit in memory")
     return sizes
 
 
@@ -350,9 +363,32 @@ def _adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor
         window = tuple(d // n for d, n in zip(spatial, sizes))
         return unbatched(mean_windows(x, window, window, ((0, 0),) * rank, ((0, 0),) * rank), single)
     for axis, n in enumerate(sizes, start=2):
+        if n > MOST_PARTS:
+            part, inside, counts = _gathered(x, axis, n)
+            total = run(R.reduce_sum, select(inside, part, 0.0), axes=(axis + 1,), keepdims=False)
+            x = run(E.div, total, cast(counts, total.dtype))
+            continue
         parts = [_stretch_mean(x, axis, i, n) for i in range(n)]
         x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
     return unbatched(x, single)
+
+
+# Up to so many uneven windows along an axis are slices, more are gathered at once.
+MOST_PARTS = 64
+
+
+def _gathered(x: Tensor, axis: int, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The n uneven windows along an axis as (..., n, width, ...), the smaller ones with their last element repeated; which are no repetitions; how many these are."""
+    from mycel.ops.indexed import gather
+
+    d = int(x.shape[axis])
+    begin, end = np.arange(n) * d // n, -(-(np.arange(n) + 1) * d // n)
+    steps = np.arange(int((end - begin).max()))
+    at = begin[:, None] + steps
+    tail = (1,) * (x.ndim - axis - 1)
+    part = gather(x, Tensor(np.minimum(at, end[:, None] - 1)), axis)
+    inside = Tensor((at < end[:, None]).reshape(*at.shape, *tail))
+    return part, inside, Tensor((end - begin).reshape(n, *tail))
 
 
 def _stretch(x: Tensor, axis: int, i: int, n: int) -> Tensor:
@@ -415,6 +451,9 @@ def _adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions:
         best, place = _uneven_max(x, tuple(map(int, spatial)), tuple(map(int, sizes)))
         return unbatched(best, single), unbatched(place, single)
     for axis, n in enumerate(sizes, start=2):
+        if n > MOST_PARTS:
+            x = run(R.reduce_max, _gathered(x, axis, n)[0], axes=(axis + 1,), keepdims=False)
+            continue
         parts = [run(R.reduce_max, _stretch(x, axis, i, n), axes=(axis,), keepdims=True) for i in range(n)]
         x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
     return unbatched(x, single)
