@@ -12,6 +12,7 @@ import functools
 import importlib
 import inspect
 import linecache
+import os
 import random as random_module
 import re
 import sys
@@ -33,10 +34,11 @@ MODULES = (
     "scipy.optimize", "train", "train.callback",
 )  # fmt: skip
 CORPUS = 400
-# What changes the process for all that come after, or starts others.
+# What changes the process for all that come after: it runs in a process of its own.
+APART = ("communication", "hal", "mindrecord", "parallel", "profiler", "rewrite", "runtime")
 STATEFUL = re.compile(
-    r"^(set_|reset_|init$|release$|launch|run_check|synchronize|Profiler|EnvProfiler|get_.*group|create_group|destroy_group|.*ToMR$|.*Summary.*|.*[Cc]allback|no_init|"
-    r"recv|send|isend|irecv|Receive|Send|Barrier|barrier|TensorDump|Print|DatasetHelper|connect_network|mutable_|debug|profile|auto_set|async_ckpt)"
+    r"set_|reset_|init|release|launch|run_check|synchronize|Profiler|EnvProfiler|get_.*group|create_group|destroy_group|.*ToMR|.*Summary.*|.*[Cc]allback|no_init|recv|send|"
+    r"isend|irecv|Receive|Send|Barrier|barrier|TensorDump|Print|DatasetHelper|connect_network|mutable_|debug|profile|auto_set|async_ckpt"
 )
 
 
@@ -59,17 +61,17 @@ def _names() -> dict[str, Any]:
     """Every public callable by one of its names below `mycel`."""
     found: dict[str, Any] = {}
     seen = set()
-    for module in MODULES:
+    for module in (*MODULES, *APART):
         space = importlib.import_module(f"mycel.{module}" if module else "mycel")
         for name in sorted(getattr(space, "__all__", None) or dir(space)):
-            value = None if name.startswith("_") or STATEFUL.match(name) else getattr(space, name, None)
+            value = None if name.startswith("_") else getattr(space, name, None)
             if callable(value) and str(getattr(value, "__module__", "")).startswith("mycel"):
                 error = isinstance(value, type) and issubclass(value, BaseException)
                 if not error and id(value) not in seen:
                     seen.add(id(value))
                     found[f"{module}.{name}" if module else name] = value
     for name in dir(Tensor):
-        if not name.startswith("_") and not STATEFUL.match(name):
+        if not name.startswith("_"):
             method = inspect.getattr_static(Tensor, name)
             found[f"Tensor.{name}"] = getattr(method, "method_of", method)
     return found
@@ -176,7 +178,7 @@ def _plausible(random: random_module.Random, parameter: str) -> str:
 
 
 def _of_signature(random: random_module.Random, name: str) -> str:
-    parts = []
+    parts, words = [], []
     for parameter in _parameters(name):
         if parameter.kind is parameter.VAR_POSITIONAL:
             parts += [TENSOR] * random.randrange(3)
@@ -185,12 +187,11 @@ def _of_signature(random: random_module.Random, name: str) -> str:
         ):
             value = _plausible(random, parameter.name)
             keyword = parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty
-            parts.append(f"{parameter.name}={value}" if keyword else value)
+            (words if keyword else parts).append(f"{parameter.name}={value}" if keyword else value)
     if name.startswith("Tensor."):
-        return (
-            f"{TENSOR}{name.removeprefix('Tensor')}({', '.join(parts[1:] if parts and parts[0] == TENSOR else parts)})"
-        )
-    call = f"ms.{name}({', '.join(parts)})"
+        rest = parts[1:] if parts and parts[0] == TENSOR else parts
+        return f"{TENSOR}{name.removeprefix('Tensor')}({', '.join(rest + words)})"
+    call = f"ms.{name}({', '.join(parts + words)})"
     value = _names()[name]
     if isinstance(value, type) and issubclass(value, (ms.nn.Cell, ops.Primitive)) and random.random() < 0.8:
         try:
@@ -237,6 +238,37 @@ FILE = "<fuzz {}>"
 
 
 def run(case: Case) -> Any:
+    """Run the program, in a process of its own if it may leave something behind."""
+    module, _, last = case.name.rpartition(".")
+    return _apart(case) if module.split(".")[0] in APART or STATEFUL.match(last) else _run(case)
+
+
+class Apart(Exception):
+    """What a process of its own told of an error that is none of those allowed, or how it ended."""
+
+
+def _apart(case: Case) -> None:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            _run(case)
+        except BaseException as error:
+            wrong = judge(error, case)
+            if wrong:
+                os.write(writing, f"{wrong}: {traceback.format_exc(limit=-6)}"[-8000:].encode(errors="replace"))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read().decode(errors="replace").strip()
+    end = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if told or end:
+        last = told.splitlines()[-1] if told else f"ended by {end}"
+        raise Apart(f"{last}\n{told}")
+
+
+def _run(case: Case) -> Any:
     """Run the program as the doctest of its module would be."""
     space = types.ModuleType("__main__").__dict__
     space.update(vars(sys.modules[case.module]) if case.module in sys.modules else {})
@@ -272,6 +304,8 @@ INNER = (
 def judge(error: BaseException, case: Case) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     words = str(error).strip()
+    if isinstance(error, Apart):
+        return "in a process of its own"
     if type(error).__module__.startswith("mycel.") and words:
         return ""  # made for the purpose
     if isinstance(error, Exception) and not any(
@@ -283,7 +317,7 @@ def judge(error: BaseException, case: Case) -> str:
     if case.source != case.plain and isinstance(error, INNER):
         # Compiled code raises what its program raises, with the program's frames alone: so see where that comes from eagerly.
         try:
-            run(replace(case, source=case.plain))
+            _run(replace(case, source=case.plain))
         except type(error) as eager:
             return judge(eager, replace(case, source=case.plain))
     if isinstance(error, RecursionError) or not isinstance(error, Exception):
