@@ -40,6 +40,7 @@ class SizeError(ShapeError):
 
 _PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "indexing", "routes", "mint", "numpy", "scipy", "nn", "common", "tensor", "parameter", "experimental", "boost", "train")])  # fmt: skip
 _SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
+_WRAPPERS = ("method", "plainly", "run")
 _USERS = ("mycel.frontend", "mycel.jit", "mycel.cell", "mycel.api")
 
 
@@ -58,7 +59,7 @@ def operation_called() -> str:
             found = _SUBSCRIPTS.get(found, found)
             if found in ("__init__", "__call__", "call", "construct"):
                 found = type(frame.f_locals.get("self")).__name__
-            if not found.startswith(("__", "<")):
+            if not found.startswith(("__", "<")) and found not in _WRAPPERS:
                 name = found.lstrip("_")
         frame = frame.f_back  # type: ignore[assignment]
     return name

@@ -18,6 +18,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -38,7 +39,7 @@ from mycel.frontend.snapshots import CONTAINERS, Same, reach
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_places, note_end, note_origin, note_place_of, reason_of, show_user_lines
 from mycel.hooks import carry_hooks, hooks_key
-from mycel.ir.dims import Decisions, InconclusiveDimension, deciding
+from mycel.ir.dims import Decisions, InconclusiveDimension, deciding, symbols_in
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.jit_config import check_options, is_strict
 from mycel.log import logger
@@ -46,9 +47,10 @@ from mycel.parameter import Parameter
 from mycel.prims import control as C
 from mycel.prims.custom import refusal as refusal_of
 from mycel.prims.elementwise import identity
+from mycel.prims.positions import positions
 from mycel.spans import timed
 from mycel.tensor import Tensor, make, make_staged
-from mycel.transforms.specialize import specialize
+from mycel.transforms.specialize import inner_sizes, specialize
 from mycel.views import root_of
 
 __all__ = ["Fallback", "Jit", "Version", "jit"]
@@ -222,11 +224,12 @@ class Version:
         writes = [(c, outputs.place(stage.current[id(c.tensor)], ("state", id(c.tensor)))) for c in written]
         captures = self._needed(stage, outputs.nodes, arguments.nodes, written)
         self.ways = [reach(c.tensor) for c in captures]
+        self.kept: Optional[list[Tensor]] = [c.tensor for c in captures]
         self.types = [c.type for c in captures]
         self.sources = self._sources(stage, captures)
         self.shares = bool(written) or bool(self.argument_writes)
         inputs = [*arguments.nodes, *[c.node for c in captures]]
-        self.graph = Graph(inputs, _distinct(outputs.nodes, inputs), name)
+        self.graph = _with_counts(stage, Graph(inputs, _distinct(outputs.nodes, inputs), name))
         positions_of = {id(c.tensor): i for i, c in enumerate(captures)}
         self.writes = [(positions_of[id(c.tensor)], place) for c, place in writes]
         numbers = {node: i for i, node in enumerate(inputs)}
@@ -246,6 +249,15 @@ class Version:
     def tensors(self) -> list[Tensor]:
         """The captured tensors."""
         return [get() for get in self.ways]
+
+    def settle(self, keep: bool) -> None:
+        """Keep those captured tensors alive that nobody else has, such as values of a recording, and with `keep` all of them.
+
+        The others stay until the first run is over, as what staging left behind may have them for a while.
+        """
+        for i, t in enumerate(self.kept or ()):
+            if keep or sys.getrefcount(t) <= _OURS:
+                self.ways[i] = partial(_same, t)
 
     def _sources(self, stage: Stage, captures: list[Capture]) -> list[tuple[int, Callable[[], Any], str]]:
         """The captured tensors that are read anew from an attribute on each call; attributes of others are guarded."""
@@ -332,6 +344,7 @@ class Version:
                 t._replace(out[place])
         for i, place in self.argument_writes:
             tensors[i]._replace(out[place])
+        self.kept = None
         return self._finish(out, tensors)
 
     def record(self, recorder: Any, tensors: list[Any]) -> Any:
@@ -347,6 +360,7 @@ class Version:
             self.ways[i]()._replace(out[place])
         for i, place in self.argument_writes:
             tensors[i]._replace(out[place])
+        self.kept = None
         return self._finish(out, tensors)
 
     def _finish(self, out: Any, tensors: list[Any]) -> Any:
@@ -371,11 +385,16 @@ class Version:
         return self.program
 
 
+_OURS = 3  # the list, the variable and the argument
 _with_program: weakref.WeakSet[Version] = weakref.WeakSet()
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 def _on_settings(options: Any) -> None:
-    if "check_nan" in options:
+    if not config.COMPILED_ANEW.isdisjoint(options):
         for version in list(_with_program):
             version.program = None
             for owner in (version, version.symbolic):
@@ -409,6 +428,24 @@ def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
     return result
 
 
+def _with_counts(stage: Stage, graph: Graph) -> Graph:
+    """The graph with further results: positions that it does not use, except that the number of them is a size in it."""
+    counted = {
+        name: node
+        for node in stage.literals.values()
+        if node.prim is positions
+        for name in symbols_in(node.params["count"])
+    }
+    while counted:
+        names = set(symbols_in(*inner_sizes(graph)))
+        found = {n for n in graph.nodes if n.prim is positions}
+        missing = [node for name, node in counted.items() if name in names and node not in found]
+        if not missing:
+            break
+        graph = Graph(graph.inputs, (*graph.outputs, *missing), graph.name)
+    return graph
+
+
 def _buffer(t: Tensor) -> Any:
     if t._buf is None:
         t._need_value("a compiled function")
@@ -435,6 +472,7 @@ class Jit:
         self._warned = False
         self._watched: dict[int, Any] = {}
         self._gone: dict[Any, int] = {}
+        self._passing: set[Any] = set()  # keys of versions whose captured tensors nothing else keeps
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -528,9 +566,11 @@ class Jit:
             for version in versions:
                 if version.holds():
                     return version
-            before = len(versions)
-            versions[:] = [v for v in versions if not v.is_over()]
-            self._gone[key] = gone = self._gone.get(key, 0) + before - len(versions)
+            over = [v for v in versions if v.is_over()]
+            versions[:] = [v for v in versions if v not in over]
+            self._gone[key] = gone = self._gone.get(key, 0) + len(over)
+            if any(v.guards.hold() for v in over):
+                self._passing.add(key)
             if len(versions) + gone >= _MANY:
                 reason = (
                     f"what it reads from outside has changed more than {_MANY} times, and each change needs a new compilation; "
@@ -539,11 +579,13 @@ class Jit:
                 self._run_live(key, Fallback(self.__qualname__, reason, ""), quiet)
                 return None
             declared = declared_inputs(self.__wrapped__, args, describe)
-            served = self.dimensions.serve(key, self.versions, lambda plan: self._stage(args, kwargs, plan), declared)
+            served = self.dimensions.serve(
+                key, self.versions, lambda plan: self._settled(key, self._stage(args, kwargs, plan)), declared
+            )
             if served is not None:
                 return served
             try:
-                version = self._stage(args, kwargs)
+                version = self._settled(key, self._stage(args, kwargs))
             except REFUSALS as error:
                 self._refused(key, error, quiet)
                 return None
@@ -558,6 +600,10 @@ class Jit:
                 logger.warning("%s has been compiled %d times; arguments that are Python numbers are constants, pass what changes as tensors",
                                self.__qualname__, count)  # fmt: skip
             return version
+
+    def _settled(self, key: Any, version: Version) -> Version:
+        version.settle(key in self._passing)
+        return version
 
     def _watch(self, key: Any) -> None:
         """Forget, with each object that a key has, what was compiled for it."""
@@ -580,6 +626,7 @@ class Jit:
             for key in list(table):
                 if any(part.get() is None for part in _identities(key)):
                     table.pop(key, None)
+        self._passing = {key for key in self._passing if all(part.get() is not None for part in _identities(key))}
 
     @timed("staging", lambda self, *_: self.__qualname__)
     def _stage(self, args: Any, kwargs: Any, plan: Optional[Plan] = None) -> Version:
@@ -637,7 +684,10 @@ class Jit:
         """The version for these arguments, or how they are run in segments."""
         key = self._key(args, kwargs, [])
         version = self._version(key, args, kwargs)
-        return version, None if version is not None else self.lives[key]
+        if version is None:
+            return None, self.lives[key]
+        version.kept = None
+        return version, None
 
 
 class Unit(Jit):

@@ -477,3 +477,12 @@ def test_a_bound_method_is_one_argument():
     for _ in range(3):
         compiled(net.construct, x)
     assert len(compiled.versions) == 1
+
+
+def test_values_that_only_compiled_code_has_are_kept():
+    _, pull = ms.vjp(lambda y: y * y * y, Tensor([1.0, 2.0]))
+    compiled = ms.jit(lambda c: pull(c)[0])
+    for _ in range(3):
+        assert compiled(Tensor([1.0, 10.0])).asnumpy().tolist() == [3, 120]
+        gc.collect()
+    assert sum(map(len, compiled.versions.values())) == 1

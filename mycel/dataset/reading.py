@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
+from mycel.dataset.matlab import read_variables
+
 # What parsing something else than was expected leads to.
 _WRONG = (
     ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError, EOFError, struct.error, zlib.error, csv.Error,
@@ -49,23 +51,12 @@ def read_json(operation: str, path: str | os.PathLike[str]) -> Any:
 
 
 def read_matlab(operation: str, path: str | os.PathLike[str], variables: dict[str, int]) -> dict[str, Any]:
-    """The variables of a MATLAB file that are wanted, with how many axes each has at least; needs SciPy."""
-    try:
-        from scipy.io import loadmat
-    except ImportError as error:
-        raise ImportError(f"{operation}: reading files of MATLAB needs SciPy; pip install scipy") from error
+    """The variables of a MATLAB file that are wanted, with how many axes each has at least (0 for structs)."""
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
-    try:
-        found = loadmat(path, variable_names=list(variables))
-    except (MemoryError, OSError):
-        raise
-    except Exception as error:
-        # SciPy's parser raises what comes up where a file is damaged.
-        raise ValueError(
-            f"{operation}: {os.fspath(path)!r} is no file of MATLAB that SciPy can read: {type(error).__name__}: {error}"
-        ) from error
-    for name, axes in variables.items():
-        if name not in found or getattr(found[name], "ndim", -1) < axes:
-            raise ValueError(f"{operation}: {os.fspath(path)!r} has no variable {name!r} of {axes} or more axes")
-    return dict(found)
+    with reading(operation, path):
+        found = read_variables(path, frozenset(variables))
+        for name, axes in variables.items():
+            if name not in found or getattr(found[name], "ndim", 0) < axes:
+                raise ValueError(f"it has no variable {name!r}{f' of {axes} or more axes' if axes else ''}")
+        return found

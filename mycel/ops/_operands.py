@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, Optional, TypeVar, Union
 
 import numpy as np
@@ -23,8 +24,9 @@ from mycel.tensor import Tensor, as_tensor, cast, scalar
 from mycel.tensor import pair as _pair
 
 __all__ = [
-    "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis", "number_of",
-    "operand", "operands", "reshaped", "select", "sequence_of", "shape_of", "sizes_of", "take_slice", "whole", "wide",
+    "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",
+    "number_of", "operand", "operands", "reshaped", "rounded_once", "select", "sequence_of", "shape_of", "sizes_of",
+    "take_slice", "whole", "wide",
 ]  # fmt: skip
 
 Axis = Union[None, int, Sequence[int]]
@@ -64,6 +66,43 @@ def operands(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
 def wide(x: Tensor) -> Tensor:
     """16-bit floats in float32, in which sums and exponentials keep their digits; others as they are."""
     return cast(x, D.float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x
+
+
+def rounded_once(function: F) -> F:
+    """`function`, computed in float32 where its floating operands are of one 16-bit type, and rounded to that at the end.
+
+    So what is one operation to the user rounds once, whatever it is composed of.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kind = _narrow_type((*args, *kwargs.values()))
+        if kind is None:
+            return function(*args, **kwargs)
+        result = function(*[_widened(a) for a in args], **{k: _widened(v) for k, v in kwargs.items()})
+        return cast(result, kind) if result.dtype is D.float32 else result
+
+    return call  # type: ignore[return-value]
+
+
+def _narrow_type(values: Sequence[Any]) -> Optional[DType]:
+    """The one floating type of the tensors among arguments, if that is a 16-bit one."""
+    kind: Optional[DType] = None
+    for value in values:
+        if isinstance(value, (np.ndarray, np.generic)):
+            return None
+        if isinstance(value, Tensor) and value.dtype.kind not in "iub":
+            dtype = (precision.met(value) if precision.active else value).dtype
+            if dtype.itemsize != 2 or not dtype.is_floating or kind not in (None, dtype):
+                return None
+            kind = dtype
+    return kind
+
+
+def _widened(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return wide(precision.met(value) if precision.active else value)
 
 
 def constant_like(value: Any, x: Tensor) -> Tensor:

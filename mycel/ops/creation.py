@@ -327,6 +327,8 @@ def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axi
         raise ShapeError(f"one_hot: depth must not be negative, got {size}")
     place = axis_of("one_hot", axis, index.ndim + 1)
     shape = (*index.shape[:place], 1, *index.shape[place:])
+    # Narrower types might not have all positions.
+    index = index if index.dtype.itemsize >= 4 else cast(index, D.int32)
     line = iota((size,) + (1,) * (index.ndim - place), 0, index.dtype)
     on = on_value if isinstance(on_value, Tensor) else as_tensor(on_value)
     return select(run(E.eq, reshaped(index, shape), line), on, off_value)

@@ -183,6 +183,11 @@ def embedding(
     return choose(padded, run(E.stop_gradient, rows), rows)
 
 
+def inside(name: str, indices: Any, size: Any, axis: int = 0) -> Tensor:
+    """Indices of an operation that is composed without reading or writing at them, which have to be in [0, size)."""
+    return run(I.checked, cast_index(name, indices), axis=axis, size=size, bounds="front")
+
+
 def read_or_zeros(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
     """`gather` for indices of which those out of range read zeros; negative ones count from the end."""
     return run(I.take, x, index, axis=axis, bounds="drop")
@@ -527,7 +532,10 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     x = operand("select_scatter", input)
     where = axis_of("select_scatter", axis, x.ndim)
     part = operand("select_scatter", src, x.dtype)
-    place = size_of("select_scatter", index) % x.shape[where]
+    place, size = size_of("select_scatter", index), x.shape[where]
+    if not -size <= place < size:
+        raise I.out_of_range("select_scatter", place, where, size)
+    place = place % size
     return slice_scatter(x, reshaped(part, (*x.shape[:where], 1, *x.shape[where + 1 :])), axis, place, place + 1)
 
 

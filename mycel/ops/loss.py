@@ -25,6 +25,7 @@ from mycel.ops._operands import (
     operand,
     operands,
     reshaped,
+    rounded_once,
     run,
     select,
     whole,
@@ -90,6 +91,7 @@ def _as_wide(name: str, x: Tensor, weight: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def cross_entropy(
     input: Any,
     target: Any,
@@ -135,6 +137,7 @@ def _probability_entropy(x: Tensor, y: Tensor, weight: Any, axis: int, reduction
 
 
 @fused
+@rounded_once
 def nll_loss(
     inputs: Any,
     target: Any,
@@ -206,6 +209,7 @@ def _elementwise(name: str, input: Any, target: Any, reduction: str, compute: An
 
 
 @fused
+@rounded_once
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The squared difference of each pair of elements.
 
@@ -217,6 +221,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 @fused
+@rounded_once
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The absolute difference of each pair of elements.
 
@@ -228,6 +233,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 @fused
+@rounded_once
 def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """With the absolute difference d: d**2 / (2 beta) where d < beta, else d - beta / 2. Girshick, 2015.
 
@@ -248,6 +254,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
 
 
 @fused
+@rounded_once
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """With the absolute difference d: d**2 / 2 where d <= delta, else delta * (d - delta / 2). Huber, 1964.
 
@@ -266,6 +273,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 
 
 @fused
+@rounded_once
 def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
     """``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with 1e-12 added inside the logarithms.
 
@@ -290,6 +298,7 @@ def _log_from(p: Tensor) -> Tensor:
 
 
 @fused
+@rounded_once
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -315,6 +324,7 @@ def binary_cross_entropy_with_logits(
 
 
 @fused
+@rounded_once
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     """``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y; 0 where y is 0.
 
@@ -335,6 +345,7 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
 
 
 @fused
+@rounded_once
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
     """``max(0, -y (a - b) + margin)`` for y in {1, -1}: 1 where a should rank higher.
 
@@ -352,6 +363,7 @@ def _hinge(x: Tensor) -> Tensor:
 
 
 @fused
+@rounded_once
 def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is positive (1), ``max(0, margin - x)`` where it is negative (-1), 0 where it is 0.
 
@@ -365,6 +377,7 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
 
 
 @fused
+@rounded_once
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-y x)) for y in {1, -1}.
 
@@ -377,6 +390,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 
 
 @fused
+@rounded_once
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -397,6 +411,7 @@ def gaussian_nll_loss(
 
 
 @fused
+@rounded_once
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis; the product of their norms counts as at least `eps`.
 
@@ -414,6 +429,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 
 
 @fused
+@rounded_once
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -429,6 +445,7 @@ def cosine_embedding_loss(
 
 
 @fused
+@rounded_once
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
     reduction: str = "mean",
@@ -452,6 +469,7 @@ def triplet_margin_loss(
 
 
 @fused
+@rounded_once
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -486,6 +504,7 @@ def multi_margin_loss(
 
 
 @fused
+@rounded_once
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``, over the number of classes.
 
@@ -519,6 +538,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 
 
 @fused
+@rounded_once
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
     """The mean over classes (the last axis) of `binary_cross_entropy_with_logits`, scaled by class with `weight`.
 

@@ -21,6 +21,7 @@ from mycel.ops._operands import (
     number_of,
     operand,
     reshaped,
+    rounded_once,
     run,
     select,
     shape_of,
@@ -209,6 +210,7 @@ def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float =
 
 
 @fused
+@rounded_once
 def lrn(
     x: Any,
     depth_radius: int = 5,
@@ -246,6 +248,7 @@ def lrn(
 
 
 @fused
+@rounded_once
 def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
     """The elements over the square root of the sum of squares along `axis`, which counts as at least `epsilon`.
 

@@ -121,9 +121,11 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
         order = sorting.argsort(first)
         ranks = cast(sorting.argsort(order), kind)
         return run(I.take, elements, order, axis=0), run(I.take, ranks, places, axis=0)
-    values, starts, inverse = np.unique(x.asnumpy(), return_index=True, return_inverse=True)
+    _, starts, inverse = np.unique(x.asnumpy(), return_index=True, return_inverse=True)
     by_start = np.argsort(starts)
-    return Tensor(values[by_start]), Tensor(np.argsort(by_start)[inverse].reshape(x.shape).astype(kind.numpy))
+    return run(I.take, flat(x), Tensor(starts[by_start]), axis=0), Tensor(
+        np.argsort(by_start)[inverse].reshape(x.shape).astype(kind.numpy)
+    )
 
 
 def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -173,7 +175,8 @@ def unique_consecutive(
     if count > 1:
         changed[1:] = (array[1:] != array[:-1]).reshape(count - 1, -1).any(axis=1)
     starts = np.flatnonzero(changed)
-    kept = Tensor(np.ascontiguousarray(array[starts] if dim is None else np.moveaxis(array[starts], 0, dim)))
+    axis = 0 if dim is None else axis_of("unique_consecutive", dim, x.ndim)
+    kept = run(I.take, flat(x) if dim is None else x, Tensor(starts), axis=axis)
     inverse = np.cumsum(changed) - 1
     extra = [Tensor((inverse.reshape(x.shape) if dim is None else inverse).astype(np.int64))] if return_inverse else []
     extra += [Tensor(np.diff(np.append(starts, count)).astype(np.int64))] if return_counts else []
@@ -208,6 +211,8 @@ def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
     """
     x = operand("sequence_mask", lengths)
     size = int(x.asnumpy().max()) if maxlen is None else size_of("sequence_mask", maxlen)
+    # Narrower types might not have all positions.
+    x = cast(x, D.int32) if x.dtype.is_integer and x.dtype.itemsize < 4 else x
     return run(E.gt, reshaped(x, (*x.shape, 1)), iota((size,), 0, x.dtype))
 
 

@@ -45,7 +45,7 @@ from tests.engines.random_values import Skip, Value
 __all__ = ["RandomGraph", "check_seed", "levels"]
 
 STEPS = (
-    ("arithmetic", 8), ("whole_arithmetic", 3), ("single", 3), ("curve", 3), ("compare", 5), ("logic", 3), ("select", 4), ("convert", 4), ("masked", 4),
+    ("arithmetic", 8), ("whole_arithmetic", 3), ("single", 3), ("curve", 3), ("compare", 5), ("logic", 3), ("select", 4), ("convert", 4), ("masked", 4), ("counts", 3),
     ("reduce", 7), ("running", 4), ("order", 2), ("search", 1), ("move", 8), ("gather", 4), ("scatter", 3), ("window", 2), ("product", 2), ("convolve", 1),
     ("normalize", 2), ("branch", 1), ("loop", 1),
 )  # fmt: skip
@@ -191,7 +191,7 @@ class RandomGraph(Steps):
     def outputs(self) -> list[Value]:
         last = self.pool[len(self.inputs) :][-self.whole(2, 6) :] or self.pool[-1:]
         others = [v for v in self.pool if v not in last]
-        return [*last, *[v for v in others if self.chance(0.15)]]
+        return [*last, *[v for v in others if self.chance(0.25)]]
 
     def gradients(self) -> list[Value]:
         """What the sum of a float value is worth to each float input; a value's own size is all that is known of its error."""

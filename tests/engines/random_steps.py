@@ -162,6 +162,24 @@ class Steps(Values):
         if self.chance(0.5) and number.dtype.kind == "i":
             self.add(O.sort(E.select(m.node, place, E.neg(place)), axis=axis, descending=self.chance(0.5))[0], float(n))
 
+    def counts(self) -> None:
+        """Several reductions of one kind over one domain, of masks that are made of one value and of each other."""
+        x = self.pick(lambda v: v.exact and v.dtype.kind in "iuf" and v.shape != ())
+        masks = [E.gt(x.node, 0), E.eq(x.node, 1), E.le(x.node, 2)][: self.whole(1, 4)]
+        masks += [E.logical_not(masks[0]), E.logical_and(masks[0], masks[-1])][: self.whole(1, 3)]
+        rank = len(x.shape)
+        axes = (rank - 1,) if self.chance(0.6) else tuple(range(rank))
+        dtype = self.choose((D.int32, D.int32, D.int32, D.int64, D.int16, D.uint32))
+        name = self.choose(("reduce_sum", "reduce_sum", "reduce_max", "reduce_any", "argmax"))
+        for m in masks:
+            number = E.cast(m, dtype=dtype)
+            if name == "reduce_any":
+                self.add(R.reduce_any(m, axes=axes, keepdims=False), 1.0)
+            elif name == "argmax":
+                self.add(R.argmax(number, axis=rank - 1), float(x.shape[-1]))
+            else:
+                self.add(getattr(R, name)(number, axes=axes, keepdims=False), float(math.prod(x.shape)))
+
     def reduce(self) -> None:
         x = self.pick(lambda v: v.shape != ())
         rank = len(x.shape)

@@ -139,11 +139,7 @@ class Watch:
 
     def after(self, program: Any, members: Sequence[Step]) -> list[Any]:
         """The steps that follow some steps: the poisoning of what was alive until then."""
-        ends = program.ends
-        end = max((t for t, step in ends.times.items() if any(step is m for m in members)), default=0)
-        found = [slot for last, slot in ends.slots if ends.done < last <= end]
-        ends.done = max(end, ends.done)
-        return [_poison(program, place, size) for place, size in found]
+        return [_poison(program, place, size) for place, size in program.ends.until(members)]
 
     def verify(self, program: Any, step: Step) -> None:
         """Check what a step is given that does not look itself. Raises BoundsError."""
@@ -192,12 +188,20 @@ class Watch:
 
 
 class Ends:
-    """When the slots of a program's arena are free again: `slots` are pairs of a time and (place, bytes)."""
+    """Which slots of a program's arena are free after which of its steps, asked for in the steps' order."""
 
     def __init__(self, times: dict[int, Step], groups: Sequence[Any], places: dict[int, int]) -> None:
-        self.times = times
-        self.slots = [(last, (places[key], size)) for key, size, _, last in groups]
-        self.done = 0
+        # Of a batch the last step has the time, and of a step that holds steps the last time is when they have run.
+        self.times = {id(step): time for time, step in sorted(times.items())}
+        self.slots = sorted(((last, places[key], size) for key, size, _, last in groups), reverse=True)
+
+    def until(self, steps: Sequence[Step]) -> list[tuple[int, int]]:
+        """Places and bytes of what nobody needs after these steps, and was needed by them or since those asked for before."""
+        end = max(self.times.get(id(step), 0) for step in steps)
+        found = []
+        while self.slots and self.slots[-1][0] <= end:
+            found.append(self.slots.pop()[1:])
+        return found
 
 
 def _poison(program: Any, place: int, size: int) -> Any:

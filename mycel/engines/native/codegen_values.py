@@ -400,14 +400,12 @@ class KernelWriter:
         """Where a lane that exists is not `inside`: leave the first such index in the site's record, and the record in the program's status, if that is free."""
         e = self.e
         record = self.word_once(("site", id(site)), site, "site")
-        lane = ""
         if wide:
-            failing = e.put(f"xor {e.vector('i1')} {inside}, {self.all_true()}")
+            kind, bits = e.vector("i1"), f"i{self.lanes}"
             if self.mask is not None:
-                failing = e.put(f"and {e.vector('i1')} {failing}, {self.mask}")
-            bits = f"i{self.lanes}"
-            lane = e.put(f"bitcast {e.vector('i1')} {failing} to {bits}")
-            passes = e.put(f"icmp eq {bits} {lane}, 0")
+                inside = e.put(f"or {kind} {inside}, {e.put(f'xor {kind} {self.mask}, {self.all_true()}')}")
+            lanes = e.put(f"bitcast {kind} {inside} to {bits}")
+            passes = e.put(f"icmp eq {bits} {lanes}, -1")
         else:
             passes = inside
         outside, note, on = (self.fresh(n) for n in ("outside", "note", "on"))
@@ -418,7 +416,7 @@ class KernelWriter:
         e.do(f"br i1 {e.put(f'icmp eq i64 {before}, 0')}, label %{note}, label %{on}")
         e.label(note)
         if wide:
-            first = e.intrinsic(bits, f"llvm.cttz.{bits}", [bits, "i1"], [lane, "true"])
+            first = e.intrinsic(bits, f"llvm.cttz.{bits}", [bits, "i1"], [e.put(f"xor {bits} {lanes}, -1"), "true"])
             place = (
                 first if self.lanes == 32 else e.put(f"{'zext' if self.lanes < 32 else 'trunc'} {bits} {first} to i32")
             )

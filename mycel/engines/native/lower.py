@@ -23,6 +23,7 @@ from mycel.engines.native import dense, emit
 from mycel.engines.native.joining import join_maps
 from mycel.engines.native.recompute import choose
 from mycel.engines.native.relayout import along_lanes
+from mycel.engines.native.rounding import rounded
 from mycel.engines.native.rules import (
     FULL_RULES,
     GROUP_RULES,
@@ -619,7 +620,8 @@ class _Group:
         """The expression of a member at its own position."""
         found = self.values.get(node)
         if found is None:
-            found = self.values[node] = self.compute(node, self.unit.members[node])
+            value = self.compute(node, self.unit.members[node])
+            found = self.values[node] = rounded(self.builder, node, value)
         return found
 
     def at(self, node: Node, position: tuple[Affine, ...]) -> Expr:
@@ -645,7 +647,7 @@ class _Group:
             key = (node, position)
             if key not in self.memo:
                 args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
-                self.memo[key] = self.builder.op(name, node.dtype, *args)
+                self.memo[key] = rounded(self.builder, node, self.builder.op(name, node.dtype, *args))
             return self.memo[key]
         view = self.lowering.view(node)
         if self.domain.axes:

@@ -402,7 +402,10 @@ class Program:
         return [(start, self.encode_host(step), 1, 0)]
 
     def encode_nested(self, step: Step, nested: Nested) -> Table:
-        tables = [[entry for s in part for entry in self.encode(s)] for part in (nested.first, nested.second)]
+        tables = [
+            [entry for s in part for entry in (*self.encode(s), *self.ended([s]))]
+            for part in (nested.first, nested.second)
+        ]
         start = len(self.words)
         predicate = nested.predicate
         self.view_pointer(predicate)

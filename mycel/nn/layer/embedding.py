@@ -10,6 +10,7 @@ from mycel.cell import Cell
 from mycel.common.initializer import Initializer, initializer
 from mycel.nn import checks
 from mycel.nn.layer.clipping import clipped
+from mycel.ops.indexed import inside
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor, cast
 
@@ -66,6 +67,7 @@ class Embedding(Cell):
         if not self.use_one_hot:
             return ops.gather(self.embedding_table, ids, 0)
         table = self.embedding_table
+        ids = inside("Embedding", ids, self.vocab_size)
         rows = ops.one_hot(ids, self.vocab_size, Tensor(1, table.dtype), Tensor(0, table.dtype))
         return ops.matmul(rows, table)
 

@@ -400,7 +400,7 @@ def order_of(name: str, pivots: Any, size: int, first: int = 1) -> Tensor:
     for k in range(count):
         other = take_slice(given, given.ndim - 1, k, k + 1)
         mine = take_slice(order, order.ndim - 1, k, k + 1)
-        its = run(I.take_along, order, other, axis=order.ndim - 1)
+        its = run(I.take_along, order, other, axis=order.ndim - 1, bounds="front")
         at_other = run(E.eq, place, other)
         order = select(run(E.eq, place, constant_like(k, place)), its, select(at_other, mine, order))
     return order

@@ -238,7 +238,7 @@ def roi_align(
     count = regions.shape[0]
     columns = reshaped(permuted(x, (0, 2, 3, 1)), (n * h * w, c))
     image, *sides = (reshaped(take_slice(regions, 1, k, k + 1), (count, 1, 1)) for k in range(5))
-    base = cast(image, D.int32) * (h * w)
+    base = run(I.checked, cast(image, D.int32), axis=0, size=n, bounds="front") * (h * w)
     starts, bins = [], []
     for k, bin_count in ((1, pooled_height), (0, pooled_width)):
         start = sides[k] * spatial_scale

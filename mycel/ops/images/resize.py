@@ -343,7 +343,7 @@ def crop_and_resize(
     sizes = (int(h), int(w))
     kind = x.dtype if x.dtype.is_floating and x.dtype.itemsize > 2 else D.float32
     x, box = cast(x, kind), cast(box, kind)
-    columns = indexed.gather(reshaped(x, (n, sizes[0] * sizes[1], c)), which, 0)
+    columns = indexed.gather(reshaped(x, (n, sizes[0] * sizes[1], c)), indexed.inside(name, which, n), 0)
     lines = []
     for k, (size, steps) in enumerate(zip(sizes, (height, width))):
         first, last = (reshaped(indexed.gather(box, j, 1), (count, 1)) for j in (k, k + 2))

@@ -353,7 +353,8 @@ def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 
 def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
-    x, y = floating(p.name, logits), cast_index(p.name, labels)
+    x = floating(p.name, logits)
+    y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]  # type: ignore[no-any-return]
     return loss.cross_entropy(x, y)

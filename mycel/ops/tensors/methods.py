@@ -463,17 +463,19 @@ def _unique(
 ) -> Any:
     """The distinct elements (or parts along `dim`) in increasing order; also positions and counts (int64)."""
     if dim is None and is_open(self):
-        values, places, counts, _ = segments.distinct(self)
-        further = [t for t, wanted in ((places, return_inverse), (counts, return_counts)) if wanted]
+        values, inverse, counts, _ = segments.distinct(self)
+        further = [t for t, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
         return (values, *further) if further else values
     if dim is not None:
         dim = axis_of("unique", dim, self.ndim)
-    found = np.unique(self.asnumpy(), return_inverse=True, return_counts=True, axis=dim)
-    inverse = found[1].reshape(self.shape if dim is None else (-1,))
-    extra = [
-        Tensor(a.astype(np.int64)) for a, wanted in ((inverse, return_inverse), (found[2], return_counts)) if wanted
-    ]
-    return (Tensor(found[0]), *extra) if extra else Tensor(found[0])
+    _, first, places, numbers = np.unique(
+        self.asnumpy(), return_index=True, return_inverse=True, return_counts=True, axis=dim
+    )
+    places = places.reshape(self.shape if dim is None else (-1,))
+    x, axis = (flat(self), 0) if dim is None else (self, dim)
+    extra = [Tensor(a.astype(np.int64)) for a, wanted in ((places, return_inverse), (numbers, return_counts)) if wanted]
+    found = run(I.take, x, Tensor(first), axis=axis)
+    return (found, *extra) if extra else found
 
 
 def _equal(self: Tensor, other: Any) -> Tensor:

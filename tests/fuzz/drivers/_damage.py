@@ -57,6 +57,8 @@ def clear(error: BaseException, names: Sequence[str]) -> str:
     own = kind.__module__.startswith("mycel.")
     if not own and kind not in (ValueError, RuntimeError, OSError, FileNotFoundError, NotImplementedError, TypeError):
         return f"{kind.__name__} comes from within"
+    if isinstance(error, OSError) and error.filename:
+        return ""
     if kind is TypeError and not any(name in str(error) for name in names):
         return "a TypeError that nobody wrote"
     if not any(name in str(error) for name in names):

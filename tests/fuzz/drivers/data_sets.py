@@ -177,7 +177,8 @@ def opened(name: str, folder: Path) -> Any:
     if name in _OWN:
         return _OWN[name][1](folder)
     kind, _, inside, arguments = tables()[name]
-    return getattr(ds, f"{kind}Dataset")(str(folder / inside) if inside else folder, **arguments)
+    places = [folder / part for part in inside] if isinstance(inside, tuple) else [folder / (inside or "")]
+    return getattr(ds, f"{kind}Dataset")(*map(os.fspath, places), **arguments)
 
 
 def run(case: tuple[str, str, bytes]) -> None:

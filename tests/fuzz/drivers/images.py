@@ -98,8 +98,15 @@ def case(random: random_module.Random) -> bytes:
 
 
 def setup() -> None:
+    read = 0
     for content in sound():
-        decode_image(content)
+        try:
+            decode_image(content)
+            read += 1
+        except ValueError:
+            # One of the formats that are not read at all.
+            pass
+    assert read > 15
 
 
 def run(case: bytes) -> None:
