@@ -33,7 +33,7 @@ MODULES = (
     "mint.linalg", "mint.nn", "mint.nn.functional", "mint.optim", "mint.special", "nn", "nn.probability.bijector", "nn.probability.distribution", "numpy", "ops", "scipy.linalg",
     "scipy.optimize", "train", "train.callback",
 )  # fmt: skip
-CORPUS = 400
+CORPUS = 200
 # What changes the process for all that come after: it runs in a process of its own.
 APART = ("communication", "hal", "mindrecord", "parallel", "profiler", "rewrite", "runtime")
 STATEFUL = re.compile(
