@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import math
 from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops._operands import floating, operand, operands, reshaped, run
+from mycel.ops._operands import floating, operand, operands, reshaped, run, size_of
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
@@ -136,8 +137,11 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
     [[1, 2], [1, 3], [2, 3]]
     """
     x = operand("combinations", input)
-    if x.ndim != 1 or r < 0:
+    if x.ndim != 1 or size_of("combinations", r) < 0:
         raise ShapeError(f"combinations: takes a vector and r >= 0, not {x._type} and {r}")
+    count = x.shape[0]
+    if r > 10000 or math.comb(count + r - 1 if with_replacement and count else count, r) * max(r, 1) > 1 << 32:
+        raise ValueError(f"combinations: the choices of {r} of {count} elements do not fit in memory")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(builtins.range(x.shape[0]), r))
     index = Tensor([list(row) for row in rows], D.int32) if rows and r else Tensor(shape=(len(rows), r), dtype=D.int32)

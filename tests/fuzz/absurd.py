@@ -135,6 +135,12 @@ def _change(random: random_module.Random, call: ast.Call, parameters: Sequence[s
     given = len(call.args) + len(call.keywords)
     unused = [name for name in parameters[len(call.args) :] if name not in {word.arg for word in call.keywords}]
     way = random.random()
+    if given and way < 0.06:
+        same = absurd(random)
+        call.args = [_parsed(same) for _ in call.args]
+        call.keywords = [ast.keyword(word.arg, _parsed(same)) for word in call.keywords]
+        return
+    way = random.random()
     if unused and (way < 0.25 or not given):
         call.keywords.append(ast.keyword(random.choice(unused), _parsed(absurd(random))))
     elif way < 0.28 or not given:

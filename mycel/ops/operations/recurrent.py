@@ -99,6 +99,8 @@ def _fits(p: Any, what: str, value: Tensor, shape: tuple[Any, ...]) -> None:
 def _basic_cell(p: Any, x: Any, h: Any, c: Any, w: Any, b: Any) -> tuple[Tensor, ...]:
     only(p, keep_prob=1.0, activation="tanh")
     x, h, c, w, b = (floating(p.name, v) for v in (x, h, c, w, b))
+    if (x.ndim, h.ndim) != (2, 2):
+        raise ShapeError(f"{p.name}: takes x (batch, inputs) and h (batch, hidden), not {x._type} and {h._type}")
     hidden = h.shape[-1]
     _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
     kind = c.dtype
@@ -212,6 +214,8 @@ def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, 
 
 def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
     x, h, c, w = (floating(p.name, v) for v in (input, h, c, w))
+    if x.ndim != 3:
+        raise ShapeError(f"{p.name}: takes (time, batch, inputs), not {x._type}")
     ways, size = 2 if p.bidirectional else 1, p.hidden_size
     out, count = p.proj_size or size, p.num_layers * ways
     _fits(p, "h", h, (count, x.shape[1], out))
