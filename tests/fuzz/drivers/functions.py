@@ -283,7 +283,7 @@ def case(random: random_module.Random) -> Case:
         source = random.choice(bases)()
     except ValueError:
         source = _of_signature(random, name)
-    if re.search(r"\bwhile\b|while_loop|WhileLoop|ForiLoop", source):
+    if re.search(r"\bwhile\b|while_loop|WhileLoop|ForiLoop|data_sink", source):
         source = _of_signature(random, name)  # with other numbers it may never end, as its program says
     words = [p.name for p in _parameters(name) if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if name.startswith("Tensor.") and words:
