@@ -139,7 +139,8 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
     [[1, 2], [3, 4]]
     """
     value = asarray(x)
-    if isinstance(indices_or_sections, int) and value.shape[axis] % indices_or_sections:
+    axis = axis_of("split", axis, value.ndim)
+    if isinstance(indices_or_sections, int) and indices_or_sections > 0 and value.shape[axis] % indices_or_sections:
         raise ValueError(
             f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use array_split"
         )
@@ -451,7 +452,7 @@ def size(a: Any, axis: Optional[int] = None) -> Any:
     4
     """
     x = asarray(a)
-    return x.size if axis is None else x.shape[axis]
+    return x.size if axis is None else x.shape[axis_of("size", axis, x.ndim)]
 
 
 @export

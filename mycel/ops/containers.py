@@ -291,6 +291,9 @@ def _augassign_sub(x: Any, y: Any) -> Any:
 
 
 def _augassign_mul(x: Any, y: Any) -> Any:
+    for many, times in ((x, y), (y, x)):
+        if isinstance(many, (tuple, list, str)) and isinstance(times, int) and len(many) * times > 1 << 32:
+            raise ValueError(f"augassign_mul: {len(many)} members {times} times do not fit in memory")
     return operator.mul(x, y)
 
 

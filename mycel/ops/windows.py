@@ -154,6 +154,7 @@ def stft(
     left = (n_fft - width) // 2
     if width < n_fft:
         shape = pad(shape, (left, n_fft - width - left))
+    hop = min(hop, length)
     frames = 1 + (length - n_fft) // hop
     places = np.arange(frames)[:, None] * hop + np.arange(n_fft)
     parts = indexed.gather(signal, operand(name, places.astype(np.int32)), 1) * shape
