@@ -9,15 +9,16 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops._operands import floating, operand, operands, reshaped, run, size_of
+from mycel.ops._operands import broadcast, floating, operand, operands, reshaped, run, size_of
 from mycel.ops.algebra.linalg import matmul
-from mycel.ops.arrange import meshgrid
+from mycel.ops.arrange import flip, meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
 from mycel.ops.creation import ones_like, zeros
 from mycel.ops.reduction import vector_norm
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
+from mycel.prims import shape as S
 from mycel.tensor import Tensor
 
 __all__ = ["cartesian_prod", "cdist", "combinations", "cov", "dist", "pdist", "vander"]
@@ -74,9 +75,18 @@ def vander(x: Any, N: Optional[int] = None) -> Tensor:
     value = operand("vander", x)
     if value.ndim != 1:
         raise ShapeError(f"vander: takes a vector, not {value._type}")
-    count = value.shape[0] if N is None else N
+    count = value.shape[0] if N is None else size_of("vander", N)
+    if not 0 <= count < 1 << 40:
+        raise ValueError(f"vander: N must not be negative and fit in memory, not {N}")
     if count == 0:
         return zeros((value.shape[0], 0), value.dtype)
+    if count > 64:
+        from mycel.ops.sorting import cumprod
+
+        height = value.shape[0]
+        repeated = broadcast(reshaped(value, (height, 1)), (height, count - 1))
+        first = reshaped(ones_like(value), (height, 1))
+        return flip(cumprod(run(S.CONCAT, first, repeated, axis=1), 1), 1)
     columns = [ones_like(value)]
     for _ in builtins.range(count - 1):
         columns.append(run(E.mul, columns[-1], value))
