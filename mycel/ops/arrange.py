@@ -517,6 +517,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     x = operand("diag_embed", input)
     if x.ndim < 1:
         raise ShapeError("diag_embed: takes tensors of at least 1 dimension")
+    size_of("diag_embed", offset)
     count = x.shape[-1]
     above, below = builtins.max(offset, 0), builtins.max(-offset, 0)
     side = count + above + below

@@ -130,7 +130,8 @@ def _names() -> dict[str, Any]:
         for name in sorted(getattr(space, "__all__", None) or dir(space)):
             value = None if name.startswith("_") else getattr(space, name, None)
             if callable(value) and str(getattr(value, "__module__", "")).startswith("mycel"):
-                error = isinstance(value, type) and issubclass(value, BaseException)
+                # `profiler.machine` measures for seconds.
+                error = name == "machine" or isinstance(value, type) and issubclass(value, BaseException)
                 if not error and id(value) not in seen:
                     seen.add(id(value))
                     found[f"{module}.{name}" if module else name] = value
