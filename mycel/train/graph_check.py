@@ -27,6 +27,7 @@ from mycel.ir.types import TensorType
 from mycel.ir.verify import verify
 from mycel.prims.base import Literal, Primitive
 from mycel.prims.custom import Rule
+from mycel.prims.index import BOUNDS
 from mycel.transforms.specialize import specialize
 
 __all__ = [
@@ -92,7 +93,7 @@ _word = _instance(str)
 
 _reduction = {"axes": _counts, "keepdims": _flag}
 _scan = {"axis": _is_count, "reverse": _flag}
-_mode = _one_of("set", "add", "mul", "min", "max")
+_mode, _bounds = _one_of("set", "add", "mul", "min", "max"), _one_of(*BOUNDS)
 _conv = {"strides": _counts, "padding": _pairs, "dilation": _counts, "groups": _is_size}
 _window = {"window": _sizes, "strides": _counts, "padding": _pairs}
 
@@ -116,11 +117,13 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "conv": _conv,
     "conv_grad_input": {"input_shape": _sizes, **_conv},
     "conv_grad_weight": {"weight_shape": _sizes, **_conv},
-    "scatter_nd": {"mode": _mode},
-    "take": {"axis": _is_count},
-    "take_add": {"axis": _is_count, "size": _is_size},
-    "take_along": {"axis": _is_count},
-    "put_along": {"axis": _is_count, "mode": _mode},
+    "gather_nd": {"bounds": _bounds},
+    "scatter_nd": {"mode": _mode, "bounds": _bounds},
+    "take": {"axis": _is_count, "bounds": _bounds},
+    "take_add": {"axis": _is_count, "size": _is_size, "bounds": _bounds},
+    "take_along": {"axis": _is_count, "bounds": _bounds},
+    "put_along": {"axis": _is_count, "mode": _mode, "bounds": _bounds},
+    "checked": {"axis": _is_count, "size": _is_size, "bounds": _bounds},
     "dynamic_slice": {"sizes": _sizes},
     "cond": {"true": _graph, "false": _graph},
     "while_loop": {"test": _graph, "body": _graph, "carried": _is_count},
@@ -157,6 +160,8 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "window_scatter": {"input_shape": _sizes, **_window},
     "window_gather": _window,
 }  # fmt: skip
+# Which a node may be without.
+OPTIONAL = frozenset({"bounds"})
 # `kept_call` belongs to a recording; `positions` has a size that data decide, which would be believed. A network that is loaded has neither.
 REFUSED = frozenset({"kept_call", "positions"})
 
@@ -167,7 +172,7 @@ def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, A
     if not str(getattr(prim.infer, "__module__", "")).startswith("mycel."):
         raise Refusal(f"the operation {name} has no place in a file")
     forms = FORMS.get(name, {})
-    if set(params) != set(forms):
+    if not set(forms) - OPTIONAL <= set(params) <= set(forms):
         raise Refusal(f"{name} takes the parameters {sorted(forms)}, not {sorted(params)}")
     for key, form in forms.items():
         if not form(params[key]):
