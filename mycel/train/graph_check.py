@@ -174,10 +174,10 @@ def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, A
     forms = FORMS.get(name, {})
     if not set(forms) - OPTIONAL <= set(params) <= set(forms):
         raise Refusal(f"{name} takes the parameters {sorted(forms)}, not {sorted(params)}")
-    for key, form in forms.items():
-        if not form(params[key]):
-            raise Refusal(f"{name}: {params[key]!r:.200} is no value for its parameter {key}")
-        check_terms(params[key], f"{name}: {key}")
+    for key, value in params.items():
+        if not forms[key](value):
+            raise Refusal(f"{name}: {value!r:.200} is no value for its parameter {key}")
+        check_terms(value, f"{name}: {key}")
     if name == "get_item":
         if len(operands) != 1 or not isinstance(operands[0].type, tuple):
             raise Refusal("a part is taken of a value that has none")
