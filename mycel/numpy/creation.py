@@ -9,7 +9,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray, kind_of
-from mycel.ops._operands import check_sizes, size_of
+from mycel.ops._operands import check_sizes, need_room, size_of
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = ["asarray"]
@@ -189,8 +189,7 @@ def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int
     height = size_of(name, rows)
     width = height if columns is None else size_of(name, columns)
     check_sizes(name, (height, width))
-    if height * width > 1 << 40:
-        raise ValueError(f"{name}: a matrix of {height} x {width} does not fit in memory")
+    need_room(name, (height, width), D.float64)
     return height, width, min(max(size_of(name, diagonal), -height), width)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
+import operator
 from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops._operands import broadcast, floating, operand, operands, reshaped, run, size_of
+from mycel.ops._operands import floating, need_room, operand, operands, reshaped, run, size_of, take_slice
 from mycel.ops.algebra.linalg import matmul
-from mycel.ops.arrange import flip, meshgrid
+from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
 from mycel.ops.creation import ones_like, zeros
 from mycel.ops.reduction import vector_norm
@@ -75,22 +76,21 @@ def vander(x: Any, N: Optional[int] = None) -> Tensor:
     value = operand("vander", x)
     if value.ndim != 1:
         raise ShapeError(f"vander: takes a vector, not {value._type}")
-    count = value.shape[0] if N is None else size_of("vander", N)
-    if not 0 <= count < 1 << 40:
-        raise ValueError(f"vander: N must not be negative and fit in memory, not {N}")
+    count = operator.index(size_of("vander", value.shape[0] if N is None else N))
+    if count < 0:
+        raise ValueError(f"vander: N must not be negative, got {count}")
     if count == 0:
         return zeros((value.shape[0], 0), value.dtype)
-    if count > 64:
-        from mycel.ops.sorting import cumprod
-
-        height = value.shape[0]
-        repeated = broadcast(reshaped(value, (height, 1)), (height, count - 1))
-        first = reshaped(ones_like(value), (height, 1))
-        return flip(cumprod(run(S.CONCAT, first, repeated, axis=1), 1), 1)
-    columns = [ones_like(value)]
-    for _ in builtins.range(count - 1):
-        columns.append(run(E.mul, columns[-1], value))
-    return stack(columns[::-1], 1)
+    need_room("vander", (value.shape[0], count), value.dtype)
+    # Twice as many powers a step: those there are, and they times the next one.
+    base = reshaped(value, (value.shape[0], 1))
+    powers, width = ones_like(base), 1
+    while width < count:
+        step = builtins.min(width, count - width)
+        above = run(E.mul, take_slice(powers, 1, width - 1, width), base)
+        powers = concat((powers, run(E.mul, take_slice(powers, 1, 0, step), above)), 1)
+        width += step
+    return run(S.reverse, powers, axes=(1,))
 
 
 def _over_observations(v: Tensor) -> Tensor:
@@ -149,9 +149,9 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
     x = operand("combinations", input)
     if x.ndim != 1 or size_of("combinations", r) < 0:
         raise ShapeError(f"combinations: takes a vector and r >= 0, not {x._type} and {r}")
-    count = x.shape[0]
-    if r > 10000 or math.comb(count + r - 1 if with_replacement and count else count, r) * max(r, 1) > 1 << 32:
-        raise ValueError(f"combinations: the choices of {r} of {count} elements do not fit in memory")
+    n = operator.index(x.shape[0])
+    count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
+    need_room("combinations", (size_of("combinations", count), size_of("combinations", r)), D.int64)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(builtins.range(x.shape[0]), r))
     index = Tensor([list(row) for row in rows], D.int32) if rows and r else Tensor(shape=(len(rows), r), dtype=D.int32)

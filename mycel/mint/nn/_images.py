@@ -14,7 +14,7 @@ from mycel.api import stop_gradient
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ops import pooling
-from mycel.ops._operands import floating, operand, reshaped
+from mycel.ops._operands import floating, numbers, one_by_one, operand, reshaped
 from mycel.ops.images import resize
 from mycel.tensor import Tensor, cast
 
@@ -193,6 +193,7 @@ def _adaptive_max(x: Tensor, sizes: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
     height, width = x.shape[-2:]
     if builtins.any(not isinstance(n, int) or n < 1 for n in sizes):
         raise ValueError(f"adaptive_max_pool: output_size must be at least 1, not {sizes}")
+    one_by_one("adaptive_max_pool2d", "windows", sizes[0] * sizes[1])
     flat = reshaped(x, (1, product(x.shape[:-2]), height, width))
     values, places = pooling._uneven_max(flat, (int(height), int(width)), sizes)
     shape = (*x.shape[:-2], *sizes)
@@ -286,7 +287,7 @@ def interpolate(
 
 def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
     """Cubic convolution along an axis, `ratio` input elements for each of the output, the edge repeated outside."""
-    at = (np.arange(out) + 0.5) * ratio - 0.5
+    at = (numbers(out) + 0.5) * ratio - 0.5
     low = np.floor(at)
     total: Optional[Tensor] = None
     for k in (-1, 0, 1, 2):
