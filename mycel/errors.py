@@ -56,7 +56,7 @@ def operation_called() -> str:
             found = frame.f_code.co_name
             if found in ("__init__", "__call__", "construct"):
                 found = type(frame.f_locals.get("self")).__name__
-            if not found.startswith(("_", "<")):
+            if not found.startswith(("_", "<")) and (found in frame.f_globals or "self" in frame.f_locals):
                 name = found
         frame = frame.f_back  # type: ignore[assignment]
     return name
