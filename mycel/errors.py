@@ -59,7 +59,8 @@ def operation_called() -> str:
             found = _SUBSCRIPTS.get(found, found)
             if found in ("__init__", "__call__", "call", "construct"):
                 found = type(frame.f_locals.get("self")).__name__
-            if not found.startswith(("__", "<")) and found not in _WRAPPERS:
+            known = found in frame.f_globals or "self" in frame.f_locals or found in _SUBSCRIPTS.values()
+            if known and not found.startswith(("__", "<")) and found not in _WRAPPERS:
                 name = found.lstrip("_")
         frame = frame.f_back  # type: ignore[assignment]
     return name

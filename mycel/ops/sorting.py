@@ -39,6 +39,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import ordered as O
 from mycel.prims import reduce as R
+from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -148,8 +149,9 @@ def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
     hit = run(E.eq, x, best)
     if x.dtype.is_floating:
         hit = run(E.logical_or, hit, run(E.is_nan, x))
-    places = select(hit, iota(x.shape, where, D.int32), -1)
-    return best, cast(run(O.cummax, cast(places, D.int32), axis=where, reverse=False), D.int64)
+    kind = S.position_type(x.shape[where])
+    places = select(hit, iota(x.shape, where, kind), -1)
+    return best, cast(run(O.cummax, cast(places, kind), axis=where, reverse=False), D.int64)
 
 
 def cummax(input: Any, axis: int) -> Pair:
@@ -163,14 +165,15 @@ def cummax(input: Any, axis: int) -> Pair:
 
 
 def cummin(input: Any, axis: int) -> Pair:
-    """The smallest element so far along an axis, and its int32 position (the latest of equals).
+    """The smallest element so far along an axis, and its int32 position (the latest of equals); int64 where int32 has no numbers for all positions.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0)]
     [[3.0, 1.0, 1.0], [0, 1, 1]]
     """
     least, place = _running_extreme("cummin", O.cummin, input, axis)
-    return least, cast(place, D.int32)
+    x = operand("cummin", input)
+    return least, cast(place, S.position_type(x.shape[axis_of("cummin", axis, x.ndim)]))
 
 
 def logcumsumexp(input: Any, axis: int) -> Tensor:
@@ -373,6 +376,8 @@ def searchsorted(
     if rows.ndim == 1:
         wanted = flat(wanted)
     found = run(O.search_sorted, rows, wanted, side="right" if right or side == "right" else "left")
+    if out_int32 and found.dtype is D.int64:
+        raise ValueError(f"searchsorted: int32 has no numbers for the positions in {rows._type}; leave out_int32 False")
     return cast(reshaped(found, shape), _index_type(out_int32))
 
 

@@ -15,7 +15,7 @@ from mycel.engines.failures import no_memory, out_of_memory, readable
 from mycel.ir.graph import Graph
 from mycel.log import logger
 
-__all__ = ["available_memory", "check_needs", "machine_memory", "need", "room_left"]
+__all__ = ["addresses_left", "available_memory", "check_needs", "machine_memory", "need", "room_left"]
 
 # What is asked for below this is not worth a look at the system.
 WORTH_ASKING = 64 << 20
@@ -112,6 +112,12 @@ def _system_memory() -> tuple[Optional[int], Optional[int]]:
         return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
     except (AttributeError, OSError, ValueError):
         return None, None
+
+
+def addresses_left() -> Optional[int]:
+    """The bytes of addresses that this process may still use; None where they are not limited."""
+    found = _addresses_left()
+    return None if found is None else found[0]
 
 
 def _swap_left() -> int:

@@ -35,6 +35,7 @@ from mycel.ops.operations.primitive import NEEDED, definer, plain
 from mycel.prims import elementwise as E
 from mycel.prims import random as distributions
 from mycel.prims import reduce as R
+from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
@@ -150,12 +151,23 @@ define(
     unbiased=True,
     keep_dims=False,
 )
-define(
-    "Argmax", lambda p, x: cast(reduction.argmax(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
-)
-define(
-    "Argmin", lambda p, x: cast(reduction.argmin(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
-)
+
+
+def _position(find: Any) -> Any:
+    def run_(p: Any, x: Any) -> Tensor:
+        value, kind = operand(p.name, x), D.from_any(p.output_type)
+        size = value.shape[axis_of(p.name, p.axis, value.ndim)] if value.ndim else 1
+        if kind is D.int32 and S.position_type(size) is not kind:
+            raise ValueError(
+                f"{p.name}: int32 has no numbers for the {size} positions of axis {p.axis}; give output_type=mindspore.int64"
+            )
+        return cast(find(value, p.axis), kind)
+
+    return run_
+
+
+define("Argmax", _position(reduction.argmax), axis=-1, output_type=D.int32)
+define("Argmin", _position(reduction.argmin), axis=-1, output_type=D.int32)
 define("ArgMaxWithValue", lambda p, x: reduction.max(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
 define("ArgMinWithValue", lambda p, x: reduction.min(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
 define("CountNonZero", lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims), dims=None)
