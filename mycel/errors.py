@@ -8,8 +8,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
-    "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError", "Unsupported", "VerifyError", "VmapError", "named",
-    "operation_called",
+    "BoundsError", "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError",
+    "Unsupported", "VerifyError", "VmapError", "named", "operation_called",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,7 +38,9 @@ class SizeError(ShapeError):
             super().raised_in(name)
 
 
-_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "mint", "numpy", "scipy", "nn", "common", "tensor", "parameter", "experimental", "boost", "train")])  # fmt: skip
+_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "indexing", "routes", "mint", "numpy", "scipy", "nn", "common", "tensor", "parameter", "experimental", "boost", "train")])  # fmt: skip
+_SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
+_WRAPPERS = ("method", "plainly", "run")
 _USERS = ("mycel.frontend", "mycel.jit", "mycel.cell", "mycel.api")
 
 
@@ -54,10 +56,12 @@ def operation_called() -> str:
             break
         if module.startswith(_PUBLIC):
             found = frame.f_code.co_name
-            if found in ("__init__", "__call__", "construct"):
+            found = _SUBSCRIPTS.get(found, found)
+            if found in ("__init__", "__call__", "call", "construct"):
                 found = type(frame.f_locals.get("self")).__name__
-            if not found.startswith(("_", "<")) and (found in frame.f_globals or "self" in frame.f_locals):
-                name = found
+            known = found in frame.f_globals or "self" in frame.f_locals
+            if known and not found.startswith(("__", "<")) and found not in _WRAPPERS:
+                name = found.lstrip("_")
         frame = frame.f_back  # type: ignore[assignment]
     return name
 
@@ -75,6 +79,10 @@ def named(function: F, name: str = "") -> F:
             raise
 
     return run  # type: ignore[return-value]
+
+
+class IndexRangeError(IndexError, RuntimeError, ValueError):
+    """An index that data give is out of range; MindSpore's operations raise now one and now another of these."""
 
 
 class Unsupported(NotImplementedError):
@@ -113,6 +121,10 @@ class NonFiniteError(FloatingPointError):
             gradient_of,
             rounds,
         )
+
+
+class BoundsError(AssertionError):
+    """Compiled code would have reached outside of a buffer: a defect of the compiler, not of the user's program; looked for with MYCEL_CHECK=bounds."""
 
 
 class VerifyError(AssertionError):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from mycel.errors import operation_called
+from mycel.errors import IndexRangeError, operation_called
 from mycel.ir.dims import evaluate
 from mycel.ir.graph import Graph, Node
-from mycel.ir.places import annotate, excerpt
+from mycel.ir.places import annotate, excerpt, spelled
 from mycel.ir.types import TensorType
+from mycel.prims.index import out_of_range
 
-__all__ = ["no_memory", "note_host_step", "out_of_memory", "readable", "told"]
+__all__ = ["index_out_of_range", "no_memory", "note_host_step", "out_of_memory", "readable", "told"]
 
 MEND = "  work in smaller batches or pieces, use a narrower type such as float16, or free tensors that are not needed"
 
@@ -23,6 +24,20 @@ def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
     if node.where is not None:
         lines.append(excerpt(node.where))
     annotate(error, "\n".join(lines))
+
+
+def index_out_of_range(node: Node, axis: int, size: int, index: int, wraps: bool) -> IndexRangeError:
+    """The error for an index that compiled code found out of range, with the user's line where it is known."""
+    assert node.prim is not None
+    where = node.where
+    name = (where and spelled(where)) or operation_called() or node.prim.name
+    error = out_of_range(name, index, axis, size, "wrap" if wraps else "front")
+    lines = [str(error)]
+    if where is not None:
+        if where.gradient:
+            lines.append(f"  in the derivative of {where.gradient}")
+        lines.append(excerpt(where))
+    return IndexRangeError("\n".join(lines))
 
 
 def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Mapping[str, int]] = None) -> MemoryError:

@@ -10,7 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
-from mycel.ops._operands import need_room, numbers, shape_of
+from mycel.ops._operands import check_sizes, need_room, numbers, shape_of, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -95,8 +95,9 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
     kind = D.from_any(dtype)
-    need_room("indices", (len(dimensions), *shape_of("indices", tuple(dimensions))), D.int64)
-    made: Any = _numpy.indices(tuple(dimensions), sparse=sparse)  # type: ignore[call-overload]
+    shape = check_sizes("indices", shape_of("indices", dimensions))
+    need_room("indices", (len(shape), *shape), D.int64)
+    made: Any = _numpy.indices(shape, sparse=sparse)  # type: ignore[call-overload]
     return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
 
 
@@ -134,6 +135,11 @@ class _Grid:
         self._dense = dense
 
     def __getitem__(self, key: Any) -> Any:
+        for entry in key if isinstance(key, tuple) else (key,):
+            if not isinstance(entry, slice) or (entry.step is not None and entry.step == 0):
+                raise ValueError(
+                    f"mgrid, ogrid: every index is a slice start:stop:step with a step that is not 0, not {entry!r:.80}"
+                )
         counts = [_count(part) for part in (key if isinstance(key, tuple) else (key,))]
         whole = counts if self._dense else [sum(counts)]
         need_room("mgrid" if self._dense else "ogrid", shape_of("mgrid", (len(counts), *whole)), D.float64)
@@ -159,12 +165,23 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in mnp.diag_indices(3)]
     [[0, 1, 2], [0, 1, 2]]
     """
-    return (Tensor(numbers(n), D.int32),) * ndim
+    (size, count) = (size_of("diag_indices", v) for v in (n, ndim))
+    if size < 0 or not 1 <= count <= 64:
+        raise ValueError(f"diag_indices: n must not be negative and ndim lie between 1 and 64, not {n} and {ndim}")
+    return (Tensor(numbers(size), D.int32),) * count
 
 
 def _pair(found: Any) -> tuple[Tensor, Tensor]:
     rows, columns = found
     return Tensor(rows, D.int32), Tensor(columns, D.int32)
+
+
+def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    rows = size_of(name, n)
+    columns = rows if m is None else size_of(name, m)
+    check_sizes(name, (rows, columns))
+    need_room(name, (rows, columns), D.int64)
+    return rows, min(max(size_of(name, k), -rows), columns), columns
 
 
 def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
@@ -174,8 +191,7 @@ def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
     >>> [p.tolist() for p in mnp.tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
-    need_room("tril_indices", shape_of("tril_indices", (n, n if m is None else m)), D.int64)
-    return _pair(_numpy.tril_indices(n, k, m))
+    return _pair(_numpy.tril_indices(*_triangle("tril_indices", n, k, m)))
 
 
 def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
@@ -185,8 +201,7 @@ def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
     >>> [p.tolist() for p in mnp.triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    need_room("triu_indices", shape_of("triu_indices", (n, n if m is None else m)), D.int64)
-    return _pair(_numpy.triu_indices(n, k, m))
+    return _pair(_numpy.triu_indices(*_triangle("triu_indices", n, k, m)))
 
 
 def _sizes(name: str, arr: Any) -> Any:
@@ -235,7 +250,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
     """
     if mode not in ("clip", "wrap"):
         raise ValueError(f"ravel_multi_index: mode must be 'clip' or 'wrap', not {mode!r}")
-    sizes = (dims,) if isinstance(dims, int) else tuple(dims)
+    sizes = shape_of("ravel_multi_index", dims)
+    if not isinstance(multi_index, (tuple, list, Tensor, _numpy.ndarray)):
+        raise TypeError(f"ravel_multi_index: takes rows of positions, not {type(multi_index).__name__}")
     parts = [cast(asarray(p), D.int32) for p in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(f"ravel_multi_index: {len(parts)} rows of positions for {len(sizes)} dimensions")
@@ -254,8 +271,10 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
     >>> [p.tolist() for p in mnp.unravel_index([22, 41], (7, 6))]
     [[3, 6], [4, 5]]
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    total = int(_numpy.prod(sizes))
+    sizes = check_sizes("unravel_index", shape_of("unravel_index", shape))
+    total = math.prod(sizes)
+    if not 0 < total < 1 << 63:
+        raise ValueError(f"unravel_index: an array of shape {sizes} has no positions that an int64 could number")
     flat = asarray(indices)
     flat = ops.where(ops.less(flat, 0), flat + total, flat)
     flat = ops.clamp(flat, 0, total - 1)

@@ -65,9 +65,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         if edges.ndim != 1:
             raise ValueError(f"histogram_bin_edges: the edges must be a vector, not of shape {tuple(edges.shape)}")
         return edges
-    if bins < 1:
+    count = size_of("histogram_bin_edges", bins)
+    if count < 1:
         raise ValueError(f"histogram_bin_edges: there must be at least one bin, not {bins}")
-    need_room("histogram", (size_of("histogram", bins),), D.float64)
+    need_room("histogram_bin_edges", (count,), D.float64)
     x = _float(ops.ravel(asarray(a)))
     if range is not None:
         low, high = (float(v) for v in range)

@@ -11,7 +11,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
 from mycel.numpy.math import cov
-from mycel.ops._operands import one_by_one
+from mycel.ops._operands import axis_of, one_by_one
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -169,9 +169,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Un
         raise ValueError(f"gradient: edge_order must be 1 or 2, not {edge_order!r}")
     x = _float(asarray(f))
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    for k in axes:
-        if not -x.ndim <= k < x.ndim:
-            raise ValueError(f"gradient: axis {k} is out of range for {x.ndim} dimensions")
+    axes = tuple(axis_of("gradient", k, x.ndim) for k in axes)
     spacings = [v if isinstance(v, (int, float)) else asarray(v) for v in (varargs or (1.0,))]
     if len(spacings) not in (1, len(axes)):
         raise TypeError(f"gradient: {len(spacings)} distances for {len(axes)} axes")
@@ -188,6 +186,7 @@ def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
     [0.0, -0.2832]
     """
     x = _float(asarray(p))
+    axis = axis_of("unwrap", axis, x.ndim)
     if x.shape[axis] == 0:
         return x
     y = ops.moveaxis(x, axis, -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
+from mycel.ir.dims import product
 from mycel.ops import arrange, creation, indexed, reduction
 from mycel.ops._operands import (
     axis_of,
@@ -18,12 +18,15 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    number_of,
     operand,
     operands,
     permuted,
     reshaped,
     run,
     select,
+    size_of,
+    sizes_of,
     take_slice,
 )
 from mycel.ops.convolution import fold
@@ -41,8 +44,11 @@ def _block(
     name: str, x: Tensor, block: Any, pairs: Any, what: str
 ) -> tuple[tuple[int, ...], list[tuple[int, int]], int]:
     """The block's sizes, the pairs of each axis, and the first axis of the blocks."""
-    given = [(int(a), int(b)) for a, b in pairs]
-    sizes = (int(block),) * len(given) if isinstance(block, int) else tuple(int(b) for b in block)
+    pairs = pairs.tolist() if isinstance(pairs, (Tensor, np.ndarray)) else pairs
+    if not isinstance(pairs, (tuple, list)) or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs):
+        raise TypeError(f"{name}: {what} must be pairs of ints, one for each axis, not {pairs!r:.80}")
+    given = [(size_of(name, a), size_of(name, b)) for a, b in pairs]
+    sizes = (block,) * len(given) if isinstance(block, int) else sizes_of(name, "the block", block)
     if (
         len(sizes) != len(given)
         or x.ndim <= len(sizes)
@@ -72,7 +78,7 @@ def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Tensor:
     x = reshaped(x, (*x.shape[:first], *split))
     order = (*(first + 2 * k + 1 for k in range(count)), *range(first), *(first + 2 * k for k in range(count)))
     x = permuted(x, order)
-    return reshaped(x, (n * math.prod(sizes), *x.shape[count + 1 :]))
+    return reshaped(x, (n * product(sizes), *x.shape[count + 1 :]))
 
 
 def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
@@ -85,7 +91,7 @@ def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
     name = "batch_to_space_nd"
     x = operand(name, input_x)
     sizes, pairs, first = _block(name, x, block_shape, crops, "crops")
-    whole, count = math.prod(sizes), len(sizes)
+    whole, count = product(sizes), len(sizes)
     if x.shape[0] % whole:
         raise ValueError(f"{name}: the batch of {x._type} does not divide into blocks {sizes}")
     n = x.shape[0] // whole
@@ -125,7 +131,7 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
     2.1
     """
     x = floating("renorm", input)
-    if p <= 0 or maxnorm < 0:
+    if number_of("renorm", "p", p) <= 0 or number_of("renorm", "maxnorm", maxnorm) < 0:
         raise ValueError(f"renorm: p must be positive and maxnorm not negative, not {p} and {maxnorm}")
     where = axis_of("renorm", axis, x.ndim)
     rest = tuple(a for a in range(x.ndim) if a != where)

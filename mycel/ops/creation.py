@@ -245,8 +245,8 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     count = size_of("linspace", steps.item() if isinstance(steps, Tensor) else steps)
-    if isinstance(count, int) and count < 1:
-        raise ValueError(f"linspace: steps must be at least 1, not {count}")
+    if isinstance(count, int) and not 1 <= count < 1 << 40:
+        raise ValueError(f"linspace: steps must be at least 1 and fit in memory, not {count}")
     for v in (start, end):
         operand("linspace", v)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor) and isinstance(count, int):
@@ -288,7 +288,10 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:
-    need_room("triu_indices" if upper else "tril_indices", (row, col), D.int64)
+    name = "triu_indices" if upper else "tril_indices"
+    row, col, offset = size_of(name, row), size_of(name, col), size_of(name, offset)
+    check_sizes(name, (row, col))
+    need_room(name, (row, col), D.int64)
     offset = max(min(offset, col), -row)
     mask = np.triu(np.ones((row, col), bool), offset) if upper else np.tril(np.ones((row, col), bool), offset)
     return Tensor(np.stack(np.nonzero(mask)), D.from_any(dtype))
@@ -332,6 +335,8 @@ def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axi
         raise ShapeError(f"one_hot: depth must not be negative, got {size}")
     place = axis_of("one_hot", axis, index.ndim + 1)
     shape = (*index.shape[:place], 1, *index.shape[place:])
+    # Narrower types might not have all positions.
+    index = index if index.dtype.itemsize >= 4 else cast(index, D.int32)
     line = iota((size,) + (1,) * (index.ndim - place), 0, index.dtype)
     on = on_value if isinstance(on_value, Tensor) else as_tensor(on_value)
     return select(run(E.eq, reshaped(index, shape), line), on, off_value)

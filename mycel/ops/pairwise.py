@@ -147,7 +147,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
     [[1, 2], [1, 3], [2, 3]]
     """
     x = operand("combinations", input)
-    if x.ndim != 1 or r < 0:
+    if x.ndim != 1 or size_of("combinations", r) < 0:
         raise ShapeError(f"combinations: takes a vector and r >= 0, not {x._type} and {r}")
     n = operator.index(x.shape[0])
     count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)

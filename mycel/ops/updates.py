@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.errors import ShapeError
 from mycel.ops import elementwise as E
 from mycel.ops.creation import ones_like, zeros_like
-from mycel.ops.indexed import gather, tensor_scatter_update, where
+from mycel.ops.indexed import gather, where, write
 from mycel.ops.reduction import sum as total
 from mycel.ops.segments import unsorted_segment_sum
 from mycel.tensor import Tensor
@@ -243,6 +244,8 @@ def adafactor(
 
 def summed(g: Tensor, indices: Tensor, p: Tensor) -> Tensor:
     """The gradient of the whole of p from rows of it; rows that are named twice add up."""
+    if p.ndim == 0:
+        raise ShapeError("a sparse gradient updates rows, of which a parameter without axes has none")
     return unsorted_segment_sum(g, indices, p.shape[0])
 
 
@@ -251,4 +254,6 @@ def on_rows(rule: Callable[..., Values], p: Tensor, g: Tensor, indices: Tensor, 
     places = indices.expand_dims(-1)
     rows = [gather(x, indices, 0) for x in (p, summed(g, indices, p), *states)]
     found = rule(*rows, *numbers)
-    return tuple(tensor_scatter_update(x, places, new.astype(x.dtype)) for x, new in zip((p, *states), found))
+    return tuple(
+        write("optimizer", x, places, new.astype(x.dtype), "set", "wrap") for x, new in zip((p, *states), found)
+    )

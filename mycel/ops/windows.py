@@ -15,7 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import fourier, indexed
-from mycel.ops._operands import floating, need_room, numbers, operand, permuted, reshaped, size_of
+from mycel.ops._operands import floating, need_room, number_of, numbers, operand, permuted, reshaped, size_of
 from mycel.ops.arrange import pad
 from mycel.ops.complex_numbers import view_as_real
 from mycel.tensor import Tensor, cast
@@ -70,6 +70,8 @@ def hamming_window(
     [0.08, 0.54, 1.0, 0.54]
     """
 
+    number_of("hamming_window", "alpha", alpha), number_of("hamming_window", "beta", beta)
+
     def shape(n: int) -> Any:
         return alpha - beta * np.cos(numbers(n) * (2 * math.pi / (n - 1)))
 
@@ -93,6 +95,7 @@ def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0,
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
     [0.79, 0.95, 1.0, 0.95]
     """
+    number_of("kaiser_window", "beta", beta)
     return _window("kaiser_window", window_length, periodic, dtype, D.float64, lambda n: np.kaiser(n, beta))
 
 
@@ -123,8 +126,11 @@ def stft(
     if signal.ndim not in (1, 2):
         raise ShapeError(f"{name}: takes a signal (L,) or a batch (B, L), not {signal._type}")
     is_complex = signal.dtype.is_complex
-    hop = n_fft // 4 if hop_length is None else hop_length
-    width = n_fft if win_length is None else win_length
+    n_fft = size_of(name, n_fft)
+    hop = n_fft // 4 if hop_length is None else size_of(name, hop_length)
+    width = n_fft if win_length is None else size_of(name, win_length)
+    if not isinstance(pad_mode, str):
+        raise TypeError(f"{name}: pad_mode must be a string, not {type(pad_mode).__name__}")
     one_sided = not is_complex if onesided is None else onesided
     if n_fft < 1 or hop < 1 or not 1 <= width <= n_fft:
         raise ValueError(
@@ -148,6 +154,7 @@ def stft(
     left = (n_fft - width) // 2
     if width < n_fft:
         shape = pad(shape, (left, n_fft - width - left))
+    hop = min(hop, length)
     frames = 1 + (length - n_fft) // hop
     places = np.arange(frames)[:, None] * hop + np.arange(n_fft)
     parts = indexed.gather(signal, operand(name, places.astype(np.int32)), 1) * shape

@@ -1,6 +1,6 @@
 """Primitives along an axis whose order matters: sorting, running sums, products and extremes, and binary search.
 
-Sorting is stable in both directions and puts NaN last. Running extremes pass NaN on. Running sums and products of 16-bit floats
+Sorting is stable in both directions. NaN is above every number, as the extremes have it: last of an ascending order, first of a descending one. Running extremes pass NaN on. Running sums and products of 16-bit floats
 accumulate in float32; integers wrap.
 
 The cotangent of cumprod needs the products without one factor. With y = cumprod(x), D = the sum of ct_j y_j over j >= i, and z the first zero of
@@ -65,13 +65,16 @@ def _sort_reference(x: Any, *, axis: int, descending: bool) -> tuple[Array, Arra
         # Order is reversed by the value, not by the position, so that equal elements keep theirs.
         key = -key if key.dtype.kind == "f" else np.invert(key)
     order = np.argsort(key, axis=axis, kind="stable")
+    if descending and key.dtype.kind == "f":
+        number = np.take_along_axis(~np.isnan(key), order, axis)
+        order = np.take_along_axis(order, np.argsort(number, axis=axis, kind="stable"), axis)
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
 def _sort_vjp(ct: Any, out: Any, x: Node, *, axis: int, descending: bool) -> tuple[Optional[Node]]:
     if ct[0] is None or not x.dtype.is_differentiable:
         return (None,)
-    return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add"),)
+    return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add", bounds="drop"),)
 
 
 def _sort_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, descending: bool) -> Any:
@@ -150,7 +153,7 @@ def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> t
         source = cummin(E.select(reached, position, np.iinfo(kind.numpy).max), axis=axis, reverse=True)
     else:
         source = cummax(E.select(reached, position, 0), axis=axis, reverse=False)
-    return (I.put_along(S.full(x.shape, 0, x.dtype), source, ct, axis=axis, mode="add"),)
+    return (I.put_along(S.full(x.shape, 0, x.dtype), source, ct, axis=axis, mode="add", bounds="drop"),)
 
 
 def _running(name: str, function: Any, vjp: Any, kinds: str, doc: str) -> Primitive:
@@ -234,7 +237,7 @@ sort: Primitive = register(
             for d in (False, True)
         ),
         dtypes=(*E.NUMBERS, "bool"),
-        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN last.",
+        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN above every number.",
     )
 )
 top_k: Primitive = register(

@@ -109,6 +109,7 @@ given:
   %peak1 = select i1 %higher, i64 %a1, i64 %peak
   store i64 %peak1, ptr @peak
   %data = getelementptr i8, ptr %found, i64 64
+  ; GIVEN
   ret ptr %data
 out:
   ret ptr null
@@ -280,6 +281,7 @@ on:
   %held = getelementptr i8, ptr %block, i64 16
   %size = load i64, ptr %held
   %pasked = getelementptr i8, ptr %block, i64 24
+  ; TAKEN
   %asked = load i64, ptr %pasked
   %a0 = load i64, ptr @account
   %a1 = sub i64 %a0, %asked

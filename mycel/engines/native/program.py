@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from mycel.engines.failures import note_host_step
-from mycel.engines.native import dense, jit, memory
+from mycel.engines.failures import index_out_of_range, note_host_step
+from mycel.engines.native import bounds, dense, jit, memory
 from mycel.engines.native.batch import batches, encode_batch, without_shared
 from mycel.engines.native.capacity import check_needs
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
@@ -38,7 +38,7 @@ from mycel.errors import SizeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, evaluator, hint, is_zero, same
 from mycel.ir.graph import Graph, at
 from mycel.ir.types import MOST_BYTES, TensorType, tensor_type
-from mycel.kernel.nest import FAR, Buffer
+from mycel.kernel.nest import FAR, Buffer, Site
 from mycel.spans import timed
 from mycel.transforms.specialize import concrete
 
@@ -69,7 +69,7 @@ def release_arenas() -> None:
 HEAVY_BYTES = 1 << 18
 PAGE = 4096
 OWN_ARENA_BYTES = 1 << 20  # a larger arena goes back after a run, for other programs to use
-ARENA = PROGRAM.index("arena")
+ARENA, STATUS = PROGRAM.index("arena"), PROGRAM.index("status")
 # What a run's status says beside 0 (all is well) and 1 (too deep).
 OUT_OF_MEMORY, FAILED = 2, 3
 Table = list[tuple[int, int, int, int]]
@@ -101,10 +101,10 @@ def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
     """The entry points of kernels, compiled together where they are new."""
     with _lock:
-        missing = list(dict.fromkeys(k.text for k in kernels if k.text not in _kernels))
+        missing = {k.text: k for k in kernels if k.text not in _kernels}
         if missing:
             host = jit.machine()
-            for text, code in zip(missing, jit.compile_objects(missing)):
+            for text, code in zip(missing, jit.compile_objects([bounds.text_of(k) for k in missing.values()])):
                 _kernels[text] = host.link(code, [NAME], {})[0]
         return [_kernels[k.text] for k in kernels]
 
@@ -234,7 +234,14 @@ class Program:
         self.graph, self.lowered, self.kernels = template.graph, template.lowered, template.kernels
         self.all_steps = template.all_steps
         self.errors: list[BaseException] = [] if owner is None else owner.errors
-        self.status: Any = (ctypes.c_int64 * 1)() if owner is None else owner.status
+        self.watch: Optional[bounds.Watch] = (
+            owner.watch if owner is not None else bounds.Watch() if bounds.is_on() else None
+        )
+        self.table = (ctypes.c_int64 * len(PROGRAM))()
+        self.status: Any = (
+            ctypes.c_int64.from_address(ctypes.addressof(self.table) + 8 * STATUS) if owner is None else owner.status
+        )
+        self.sites: dict[int, tuple[Site, int]] = {} if owner is None else owner.sites
         self.routines = dict(routines or {})
         self._alive: list[Any] = []
         self._numbers = template.numbers(self.sizes)
@@ -295,6 +302,8 @@ class Program:
         if max((nbytes for _, nbytes, _, _ in lives), default=0) > MOST_BYTES:
             raise self.too_large()
         self.places, self.arena_bytes = memory.plan(lives, live.taking)
+        if self.watch is not None:
+            self.ends = bounds.Ends(live.times, memory.joined(lives, live.taking)[0], self.places)
         check_needs(self.graph, self.arena_bytes + new, self.sizes)
 
     # Words.
@@ -312,21 +321,38 @@ class Program:
         self.relocations.append((len(self.words), base, offset + (where if kind == "arena" else 0)))
         self.words.append(0)
 
+    def record(self, site: Site) -> int:
+        """The address of a site's record: an index that was out of range, and the address of the status."""
+        made = (ctypes.c_int64 * 2)(0, ctypes.addressof(self.status))
+        self._alive.append(made)
+        self.sites[ctypes.addressof(made)] = site, self.number(site.size)
+        return ctypes.addressof(made)
+
     def view_pointer(self, view: View) -> None:
         """Append a word that will hold the address of a view's first element."""
         self.pointer(view.buffer, self.number(view.offset) * view.buffer.dtype.itemsize)
 
     def encode_all(self, steps: Sequence[Step]) -> Table:
         """Append the words of steps, batches as one."""
-        table: Table = []
+        table: Table = [] if self.watch is None else self.watch.before(self)
         for number, members in groupby(steps, lambda s: s.batch):
             alone = list(members)
-            entries = [entry for step in alone for entry in self.encode(step)]
-            table += entries if number is None else [encode_batch(self, alone, entries)]
+            if number is None:
+                for step in alone:
+                    table += [*self.encode(step), *self.ended([step])]
+            else:
+                entries = [entry for step in alone for entry in self.encode(step)]
+                table += [encode_batch(self, alone, entries), *self.ended(alone)]
         return table
+
+    def ended(self, steps: Sequence[Step]) -> Table:
+        """What is run after some steps have been."""
+        return [] if self.watch is None else self.watch.after(self, steps)
 
     def encode(self, step: Step) -> Table:
         """Append a step's words; for each native step, where they start, its function, extent and grain."""
+        if self.watch is not None:
+            self.watch.verify(self, step)
         table = self._encode(step)
         for entry in table:
             self.starts[entry[0]] = step
@@ -349,8 +375,12 @@ class Program:
             for kind, value in kernel.words:
                 if kind == "pointer":
                     self.pointer(value)
+                elif kind == "site":
+                    words.append(self.record(value))
                 else:
                     words.append(value if type(value) is int else number(value))
+            if self.watch is not None:
+                words += self.watch.words(self, step, kernel)
             extent = number(kernel.extent)
             return [(start, address, extent, grain(extent, number(kernel.work)))]
         if step.kind == "copy":
@@ -372,16 +402,17 @@ class Program:
         return [(start, self.encode_host(step), 1, 0)]
 
     def encode_nested(self, step: Step, nested: Nested) -> Table:
-        tables = [[entry for s in part for entry in self.encode(s)] for part in (nested.first, nested.second)]
+        tables = [
+            [entry for s in part for entry in (*self.encode(s), *self.ended([s]))]
+            for part in (nested.first, nested.second)
+        ]
         start = len(self.words)
         predicate = nested.predicate
         self.view_pointer(predicate)
         for table in tables:
             self.tables.append((len(self.words), table))
             self.words += [0, len(table)]
-        if nested.loops:
-            recursive = any(isinstance(s.data, (Call, Tape)) for s in _flat([*nested.first, *nested.second]))
-            self.words.append(ctypes.addressof(self.status) if recursive else 0)
+        self.words.append(ctypes.addressof(self.status))
         return [(start, runtime().address[f"mycel_{step.kind}"], 1, 0)]
 
     def encode_call(self, step: Step, call: Call) -> Table:
@@ -437,7 +468,7 @@ class Program:
                 self.run_host(node, params, words, types, len(reads))
             except BaseException as error:
                 self.errors.append(error)
-                self.status[0] = self.status[0] or FAILED
+                self.status.value = self.status.value or FAILED
 
         callback = HOST(call)
         self._alive.append(callback)
@@ -485,13 +516,13 @@ class Program:
         mutex = (ctypes.c_int64 * 16)()
         moved = sum(self.number(s.writes[0].size) * s.writes[0].dtype.itemsize for s in self.all_steps)
         recursive = any(isinstance(s.data, (Call, Tape)) for s in self.all_steps)
-        hosted = recursive or any(s.kind == "host" for s in self.all_steps)
+        hosted = recursive or self.watch is not None or any(s.kind == "host" for s in self.all_steps)
         heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
-        self.table = (ctypes.c_int64 * len(PROGRAM))(
+        self.table[:] = [
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),
-            ctypes.addressof(mutex), 0, int(not self.sizes and self.arena_bytes <= OWN_ARENA_BYTES),
-        )  # fmt: skip
+            ctypes.addressof(mutex), 0, int(not self.sizes and self.arena_bytes <= OWN_ARENA_BYTES), 0,
+        ]  # fmt: skip
         self._alive += [words, steps, relocations, sizes, alias]
         self.mutex: Any = mutex
         _programs.add(self)
@@ -513,6 +544,8 @@ class Program:
         """The entry, raising what a host step raised, or that a recursion was too deep."""
 
         def call(*buffers: Any) -> Any:
+            if self.watch is not None:
+                self.watch.inputs(self, buffers)
             return self.guarded(lambda: run(*buffers))
 
         call.__dict__["program"] = self
@@ -523,13 +556,16 @@ class Program:
         if self.lock is None:
             return run()
         with self.lock:
-            self.status[0] = 0
-            result = run()
-            status, self.status[0] = self.status[0], 0
-            if self.errors:
-                error = self.errors[0]
-                self.errors.clear()
-                raise error
+            self.status.value = 0
+            try:
+                result = run()
+            finally:
+                status, self.status.value = self.status.value, 0
+                errors, self.errors[:] = list(self.errors), []
+                if self.watch is not None:
+                    self.watch.look()
+            if errors:
+                raise errors[0]
             if status == OUT_OF_MEMORY:
                 raise MemoryError(
                     "the gradient of a loop: there is no memory for the states of its rounds; call the loop through ms.recompute, which keeps few"
@@ -540,6 +576,15 @@ class Program:
                     "end the recursion earlier, or write it as a loop"
                 )
             return result
+
+
+def outside_error(table: int, record: int, index: int) -> BaseException:
+    """The exception for an index that a kernel of the program with this table found out of range."""
+    try:
+        site, size = _by_table[table].sites[record]
+        return index_out_of_range(site.node, site.axis, size, index, site.wraps)
+    except BaseException as error:
+        return error
 
 
 def program_of(entry: Callable[..., Any]) -> Optional[Program]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import itertools
 import math
 from typing import Any, Optional
 
@@ -13,7 +12,9 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.api import stop_gradient
 from mycel.errors import ShapeError
-from mycel.ops._operands import floating, numbers, one_by_one, operand, reshaped, take_slice
+from mycel.ir.dims import product
+from mycel.ops import pooling
+from mycel.ops._operands import floating, numbers, one_by_one, operand, reshaped
 from mycel.ops.images import resize
 from mycel.tensor import Tensor, cast
 
@@ -193,18 +194,10 @@ def _adaptive_max(x: Tensor, sizes: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
     if builtins.any(not isinstance(n, int) or n < 1 for n in sizes):
         raise ValueError(f"adaptive_max_pool: output_size must be at least 1, not {sizes}")
     one_by_one("adaptive_max_pool2d", "windows", sizes[0] * sizes[1])
-    values, places = [], []
-    for i, j in itertools.product(range(sizes[0]), range(sizes[1])):
-        top, left = i * height // sizes[0], j * width // sizes[1]
-        part = take_slice(x, x.ndim - 2, top, -(-(i + 1) * height // sizes[0]))
-        part = take_slice(part, x.ndim - 1, left, -(-(j + 1) * width // sizes[1]))
-        across = part.shape[-1]
-        flat = reshaped(part, (*part.shape[:-2], part.shape[-2] * across))
-        at = cast(ops.argmax(flat, -1, True), D.int64)
-        values.append(ops.gather_elements(flat, -1, at))
-        places.append((at // across + top) * width + at % across + left)
+    flat = reshaped(x, (1, product(x.shape[:-2]), height, width))
+    values, places = pooling._uneven_max(flat, (int(height), int(width)), sizes)
     shape = (*x.shape[:-2], *sizes)
-    return reshaped(ops.concat(values, -1), shape), reshaped(ops.concat(places, -1), shape)
+    return reshaped(values, shape), reshaped(places, shape)
 
 
 def max_unpool2d(

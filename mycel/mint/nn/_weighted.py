@@ -220,6 +220,7 @@ class _BatchNorm(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The normalised input; in training the running statistics follow the batch."""
+        input = checks.tensor(self, input)
         if (self.ranks and input.ndim not in self.ranks) or input.ndim < 2 or input.shape[1] != self.num_features:
             takes = " or ".join(map(str, self.ranks)) or "at least 2"
             raise ValueError(
@@ -399,6 +400,8 @@ class Embedding(Cell):
         self.scale_grad_by_freq = checks.boolean("Embedding", "scale_grad_by_freq", scale_grad_by_freq)
         shape = (num_embeddings, embedding_dim)
         if _weight is not None:
+            if not isinstance(_weight, Tensor):
+                raise TypeError(f"Embedding: _weight must be a tensor, not {type(_weight).__name__}")
             if _weight.shape != shape:
                 raise ValueError(f"Embedding: _weight must have shape {shape}, not {_weight.shape}")
             self.weight = Parameter(_weight, name="weight", requires_grad=not _freeze)

@@ -98,6 +98,7 @@ class MultiheadAttention(Cell):
         attn_mask: MaybeTensor = None, average_attn_weights: bool = True,
     ) -> tuple[Tensor, MaybeTensor]:  # fmt: skip
         """The attention and its weights."""
+        query = checks.tensor(self, query)
         single = query.ndim == 2
         if single:
             query, key, value = (ops.expand_dims(x, 1) for x in (query, key, value))
@@ -386,6 +387,8 @@ class Transformer(Cell):
         src_key_padding_mask: MaybeTensor = None, tgt_key_padding_mask: MaybeTensor = None, memory_key_padding_mask: MaybeTensor = None,
     ) -> Tensor:  # fmt: skip
         """The decoded target."""
+        src = checks.tensor(self, src)
+        tgt = checks.tensor(self, tgt)
         axis = 0 if self.batch_first else 1
         if src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
             raise ValueError(

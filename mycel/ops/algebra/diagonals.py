@@ -14,7 +14,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import arrange, indexed
-from mycel.ops._operands import broadcast, need_room, operand, permuted, reshaped, run, select
+from mycel.ops._operands import broadcast, need_room, operand, permuted, reshaped, run, select, size_of
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor
 
@@ -25,7 +25,7 @@ ALIGNS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 def _ints(value: Any) -> tuple[int, ...]:
     value = value.tolist() if isinstance(value, Tensor) else value
-    return tuple(int(v) for v in value) if isinstance(value, (tuple, list)) else (int(value),)
+    return tuple(size_of("diagonals", v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
 
 
 def _bounds(name: str, k: Any, align: str) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.common.generator import seeded_generator
+from mycel.errors import ShapeError
 from mycel.ops import (
     activation,
     arrange,
@@ -26,7 +27,7 @@ from mycel.ops import (
     sorting,
     state,
 )
-from mycel.ops._operands import all_axes, axis_of, cast_index, floating, operand, operands, run, select, wide
+from mycel.ops._operands import axis_of, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import linalg
 from mycel.ops.images.patches import mirror_pad
@@ -185,7 +186,7 @@ define("EuclideanNorm", lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.k
 def _accumulated(function: Any) -> Callable[..., Tensor]:
     def compute(p: Any, x: Any, axis: Any) -> Tensor:
         value = operand(p.name, x)
-        where = all_axes(p.name, axis, value.ndim)[0]
+        where = axis_of(p.name, axis.item() if isinstance(axis, Tensor) else axis, value.ndim)
         value = arrange.flip(value, where) if p.reverse else value
         total = function(value, where)
         if p.exclusive:
@@ -256,13 +257,18 @@ define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indic
 
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
-    """Indices of rows, in which negative ones lie beyond the last row, where reading gives zeros."""
-    return select(rows < 0, like(x.shape[0], rows), rows)
+    """Indices of rows, in which negative ones lie beyond the last row."""
+    table = operand("EmbeddingLookup", x)
+    if table.ndim == 0:
+        raise ShapeError("EmbeddingLookup: takes a table with an axis of rows, not a single number")
+    return select(rows < 0, like(table.shape[0], rows), rows)
 
 
 define(
     "EmbeddingLookup",
-    lambda x, i, offset: indexed.gather(x, _rows_or_beyond(x, operand("EmbeddingLookup", i) - offset), 0),
+    lambda x, i, offset: indexed.read_or_zeros(
+        operand("EmbeddingLookup", x), _rows_or_beyond(x, cast_index("EmbeddingLookup", i) - offset)
+    ),
     "Rows that indices less an offset name; zeros where there is no such row.",
 )
 define(
@@ -293,14 +299,17 @@ define(
 
 def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
     value = operand("Split", x)
-    size = value.shape[all_axes("Split", p.axis, value.ndim)[0]]
+    size = value.shape[axis_of("Split", p.axis, value.ndim)]
     if isinstance(size, int) and size % p.output_num:
         raise ValueError(f"Split: axis {p.axis} of size {size} does not divide into {p.output_num} parts")
     return array.split(value, size // p.output_num, p.axis)
 
 
 def _padded_around(p: Any, x: Any) -> Tensor:
-    flat = [v for pair in reversed(tuple(p.paddings)) for v in pair]
+    pairs = p.paddings
+    if not isinstance(pairs, (tuple, list)) or not all(isinstance(v, (tuple, list)) and len(v) == 2 for v in pairs):
+        raise TypeError(f"Pad: paddings must be pairs of ints, one for each axis, not {pairs!r:.80}")
+    flat = [v for pair in reversed(pairs) for v in pair]
     return arrange.pad(x, tuple(flat))
 
 
@@ -332,7 +341,7 @@ def _channels_first(p: Any, x: Any) -> Tensor:
 
 def _layer_norm(p: Any, x: Any, gamma: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor]:
     value = floating("LayerNorm", x)
-    first = p.begin_norm_axis % value.ndim
+    first = axis_of("LayerNorm", p.begin_norm_axis, value.ndim)
     full = wide(value)
     spread, centre = reduction.var_mean(full, tuple(range(first, value.ndim)), 0, True)
     result = (full - centre) * run(E.rsqrt, spread + p.epsilon)
@@ -360,7 +369,10 @@ def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 
 def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
-    x, y = floating(p.name, logits), cast_index(p.name, labels)
+    x = floating(p.name, logits)
+    if x.ndim != 2:
+        raise ShapeError(f"{p.name}: takes logits (N, C) and labels (N,), not {x._type}")
+    y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]  # type: ignore[no-any-return]
     return loss.cross_entropy(x, y)
@@ -370,7 +382,7 @@ def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]
     value = loss.nll_loss(logits, labels, weight, p.ignore_index, p.reduction)
     index = cast_index("NLLLoss", labels)
     counted = cast(run(E.ne, index, like(p.ignore_index, index)), value.dtype)
-    own = indexed.gather(weight, index, 0)
+    own = indexed.gather(weight, select(run(E.ne, index, like(p.ignore_index, index)), index, 0), 0)
     return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
 
 

@@ -161,6 +161,8 @@ def _median(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 
 def _nth(p: Any, x: Any, n: Any) -> Tensor:
     value = operand("NthElement", x)
+    if value.ndim == 0:
+        raise ShapeError("NthElement: takes a tensor with an axis, not a single number")
     if isinstance(n, int) and not 0 <= n < value.shape[-1]:
         raise ValueError(f"NthElement: n must lie in [0, {value.shape[-1]}), not {n}")
     ordered = sorting.sort(value, -1, p.reverse)[0]
@@ -171,7 +173,9 @@ def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
     """Sums of weights at the positions that values give; positions outside belong nowhere."""
     from mycel.ops.segments import unsorted_segment_sum
 
-    return unsorted_segment_sum(flat(weights), flat(values), size)
+    place = flat(values)
+    place = select(run(E.lt, place, like(size, place)), place, -1)
+    return unsorted_segment_sum(flat(weights), place, size)
 
 
 def _bincount(array: Any, size: Any, weights: Any) -> Tensor:

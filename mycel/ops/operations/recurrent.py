@@ -60,10 +60,10 @@ def _scanned(
 
     def body(t: Tensor, rows: Tensor, *rest: Tensor) -> Any:
         now, given = list(rest[: carried - 2]), rest[carried - 2 :]
-        results, after = step(run(I.take, given[0], t, axis=0), now, list(given[1:]))
+        results, after = step(run(I.take, given[0], t, axis=0, bounds="drop"), now, list(given[1:]))
         row = reshaped(concat(results, 1), (1, batch, shown * hidden))
         # Every row is written once, onto zeros, and the derivative of a sum is the simplest.
-        rows = run(I.scatter_nd, rows, reshaped(t, (1, 1)), row, mode="add")
+        rows = run(I.scatter_nd, rows, reshaped(t, (1, 1)), row, mode="add", bounds="drop")
         return t + scalar(1, D.int64), rows, *after
 
     def test(t: Tensor, *rest: Tensor) -> Any:
@@ -99,6 +99,8 @@ def _fits(p: Any, what: str, value: Tensor, shape: tuple[Any, ...]) -> None:
 def _basic_cell(p: Any, x: Any, h: Any, c: Any, w: Any, b: Any) -> tuple[Tensor, ...]:
     only(p, keep_prob=1.0, activation="tanh")
     x, h, c, w, b = (floating(p.name, v) for v in (x, h, c, w, b))
+    if (x.ndim, h.ndim) != (2, 2):
+        raise ShapeError(f"{p.name}: takes x (batch, inputs) and h (batch, hidden), not {x._type} and {h._type}")
     hidden = h.shape[-1]
     _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
     kind = c.dtype
@@ -115,6 +117,8 @@ def _dynamic_lstm(
     if seq_length is not None:
         raise ValueError("DynamicRNN: seq_length must be None; nn.LSTM takes lengths")
     x, w, b = (floating(p.name, v) for v in (x, w, b))
+    if (x.ndim, w.ndim) != (3, 2):
+        raise ShapeError(f"{p.name}: takes x (time, batch, inputs) and a matrix w, not {x._type} and {w._type}")
     kind, hidden = b.dtype, w.shape[-1] // 4
     _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
     batch = x.shape[1]
@@ -138,6 +142,10 @@ def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_inp
     if seq_length is not None:
         raise ValueError("DynamicGRUV2: seq_length must be None; nn.GRU takes lengths")
     x, w_input, w_hidden, h = (floating(p.name, v) for v in (x, weight_input, weight_hidden, init_h))
+    if x.ndim != 3 or h.ndim == 0:
+        raise ShapeError(
+            f"{p.name}: takes x (time, batch, inputs) and a state (batch, hidden), not {x._type} and {h._type}"
+        )
     hidden = h.shape[-1]
     _fits(p, "weight_input", w_input, (x.shape[-1], 3 * hidden))
     _fits(p, "weight_hidden", w_hidden, (hidden, 3 * hidden))
@@ -206,6 +214,8 @@ def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, 
 
 def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
     x, h, c, w = (floating(p.name, v) for v in (input, h, c, w))
+    if x.ndim != 3:
+        raise ShapeError(f"{p.name}: takes (time, batch, inputs), not {x._type}")
     ways, size = 2 if p.bidirectional else 1, p.hidden_size
     out, count = p.proj_size or size, p.num_layers * ways
     _fits(p, "h", h, (count, x.shape[1], out))
@@ -271,14 +281,14 @@ def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int) -> tu
         (row, select(run(E.lt, place, constant_like(width, place)), place, constant_like(2**31 - 1, place))), 1
     )
     start = creation.zeros((batch, width), values.dtype)
-    labels = run(I.scatter_nd, start, goal, values, mode="set")
+    labels = run(I.scatter_nd, start, goal, values, mode="set", bounds="drop")
     if p.preprocess_collapse_repeated:
         inside = iota((batch, width), 1, D.int64) < reshaped(counts, (batch, 1))
         before = run(S.PAD, take_slice(labels, 1, 0, steps), constant_like(-1, labels), low=(0, 1), high=(0, 0), interior=(0, 0))  # fmt: skip
         kept = run(E.logical_and, inside, run(E.ne, labels, before))
         target = select(kept, cumsum(cast(kept, D.int64), 1) - 1, 2**31 - 1)
         goal = stack((iota((batch, width), 0, D.int64), target), 2)
-        labels = run(I.scatter_nd, start, goal, labels, mode="set")
+        labels = run(I.scatter_nd, start, goal, labels, mode="set", bounds="drop")
         counts = run(R.reduce_sum, cast(kept, D.int64), axes=(1,), keepdims=False)
     return labels, run(E.minimum, counts, constant_like(width, counts))
 
