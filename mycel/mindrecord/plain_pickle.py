@@ -58,7 +58,7 @@ class _Type:
         if self.name not in _NUMBERS or self.order not in ("<", ">", "|", "="):
             raise ValueError(f"elements of type {self.name!r:.40} are no numbers")
         kind: np.dtype[Any] = np.dtype(self.name)
-        return kind.newbyteorder(self.order)  # type: ignore[arg-type]
+        return kind.newbyteorder(self.order)  # type: ignore[arg-type,no-any-return]
 
 
 class _Array:
