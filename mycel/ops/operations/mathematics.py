@@ -287,6 +287,8 @@ define("FFTWithSize", _transform, "The Fourier transform over the last `signal_n
 
 def _multilabel(p: Any, x: Any, target: Any) -> tuple[Tensor, Tensor]:
     labels = cast_index("MultilabelMarginLoss", target)
+    if labels.ndim == 0:
+        raise ShapeError("MultilabelMarginLoss: takes labels (C,) or (N, C), not a single number")
     classes = labels.shape[-1]
     # Labels count up to the first that is negative.
     given = run(E.eq, sorting.cumsum(cast(labels < 0, D.int32), labels.ndim - 1), like(0, labels))

@@ -377,7 +377,7 @@ def judge(error: BaseException, case: Case) -> str:
         "/mycel/" in f.filename and "/tests/" not in f.filename for f in frames
     ):
         return ""  # raised by the program itself, by a library that it calls, or by Python's call
-    if case.source == case.plain and frames[-1].filename.startswith("<fuzz"):
+    if case.source == case.plain and frames[-1].filename.startswith("<"):
         return ""  # raised by a function of the program, which the library called
     if case.source != case.plain and isinstance(error, INNER):
         # Compiled code raises what its program raises, with the program's frames alone: so see where that comes from eagerly.
