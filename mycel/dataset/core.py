@@ -20,6 +20,7 @@ import numpy as np
 
 from mycel.dataset import config
 from mycel.dataset.blocks import Block, Row
+from mycel.dataset.notices import no_effect
 from mycel.dataset.randomness import Stream, generator, key_of
 
 if TYPE_CHECKING:
@@ -113,6 +114,9 @@ class Dataset:
     [[2, 4], [6, 8]]
     """
 
+    # Whether `num_parallel_workers` says how many threads there are.
+    _uses_workers = False
+
     def __init__(
         self,
         children: Dataset | Sequence[Dataset] | None = None,
@@ -125,6 +129,9 @@ class Dataset:
             )
         if num_parallel_workers is not None:
             check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
+            if num_parallel_workers > 1 and not self._uses_workers:
+                where = str(getattr(self, "operation", type(self).__name__))
+                no_effect(where, "num_parallel_workers", num_parallel_workers, "it runs in the pipeline's own thread")
         group = () if children is None else (children,) if isinstance(children, Dataset) else tuple(children)
         for child in group:
             if not isinstance(child, Dataset):

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from mycel.log import logger
-
 # The bytes that all copies of one source may take.
 MOST = 1 << 30
 _PLAIN = (list, tuple, dict, range, str, bytes, np.ndarray, np.memmap)
@@ -181,13 +179,3 @@ def _global_names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             found |= _global_names(constant)
     return found
-
-
-_said: set[tuple[Any, ...]] = set()
-
-
-def say_once(*key: Any, message: str, arguments: tuple[Any, ...] = ()) -> None:
-    """Log a warning, the first time that it is asked for with this key."""
-    if key not in _said:
-        _said.add(key)
-        logger.warning(message, *arguments)

@@ -19,6 +19,8 @@ from mycel.mindrecord.packing import Field
 _PLACES = (
     "ROW_ID", "PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END", "ROW_GROUP_ID", "PAGE_ID_BLOB", "PAGE_OFFSET_BLOB", "PAGE_OFFSET_BLOB_END",
 )  # fmt: skip
+# A million instructions are granted to the smallest file.
+_LEAST_STEPS = 1000
 # Limits of SQLite, by its numbers for them.
 _LENGTH, _ATTACHED = 0, 7
 _TYPES = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "REAL", "float64": "REAL"}
@@ -81,7 +83,7 @@ def _restrict(database: sqlite3.Connection, size: int) -> None:
     if hasattr(database, "setlimit"):  # since Python 3.11
         database.setlimit(_LENGTH, max(1 << 16, min(size, 1 << 28)))
         database.setlimit(_ATTACHED, 0)
-    left = iter(range(1000 + size // 100))
+    left = iter(range(_LEAST_STEPS + size // 100))
     # Called every 1000 instructions; a row has more than ten bytes, and takes some tens of instructions.
     database.set_progress_handler(lambda: 0 if next(left, None) is not None else 1, 1000)
 

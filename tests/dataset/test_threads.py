@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import sharing
+from mycel.dataset import notices, sharing
 from mycel.dataset.iterators import _Queue
 
 ROWS = 12
@@ -41,7 +41,7 @@ def all_threads_end():
 
 @pytest.fixture
 def said(caplog):
-    sharing._said.clear()
+    notices._said.clear()
     logger = logging.getLogger("mycel")
     logger.addHandler(caplog.handler)
     yield lambda: [record.getMessage() for record in caplog.records]
@@ -222,9 +222,7 @@ print("read", flush=True)
 """
 
 
-@pytest.mark.parametrize(
-    "pause, workers, end, code", [(0.002, 1, "", 0), (0.002, 3, "sys.exit(3)", 3), (0.002, 2, "1 / 0", 1)]
-)
+@pytest.mark.parametrize("pause, workers, end, code", [(0.002, 3, "sys.exit(3)", 3), (0.002, 2, "1 / 0", 1)])
 def test_the_interpreter_ends_while_workers_run(pause, workers, end, code):
     found = subprocess.run(
         [sys.executable, "-c", EXIT.format(pause=pause, workers=workers, end=end)],
@@ -317,7 +315,7 @@ class Scratch:
 
 
 def rows_of(source, workers):
-    data = ds.GeneratorDataset(source, ["x"], shuffle=False, num_parallel_workers=workers)
+    data = ds.GeneratorDataset(source, ["x"], shuffle=False, num_parallel_workers=workers, python_multiprocessing=False)
     return np.array([int(x) for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)])
 
 
