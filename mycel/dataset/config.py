@@ -73,7 +73,8 @@ def _check_bool(setting: str, value: Any) -> bool:
 
 
 def set_seed(seed: int) -> None:
-    """Seed every shuffle, sampler and random transform, so that pipelines repeat exactly.
+    """Seed every shuffle, sampler and random transform, and what users' functions draw from `np.random` and `random` in
+    pipelines, so that these repeat exactly.
 
     Raises ValueError outside [0, 2**32 - 1].
 

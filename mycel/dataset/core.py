@@ -189,7 +189,12 @@ class Dataset:
 
         Each operation receives the arrays that the one before it returned. `input_columns` defaults to the first
         column; `output_columns` to the input ones. With as many outputs as inputs the columns keep their places,
-        otherwise the outputs come first. `num_parallel_workers` threads share the rows; their order is kept.
+        otherwise the outputs come first. `num_parallel_workers` threads share the rows; their order is kept. They share
+        the operations, too: one that uses an open file of its own is called by one thread, which a warning says.
+
+        Once a seed is set, what an operation draws from `np.random` and `random` is a function of the seed, the epoch
+        and the row, and takes nothing from the numbers that the program draws. (A name that was imported from `random`
+        before, as in ``from random import random``, goes on drawing from the program's.)
 
         Raises RuntimeError from the consumer's `next` when an operation fails, naming it, its columns and the row.
 
