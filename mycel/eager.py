@@ -88,7 +88,7 @@ def forget() -> None:
 
 
 def _on_settings(options: Any) -> None:
-    if "check_nan" in options:
+    if not config.COMPILED_ANEW.isdisjoint(options):
         forget()
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import gzip
 import os
 import struct
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mycel.inflate import Inflated
+from mycel.whole import write
 
 _TYPES: dict[int, str] = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PIECE = 1 << 20
@@ -105,4 +105,4 @@ def write_idx(path: str | os.PathLike[str], array: np.ndarray[Any, np.dtype[Any]
     if not 1 <= array.ndim <= 8:
         raise ValueError(f"write_idx: an array of 1 to 8 axes is needed, got {array.ndim}")
     content = struct.pack(f">HBB{array.ndim}I", 0, codes[0], array.ndim, *array.shape) + array.astype(wanted).tobytes()
-    Path(path).write_bytes(gzip.compress(content, 9, mtime=0) if str(path).endswith(".gz") else content)
+    write(path, gzip.compress(content, 9, mtime=0) if str(path).endswith(".gz") else content)

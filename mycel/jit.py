@@ -2,12 +2,14 @@
 
 A call is described by a key: the structure of its arguments, the types of the tensors in them and the values of everything else. For each
 key there are versions, newest first; the first whose guards hold runs. A version takes the call's tensors and the captured ones, puts written
-values back, and builds the result in the form that the function returned. Where a function cannot be one graph, the reason is logged
+values back, and builds the result in the form that the function returned. Nothing of this keeps an object of the program's alive: keys, guards and versions hold them
+weakly, and what was compiled for an argument is forgotten with it. Where a function cannot be one graph, the reason is logged
 once, kept for `explain`, and the function runs in compiled segments for this key (`frontend.live`); with ``fullgraph=True`` it is an error instead.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import sys
 import threading
@@ -16,6 +18,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -32,11 +35,11 @@ from mycel.frontend.mutables import MUTABLES, describe_mutable, replace_mutable
 from mycel.frontend.outputs import Outputs
 from mycel.frontend.outside import refuse_unseen, watched
 from mycel.frontend.sizes import use_stage
-from mycel.frontend.snapshots import CONTAINERS
+from mycel.frontend.snapshots import CONTAINERS, Same, reach
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_places, note_end, note_origin, note_place_of, reason_of, show_user_lines
 from mycel.hooks import carry_hooks, hooks_key
-from mycel.ir.dims import Decisions, InconclusiveDimension, deciding
+from mycel.ir.dims import Decisions, InconclusiveDimension, deciding, symbols_in
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.jit_config import check_options, is_strict
 from mycel.log import logger
@@ -44,9 +47,10 @@ from mycel.parameter import Parameter
 from mycel.prims import control as C
 from mycel.prims.custom import refusal as refusal_of
 from mycel.prims.elementwise import identity
+from mycel.prims.positions import positions
 from mycel.spans import timed
 from mycel.tensor import Tensor, make, make_staged
-from mycel.transforms.specialize import specialize
+from mycel.transforms.specialize import inner_sizes, specialize
 from mycel.views import root_of
 
 __all__ = ["Fallback", "Jit", "Version", "jit"]
@@ -68,26 +72,13 @@ class Fallback:
         return f"{self.function} is not one graph: {self.reason}" + (f"\n{self.place}" if self.place else "")
 
 
-class _Identity:
-    """An object in a key, compared by identity; weakly held where possible."""
-
-    __slots__ = ("number", "get")
-
-    def __init__(self, value: Any) -> None:
-        self.number = id(value)
-        try:
-            self.get: Callable[[], Any] = weakref.ref(value)
-        except TypeError:
-            self.get = lambda: value
-
-    def __hash__(self) -> int:
-        return self.number
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Identity) or self.number != other.number:
-            return False
-        mine = self.get()
-        return mine is not None and mine is other.get()
+def _identities(key: Any) -> Iterator[Same]:
+    """The objects in a key that are compared by identity."""
+    if type(key) is tuple:
+        for part in key:
+            yield from _identities(part)
+    elif type(key) is Same:
+        yield key
 
 
 def describe(value: Any, tensors: list[Any]) -> Any:
@@ -108,11 +99,13 @@ def describe(value: Any, tensors: list[Any]) -> Any:
         return (kind, *[(_static(k), describe(v, tensors)) for k, v in value.items()])
     if isinstance(value, Tensor):
         if isinstance(value, Parameter):
-            return _Identity(value)
+            return Same(value)
         tensors.append(value)
         return value._type
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return (kind, *[describe(v, tensors) for v in value])
+    if kind is types.MethodType:
+        return (kind, Same(value.__func__), Same(value.__self__))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value)]
         return (kind, *[describe(getattr(value, n), tensors) for n in fields])
@@ -127,7 +120,7 @@ def _static(value: Any) -> Any:
         return (kind, repr(value)) if kind is slice or isinstance(value, np.generic) else (kind, value)
     if kind.__hash__ is not None and isinstance(value, (frozenset, range, tuple)):
         return (kind, value)
-    return _Identity(value)
+    return Same(value)
 
 
 class _Arguments:
@@ -141,6 +134,7 @@ class _Arguments:
         self.known: dict[int, Tensor] = {}
         self.numbers: list[Tensor] = []
         self.opaque: list[Any] = []
+        self.outside: set[int] = set()
 
     def replace(self, value: Any, name: str) -> Any:
         kind = type(value)
@@ -172,11 +166,30 @@ class _Arguments:
             return self.keep(value.copy())
         if isinstance(value, CONTAINERS):
             self.opaque.append(value)
+        self.outside.add(id(value))
         return value
 
     def keep(self, value: Any) -> Any:
         self.containers[id(value)] = value
         return value
+
+
+class _Change:
+    """A change to an object from outside, which is made again after each call as long as there is the object."""
+
+    def __init__(self, effect: Effect, get: Callable[[], Any]) -> None:
+        self.effect, self.get, self.text = copy.copy(effect), get, str(effect)
+        self.effect.target = self.effect.before = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def write(self, value: Any) -> None:
+        target = self.get()
+        if target is not None:
+            effect = copy.copy(self.effect)
+            effect.target = target
+            effect.write(None, value)  # type: ignore[arg-type]
 
 
 class Version:
@@ -187,10 +200,10 @@ class Version:
         positions: dict[int, int] = {}
         for i, t in enumerate(arguments.staged):
             positions.setdefault(id(t), i)
-        outputs = Outputs(stage, positions)
+        outputs = Outputs(stage, positions, frozenset(arguments.outside))
         self.build = outputs.of(result)
         changes = stage.scopes[0].take_back(stage)
-        self.effects: list[tuple[Effect, Any]] = []
+        self.effects: list[tuple[_Change, Any]] = []
         for effect, value in changes.values():
             if effect.kind == "container" and _unchanged(effect.before, value):
                 continue
@@ -201,7 +214,7 @@ class Version:
                 if effect.where is not None:
                     note_place_of(refusal, effect.where)
                 raise refusal
-            self.effects.append((effect, outputs.of(value)))
+            self.effects.append((_Change(effect, self.guards.way_to(effect.target)), outputs.of(value)))
         self.deferred = [(fn, outputs.of(args), outputs.of(kwargs)) for fn, args, kwargs in stage.deferred]
         self.argument_writes = []
         for i, (t, node) in enumerate(zip(arguments.staged, arguments.nodes)):
@@ -209,14 +222,15 @@ class Version:
                 self.argument_writes.append((i, outputs.place(t._node, ("argument", i))))  # type: ignore[arg-type]
         written = stage.written()
         writes = [(c, outputs.place(stage.current[id(c.tensor)], ("state", id(c.tensor)))) for c in written]
-        self.captures = self._needed(stage, outputs.nodes, arguments.nodes, written)
-        self.tensors = [c.tensor for c in self.captures]
-        self.types = [c.type for c in self.captures]
-        self.sources = self._sources(stage)
+        captures = self._needed(stage, outputs.nodes, arguments.nodes, written)
+        self.ways = [reach(c.tensor) for c in captures]
+        self.kept: Optional[list[Tensor]] = [c.tensor for c in captures]
+        self.types = [c.type for c in captures]
+        self.sources = self._sources(stage, captures)
         self.shares = bool(written) or bool(self.argument_writes)
-        inputs = [*arguments.nodes, *[c.node for c in self.captures]]
-        self.graph = Graph(inputs, _distinct(outputs.nodes, inputs), name)
-        positions_of = {id(c.tensor): i for i, c in enumerate(self.captures)}
+        inputs = [*arguments.nodes, *[c.node for c in captures]]
+        self.graph = _with_counts(stage, Graph(inputs, _distinct(outputs.nodes, inputs), name))
+        positions_of = {id(c.tensor): i for i, c in enumerate(captures)}
         self.writes = [(positions_of[id(c.tensor)], place) for c, place in writes]
         numbers = {node: i for i, node in enumerate(inputs)}
         self.aliases = {place: numbers[c.node] for c, place in writes if isinstance(c.tensor, Parameter)}
@@ -227,16 +241,32 @@ class Version:
         self.phases: Any = None
         self.is_open = is_open(self.graph)
         self.sizes: dict[str, int] = {}
+        self.pinned = outputs.pinned
+        outputs.close()
         self.guards.close()
 
-    def _sources(self, stage: Stage) -> list[tuple[int, dict[str, Any], str]]:
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The captured tensors."""
+        return [get() for get in self.ways]
+
+    def settle(self, keep: bool) -> None:
+        """Keep those captured tensors alive that nobody else has, such as values of a recording, and with `keep` all of them.
+
+        The others stay until the first run is over, as what staging left behind may have them for a while.
+        """
+        for i, t in enumerate(self.kept or ()):
+            if keep or sys.getrefcount(t) <= _OURS:
+                self.ways[i] = partial(_same, t)
+
+    def _sources(self, stage: Stage, captures: list[Capture]) -> list[tuple[int, Callable[[], Any], str]]:
         """The captured tensors that are read anew from an attribute on each call; attributes of others are guarded."""
-        captured = {id(t): i for i, t in enumerate(self.tensors)}
+        captured = {id(c.tensor): i for i, c in enumerate(captures)}
         found = []
         for number, (target, name, t) in stage.sources.items():
             source = stage.source_of(t)
             if number in captured and source is not None:
-                found.append((captured[number], *source))
+                found.append((captured[number], reach(source[0]), source[1]))
             else:
                 stage.guards.attribute(target, name, t)
         return found
@@ -257,17 +287,29 @@ class Version:
 
     def holds(self) -> bool:
         """Whether this version still says what the function does."""
-        for i, attributes, name in self.sources:
-            found = attributes.get(name)
+        ways = self.ways
+        for i, get, name in self.sources:
+            owner = get()
+            found = None if owner is None else owner.__dict__.get(name)
             if type(found) is not Tensor or found._view is not None:
                 return False
-            self.tensors[i] = found
-        if self.shares and self.sources and len({id(root_of(t)) for t in self.tensors}) != len(self.tensors):
+            if ways[i]() is not found:
+                ways[i] = weakref.ref(found)
+        for get, kind in zip(ways, self.types):
+            t = get()
+            if t is None or t._type is not kind:
+                return False
+        if self.shares and self.sources and len({id(root_of(t)) for t in self.tensors}) != len(ways):
             return False
-        for t, kind in zip(self.tensors, self.types):
-            if t._type is not kind:
+        for get in self.pinned:
+            if get() is None:
                 return False
         return self.guards.hold()
+
+    def is_over(self) -> bool:
+        """Whether something that this was compiled for is gone."""
+        dynamic = {i for i, _, _ in self.sources}
+        return any(get() is None for i, get in enumerate(self.ways) if i not in dynamic) or self.guards.is_over()
 
     def overlaps(self, tensors: list[Any]) -> bool:
         """Whether an argument shares its elements with another or a captured tensor, so that writes to one would have to be seen in the other."""
@@ -278,7 +320,7 @@ class Version:
         """Run on a call's tensors and give its result."""
         if self.result_types:
             given = [t._buf for t in tensors]
-            given += [t._buf for t in self.tensors]
+            given += [get()._buf for get in self.ways]
             if None in given:
                 given = [_buffer(t) for t in (*tensors, *self.tensors)]
             program = self.program or self.compile()
@@ -295,13 +337,14 @@ class Version:
         else:
             out = []
         for i, place in self.writes:
-            t = self.tensors[i]
+            t = self.ways[i]()
             if t._views is None:
                 t._buf = out[place]._buf
             else:
                 t._replace(out[place])
         for i, place in self.argument_writes:
             tensors[i]._replace(out[place])
+        self.kept = None
         return self._finish(out, tensors)
 
     def record(self, recorder: Any, tensors: list[Any]) -> Any:
@@ -314,16 +357,17 @@ class Version:
         graph = specialize(self.graph, self.sizes) if self.sizes and recorder.is_staging else self.graph
         out = recorder.emit(C.call, [*tensors, *self.tensors], {"graph": graph})
         for i, place in self.writes:
-            self.tensors[i]._replace(out[place])
+            self.ways[i]()._replace(out[place])
         for i, place in self.argument_writes:
             tensors[i]._replace(out[place])
+        self.kept = None
         return self._finish(out, tensors)
 
     def _finish(self, out: Any, tensors: list[Any]) -> Any:
         for fn, args, kwargs in self.deferred:
             fn(*args(out, tensors), **kwargs(out, tensors))
         for effect, build in self.effects:
-            effect.write(None, build(out, tensors))  # type: ignore[arg-type]
+            effect.write(build(out, tensors))
         return self.build(out, tensors)
 
     def compile(self) -> Callable[..., Any]:
@@ -341,11 +385,16 @@ class Version:
         return self.program
 
 
+_OURS = 3  # the list, the variable and the argument
 _with_program: weakref.WeakSet[Version] = weakref.WeakSet()
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 def _on_settings(options: Any) -> None:
-    if "check_nan" in options:
+    if not config.COMPILED_ANEW.isdisjoint(options):
         for version in list(_with_program):
             version.program = None
             for owner in (version, version.symbolic):
@@ -379,6 +428,24 @@ def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
     return result
 
 
+def _with_counts(stage: Stage, graph: Graph) -> Graph:
+    """The graph with further results: positions that it does not use, except that the number of them is a size in it."""
+    counted = {
+        name: node
+        for node in stage.literals.values()
+        if node.prim is positions
+        for name in symbols_in(node.params["count"])
+    }
+    while counted:
+        names = set(symbols_in(*inner_sizes(graph)))
+        found = {n for n in graph.nodes if n.prim is positions}
+        missing = [node for name, node in counted.items() if name in names and node not in found]
+        if not missing:
+            break
+        graph = Graph(graph.inputs, (*graph.outputs, *missing), graph.name)
+    return graph
+
+
 def _buffer(t: Tensor) -> Any:
     if t._buf is None:
         t._need_value("a compiled function")
@@ -403,6 +470,9 @@ class Jit:
         self.dimensions = Dimensions(bool(options.get("dynamic")))
         self._lock = threading.RLock()
         self._warned = False
+        self._watched: dict[int, Any] = {}
+        self._gone: dict[Any, int] = {}
+        self._passing: set[Any] = set()  # keys of versions whose captured tensors nothing else keeps
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -491,11 +561,17 @@ class Jit:
         with self._lock:
             if key in self.lives:
                 return None
+            self._watch(key)
             versions = self.versions.setdefault(key, [])
             for version in versions:
                 if version.holds():
                     return version
-            if len(versions) >= _MANY:
+            over = [v for v in versions if v.is_over()]
+            versions[:] = [v for v in versions if v not in over]
+            self._gone[key] = gone = self._gone.get(key, 0) + len(over)
+            if any(v.guards.hold() for v in over):
+                self._passing.add(key)
+            if len(versions) + gone >= _MANY:
                 reason = (
                     f"what it reads from outside has changed more than {_MANY} times, and each change needs a new compilation; "
                     "pass what changes as a tensor argument"
@@ -503,23 +579,54 @@ class Jit:
                 self._run_live(key, Fallback(self.__qualname__, reason, ""), quiet)
                 return None
             declared = declared_inputs(self.__wrapped__, args, describe)
-            served = self.dimensions.serve(key, self.versions, lambda plan: self._stage(args, kwargs, plan), declared)
+            served = self.dimensions.serve(
+                key, self.versions, lambda plan: self._settled(key, self._stage(args, kwargs, plan)), declared
+            )
             if served is not None:
                 return served
             try:
-                version = self._stage(args, kwargs)
+                version = self._settled(key, self._stage(args, kwargs))
             except REFUSALS as error:
                 self._refused(key, error, quiet)
                 return None
             except Exception as error:
                 raise show_user_lines(error) from error.__cause__
-            versions.insert(0, version)
-            count = sum(v.symbolic is None for found in self.versions.values() for v in found)
+            self.versions.setdefault(key, versions).insert(0, version)
+            known = set(_identities(key))
+            alike = [found for other, found in self.versions.items() if not known or known == set(_identities(other))]
+            count = sum(v.symbolic is None for found in alike for v in found)
             if count > _MANY and not self._warned:
                 self._warned = True
                 logger.warning("%s has been compiled %d times; arguments that are Python numbers are constants, pass what changes as tensors",
                                self.__qualname__, count)  # fmt: skip
             return version
+
+    def _settled(self, key: Any, version: Version) -> Version:
+        version.settle(key in self._passing)
+        return version
+
+    def _watch(self, key: Any) -> None:
+        """Forget, with each object that a key has, what was compiled for it."""
+        mine = weakref.ref(self)
+        for part in _identities(key):
+            if part.number in self._watched or not isinstance(part.get, weakref.ref):
+                continue
+
+            def forget(_: Any, number: int = part.number) -> None:
+                jit = mine()
+                if jit is not None:
+                    jit._watched.pop(number, None)
+                    jit._forget()
+
+            self._watched[part.number] = weakref.ref(part.get(), forget)
+
+    def _forget(self) -> None:
+        tables: tuple[Any, ...] = (self.versions, self.lives, self._gone, self.dimensions.calls, self.dimensions.bound)
+        for table in tables:
+            for key in list(table):
+                if any(part.get() is None for part in _identities(key)):
+                    table.pop(key, None)
+        self._passing = {key for key in self._passing if all(part.get() is not None for part in _identities(key))}
 
     @timed("staging", lambda self, *_: self.__qualname__)
     def _stage(self, args: Any, kwargs: Any, plan: Optional[Plan] = None) -> Version:
@@ -577,7 +684,22 @@ class Jit:
         """The version for these arguments, or how they are run in segments."""
         key = self._key(args, kwargs, [])
         version = self._version(key, args, kwargs)
-        return version, None if version is not None else self.lives[key]
+        if version is None:
+            return None, self.lives[key]
+        version.kept = None
+        return version, None
+
+
+class Unit(Jit):
+    """A function that is compiled as a part of others, and kept alive by them alone."""
+
+    @property
+    def __wrapped__(self) -> Any:
+        return self._function()
+
+    @__wrapped__.setter
+    def __wrapped__(self, function: Any) -> None:
+        self._function = weakref.WeakMethod(function) if isinstance(function, types.MethodType) else reach(function)
 
 
 @timed("live", lambda plan, *_: plan.refusal.function)
@@ -673,4 +795,4 @@ def _wrapped(function: Any, fullgraph: bool, settings: Mapping[str, Any]) -> Uni
     return Jit(function, fullgraph, **settings)
 
 
-compiler.make = Jit
+compiler.make, compiler.unit = Jit, Unit

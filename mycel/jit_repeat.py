@@ -93,6 +93,7 @@ class _Loop:
             ran = self.repetition.run([t._buf for t in version.tensors], rounds, keep, self._restore(version))
         except MemoryError:
             raise out_of_memory(version.graph) from None
+        version.kept = None
         types = version.result_types
         last = [make(t, b) for t, b in zip(types, ran.row(-1))]  # type: ignore[arg-type]
         for i, place in version.writes:

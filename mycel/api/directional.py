@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 from mycel import config, eager
 from mycel.api.contexts import (
     Marked,
-    Transformed,
     check_function,
     filled_like,
     or_zeros,
@@ -28,26 +27,6 @@ from mycel.tensor import Tensor, as_tensor, cast, make, scalar
 from mycel.tree import flatten, map_leaves, unflatten
 
 __all__ = ["derivative", "jet", "jvp", "linearize", "vjp"]
-
-_REMEMBERED = 64
-_known: OrderedDict[Any, Any] = OrderedDict()
-
-
-def _once(kind: type, fn: Any, *options: Any) -> Any:
-    """The transformation of a function, which keeps what was compiled for it from one call to the next."""
-    try:
-        hash(fn)
-    except TypeError:
-        return kind(fn, *options)
-    key = (kind, fn, options)
-    found = _known.get(key)
-    if found is None:
-        found = _known[key] = kind(fn, *options)
-        while len(_known) > _REMEMBERED:
-            _known.popitem(last=False)
-    else:
-        _known.move_to_end(key)
-    return found
 
 
 def _arguments(name: str, inputs: Any) -> tuple[Any, ...]:
@@ -91,22 +70,33 @@ def _tensors(name: str, out: Any) -> tuple[list[Tensor], Any]:
     return leaves, structure
 
 
-class _Jvp(Transformed):
-    def __init__(self, fn: Any, has_aux: bool, name: str = "jvp") -> None:
-        super().__init__(fn)
-        self.has_aux, self.name = has_aux, name
+def _jvp(fn: Any, has_aux: bool, name: str, inputs: tuple[Any, ...], v: Any) -> Any:
+    with recording() as context:
+        marked = [Marked(context, name, a, i) for i, a in enumerate(inputs)]
+        tangents = _tangents(name, marked, v)
+        out = context.invoke(fn, tuple([m.value for m in marked]), {})
+        value, aux = split_aux(name, out, has_aux)
+        outputs, structure = _tensors(name, value)
+        values, moved = context.pushforward(outputs, [n for m in marked for n in m.nodes], tangents)
+        result = [or_zeros(t, o) for t, o in zip(moved, outputs)]
+    pair = unflatten(structure, list(values)), unflatten(structure, result)
+    return (*pair, aux[0] if len(aux) == 1 else aux) if has_aux else pair
 
-    def _run(self, inputs: tuple[Any, ...], v: Any) -> Any:
-        with recording() as context:
-            marked = [Marked(context, self.name, a, i) for i, a in enumerate(inputs)]
-            tangents = _tangents(self.name, marked, v)
-            out = context.invoke(self.fn, tuple([m.value for m in marked]), {})
-            value, aux = split_aux(self.name, out, self.has_aux)
-            outputs, structure = _tensors(self.name, value)
-            values, moved = context.pushforward(outputs, [n for m in marked for n in m.nodes], tangents)
-            result = [or_zeros(t, o) for t, o in zip(moved, outputs)]
-        pair = unflatten(structure, list(values)), unflatten(structure, result)
-        return (*pair, aux[0] if len(aux) == 1 else aux) if self.has_aux else pair
+
+def _once(function: Any, *args: Any) -> Any:
+    """Call a function of this module; compiled as a whole, for each function that it is given, where plain Python in GRAPH_MODE asks."""
+    return _compiled(function)(*args) if _is_compiling() else function(*args)
+
+
+def _is_compiling() -> bool:
+    return config._context["mode"] == config.GRAPH_MODE and eager.current_context() is None
+
+
+@functools.cache
+def _compiled(function: Any) -> Any:
+    from mycel.jit import Jit
+
+    return Jit(function)
 
 
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> Any:
@@ -122,7 +112,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
     [2.0, 40.0]
     """
     check_function("jvp", fn)
-    return _once(_Jvp, fn, bool(has_aux))(_arguments("jvp", inputs), v)
+    return _once(_jvp, fn, bool(has_aux), "jvp", _arguments("jvp", inputs), v)
 
 
 # Functions that remember where they were taken.
@@ -202,11 +192,14 @@ class _Pushforward(_Taken):
 
 def _target(fn: Any) -> Any:
     """The function to record: compiled as a whole where plain Python in GRAPH_MODE asks."""
-    if config._context["mode"] != config.GRAPH_MODE or eager.current_context() is not None:
+    if not _is_compiling() or getattr(type(fn), "is_compiled_function", False):
         return fn
-    from mycel.jit import Jit
+    return functools.partial(_compiled(_called), fn)
 
-    return fn if isinstance(fn, Jit) else _once(Jit, fn)
+
+def _called(fn: Any, *args: Any) -> Any:
+    context: Any = eager.current_context()
+    return context.invoke(fn, args, {})
 
 
 def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
@@ -269,33 +262,29 @@ def linearize(fn: Callable[..., Any], inputs: Any) -> Any:
 # Along curves.
 
 
-class _Jet(Transformed):
+def _jet(fn: Any, order: int, primals: tuple[Any, ...], series: tuple[Any, ...]) -> list[Any]:
     """The outputs of `fn` along a curve through its inputs, and their derivatives by the curve's parameter."""
 
-    def __init__(self, fn: Any, order: int) -> None:
-        super().__init__(fn)
-        self.order = order
+    def along(t: Tensor) -> Any:
+        points = [_curve(p, s, t, order) for p, s in zip(primals, series)]
+        context: Any = eager.current_context()
+        return context.invoke(fn, tuple(points), {})
 
-    def _run(self, primals: tuple[Any, ...], series: tuple[Any, ...]) -> Any:
-        def along(t: Tensor) -> Any:
-            points = [_curve(p, s, t, self.order) for p, s in zip(primals, series)]
-            context: Any = eager.current_context()
-            return context.invoke(self.fn, tuple(points), {})
+    return _derivatives(along, scalar(0.0, flatten(primals)[0][0].dtype), order)
 
-        return self._derivatives(along, scalar(0.0, flatten(primals)[0][0].dtype), self.order)
 
-    def _derivatives(self, fn: Any, at: Tensor, order: int) -> list[Any]:
-        """`fn` at a point of its parameter and its first derivatives."""
-        if order == 0:
-            with recording():
-                return [fn(at)]
-        with recording() as context:
-            marked = context.mark(at)
-            lower = self._derivatives(fn, marked, order - 1)
-            outputs, structure = _tensors("jet", lower[-1])
-            _, moved = context.pushforward(outputs, [context.node_of(marked)], [filled_like(at, 1)])
-            last = unflatten(structure, [or_zeros(m, o) for m, o in zip(moved, outputs)])
-        return [*lower, last]
+def _derivatives(fn: Any, at: Tensor, order: int) -> list[Any]:
+    """`fn` at a point of its parameter and its first derivatives."""
+    if order == 0:
+        with recording():
+            return [fn(at)]
+    with recording() as context:
+        marked = context.mark(at)
+        lower = _derivatives(fn, marked, order - 1)
+        outputs, structure = _tensors("jet", lower[-1])
+        _, moved = context.pushforward(outputs, [context.node_of(marked)], [filled_like(at, 1)])
+        last = unflatten(structure, [or_zeros(m, o) for m, o in zip(moved, outputs)])
+    return [*lower, last]
 
 
 def _curve(primal: Tensor, series: Tensor, t: Tensor, order: int) -> Tensor:
@@ -334,7 +323,7 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
             )
         order = s.shape[0]
     cast_to = [cast(s, p.dtype) if s.dtype is not p.dtype else s for p, s in zip(points, curves)]
-    found = _once(_Jet, fn, order)(points, tuple(cast_to))
+    found = _once(_jet, fn, order, points, tuple(cast_to))
     parts = [flatten(f)[0] for f in found]
     structure = flatten(found[0])[1]
     stacked = [_stack(column) for column in zip(*parts[1:])]
@@ -364,5 +353,5 @@ def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, A
             raise TypeError(f"derivative: input {i} must be a tensor of a floating type")
         one = filled_like(p, 1)
         series.append(_stack([one, *[filled_like(p, 0)] * (order - 1)]))
-    found = _once(_Jet, fn, order)(points, tuple(series))
+    found = _once(_jet, fn, order, points, tuple(series))
     return found[0], found[-1]

@@ -132,7 +132,7 @@ class Dataset:
             if num_parallel_workers > 1 and not self._uses_workers:
                 where = str(getattr(self, "operation", type(self).__name__))
                 no_effect(where, "num_parallel_workers", num_parallel_workers, "it runs in the pipeline's own thread")
-        group = () if children is None else (children,) if isinstance(children, Dataset) else tuple(children)
+        group = () if children is None else tuple(children) if isinstance(children, (tuple, list)) else (children,)
         for child in group:
             if not isinstance(child, Dataset):
                 raise TypeError(

@@ -24,6 +24,8 @@ Decrypt = Optional[Callable[[str], Any]]
 
 def check_folder(operation: str, path: str | os.PathLike[str]) -> str:
     """The path of a folder; ValueError where there is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{operation}: the directory must be a path, not {type(path).__name__}")
     if not os.path.isdir(path):
         raise ValueError(f"{operation}: there is no directory {os.fspath(path)!r}")
     return os.fspath(path)

@@ -153,6 +153,10 @@ class SubsetSampler(BuiltinSampler):
 
     def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
+        if not isinstance(indices, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}: indices must be integers, at least one, not {type(indices).__name__}"
+            )
         self.indices = np.asarray(list(indices))
         if self.indices.ndim != 1 or not self.indices.size or self.indices.dtype.kind not in "iu":
             raise TypeError(

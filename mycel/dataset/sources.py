@@ -156,6 +156,8 @@ class NumpySlicesDataset(ArrayDataset):
         labels = default if column_names is None else names(column_names, "NumpySlicesDataset: column_names")
         if len(labels) != len(group):
             raise ValueError(f"NumpySlicesDataset: {len(group)} columns of data, but {len(labels)} names {labels}")
+        if not all(isinstance(name, str) for name in labels):
+            raise TypeError(f"NumpySlicesDataset: the names of columns are strings, not {labels}")
         columns = [_slices(value, name) for value, name in zip(group, labels)]
         lengths = {name: len(column) for name, column in zip(labels, columns)}
         if len(set(lengths.values())) != 1:
@@ -499,6 +501,8 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
         kind = type(self).__name__
         if usage not in (None, "train", "test", "all"):
             raise ValueError(f"{kind}: usage must be 'train', 'test' or 'all', got {usage!r}")
+        if not isinstance(dataset_dir, (str, os.PathLike)):
+            raise TypeError(f"{kind}: the directory must be a path, not {type(dataset_dir).__name__}")
         if not os.path.isdir(dataset_dir):
             raise ValueError(f"{kind}: there is no directory {os.fspath(dataset_dir)!r}")
         self.dataset_dir = os.fspath(dataset_dir)

@@ -66,7 +66,7 @@ class FileOrder(BuiltinSampler):
 
 def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
     """The files that match names or patterns, in order; ValueError for those that match none."""
-    wanted = [patterns] if isinstance(patterns, (str, os.PathLike)) else list(patterns)
+    wanted: list[Any] = [patterns] if not isinstance(patterns, (tuple, list)) else list(patterns)
     if not wanted or not all(isinstance(pattern, (str, os.PathLike)) for pattern in wanted):
         raise TypeError(f"{operation}: dataset_files must be text or a list of text, at least one, got {patterns!r}")
     found: list[str] = []

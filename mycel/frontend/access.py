@@ -67,6 +67,8 @@ def load_global(frame: Frame, name: str) -> Any:
 class _Namespace:
     """A module's globals as attributes."""
 
+    __slots__ = ("__dict__",)
+
 
 def _namespace(stage: Stage, mapping: dict[str, Any]) -> _Namespace:
     found = stage.namespaces.get(id(mapping))
@@ -211,7 +213,7 @@ def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
             stage.guards.unset(target, name)
     if name == "__dict__" and own is not None:
         if not fresh:
-            stage.guards.content(own)
+            stage.guards.attribute(target, "__dict__", own)
         return own
     if name == "__class__":
         return kind

@@ -247,6 +247,7 @@ def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
 
     made = copy.copy(symbolic.version)
     made.symbolic, made.sizes = symbolic, sizes
+    symbolic.version.kept = None
     made.result_types = types_for(symbolic.version.result_types, sizes)
     made.program = None
     return made

@@ -5,28 +5,56 @@ contents, everything else by identity; what native code may have read of an obje
 behind `state_epoch`: while it has not moved none of them needs a look, and when it has, they are compared once and the new epoch is remembered.
 Containers and arrays that a Cell holds are looked at each time, as they change without the epoch's notice.
 
-A guard is a tuple (target, name, value, content): found again is the very `value`, or with a `content`, something whose contents are equal to it.
+While a function is staged a guard is a tuple (target, name, value, content): found again is the very `value`, or with a `content`, something whose contents are equal to it.
+`close` turns these into tables that keep nothing of the program's alive: objects are held weakly, and a guard of one that is gone does not hold. What
+Python cannot hold weakly is reached by way of what it can: a container by the attribute that it was read from, a variable of a closure by its function.
 """
 
 from __future__ import annotations
 
-import operator
 import types
-from typing import Any
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
 from mycel.engines import buffers
 from mycel.errors import CompileError
-from mycel.frontend.snapshots import CONTAINERS, PLAIN, PLAIN_SET, frozen, snapshot
+from mycel.frontend.snapshots import CONTAINERS, PLAIN, PLAIN_SET, frozen, reach, snapshot
 
 __all__ = ["Guards", "frozen", "lookup"]
 
 MISSING: Any = object()
-_EMPTY: Any = object()
 _UNSEEN_IN_CELLS = frozenset({"_compiled_call", "_param_prefix", "_inputs_declared", "_taken"})
 _CALLED = ("_pre_hooks", "_hooks", "_cells", "_cast_to")
+_OF_BUILTINS = frozenset((types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType))
 _Guard = tuple[Any, str, Any, Any]
+_Reach = Callable[[], Any]
+
+
+class _Empty:
+    """The contents of a container that holds nothing."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def differs(self, now: Any) -> bool:
+        return type(now) is not self.kind or bool(now)
+
+
+class _Frozen:
+    """The contents of a value as `frozen` gives them."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, value: Any) -> None:
+        self.content = frozen(value)
+
+    def differs(self, now: Any) -> bool:
+        return now is MISSING or bool(frozen(now) != self.content)
 
 
 class _Flat:
@@ -37,16 +65,20 @@ class _Flat:
     def __init__(self, value: Any) -> None:
         self.kind = type(value)
         self.keys = tuple(value) if isinstance(value, dict) else None
-        self.items = tuple(value.values()) if isinstance(value, dict) else tuple(value)
+        self.items = tuple([reach(v) for v in (value.values() if isinstance(value, dict) else value)])
         self.content = frozen(value)
+
+    def differs(self, now: Any) -> bool:
+        return not self.holds(now) and (now is MISSING or bool(frozen(now) != self.content))
 
     def holds(self, now: Any) -> bool:
         """Whether a value holds the very same items."""
         if type(now) is not self.kind or len(now) != len(self.items):
             return False
-        if self.keys is None:
-            return all(map(operator.is_, now, self.items))
-        return all(map(operator.is_, now, self.keys)) and all(map(operator.is_, now.values(), self.items))
+        items = now if self.keys is None else now.values()
+        if any(v is not get() or v is None for v, get in zip(items, self.items)):
+            return False
+        return self.keys is None or all(k is known for k, known in zip(now, self.keys))
 
 
 def _content(value: Any) -> Any:
@@ -55,28 +87,95 @@ def _content(value: Any) -> Any:
     if kind in PLAIN_SET or not isinstance(value, (tuple, *CONTAINERS)):
         return None
     if isinstance(value, tuple):
-        return None if all(_content(v) is None for v in value) else frozen(value)
+        return None if all(_content(v) is None for v in value) else _Frozen(value)
     if isinstance(value, (list, dict)):
         if not value:
-            return _EMPTY
+            return _Empty(kind)
         if all(_content(v) is None for v in (value.values() if isinstance(value, dict) else value)):
-            return _Flat(value)
-    return frozen(value)
+            return _Flat(value) if not isinstance(value, dict) or all(type(k) is str for k in value) else _Frozen(value)
+    return _Frozen(value)
 
 
-def _differs(now: Any, value: Any, content: Any) -> bool:
-    """Whether what is found now is not what a guard expects."""
-    if now is value and content is None:
-        return False
-    if now is MISSING or value is MISSING:
-        return now is not value
-    if content is _EMPTY:
-        return type(now) is not type(value) or len(now) != 0
-    if type(content) is _Flat:
-        if content.holds(now):
+class _Expected(NamedTuple):
+    """What a guard expects to find: a `value` that is held, one that is only known (`get`), or a `content`."""
+
+    value: Any
+    get: Optional[_Reach]
+    content: Any
+
+    def differs(self, now: Any) -> bool:
+        """Whether what is found now is something else."""
+        if self.content is not None:
+            return bool(self.content.differs(now))
+        if self.get is not None:
+            return now is None or now is not self.get()
+        if now is self.value:
             return False
-        content = content.content
-    return bool(frozen(now) != (frozen(value) if content is None else content))
+        return now is MISSING or self.value is MISSING or bool(frozen(now) != frozen(self.value))
+
+    def now(self) -> Any:
+        """The value, for showing it; MISSING stands for itself and for what only its contents are known of."""
+        return self.value if self.get is None else self.get()
+
+
+def _expect(value: Any, content: Any = None) -> _Expected:
+    if content is None and isinstance(value, (tuple, types.MethodType)):
+        content = _Frozen(value)
+    if content is not None:
+        return _Expected(None, None, content)
+    if value is MISSING or type(value) in PLAIN_SET or type(value) is types.ModuleType:
+        return _Expected(value, None, None)
+    get = reach(value)
+    return _Expected(None, get, None) if isinstance(get, weakref.ref) else _Expected(value, None, None)
+
+
+class _Variable:
+    """How to get at a variable of a closure, by the function that has it."""
+
+    __slots__ = ("function", "index")
+
+    def __init__(self, function: Any, index: int) -> None:
+        self.function, self.index = reach(function), index
+
+    def __call__(self) -> Any:
+        function = self.function()
+        return None if function is None else function.__closure__[self.index]
+
+
+class _Placed:
+    """How to get at a container, by the attribute or the entry of a namespace that holds it."""
+
+    __slots__ = ("target", "name", "is_entry")
+
+    def __init__(self, target: _Reach, name: str, is_entry: bool) -> None:
+        self.target, self.name, self.is_entry = target, name, is_entry
+
+    def __call__(self) -> Any:
+        target = self.target()
+        if target is None:
+            return None
+        return target.get(self.name) if self.is_entry else getattr(target, self.name, None)
+
+
+def _members(value: Any) -> tuple[Any, ...]:
+    """What a descriptor is known by: properties and the like cannot be held weakly, but their functions can."""
+    if type(value) is property:
+        return (value.fget, value.fset, value.fdel)
+    if type(value) in (types.MemberDescriptorType, types.GetSetDescriptorType):
+        return (value.__objclass__, value.__name__)
+    return (value.__func__,) if isinstance(value, (staticmethod, classmethod)) else ()
+
+
+class _Descriptor:
+    """A property, a slot, a static or class method in a class."""
+
+    __slots__ = ("kind", "members")
+
+    def __init__(self, value: Any) -> None:
+        self.kind, self.members = type(value), tuple([_expect(m) for m in _members(value)])
+
+    def differs(self, now: Any) -> bool:
+        return type(now) is not self.kind or any(e.differs(m) for e, m in zip(self.members, _members(now)))
 
 
 class Guards:
@@ -94,11 +193,11 @@ class Guards:
         self._values: dict[int, tuple[Any, bytes]] = {}
         self._contents: dict[int, tuple[Any, Any]] = {}
         self._states: dict[int, tuple[Any, Any]] = {}
-        self._by_identity: list[_Guard] = []
-        self._by_content: list[_Guard] = []
-        self._of_types: list[tuple[type, str, Any]] = []
-        self._of_types_raw: list[tuple[type, str, Any]] = []
-        self._epoch = -1
+        self._functions: dict[int, tuple[Any, int]] = {}
+        self._places: dict[int, tuple[Any, str, bool]] = {}
+        self._covered: set[int] = set()
+        self._kept: list[Any] = []
+        self._closed = _Tables()
 
     # Recording.
 
@@ -106,13 +205,31 @@ class Guards:
         """An entry of a namespace (MISSING: its absence)."""
         key = (id(mapping), name)
         if key not in self._items:
-            self._items[key] = (mapping, name, value, _content(value))
+            self._items[key] = (mapping, name, value, self._content_at(value, mapping, name, True))
 
     def attribute(self, target: Any, name: str, value: Any) -> None:
         """An attribute of an object (MISSING: its absence)."""
         key = (id(target), name)
         if key not in self._attributes:
-            self._attributes[key] = (target, name, value, _content(value))
+            self._attributes[key] = (target, name, value, self._content_at(value, target, name))
+
+    def _content_at(self, value: Any, target: Any, name: str, is_entry: bool = False) -> Any:
+        """The contents of a value, of which it is remembered where it can be found again."""
+        content = _content(value)
+        if content is not None and id(value) not in self._places:
+            self._kept.append(value)
+            self._places[id(value)] = target, name, is_entry
+            self._cover(value)
+        return content
+
+    def _cover(self, value: Any) -> None:
+        """Note that the contents of a container are compared, with those of the containers inside."""
+        if id(value) in self._covered or not isinstance(value, (tuple, *CONTAINERS)):
+            return
+        self._covered.add(id(value))
+        if isinstance(value, (list, tuple, dict)):
+            for v in value.values() if isinstance(value, dict) else value:
+                self._cover(v)
 
     def has_attribute(self, target: Any, name: str) -> bool:
         """Whether an attribute is guarded by itself."""
@@ -170,104 +287,227 @@ class Guards:
 
     def content(self, container: Any) -> None:
         """The contents of a container, wherever it was found."""
-        if id(container) not in self._contents:
+        if id(container) not in self._contents and id(container) not in self._covered:
             self._contents[id(container)] = (container, _content(container))
+
+    def closure(self, function: Any) -> None:
+        """A function whose variables may be read: they are reached by way of it."""
+        for i, cell in enumerate(function.__closure__ or ()):
+            self._functions.setdefault(id(cell), (function, i))
+
+    def knows(self, value: Any) -> bool:
+        """Whether this holds only as long as an object exists."""
+        number = id(value)
+        if number in self._visited or number in self._natives or number in self._kinds or number in self._states:
+            return True
+        tables: list[Any] = [self._items, self._attributes, self._cells]
+        return any(g[0] is value or g[2] is value for table in tables for g in table.values())
+
+    def way_to(self, target: Any) -> _Reach:
+        """How to get at an object from outside without keeping it alive; None once it is gone."""
+        found = self._functions.get(id(target))
+        if found is not None:
+            return _Variable(*found)
+        get = reach(target)
+        place = self._places.get(id(target))
+        if place is None or isinstance(get, weakref.ref):
+            return get
+        owner, name, is_entry = place
+        return _Placed((lambda: owner) if is_entry else self.way_to(owner), name, is_entry)
 
     def state(self, value: Any) -> None:
         """The whole state of an object, with everything that can be reached from it."""
         if id(value) not in self._states:
             self._states[id(value)] = (value, snapshot(value))
 
-    def reads_any(self, captures: Any) -> bool:
-        """Whether the contents of one of some captured tensors are guarded."""
-        return bool(self._values) and any(id(c.tensor) in self._values for c in captures)
-
     def close(self) -> None:
-        """End recording: from here on the present epoch is the one that is known to hold."""
-        self._epoch = _epoch().value
-        self._by_identity = [g for g in self._items.values() if g[3] is None]
-        self._by_content = [g for g in self._items.values() if g[3] is not None]
-        # What a class gives as it is stored; `getattr` finds that in the interpreter's own cache.
-        self._of_types = [g for g in self._types.values() if getattr(g[0], g[1], MISSING) is g[2]]
-        known = {id(g) for g in self._of_types}
-        self._of_types_raw = [g for g in self._types.values() if id(g) not in known]
-
-    # Checking.
+        """End recording: from here on the present epoch is the one that is known to hold, and no object is kept alive."""
+        tables = self._closed
+        tables.epoch = _epoch().value
+        for mapping, name, value, content in self._items.values():
+            tables.item(mapping, name, _expect(value, content))
+        for target, name, value, content in self._attributes.values():
+            tables.attributes.append((self.way_to(target), name, _expect(value, content)))
+        for kind, name, value in self._types.values():
+            tables.of_type(kind, name, value)
+        tables.unset = [(self.way_to(target), name) for target, name in self._unset.values()]
+        tables.kinds = [(self.way_to(target), reach(kind)) for target, kind in self._kinds.values()]
+        tables.values = [(reach(tensor), data) for tensor, data in self._values.values()]
+        for container, content in self._contents.values():
+            tables.contents.append((self.way_to(container), _expect(container, content)))
+        tables.states = [(self.way_to(target), state) for target, state in self._states.values()]
+        tables.visited = [(reach(cell), reach(kind)) for cell, kind in self._visited.values()]
+        for cell, name, value, content in self._cells.values():
+            tables.cells.append((reach(cell), name, _expect(value, content)))
+        for cell, kind, count, seen in self._natives.values():
+            expected = [(name, _expect(value, content)) for _, name, value, content in seen]
+            tables.natives.append((reach(cell), reach(kind), count, expected))
+        self.__init__()  # type: ignore[misc]
+        self._closed = tables
 
     def hold(self) -> bool:
         """Whether everything that was read is as it was."""
-        for mapping, name, value, _ in self._by_identity:
-            if mapping.get(name, MISSING) is not value and _differs(mapping.get(name, MISSING), value, None):
-                return False
-        for mapping, name, value, content in self._by_content:
-            if _differs(mapping.get(name, MISSING), value, content):
-                return False
-        for target, name, value, content in self._attributes.values():
-            now = getattr(target, name, MISSING)
-            if (now is not value or content is not None) and _differs(now, value, content):
-                return False
-        for kind, name, value in self._of_types:
-            if getattr(kind, name, MISSING) is not value:
-                return False
-        for kind, name, value in self._of_types_raw:
-            if lookup(kind, name) is not value:
-                return False
-        for target, name in self._unset.values():
-            if name in target.__dict__:
-                return False
-        for target, kind in self._kinds.values():
-            if type(target) is not kind:
-                return False
-        for tensor, data in self._values.values():
-            tensor._settle()
-            if tensor._buf is None or buffers.to_array(tensor._buf, tensor._type).tobytes() != data:
-                return False
-        for container, content in self._contents.values():
-            if _differs(container, container, content):
-                return False
-        for target, state in self._states.values():
-            if not _is_state(target, state):
-                return False
-        epoch = _epoch().value
-        return epoch == self._epoch or self._cells_hold(epoch)
+        return self._closed.hold()
 
-    def _cells_hold(self, epoch: int) -> bool:
-        for cell, kind in self._visited.values():
-            if type(cell) is not kind:
-                return False
-        for cell, name, value, content in self._cells.values():
-            now = cell.__dict__.get(name, MISSING)
-            if now is value and (content is None or content is _EMPTY and not now):
-                continue
-            if now is MISSING and value is not MISSING:
-                now = getattr(cell, name, MISSING)
-            if _differs(now, value, content):
-                return False
-        for cell, kind, count, seen in self._natives.values():
-            own = cell.__dict__
-            if type(cell) is not kind or len(own) != count:
-                return False
-            for _, name, value, content in seen:
-                now = own.get(name, MISSING)
-                if now is value and (content is None or content is _EMPTY and not now):
-                    continue
-                if _differs(now, value, content):
-                    return False
-        self._epoch = epoch
-        return True
+    def is_over(self) -> bool:
+        """Whether something that was read is gone, so that this never holds again."""
+        return self._closed.is_over()
+
+    def reads_any(self, captures: Any) -> bool:
+        """Whether the contents of one of some captured tensors are guarded."""
+        return any(get() is c.tensor for get, _ in self._closed.values for c in captures)
 
     def describe(self) -> list[str]:
         """One line for each guard."""
-        lines = [f"{_module(m)}{name} is {_show(v)}" for m, name, v, _ in self._items.values()]
-        lines += [f"{_title(t)}.{name} is {_show(v)}" for t, name, v, _ in self._attributes.values()]
-        lines += [f"{k.__qualname__}.{name} is {_show(v)}" for k, name, v in self._types.values()]
-        lines += [
-            f"{type(c).__name__}.{name} is {_show(v)}" for c, name, v, _ in self._cells.values() if name not in _CALLED
-        ]
-        lines += [f"all attributes of a {type(c).__name__}" for c, _, _, _ in self._natives.values()]
-        lines += [f"the contents of a tensor {t._type}" for t, _ in self._values.values()]
-        lines += [f"the contents of a {type(c).__name__}" for c, _ in self._contents.values()]
-        lines += [f"everything in a {type(v).__name__}" for v, _ in self._states.values()]
+        return self._closed.describe()
+
+
+class _Tables:
+    """The guards of a version, closed."""
+
+    def __init__(self) -> None:
+        self.named: list[tuple[dict[str, Any], str, Any]] = []
+        self.named_weakly: list[tuple[dict[str, Any], str, _Reach]] = []
+        self.named_otherwise: list[tuple[dict[str, Any], str, _Expected]] = []
+        self.attributes: list[tuple[_Reach, str, _Expected]] = []
+        self.types: list[tuple[_Reach, str, _Reach]] = []
+        self.types_fixed: list[tuple[_Reach, str, Any]] = []
+        self.types_raw: list[tuple[_Reach, str, Any]] = []
+        self.unset: list[tuple[_Reach, str]] = []
+        self.kinds: list[tuple[_Reach, _Reach]] = []
+        self.values: list[tuple[_Reach, bytes]] = []
+        self.contents: list[tuple[_Reach, _Expected]] = []
+        self.states: list[tuple[_Reach, Any]] = []
+        self.visited: list[tuple[_Reach, _Reach]] = []
+        self.cells: list[tuple[_Reach, str, _Expected]] = []
+        self.natives: list[tuple[_Reach, _Reach, int, list[tuple[str, _Expected]]]] = []
+        self.epoch = -1
+
+    def item(self, mapping: dict[str, Any], name: str, expected: _Expected) -> None:
+        if expected.content is not None:
+            self.named_otherwise.append((mapping, name, expected))
+        elif expected.get is not None:
+            self.named_weakly.append((mapping, name, expected.get))
+        else:
+            self.named.append((mapping, name, expected.value))
+
+    def of_type(self, kind: type, name: str, value: Any) -> None:
+        # What a class gives as it is stored: `getattr` finds that in the interpreter's own cache.
+        get = reach(value)
+        if getattr(kind, name, MISSING) is not value:
+            self.types_raw.append((reach(kind), name, _Descriptor(value) if _members(value) else _expect(value)))
+        elif isinstance(get, weakref.ref):
+            self.types.append((reach(kind), name, get))
+        elif value is MISSING or type(value) in _OF_BUILTINS:
+            self.types_fixed.append((reach(kind), name, value))
+        else:
+            self.types_raw.append((reach(kind), name, _Descriptor(value) if _members(value) else _expect(value)))
+
+    def hold(self) -> bool:
+        for mapping, name, value in self.named:
+            now = mapping.get(name, MISSING)
+            if now is not value and _Expected(value, None, None).differs(now):
+                return False
+        for mapping, name, get in self.named_weakly:
+            now = mapping.get(name)
+            if now is None or now is not get():
+                return False
+        for mapping, name, expected in self.named_otherwise:
+            if expected.differs(mapping.get(name, MISSING)):
+                return False
+        for get, name, expected in self.attributes:
+            target = get()
+            if target is None or expected.differs(getattr(target, name, MISSING)):
+                return False
+        for get, name, value in self.types:
+            now = getattr(get(), name, None)
+            if now is None or now is not value():
+                return False
+        for get, name, value in self.types_fixed:
+            kind = get()
+            if kind is None or getattr(kind, name, MISSING) is not value:
+                return False
+        for get, name, expected in self.types_raw:
+            kind = get()
+            if kind is None or expected.differs(lookup(kind, name)):
+                return False
+        for get, name in self.unset:
+            target = get()
+            if target is None or name in target.__dict__:
+                return False
+        for get, kind in self.kinds:
+            target = get()
+            if target is None or type(target) is not kind():
+                return False
+        for get, data in self.values:
+            tensor = get()
+            if tensor is None:
+                return False
+            tensor._settle()
+            if tensor._buf is None or buffers.to_array(tensor._buf, tensor._type).tobytes() != data:
+                return False
+        for get, expected in self.contents:
+            container = get()
+            if container is None or expected.differs(container):
+                return False
+        for get, state in self.states:
+            target = get()
+            if target is None or not _is_state(target, state):
+                return False
+        epoch = _epoch().value
+        return epoch == self.epoch or self._cells_hold(epoch)
+
+    def _cells_hold(self, epoch: int) -> bool:
+        for get, kind in self.visited:
+            cell = get()
+            if cell is None or type(cell) is not kind():
+                return False
+        for get, name, expected in self.cells:
+            cell = get()
+            if cell is None:
+                return False
+            now = cell.__dict__.get(name, MISSING)
+            if now is MISSING and expected.value is not MISSING:
+                now = getattr(cell, name, MISSING)
+            if expected.differs(now):
+                return False
+        for get, kind, count, seen in self.natives:
+            cell = get()
+            if cell is None or type(cell) is not kind() or len(cell.__dict__) != count:
+                return False
+            own = cell.__dict__
+            if any(expected.differs(own.get(name, MISSING)) for name, expected in seen):
+                return False
+        self.epoch = epoch
+        return True
+
+    def is_over(self) -> bool:
+        tables: tuple[Any, ...] = (
+            self.attributes, self.types, self.types_fixed, self.types_raw, self.unset, self.kinds, self.values, self.contents, self.states, self.visited,
+            self.cells, self.natives,
+        )  # fmt: skip
+        if any(guard[0]() is None for table in tables for guard in table):
+            return True
+        return any(get() is None for _, _, get in self.named_weakly)
+
+    def describe(self) -> list[str]:
+        """One line for each guard."""
+        named = [(m, n, v) for m, n, v in self.named]
+        named += [(m, n, get()) for m, n, get in self.named_weakly]
+        named += [(m, n, m.get(n, MISSING)) for m, n, _ in self.named_otherwise]
+        lines = [f"{_module(m)}{name} is {_show(v)}" for m, name, v in named]
+        lines += [f"{_title(t())}.{name} is {_show(e.now())}" for t, name, e in self.attributes if e.content is None]
+        lines += [f"{_title(t())}.{name} is {_show(getattr(t(), name, MISSING))}" for t, name, e in self.attributes if e.content is not None]  # fmt: skip
+        kinds = [(k(), name) for table in (self.types, self.types_fixed, self.types_raw) for k, name, _ in table]
+        lines += [f"{_title(k)}.{name} is {_show(lookup(k, name))}" for k, name in kinds if k is not None]
+        for get, name, expected in self.cells:
+            if name not in _CALLED:
+                value = expected.now() if expected.content is None else getattr(get(), name, MISSING)
+                lines.append(f"{type(get()).__name__}.{name} is {_show(value)}")
+        lines += [f"all attributes of a {type(get()).__name__}" for get, _, _, _ in self.natives]
+        lines += [f"the contents of a tensor {get()._type}" for get, _ in self.values if get() is not None]
+        lines += [f"the contents of a {type(get()).__name__}" for get, _ in self.contents]
+        lines += [f"everything in a {type(get()).__name__}" for get, _ in self.states]
         return lines
 
 

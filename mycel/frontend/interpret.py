@@ -20,6 +20,7 @@ import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Optional
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -362,6 +363,7 @@ def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs:
             stage.guards.attribute(fn, "__defaults__", fn.__defaults__)
         if fn.__kwdefaults__:
             stage.guards.attribute(fn, "__kwdefaults__", fn.__kwdefaults__)
+        stage.guards.closure(fn)
     variables = code.bind(stage, args, kwargs, fn.__defaults__, fn.__kwdefaults__)
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__)) if fn.__closure__ else None
     return activate(stage, Frame(variables, None, fn.__globals__, cells, stage, code))
@@ -394,7 +396,7 @@ def follows_users(cell: Any) -> bool:
     return _overrides(type(cell)) or any(is_users(v) for v in cell.__dict__.values())
 
 
-_overriding: dict[type, bool] = {}
+_overriding: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
 def _overrides(kind: type) -> bool:

@@ -79,7 +79,7 @@ class _NoGuards(Guards):
     def _ignore(self, *read: Any) -> None:
         pass
 
-    item = attribute = of_type = unset = cell_attribute = cell = native_cell = value = _ignore  # type: ignore[assignment]
+    item = attribute = of_type = unset = cell_attribute = cell = native_cell = value = closure = _ignore  # type: ignore[assignment]
 
     def has_attribute(self, target: Any, name: str) -> bool:
         return False
@@ -342,7 +342,7 @@ def _unit_of(fn: Any) -> Any:
     if isinstance(fn, Cell):
         return fn._compiled()
     if fn not in _units:
-        _units[fn] = compiler.make(getattr(fn, "_run", fn))
+        _units[fn] = compiler.unit(getattr(fn, "_run", fn))
     return _units[fn]
 
 

@@ -19,6 +19,7 @@ from mycel.frontend.interpret import Closure
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number
 from mycel.frontend.sizes import number_of
+from mycel.frontend.snapshots import reach
 from mycel.frontend.stage import Stage, is_constant
 from mycel.frontend.views import OWN, Either, Mixed, Origin, Tree, decided, is_left
 from mycel.ir.dims import Dim
@@ -35,14 +36,21 @@ _PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, sl
 class Outputs:
     """Collects the nodes that results need; `of(value)` gives what builds a value from (the graph's tensors, the call's arguments)."""
 
-    def __init__(self, stage: Stage, arguments: dict[int, int]) -> None:
-        self.stage, self.arguments = stage, arguments
+    def __init__(self, stage: Stage, arguments: dict[int, int], known: frozenset[int] = frozenset()) -> None:
+        self.stage, self.arguments, self.known = stage, arguments, known
+        self.pinned: list[Callable[[], Any]] = []  # how to get at results from outside, which have to exist
         self.nodes: list[Node] = []
         self.places: dict[Any, int] = {}
         self.memo: dict[int, Build] = {}
         self.kept: list[Any] = []
-        self.shown: dict[int, list[Tensor]] = {}
+        self.shown: dict[int, list[Tensor]] = {}  # until results are built
         self.shared: dict[int, Build] = {}
+
+    def close(self) -> None:
+        """End collecting: what builds results keeps no object from outside alive."""
+        self.kept = []
+        self.arguments, self.known = {}, frozenset()
+        del self.stage
 
     def place(self, node: Node, owner: Any = None) -> int:
         """Where a node's value is among the graph's outputs; each owner gets a buffer of its own."""
@@ -98,7 +106,14 @@ class Outputs:
             return self._object(value)
         if _holds_staged(value):
             return self._object(value)
-        return lambda out, args: value
+        return self._itself(value)
+
+    def _itself(self, value: Any) -> Build:
+        """An object from outside; what this compiled code stands or falls with is not kept alive by it."""
+        if not self.stage.guards.knows(value) and id(value) not in self.known:
+            return lambda out, args: value
+        get = self.stage.guards.way_to(value)
+        return lambda out, args: get()
 
     def _size(self, value: Dim) -> Build:
         place = self.place(number_of(self.stage, value)._node, value)  # type: ignore[arg-type]
@@ -173,7 +188,11 @@ class Outputs:
         known = self.stage.sources.get(id(t))
         if known is not None:
             self.stage.guards.attribute(known[0], known[1], t)
-        return lambda out, args: t
+        elif id(t) in self.stage.captures:
+            get = reach(t)
+            self.pinned.append(get)
+            return lambda out, args: get()
+        return self._itself(t)
 
     def _view(self, t: Tensor) -> Build:
         """A view: of an argument or a tensor from outside, or of another result; else a tensor of its own."""
@@ -202,9 +221,13 @@ class Outputs:
 
     def _object(self, value: Any) -> Build:
         parts = {name: self.of(v) for name, v in value.__dict__.items()}
+        form = value
+        if not hasattr(type(value), "__copy__"):
+            form = copy.copy(value)
+            form.__dict__.clear()
 
         def build(out: Any, args: Any) -> Any:
-            made = copy.copy(value)
+            made = copy.copy(form)
             made.__dict__.update({name: p(out, args) for name, p in parts.items()})
             return made
 

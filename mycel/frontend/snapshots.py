@@ -10,7 +10,9 @@ import array
 import collections.abc
 import enum
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from mycel.ir.graph import current_where
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 
-__all__ = ["CONTAINERS", "IMMUTABLE", "PLAIN_SET", "Same", "frozen", "is_closed", "snapshot"]
+__all__ = ["CONTAINERS", "IMMUTABLE", "PLAIN_SET", "Same", "frozen", "is_closed", "reach", "snapshot"]
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), type(...))
 PLAIN_SET = frozenset(PLAIN)
@@ -30,19 +32,31 @@ _VIEWS = (collections.abc.KeysView, collections.abc.ValuesView, collections.abc.
 CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, np.ndarray, types.MappingProxyType, *_BYTES, *_VIEWS)
 
 
-class Same:
-    """An object compared by identity, kept alive so that its identity stays its own."""
+def reach(value: Any) -> Callable[[], Any]:
+    """How to get at an object of the program's without keeping it alive: None once it is gone. What cannot be held so is held."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: value
 
-    __slots__ = ("value",)
+
+class Same:
+    """An object compared by identity; it is not kept alive, and equals nothing once it is gone."""
+
+    __slots__ = ("number", "get")
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.number = id(value)
+        self.get = reach(value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.value is self.value
+        if not isinstance(other, Same) or other.number != self.number:
+            return False
+        mine = self.get()
+        return mine is not None and mine is other.get()
 
     def __hash__(self) -> int:
-        return id(self.value)
+        return self.number
 
 
 def frozen(value: Any, depth: int = 0) -> Any:
@@ -94,7 +108,7 @@ _LARGEST = 20000
 
 
 class Snapshot:
-    """The state of an object and of all that can be reached from it, for comparison."""
+    """The state of an object and of all that can be reached from it, for comparison; what `kept` has keeps its number until then."""
 
     __slots__ = ("known", "kept")
 

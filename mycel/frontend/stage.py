@@ -319,7 +319,7 @@ class Stage(Differentiating, eager.Context):
         found = self.sources.get(id(t))
         if found is None or self.guards.has_attribute(found[0], found[1]):
             return None
-        return found[0].__dict__, found[1]
+        return found[0], found[1]
 
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
         """A number or array as a constant of the graph."""

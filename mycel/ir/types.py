@@ -81,6 +81,8 @@ def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
 
 def _checked(shape: tuple[DimLike, ...], dtype: DType) -> tuple[DimLike, ...]:
     """The shape, its sizes Python's ints, if tensors of it can exist; sizes of 0 count as 1, as strides are products of the others."""
+    if not isinstance(dtype, DType):
+        raise TypeError(f"{dtype!r:.80} is not a data type that tensors can hold")
     if not all(type(d) is int or type(d) is Dim for d in shape):
         shape = tuple([d if isinstance(d, Dim) else operator.index(d) for d in shape])
     nbytes = dtype.itemsize

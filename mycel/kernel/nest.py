@@ -24,7 +24,20 @@ from typing import Any, Optional
 from mycel.dtype import DType
 from mycel.ir.dims import DimLike, is_zero
 
-__all__ = ["Access", "Affine", "Buffer", "Expr", "Loop", "Nest", "Reduce", "Site", "Store", "affine"]
+__all__ = [
+    "FAR",
+    "Access",
+    "Affine",
+    "Buffer",
+    "Expr",
+    "Loop",
+    "Nest",
+    "Reduce",
+    "Site",
+    "Store",
+    "affine",
+    "reaches_far",
+]
 
 
 class Affine:
@@ -178,6 +191,41 @@ class Nest:
     scalar: bool = False
     tile: Optional[int] = None
     turned: frozenset[Access] = frozenset()
+
+
+FAR = 1 << 30
+
+
+def reaches_far(nest: Nest) -> bool:
+    """Whether a position may be larger than `FAR`, by the sizes that are known: then it takes 64 bits, else 32 are enough."""
+    sizes: list[Any] = [loop.extent for loop in nest.loops]
+    accesses = [s.target for s in nest.stores]
+    pending = [e for r in nest.reduces for e in (r.value, r.valid) if e is not None] + [s.value for s in nest.stores]
+    pending += [d[0] for a in accesses for d in a.dynamic]
+    seen: set[int] = set()
+    places = [r.position for r in nest.reduces if r.position is not None]
+    guards = [g for a in accesses for g in a.guards]
+    while pending:
+        x = pending.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        pending += x.args
+        if x.kind == "load":
+            guards += x.data[0].guards
+        elif x.kind == "guard":
+            guards += x.data
+        elif x.kind == "index":
+            places.append(x.data)
+    sizes += [size for _, size in guards]
+    for place in (*places, *[position for position, _ in guards]):
+        reach = [
+            abs(c) * nest.loops[k].extent
+            for k, c in place.terms
+            if type(c) is int and type(nest.loops[k].extent) is int
+        ]
+        sizes.append(sum(reach) + (abs(place.const) if type(place.const) is int else 0))
+    return any(type(size) is int and size > FAR for size in sizes)
 
 
 class Builder:

@@ -40,6 +40,8 @@ def write_index(
         definition += f",INC_{number} INT, {field}_0 {_TYPES[schema[field]['type']]}"
     keys = ",".join(["ROW_ID", *(f"INC_{number}" for number in range(len(fields)))])
     with closing(sqlite3.connect(path)) as database, database:
+        # The file gets its name when it is whole, so it needs no journal, which would stay where the process is killed.
+        database.execute("PRAGMA journal_mode = OFF")
         database.execute(f"{definition}, PRIMARY KEY({keys}))")
         database.execute("CREATE TABLE SHARD_NAME(NAME TEXT NOT NULL)")
         database.execute("INSERT INTO SHARD_NAME (NAME) VALUES (?)", (name,))

@@ -57,7 +57,11 @@ class Records:
     """The rows of record files, in order: all shards of the file that `file_name` names, or just the files of a list."""
 
     def __init__(self, file_name: str | Sequence[str], columns: Sequence[str] | None = None) -> None:
+        if not isinstance(file_name, (str, tuple, list)):
+            raise TypeError(f"records are read from a file or a list of files, not {type(file_name).__name__}")
         paths = [file_name] if isinstance(file_name, str) else list(file_name)
+        if not paths:
+            raise ValueError("records are read from at least one file")
         for path in paths:
             check_filename(path)
         self._plain = Plain()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional
 from mycel import dtype as D
 from mycel import ops
 from mycel.errors import ShapeError
-from mycel.ops._operands import axis_of, flat, floating, operand, reshaped, take_slice
+from mycel.ops._operands import axis_of, flat, floating, number_of, operand, reshaped, take_slice
 from mycel.ops.algebra.decompositions import matrix_norm
 from mycel.ops.reduction import vector_norm
 from mycel.tensor import Tensor, cast
@@ -199,7 +199,7 @@ def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> 
         else [axis_of(name, a, x.ndim) for a in (dim if isinstance(dim, (tuple, list)) else (dim,))]
     )
     count = math.prod(x.shape[a] for a in axes)
-    left = count - correction
+    left = count - number_of(name, "correction", correction)
     scale = count / left if left > 0 else math.nan if count <= 1 and left == 0 else math.inf
     if not keepdim:
         average = reshaped(average, tuple(squares.shape))

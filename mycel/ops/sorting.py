@@ -24,6 +24,7 @@ from mycel.ops._operands import (
     floating,
     iota,
     move_axis,
+    number_of,
     operand,
     operands,
     reshaped,
@@ -415,7 +416,11 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     [0.0, 2.0, 1.0, 0.0]
     """
     x = operand("histc", input)
-    if bins < 1 or min > max:
+    if size_of("histc", bins) > 1 << 40:
+        raise ValueError(f"histc: {bins} bins do not fit in memory")
+    number_of("histc", "min", min)
+    number_of("histc", "max", max)
+    if bins < 1 or not -np.inf < min <= max < np.inf:
         raise ValueError(f"histc: bins must be at least 1 and min at most max, not {bins}, {min}, {max}")
     array = x.asnumpy().astype(np.float64).ravel()
     low, high = (min, max) if min != max or not array.size else (array.min(), array.max())

@@ -28,11 +28,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import int32, int64
+from mycel.dtype import bool_, int32, int64
 from mycel.errors import IndexRangeError, ShapeError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
-from mycel.ir.types import TensorType
+from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, need_kind, register, same_dtype
@@ -451,6 +451,7 @@ _DROP, _FRONT = {"bounds": "drop"}, {"bounds": "front"}
 def _checked_infer(indices: TensorType, *, axis: int, size: DimLike, bounds: str = "wrap") -> TensorType:
     need_kind("checked", "iu", indices)
     _need_bounds("checked", bounds)
+    tensor_type((size,), bool_)  # an axis that there can be
     return indices
 
 

@@ -81,12 +81,17 @@ class _Constants(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return node
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        return node
+
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         return node if isinstance(node.op, ast.Pow) else self.generic_visit(node)
 
 
 def _other(random: random_module.Random, old: ast.expr) -> ast.expr:
     """What stands where `old` stood: something else, the same with another number in it, or the same put into something."""
+    if isinstance(old, ast.Starred):
+        return _parsed(absurd(random))
     way = random.random()
     if way < 0.35:
         count = _Constants()
@@ -96,7 +101,7 @@ def _other(random: random_module.Random, old: ast.expr) -> ast.expr:
             if isinstance(old, ast.Constant):
                 return new
             return _Constants(random.randrange(count.seen), new).visit(_parsed(ast.unparse(old)))
-    if way < 0.5:
+    if way < 0.5 and not isinstance(old, (ast.Constant, ast.Tuple, ast.List, ast.Lambda, ast.UnaryOp)):
         return _parsed(random.choice(AROUND).replace("{}", ast.unparse(old)))
     return _parsed(absurd(random))
 
@@ -108,7 +113,7 @@ def _change(random: random_module.Random, call: ast.Call, parameters: Sequence[s
     if unused and (way < 0.25 or not given):
         call.keywords.append(ast.keyword(random.choice(unused), _parsed(absurd(random))))
     elif way < 0.28 or not given:
-        call.keywords.append(ast.keyword("unknown_" + random.choice("xyz"), _parsed(absurd(random))))
+        call.keywords.append(ast.keyword(f"unknown_{len(call.keywords)}", _parsed(absurd(random))))
     elif way < 0.30:
         call.args.append(_parsed(absurd(random)))
     else:

@@ -16,8 +16,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mycel import whole
 from mycel.log import logger
-from mycel.train import _atomic, checkpoint_format
+from mycel.train import checkpoint_format
 from mycel.train.checkpoint_format import CheckpointError, read_ckpt, read_safetensors, write_ckpt, write_safetensors
 
 TYPES = {
@@ -371,7 +372,7 @@ def test_a_full_disk_leaves_the_former_file(tmp_path, write, read, name):
 def test_an_interrupt_leaves_the_former_file(tmp_path):
     path = tmp_path / "m.ckpt"
     path.write_text("former")
-    with pytest.raises(KeyboardInterrupt), _atomic.replacing(path) as temporary:
+    with pytest.raises(KeyboardInterrupt), whole.replacing(path) as temporary:
         temporary.write_text("half")
         raise KeyboardInterrupt
     assert os.listdir(tmp_path) == ["m.ckpt"] and path.read_text() == "former"

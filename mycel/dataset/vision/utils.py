@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel import inflate
+from mycel import inflate, whole
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
@@ -168,9 +168,16 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
     return pixels if pixels.ndim == 3 else pixels[..., None]
 
 
+def path_of(operation: str, path: Any) -> str:
+    """The path of a file; TypeError for what is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{operation}: the file must be a path, not {type(path).__name__}")
+    return os.fspath(path)
+
+
 def read_file(filename: str) -> Array:
     """The bytes of a file, uint8 [N]."""
-    with open(filename, "rb") as handle:
+    with open(path_of("read_file", filename), "rb") as handle:
         return np.frombuffer(bytearray(handle.read()), np.uint8)
 
 
@@ -179,13 +186,12 @@ def write_file(filename: str, data: Any) -> None:
     array = as_array(data)
     if array.ndim != 1 or array.dtype != np.uint8:
         raise TypeError(f"write_file: expected uint8 of one axis, got {array.dtype} of shape {array.shape}")
-    with open(filename, "wb") as handle:
-        handle.write(array.tobytes())
+    whole.write(path_of("write_file", filename), array.tobytes())
 
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> Array:
     """The pixels of an image file, uint8 [H, W, C]."""
-    with open(filename, "rb") as handle:
+    with open(path_of("read_image", filename), "rb") as handle:
         return decode_image(handle.read(), f"read_image: {os.fspath(filename)}", mode)
 
 

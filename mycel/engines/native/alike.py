@@ -82,7 +82,7 @@ class _Writer:
         if number is None:
             number = self.numbers[id(value)] = len(self.buffers)
             self.buffers[number] = value
-        return "site", number, value.wraps
+        return "site", number, value.wraps, self.write(value.size)
 
     def affine(self, value: Affine) -> Any:
         if type(value.const) is not int:

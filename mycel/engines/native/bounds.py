@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Ends", "POISON", "Watch", "is_on", "poisoned", "setting", "text_of"]
 
 POISON = 0x7FFB7FFB7FFB7FFB
+LINE = 64
 # What is noted of an access; see `bounds_ir`.
 RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
 _CHECKS = ("bounds",)
@@ -110,8 +111,10 @@ def text_of(kernel: Kernel) -> str:
     if found is None:
         from mycel.engines.native.bounds_ir import with_checks
 
-        pointers = [k for k, (kind, _) in enumerate(kernel.words) if kind == "pointer"]
-        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers)
+        pointers, records = (
+            [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
+        )
+        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
     return found
 
 
@@ -136,11 +139,7 @@ class Watch:
 
     def after(self, program: Any, members: Sequence[Step]) -> list[Any]:
         """The steps that follow some steps: the poisoning of what was alive until then."""
-        ends = program.ends
-        end = max((t for t, step in ends.times.items() if any(step is m for m in members)), default=0)
-        found = [slot for last, slot in ends.slots if ends.done < last <= end]
-        ends.done = max(end, ends.done)
-        return [_poison(program, place, size) for place, size in found]
+        return [_poison(program, place, size) for place, size in program.ends.until(members)]
 
     def verify(self, program: Any, step: Step) -> None:
         """Check what a step is given that does not look itself. Raises BoundsError."""
@@ -189,25 +188,35 @@ class Watch:
 
 
 class Ends:
-    """When the slots of a program's arena are free again: `slots` are pairs of a time and (place, bytes)."""
+    """Which slots of a program's arena are free after which of its steps, asked for in the steps' order."""
 
     def __init__(self, times: dict[int, Step], groups: Sequence[Any], places: dict[int, int]) -> None:
-        self.times = times
-        self.slots = [(last, (places[key], size)) for key, size, _, last in groups]
-        self.done = 0
+        # Of a batch the last step has the time, and of a step that holds steps the last time is when they have run.
+        self.times = {id(step): time for time, step in sorted(times.items())}
+        self.slots = sorted(((last, places[key], size) for key, size, _, last in groups), reverse=True)
+
+    def until(self, steps: Sequence[Step]) -> list[tuple[int, int]]:
+        """Places and bytes of what nobody needs after these steps, and was needed by them or since those asked for before."""
+        end = max(self.times.get(id(step), 0) for step in steps)
+        found = []
+        while self.slots and self.slots[-1][0] <= end:
+            found.append(self.slots.pop()[1:])
+        return found
 
 
 def _poison(program: Any, place: int, size: int) -> Any:
+    from mycel.engines.native.lower import Step
     from mycel.engines.native.runtime import runtime
 
     start = len(program.words)
+    program.starts[start] = Step("poison", [], [], None)
     program.relocations.append((start, len(program.lowered.inputs) + len(program.outputs), place))
     program.words += [0, size]
     return (start, runtime().address["mycel_poison"], 1, 0)
 
 
 def _bytes(program: Any, buffer: Buffer) -> int:
-    return int(program.number(buffer.size)) * buffer.dtype.itemsize
+    return int(program.number(buffer.size) * buffer.dtype.itemsize)
 
 
 def _room(program: Any, buffer: Buffer) -> Optional[int]:
@@ -216,7 +225,8 @@ def _room(program: Any, buffer: Buffer) -> Optional[int]:
     if kind == "constant":
         return int(program.lowered.constants[id(buffer)][1].nbytes)
     if kind == "output":
-        return int(program.output_bytes[where])
+        # The allocator gives no less than a line of the cache, which is where results without elements lie.
+        return int(program.number(program.outputs[where].nbytes)) or LINE
     if kind == "arena":
         return int(program.arena_bytes - where)
     return _bytes(program, program.lowered.inputs[where])
@@ -240,7 +250,8 @@ def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
                 reaches = dict(zip(call.buffers, _product(call)))
             else:
                 size_of = library.library().c.dnnl_memory_desc_get_size
-                reaches = {name: size_of(descriptor) for _, descriptor, name in call.arguments}
+                # What the library says of strided memory may reach beyond the last element.
+                reaches = {n: plan.operands[n].span if n in plan.operands else size_of(d) for _, d, n in call.arguments}
             for name, size in reaches.items():
                 yield views[name].buffer, _first(program, views[name]), _first(program, views[name]) + size
     elif step.kind == "host":
@@ -253,7 +264,7 @@ def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
 
 
 def _first(program: Any, view: View) -> int:
-    return int(program.number(view.offset)) * view.buffer.dtype.itemsize
+    return int(program.number(view.offset) * view.buffer.dtype.itemsize)
 
 
 def _whole(program: Any, view: View) -> tuple[Buffer, int, int]:

@@ -150,8 +150,8 @@ _ELEMENT = re.compile(
 _CHOICE = re.compile(rf"^\s*({_NAME}) = select i1 (\S+), ptr (\S+), ptr (\S+)$")
 _JOIN = re.compile(rf"^\s*({_NAME}) = phi ptr (.*)$")
 _WAY = re.compile(r"\[ ([^,]+), ([^ ]+) \]")
-_LOAD = re.compile(rf"^(\s*{_NAME} = load ({_TYPE}), ptr )({_NAME})(.*)$")
-_STORE = re.compile(rf"^(\s*store ({_TYPE}) .*, ptr )({_NAME})((?:, align \d+)?)$")
+_LOAD = re.compile(rf"^(\s*{_NAME} = load (?:atomic )?({_TYPE}), ptr )({_NAME})(.*)$")
+_STORE = re.compile(rf"^(\s*store (?:atomic )?({_TYPE}) .*, ptr )({_NAME})((?: monotonic)?(?:, align \d+)?)$")
 _CALL = re.compile(rf"^(\s*(?:{_NAME} = )?(?:tail )?call [^@]*)@([\w.]+)\((.*)\)(.*)$")
 _POINTER = re.compile(rf"^(ptr (?:align \d+ )?)({_NAME})$")
 _IGNORED = ("llvm.prefetch", "llvm.lifetime", "llvm.assume", "llvm.experimental.noalias")
@@ -180,9 +180,13 @@ class Origin(NamedTuple):
     word: str
 
 
-def with_checks(text: str, words: int, pointers: Sequence[int]) -> str:
-    """A kernel's text with checks; it has `words` argument words, of which those numbered `pointers` are addresses."""
-    return _Checker(words, pointers).run(_prepared(text))
+# Of pointers to records of the runtime, and of those that are read there: nothing is checked.
+RECORDS = Origin("", "", "")
+
+
+def with_checks(text: str, words: int, pointers: Sequence[int], records: Sequence[int]) -> str:
+    """A kernel's text with checks; it has `words` argument words, of which those numbered `pointers` are addresses of buffers and `records` those of the runtime's."""
+    return _Checker(words, pointers, records).run(_prepared(text))
 
 
 def _prepared(text: str) -> str:
@@ -205,8 +209,8 @@ def _prepared(text: str) -> str:
 class _Checker:
     """The text of one module, line by line."""
 
-    def __init__(self, words: int, pointers: Sequence[int]) -> None:
-        self.words = words
+    def __init__(self, words: int, pointers: Sequence[int], records: Sequence[int]) -> None:
+        self.words, self.records = words, frozenset(records)
         self.sizes = {word: k for k, word in enumerate(pointers)}
         self.made: dict[str, tuple[str, ...]] = {}
         self.places: dict[str, int] = {"%words": 0}
@@ -275,8 +279,13 @@ class _Checker:
         how, *operands = self.made.get(name, ("nothing",))
         if how == "element":
             return self.origin(operands[0])
-        if how == "word" and operands[0] in self.places:
+        if how == "word" and operands[0] not in self.places:
+            if self.origin(operands[0]) is RECORDS:
+                return RECORDS
+        elif how == "word":
             word = self.places[operands[0]]
+            if word in self.records:
+                return RECORDS
             if word in self.sizes:
                 return Origin(name, f"%bounds.size{self.sizes[word]}", str(word))
         if how == "choice":
@@ -302,9 +311,11 @@ class _Checker:
             self.lines.append(line)
             self.join(m[1], _WAY.findall(m[2]))
             return
-        elif (m := _CALL.match(line)) and "ptr" in m[3]:
+        elif (m := _CALL.match(line)) and re.search(r"\bptr\b", m[3]):
             line = self.call(m[1], m[2], m[3], m[4])
-        elif "ptr" in line and not (_ALLOCA.match(line) or _ELEMENT.match(line) or _HARMLESS.search(line)):
+        elif re.search(r"\bptr\b", line) and not (
+            _ALLOCA.match(line) or _ELEMENT.match(line) or _HARMLESS.search(line)
+        ):
             raise NotImplementedError(f"bounds checks do not know {line.strip()!r}")
         self.lines.append(line)
 
@@ -334,7 +345,9 @@ class _Checker:
         """Where an access of some bytes goes."""
         if self.memory.get(pointer, 0) >= size:
             return pointer
-        base, room, word = self.origin(pointer)
+        if (found := self.origin(pointer)) is RECORDS:
+            return pointer
+        base, room, word = found
         self.spare = max(self.spare, size)
         return self.put(
             f"call ptr @bounds_one(ptr %words, i64 {write}, ptr {pointer}, ptr {base}, i64 {room}, i64 {word}, i64 {size}, ptr %bounds.spare)"

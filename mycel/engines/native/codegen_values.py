@@ -16,7 +16,7 @@ from mycel.engines.native import emit
 from mycel.engines.native.emit import Emitter, choose, compute_type, literal
 from mycel.engines.native.jit import machine
 from mycel.ir.dims import Dim, is_one, is_zero
-from mycel.kernel.nest import Access, Affine, Expr, Nest, Site
+from mycel.kernel.nest import Access, Affine, Expr, Nest, Site, reaches_far
 
 __all__ = ["KernelWriter", "Word"]
 
@@ -57,6 +57,7 @@ class KernelWriter:
         self.words: list[Word] = []
         self.entry: list[str] = []
         self.pointers: dict[Any, str] = {}
+        self.near = 64 if reaches_far(nest) else 32
         self.scopes: list[dict[Any, Any]] = [{}]
         self.offsets: list[dict[int, Optional[str]]] = [{}]
         self.position: dict[int, Any] = {}
@@ -317,7 +318,7 @@ class KernelWriter:
 
     def index(self, x: Expr, copy: int) -> str:
         wide = self.varies[id(x)]
-        bits = 64 if x.dtype.itemsize == 8 else 32
+        bits = 64 if x.dtype.itemsize == 8 else self.near
         number = self.place(x.data, copy, bits, wide)
         return emit.cast(self.e, wide, number, D.int64 if bits == 64 else D.int32, x.dtype)
 
@@ -327,17 +328,22 @@ class KernelWriter:
         result: Optional[str] = None
         for position, size in guards:
             lanes = wide and not is_zero(position.coefficient(self.vector_loop))
-            at = self.place(position, copy, 32, lanes)
-            limit = self.size_word(position, size)
-            limit = e.put(f"trunc i64 {limit} to i32")
+            kind = f"i{self.near}"
+            at = self.place(position, copy, self.near, lanes)
+            limit = self.limit(position, size)
             if lanes:
-                one = e.put(f"icmp ult {e.vector('i32')} {at}, {e.splat(limit, 'i32')}")
+                one = e.put(f"icmp ult {e.vector(kind)} {at}, {e.splat(limit, kind)}")
             else:
-                one = e.put(f"icmp ult i32 {at}, {limit}")
+                one = e.put(f"icmp ult {kind} {at}, {limit}")
                 if wide:
                     one = e.splat(one, "i1")
             result = one if result is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {result}, {one}")
         return result
+
+    def limit(self, position: Affine, size: Any) -> str:
+        """The size that a guard compares with, in the type of positions."""
+        word = self.size_word(position, size)
+        return word if self.near == 64 else self.e.put(f"trunc i64 {word} to i32")
 
     def size_word(self, position: Affine, size: Any) -> str:
         key = ("size", position, size)
@@ -394,14 +400,12 @@ class KernelWriter:
         """Where a lane that exists is not `inside`: leave the first such index in the site's record, and the record in the program's status, if that is free."""
         e = self.e
         record = self.word_once(("site", id(site)), site, "site")
-        lane = ""
         if wide:
-            failing = e.put(f"xor {e.vector('i1')} {inside}, {self.all_true()}")
+            kind, bits = e.vector("i1"), f"i{self.lanes}"
             if self.mask is not None:
-                failing = e.put(f"and {e.vector('i1')} {failing}, {self.mask}")
-            bits = f"i{self.lanes}"
-            lane = e.put(f"bitcast {e.vector('i1')} {failing} to {bits}")
-            passes = e.put(f"icmp eq {bits} {lane}, 0")
+                inside = e.put(f"or {kind} {inside}, {e.put(f'xor {kind} {self.mask}, {self.all_true()}')}")
+            lanes = e.put(f"bitcast {kind} {inside} to {bits}")
+            passes = e.put(f"icmp eq {bits} {lanes}, -1")
         else:
             passes = inside
         outside, note, on = (self.fresh(n) for n in ("outside", "note", "on"))
@@ -412,7 +416,7 @@ class KernelWriter:
         e.do(f"br i1 {e.put(f'icmp eq i64 {before}, 0')}, label %{note}, label %{on}")
         e.label(note)
         if wide:
-            first = e.intrinsic(bits, f"llvm.cttz.{bits}", [bits, "i1"], [lane, "true"])
+            first = e.intrinsic(bits, f"llvm.cttz.{bits}", [bits, "i1"], [e.put(f"xor {bits} {lanes}, -1"), "true"])
             place = (
                 first if self.lanes == 32 else e.put(f"{'zext' if self.lanes < 32 else 'trunc'} {bits} {first} to i32")
             )

@@ -8,6 +8,7 @@ library's plans. Every step's arguments are words in one block of memory. Words 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
 import types
@@ -21,7 +22,7 @@ import numpy as np
 from mycel.engines.failures import index_out_of_range, note_host_step
 from mycel.engines.native import bounds, dense, jit, memory
 from mycel.engines.native.batch import batches, encode_batch, without_shared
-from mycel.engines.native.capacity import warn_beyond
+from mycel.engines.native.capacity import check_needs
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
 from mycel.engines.native.control_steps import Call, Nested
 from mycel.engines.native.inplace import may_take, takes
@@ -33,10 +34,11 @@ from mycel.engines.native.runtime_ir import PROGRAM
 from mycel.engines.native.schedule import schedule
 from mycel.engines.native.tape_steps import Tape, encode_tape
 from mycel.engines.native.values import View, room, row_major
+from mycel.errors import SizeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, evaluator, hint, is_zero, same
-from mycel.ir.graph import Graph
-from mycel.ir.types import TensorType, tensor_type
-from mycel.kernel.nest import Buffer, Site
+from mycel.ir.graph import Graph, at
+from mycel.ir.types import MOST_BYTES, TensorType, tensor_type
+from mycel.kernel.nest import FAR, Buffer, Site
 from mycel.spans import timed
 from mycel.transforms.specialize import concrete
 
@@ -246,6 +248,8 @@ class Program:
         self._new: list[Dim] = []
         self.outputs = self.graph.output_types
         self.output_bytes = [max(self.number(t.nbytes), 1) for t in self.outputs]  # type: ignore[union-attr]
+        if max(self.output_bytes, default=0) > MOST_BYTES:
+            raise self.too_large()
         self.calls = {id(s): s.data.plan(self.number) for s in self.all_steps if s.kind == "dense"}
         self.places: dict[int, int] = {}
         self.place_arena(template.steps)
@@ -268,6 +272,21 @@ class Program:
                 self._new.append(value)
         return found
 
+    def too_large(self) -> SizeError:
+        """The error for sizes with which something in the graph passes what can be counted in 63 bits."""
+        for node in self.graph.nodes:
+            for kind in node.type if isinstance(node.type, tuple) else (node.type,):
+                try:
+                    with at(node.where):
+                        concrete(kind, self.sizes)
+                except SizeError as error:
+                    error.raised_in(node.prim.name if node.prim is not None else self.graph.name)
+                    return error
+        sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
+        return SizeError(
+            f"{self.graph.name} counts more than 2**63 - 1 elements or bytes in one step{' for ' if sizes else ''}{sizes}"
+        )
+
     def shape(self, view: View) -> tuple[int, ...]:
         """A view's sizes here."""
         return tuple([self.number(d) for d in view.shape])
@@ -276,13 +295,16 @@ class Program:
 
     def place_arena(self, steps: list[Step]) -> None:
         """Lay out the buffers that live only inside a run."""
+        new = sum(n for j, n in enumerate(self.output_bytes) if j not in self.template.aliases)
+        check_needs(self.graph, new, self.sizes)
         live = Liveness(steps, self.calls, self.template.takes)
         lives = live.lives(self.number)
+        if max((nbytes for _, nbytes, _, _ in lives), default=0) > MOST_BYTES:
+            raise self.too_large()
         self.places, self.arena_bytes = memory.plan(lives, live.taking)
         if self.watch is not None:
             self.ends = bounds.Ends(live.times, memory.joined(lives, live.taking)[0], self.places)
-        new = sum(n for j, n in enumerate(self.output_bytes) if j not in self.template.aliases)
-        warn_beyond(self.graph.name, self.arena_bytes + new)
+        check_needs(self.graph, self.arena_bytes + new, self.sizes)
 
     # Words.
 
@@ -346,6 +368,10 @@ class Program:
         if step.kind == "kernel":
             kernel, address = self.template.code[id(step)]
             number, words = self.number, self.words
+            if self.sizes and any(number(value) > FAR for kind, value in kernel.words if isinstance(value, Dim)):
+                raise dense.Unsupported(
+                    f"{self.graph.name}: positions are numbers of 32 bits in code for all sizes, and these are larger"
+                )
             for kind, value in kernel.words:
                 if kind == "pointer":
                     self.pointer(value)
@@ -361,7 +387,7 @@ class Program:
             target, source = step.data
             self.pointer(target.buffer)
             self.view_pointer(source)
-            size = int(np.prod(self.shape(source), dtype=np.int64)) * source.buffer.dtype.itemsize
+            size = math.prod(self.shape(source)) * source.buffer.dtype.itemsize
             self.words.append(size)
             pages = -(-size // PAGE)
             return [(start, runtime().address["mycel_copy"], pages, grain(pages, size // 8))]
@@ -376,7 +402,10 @@ class Program:
         return [(start, self.encode_host(step), 1, 0)]
 
     def encode_nested(self, step: Step, nested: Nested) -> Table:
-        tables = [[entry for s in part for entry in self.encode(s)] for part in (nested.first, nested.second)]
+        tables = [
+            [entry for s in part for entry in (*self.encode(s), *self.ended([s]))]
+            for part in (nested.first, nested.second)
+        ]
         start = len(self.words)
         predicate = nested.predicate
         self.view_pointer(predicate)
@@ -465,6 +494,10 @@ class Program:
     # The table.
 
     def finish(self, table: Table, aliases: dict[int, int]) -> None:
+        # Ctypes would cut off the upper bits of a number that does not fit.
+        extents = [extent for entries in (table, *[t for _, t in self.tables]) for _, _, extent, _ in entries]
+        if max(*self.words, *extents, 0, 0) > MOST_BYTES or min(*self.words, 0, 0) < -MOST_BYTES:
+            raise self.too_large()
         words = (ctypes.c_int64 * max(len(self.words), 1))(*self.words)
         base = self.base = ctypes.addressof(words)
         steps = _table(table, base)
@@ -527,8 +560,8 @@ class Program:
             finally:
                 status, self.status.value = self.status.value, 0
                 errors, self.errors[:] = list(self.errors), []
-            if self.watch is not None:
-                self.watch.look()
+                if self.watch is not None:
+                    self.watch.look()
             if errors:
                 raise errors[0]
             if status == OUT_OF_MEMORY:

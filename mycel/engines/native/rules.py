@@ -322,19 +322,11 @@ def _gather_nd(group: Any, node: Node, position: Position) -> Expr:
     return group.builder.load(Access(view.buffer, view.access(at).offset, (), dynamic))  # type: ignore[no-any-return]
 
 
-def _checked(group: Any, node: Node, position: Position) -> Expr:
-    (indices,) = node.inputs
-    value = group.at(indices, position)
-    site = group.lowering.site(node, indices, node.params["axis"], node.params["size"])
-    return value if site is None else group.builder.check(value, site)  # type: ignore[no-any-return]
-
-
 FULL_RULES: dict[str, Callable[[Any, Node, Position], Expr]] = {
     "pad": _pad,
     "take": _take,
     "take_along": _take_along,
     "gather_nd": _gather_nd,
-    "checked": _checked,
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any, Optional
 from mycel import config
 from mycel.engines.native import bounds, jit
 from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
+from mycel.engines.native.capacity import machine_memory
 from mycel.engines.native.memory_ir import ALLOCATOR, MEMORY
 from mycel.engines.native.product_ir import PRODUCT, PRODUCT_SYMBOLS
 from mycel.engines.native.recursion_ir import RECURSION
@@ -78,7 +79,7 @@ class Runtime:
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
         text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT + REPEAT_IR
-        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
+        names: tuple[str, ...] = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
         if bounds.is_on():
             text, names = bounds.poisoned(text), (*names, "mycel_poison")
         if self.openmp is None:
@@ -116,6 +117,7 @@ class Runtime:
             ctypes.cast(self._outside, ctypes.c_void_p)
         )
         self.set_limit(config._context["max_device_memory"])
+        self.account[MEMORY.index("machine")] = machine_memory() or (1 << 63) - 1
         self.threads = 1
         self.set_threads(config._context["runtime_num_threads"])
         config.listeners.append(self._on_change)
