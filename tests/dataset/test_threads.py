@@ -208,6 +208,29 @@ def test_rows_read_in_debug_mode_raise_as_they_are():
         ds.config.set_debug_mode(False)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("workers", (1, 3))
+def test_a_forked_child_reads_on(workers):
+    iterator = OPERATIONS["map"](lambda x: x, workers).repeat(100).batch(5).create_tuple_iterator(output_numpy=True)
+    for _ in range(7):
+        next(iterator)
+    for _ in range(5):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(writing, repr([next(iterator)[0].tolist() for _ in range(3)]).encode())
+            del iterator
+            gc.collect()
+            os._exit(0)
+        os.close(writing)
+        status = bounded(lambda child=child: os.waitpid(child, 0)[1])[0]
+        found = os.read(reading, 1000).decode()
+        os.close(reading)
+        assert status == 0 and found == repr([next(iterator)[0].tolist() for _ in range(3)])
+    iterator.stop()
+
+
 EXIT = """
 import sys, threading, time
 import mycel.dataset as ds
