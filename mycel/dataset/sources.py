@@ -334,7 +334,9 @@ class GeneratorDataset(MappableDataset):
     def _sampled(self, run: Run, skip: int) -> Iterator[Block]:
         order = self.sampler.draw(self._total(), run, self._labels).tolist()
         key = run.key(self._height, 9)
-        workers = 1 if config.get_debug_mode() else min(self.num_parallel_workers or 1, max(1, len(order) - skip))
+        workers = min(self.num_parallel_workers or 1, max(1, len(order) - skip))
+        if config.get_debug_mode() or run.block == 1:
+            workers = 1
         sources, reason = copies(self.source, workers)
         if reason:
             kind = type(self.source)

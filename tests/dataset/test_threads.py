@@ -415,6 +415,13 @@ def test_copies_share_what_cannot_change_and_are_bounded(monkeypatch):
     assert not reason and made[0] is source and type(made[1]) is Source
     assert np.shares_memory(made[1].fixed, fixed) and not np.shares_memory(made[1].changing, source.changing)
     assert made[2].changing.flags.writeable and made[1].function is source.function
+    source.names = [(f"{n}.jpg", n) for n in range(2000)]
+    source.by_name = {name: n for name, n in source.names}
+    source.short, source.mixed = [1, 2], [[n] for n in range(2000)]
+    (_, copy), _ = sharing.copies(source, 2)
+    assert copy.names is source.names and copy.by_name is source.by_name
+    assert copy.short == [1, 2] and copy.short is not source.short
+    assert copy.mixed == source.mixed and copy.mixed[0] is not source.mixed[0]
     monkeypatch.setattr(sharing, "MOST", 1 << 20)
     source.changing = np.zeros(1 << 20, np.uint8)
     assert sharing.copies(source, 3) == ([source], "copies of it would take more than 1 MiB")
