@@ -34,6 +34,10 @@ def sound() -> tuple[tuple[str, bytes], ...]:
     return (*(("a.wav", content) for content in waves), ("a.sph", audio_set_files.sphere(1, 40)))
 
 
+# A part that claims to be longer than any memory.
+KEPT = (("a.wav", sound()[0][1].replace(b"data", b"data\xb2\x9e\xe6\x9a"), 0.0, 0.0),)
+
+
 def case(random: random_module.Random) -> tuple[str, bytes, float, float]:
     name, content = random.choice(sound())
     times = (0.0, 0.001, 0.0025, 1e9, -1.0)
