@@ -12,7 +12,7 @@ from mycel.dataset.audio_sets import read_sphere, read_wav
 from tests.dataset import audio_set_files
 from tests.fuzz.drivers._damage import clear, damage
 
-CORPUS = 200
+CORPUS = 80
 _WORDS = (
     b"RIFF",
     b"WAVE",

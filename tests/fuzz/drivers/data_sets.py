@@ -20,7 +20,7 @@ import mycel.dataset as ds
 from tests.dataset import audio_set_files, image_set_files, set_files
 from tests.fuzz.drivers._damage import clear, damage
 
-CORPUS = 250
+CORPUS = 120
 
 _VOC = (
     "<annotation><size><width>3</width></size><object><name>cat</name><difficult>0</difficult><truncated>1</truncated><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax>"

@@ -18,7 +18,7 @@ import mycel.dataset as ds
 from mycel.mindrecord import FileReader, FileWriter, MindPage
 from tests.fuzz.drivers._damage import clear, damage
 
-CORPUS = 120
+CORPUS = 60
 NAME = "a.mindrecord"
 _STATEMENTS = (
     "DROP TABLE INDEXES",
