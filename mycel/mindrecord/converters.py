@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
+import operator
 import os
 import pickle
 import re
@@ -55,20 +55,60 @@ def _jpeg(operation: str, pixels: np.ndarray[Any, np.dtype[Any]]) -> bytes:
     return buffer.getvalue()
 
 
+class _Type:
+    """What stands for a type of NumPy in a file of CIFAR."""
+
+    def __init__(self, name: Any = None, *rest: Any) -> None:
+        self.name = name.decode("latin-1") if isinstance(name, bytes) else name
+
+    def __setstate__(self, state: Any) -> None:
+        """The order of bytes, which single bytes have none of."""
+
+
+class _Bytes:
+    """What stands for an array of NumPy in a file of CIFAR: no object of NumPy's takes its state from a file."""
+
+    def __init__(self, *rest: Any) -> None:
+        self.state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def array(self) -> np.ndarray[Any, np.dtype[Any]]:
+        """The array; ValueError where it is not of uint8 and two axes."""
+        _, shape, kind, by_columns, content = self.state
+        if kind.name not in ("u1", "uint8", "|u1") or len(shape) != 2 or not isinstance(content, bytes):
+            raise ValueError("its images are not an array of uint8 of two axes")
+        return np.frombuffer(content, np.uint8).reshape(shape, order="F" if by_columns else "C")
+
+
+def _encoded(text: str, codec: str) -> bytes:
+    """Bytes that Python 3 wrote as text for readers of Python 2."""
+    if codec != "latin1":
+        raise pickle.UnpicklingError(f"the codec {codec!r} has no place in a file of CIFAR")
+    return text.encode(codec)
+
+
 class _Unpickler(pickle.Unpickler):
     """Reads the pickles of CIFAR, which hold dictionaries, lists, bytes and NumPy arrays, and nothing that runs."""
 
-    _ALLOWED = {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")} | {
-        (f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
+    _known = {
+        ("numpy", "ndarray"): _Bytes,
+        ("numpy", "dtype"): _Type,
+        ("_codecs", "encode"): _encoded,
+        ("numpy.core.multiarray", "_reconstruct"): _Bytes,
+        ("numpy._core.multiarray", "_reconstruct"): _Bytes,
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._ALLOWED:
+        if (module, name) not in self._known:
             raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of CIFAR")
-        if name == "_reconstruct":
-            return np.empty(0).__reduce__()[0]
-        # Python 3 writes bytes as encoded text for readers of Python 2.
-        return codecs.encode if name == "encode" else getattr(np, name)
+        return self._known[module, name]
+
+
+_NOT_CIFAR = (
+    pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError,
+)  # fmt: skip
 
 
 def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.dtype[Any]]]:
@@ -76,9 +116,9 @@ def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.
     try:
         with open(path, "rb") as handle:
             found = _Unpickler(handle, encoding="bytes").load()
-        images = np.asarray(found[b"data"], np.uint8).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        labels = [np.asarray(found[key], np.int64) for key in keys]
-    except (pickle.UnpicklingError, EOFError, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        images = found[b"data"].array().reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        labels = [np.array([operator.index(value) for value in found[key]], np.int64) for key in keys]
+    except _NOT_CIFAR as error:
         raise RuntimeError(f"{os.fspath(path)!r} is not a file of the Python version of CIFAR: {error!r}") from error
     if any(len(values) != len(images) for values in labels):
         raise RuntimeError(f"{os.fspath(path)!r} has {len(images)} images but {[len(v) for v in labels]} labels")
@@ -202,7 +242,11 @@ class ImageNetToMR:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         folders = []
-        for number, line in enumerate(Path(self.map_file).read_text().splitlines()):
+        try:
+            lines = Path(self.map_file).read_text("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"ImageNetToMR: {self.map_file!r} is not UTF-8: {error}") from error
+        for number, line in enumerate(lines):
             words = line.split()
             if len(words) != 2 or not re.fullmatch(r"[+-]?\d+", words[1]):
                 raise ValueError(
@@ -365,7 +409,10 @@ class TFRecordToMR:
         return SUCCESS
 
     def _row(self, content: bytes, number: int) -> dict[str, Any]:
-        example = parse_example(content)
+        try:
+            example = parse_example(content)
+        except ValueError as error:
+            raise ValueError(f"TFRecordToMR: record {number} of {self.source!r}: {error}") from error
         row: dict[str, Any] = {}
         for key, name in self._fields.items():
             field = self.mindrecord_schema[name]
@@ -377,12 +424,18 @@ class TFRecordToMR:
                     f"TFRecordToMR: record {number} of {self.source!r} has {len(values)} values for feature {key!r}, not {field}"
                 )
             if isinstance(values, list):
-                row[name] = values[0].decode() if field["type"] == "string" else values[0]
+                row[name] = values[0] if field["type"] == "bytes" else self._text(values[0], number)
             elif shape:
                 row[name] = values.astype(field["type"])
             else:
                 row[name] = values[0].item()
         return row
+
+    def _text(self, content: bytes, number: int) -> str:
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"TFRecordToMR: record {number} of {self.source!r} has text that is not UTF-8") from error
 
     def transform(self) -> None:
         """Write the file."""

@@ -99,6 +99,19 @@ def test_reading_an_index_ends(record, monkeypatch):
         read_places(record + ".db", "a.mindrecord")
 
 
+def test_names_of_index_fields_may_begin_with_a_digit(tmp_path):
+    path = str(tmp_path / "a.mindrecord")
+    writer = FileWriter(path)
+    writer.add_schema({"16es": {"type": "string"}, "select": {"type": "int32"}})
+    writer.add_index(["16es", "select"])
+    writer.write_raw_data([{"16es": "ab"[n % 2], "select": n} for n in range(3)])
+    writer.commit()
+    pages = MindPage(path)
+    for field, name, rows in (("16es", "a", [0, 2]), ("select", "1", [1])):
+        pages.category_field = field
+        assert [row["select"] for row in pages.read_at_page_by_name(name, 0, 9)] == rows
+
+
 @pytest.mark.parametrize(
     "before, after",
     [
