@@ -29,8 +29,8 @@ class ShapeError(ValueError):
 class SizeError(ShapeError):
     """A size is negative, or larger than anything that memory can hold; the message begins with the operation that the user called, where one was."""
 
-    def __init__(self, message: str) -> None:
-        self.operation = operation_called()
+    def __init__(self, message: str, operation: str = "") -> None:
+        self.operation = operation_called() or operation
         super().__init__(f"{self.operation}: {message}" if self.operation else message)
 
     def raised_in(self, name: str) -> None:

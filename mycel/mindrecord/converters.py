@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import operator
 import os
-import pickle
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,6 +15,7 @@ import numpy as np
 
 from mycel import log
 from mycel.idx import read_idx
+from mycel.mindrecord import plain_pickle
 from mycel.mindrecord.errors import SUCCESS, MSRStatus, PathNotExistsError
 from mycel.mindrecord.filewriter import FileWriter
 from mycel.mindrecord.packing import Schema
@@ -55,70 +54,18 @@ def _jpeg(operation: str, pixels: np.ndarray[Any, np.dtype[Any]]) -> bytes:
     return buffer.getvalue()
 
 
-class _Type:
-    """What stands for a type of NumPy in a file of CIFAR."""
-
-    def __init__(self, name: Any = None, *rest: Any) -> None:
-        self.name = name.decode("latin-1") if isinstance(name, bytes) else name
-
-    def __setstate__(self, state: Any) -> None:
-        """The order of bytes, which single bytes have none of."""
-
-
-class _Bytes:
-    """What stands for an array of NumPy in a file of CIFAR: no object of NumPy's takes its state from a file."""
-
-    def __init__(self, *rest: Any) -> None:
-        self.state: Any = None
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-    def array(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """The array; ValueError where it is not of uint8 and two axes."""
-        _, shape, kind, by_columns, content = self.state
-        if kind.name not in ("u1", "uint8", "|u1") or len(shape) != 2 or not isinstance(content, bytes):
-            raise ValueError("its images are not an array of uint8 of two axes")
-        return np.frombuffer(content, np.uint8).reshape(shape, order="F" if by_columns else "C")
-
-
-def _encoded(text: str, codec: str) -> bytes:
-    """Bytes that Python 3 wrote as text for readers of Python 2."""
-    if codec != "latin1":
-        raise pickle.UnpicklingError(f"the codec {codec!r} has no place in a file of CIFAR")
-    return text.encode(codec)
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads the pickles of CIFAR, which hold dictionaries, lists, bytes and NumPy arrays, and nothing that runs."""
-
-    _known = {
-        ("numpy", "ndarray"): _Bytes,
-        ("numpy", "dtype"): _Type,
-        ("_codecs", "encode"): _encoded,
-        ("numpy.core.multiarray", "_reconstruct"): _Bytes,
-        ("numpy._core.multiarray", "_reconstruct"): _Bytes,
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._known:
-            raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of CIFAR")
-        return self._known[module, name]
-
-
-_NOT_CIFAR = (
-    pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError,
-)  # fmt: skip
-
-
 def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.dtype[Any]]]:
     """The images, uint8 [N, 32, 32, 3], and the labels under `keys` of a file of CIFAR's Python version."""
     try:
-        with open(path, "rb") as handle:
-            found = _Unpickler(handle, encoding="bytes").load()
-        images = found[b"data"].array().reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        labels = [np.array([operator.index(value) for value in found[key]], np.int64) for key in keys]
-    except _NOT_CIFAR as error:
+        found = plain_pickle.load(path.read_bytes())
+        images, labels = found[b"data"], [found[key] for key in keys]
+        if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
+            raise ValueError("its images are no array of uint8")
+        if not all(isinstance(v, np.ndarray) or (type(v) is list and all(type(n) is int for n in v)) for v in labels):
+            raise ValueError("its labels are no integers")
+        images = images.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        labels = [np.asarray(v, np.int64) for v in labels]
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise RuntimeError(f"{os.fspath(path)!r} is not a file of the Python version of CIFAR: {error!r}") from error
     if any(len(values) != len(images) for values in labels):
         raise RuntimeError(f"{os.fspath(path)!r} has {len(images)} images but {[len(v) for v in labels]} labels")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any, Optional
 
 import numpy as _numpy
@@ -9,7 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray, kind_of
-from mycel.ops._operands import size_of
+from mycel.ops._operands import need_room, shape_of, size_of
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = ["asarray"]
@@ -184,6 +185,11 @@ def logspace(
     return as_kind(ops.pow(float(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
 
 
+def _near(k: int, rows: int, columns: Optional[int]) -> int:
+    """The number of a diagonal, one that is far outside of the matrix as one just outside."""
+    return builtins.max(builtins.min(int(k), int(rows if columns is None else columns)), -int(rows))
+
+
 @export
 def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
     """An N x M matrix with ones on a diagonal.
@@ -192,7 +198,8 @@ def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     >>> mnp.eye(2, k=1).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
-    return Tensor(_numpy.eye(N, M, k), D.from_any(dtype))
+    need_room("eye", shape_of("eye", (N, N if M is None else M)), D.float64)
+    return Tensor(_numpy.eye(N, M, _near(k, N, M)), D.from_any(dtype))
 
 
 @export
@@ -214,7 +221,8 @@ def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     >>> mnp.tri(2).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    return Tensor(_numpy.tri(N, M, k), D.from_any(dtype))
+    need_room("tri", shape_of("tri", (N, N if M is None else M)), D.float64)
+    return Tensor(_numpy.tri(N, M, _near(k, N, M)), D.from_any(dtype))
 
 
 @export

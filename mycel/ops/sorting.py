@@ -24,6 +24,7 @@ from mycel.ops._operands import (
     floating,
     iota,
     move_axis,
+    need_room,
     number_of,
     operand,
     operands,
@@ -208,8 +209,10 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts = [operand("diff", v, value.dtype) for v in (prepend, value, append) if v is not None]
     parts = [broadcast(v, (*value.shape[:where], 1, *value.shape[where + 1 :])) if v.ndim == 0 else v for v in parts]
     value = concat(parts, where)
-    for _ in builtins.range(n):
+    for _ in builtins.range(size_of("diff", n)):
         size = value.shape[where]
+        if isinstance(size, int) and size == 0:
+            break
         later, earlier = take_slice(value, where, 1, size), take_slice(value, where, 0, size - 1)
         value = run(E.logical_xor if value.dtype is D.bool_ else E.sub, later, earlier)
     return value
@@ -416,12 +419,11 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     [0.0, 2.0, 1.0, 0.0]
     """
     x = operand("histc", input)
-    if size_of("histc", bins) > 1 << 40:
-        raise ValueError(f"histc: {bins} bins do not fit in memory")
     number_of("histc", "min", min)
     number_of("histc", "max", max)
     if bins < 1 or not -np.inf < min <= max < np.inf:
         raise ValueError(f"histc: bins must be at least 1 and min at most max, not {bins}, {min}, {max}")
+    need_room("histc", (size_of("histc", bins),), D.float64)
     array = x.asnumpy().astype(np.float64).ravel()
     low, high = (min, max) if min != max or not array.size else (array.min(), array.max())
     low, high = (low - 1, high + 1) if low == high else (low, high)

@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.common.generator import seeded_generator
+from mycel.errors import ShapeError
 from mycel.ops import (
     activation,
     arrange,
@@ -26,7 +27,7 @@ from mycel.ops import (
     sorting,
     state,
 )
-from mycel.ops._operands import all_axes, axis_of, cast_index, floating, operand, operands, run, select, wide
+from mycel.ops._operands import axis_of, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import linalg
 from mycel.ops.images.patches import mirror_pad
@@ -173,7 +174,7 @@ define("EuclideanNorm", lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.k
 def _accumulated(function: Any) -> Callable[..., Tensor]:
     def compute(p: Any, x: Any, axis: Any) -> Tensor:
         value = operand(p.name, x)
-        where = all_axes(p.name, axis, value.ndim)[0]
+        where = axis_of(p.name, axis.item() if isinstance(axis, Tensor) else axis, value.ndim)
         value = arrange.flip(value, where) if p.reverse else value
         total = function(value, where)
         if p.exclusive:
@@ -245,7 +246,10 @@ define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indic
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
     """Indices of rows, in which negative ones lie beyond the last row."""
-    return select(rows < 0, like(x.shape[0], rows), rows)
+    table = operand("EmbeddingLookup", x)
+    if table.ndim == 0:
+        raise ShapeError("EmbeddingLookup: takes a table with an axis of rows, not a single number")
+    return select(rows < 0, like(table.shape[0], rows), rows)
 
 
 define(
@@ -283,7 +287,7 @@ define(
 
 def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
     value = operand("Split", x)
-    size = value.shape[all_axes("Split", p.axis, value.ndim)[0]]
+    size = value.shape[axis_of("Split", p.axis, value.ndim)]
     if isinstance(size, int) and size % p.output_num:
         raise ValueError(f"Split: axis {p.axis} of size {size} does not divide into {p.output_num} parts")
     return array.split(value, size // p.output_num, p.axis)
@@ -354,6 +358,8 @@ def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
     x = floating(p.name, logits)
+    if x.ndim != 2:
+        raise ShapeError(f"{p.name}: takes logits (N, C) and labels (N,), not {x._type}")
     y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]  # type: ignore[no-any-return]

@@ -161,6 +161,8 @@ def _median(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 
 def _nth(p: Any, x: Any, n: Any) -> Tensor:
     value = operand("NthElement", x)
+    if value.ndim == 0:
+        raise ShapeError("NthElement: takes a tensor with an axis, not a single number")
     if isinstance(n, int) and not 0 <= n < value.shape[-1]:
         raise ValueError(f"NthElement: n must lie in [0, {value.shape[-1]}), not {n}")
     ordered = sorting.sort(value, -1, p.reverse)[0]
