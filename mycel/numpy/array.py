@@ -520,6 +520,8 @@ def result_type(*arrays_and_dtypes: Any) -> D.DType:
         v if isinstance(v, D.DType) else _named_type(v) if isinstance(v, (str, type)) else asarray(v).dtype
         for v in arrays_and_dtypes
     ]
+    if not kinds:
+        raise ValueError("result_type: takes at least one array or type")
     result = kinds[0]
     for k in kinds[1:]:
         result = D.promote(result, k)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any, Optional
 
 import numpy as _numpy
@@ -10,7 +9,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray, kind_of
-from mycel.ops._operands import need_room, shape_of, size_of
+from mycel.ops._operands import check_sizes, need_room, size_of
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = ["asarray"]
@@ -185,9 +184,13 @@ def logspace(
     return as_kind(ops.pow(float(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
 
 
-def _near(k: int, rows: int, columns: Optional[int]) -> int:
-    """The number of a diagonal, one that is far outside of the matrix as one just outside."""
-    return builtins.max(builtins.min(int(k), int(rows if columns is None else columns)), -int(rows))
+def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int, int]:
+    """Sizes of a matrix, and a diagonal that is not farther out than its corners."""
+    height = size_of(name, rows)
+    width = height if columns is None else size_of(name, columns)
+    check_sizes(name, (height, width))
+    need_room(name, (height, width), D.float64)
+    return height, width, min(max(size_of(name, diagonal), -height), width)
 
 
 @export
@@ -198,8 +201,8 @@ def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     >>> mnp.eye(2, k=1).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
-    need_room("eye", shape_of("eye", (N, N if M is None else M)), D.float64)
-    return Tensor(_numpy.eye(N, M, _near(k, N, M)), D.from_any(dtype))
+    rows, columns, place = _matrix("eye", N, M, k)
+    return Tensor(_numpy.eye(rows, columns, place), D.from_any(dtype))
 
 
 @export
@@ -221,8 +224,8 @@ def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     >>> mnp.tri(2).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    need_room("tri", shape_of("tri", (N, N if M is None else M)), D.float64)
-    return Tensor(_numpy.tri(N, M, _near(k, N, M)), D.from_any(dtype))
+    rows, columns, place = _matrix("tri", N, M, k)
+    return Tensor(_numpy.tri(rows, columns, place), D.from_any(dtype))
 
 
 @export

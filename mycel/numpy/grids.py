@@ -135,6 +135,11 @@ class _Grid:
         self._dense = dense
 
     def __getitem__(self, key: Any) -> Any:
+        for entry in key if isinstance(key, tuple) else (key,):
+            if not isinstance(entry, slice) or (entry.step is not None and entry.step == 0):
+                raise ValueError(
+                    f"mgrid, ogrid: every index is a slice start:stop:step with a step that is not 0, not {entry!r:.80}"
+                )
         counts = [_count(part) for part in (key if isinstance(key, tuple) else (key,))]
         whole = counts if self._dense else [sum(counts)]
         need_room("mgrid" if self._dense else "ogrid", shape_of("mgrid", (len(counts), *whole)), D.float64)
@@ -245,7 +250,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
     """
     if mode not in ("clip", "wrap"):
         raise ValueError(f"ravel_multi_index: mode must be 'clip' or 'wrap', not {mode!r}")
-    sizes = (dims,) if isinstance(dims, int) else tuple(dims)
+    sizes = shape_of("ravel_multi_index", dims)
+    if not isinstance(multi_index, (tuple, list, Tensor, _numpy.ndarray)):
+        raise TypeError(f"ravel_multi_index: takes rows of positions, not {type(multi_index).__name__}")
     parts = [cast(asarray(p), D.int32) for p in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(f"ravel_multi_index: {len(parts)} rows of positions for {len(sizes)} dimensions")

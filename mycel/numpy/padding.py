@@ -67,7 +67,14 @@ def pad(
 
 def _pairs(name: str, given: Any, rank: int) -> Any:
     try:
-        return _numpy.broadcast_to(_numpy.asarray(given), (rank, 2))
+        numbers = _numpy.asarray(given)
+        if given is not None and (
+            numbers.dtype.kind not in "biuf" or (name == "pad_width" and numbers.dtype.kind == "f")
+        ):
+            raise TypeError(
+                f"pad: {name} must hold numbers{' that are whole' * (name == 'pad_width')}, not {given!r:.80}"
+            )
+        return _numpy.broadcast_to(numbers, (rank, 2))
     except ValueError:
         raise ValueError(f"pad: {name} must be a number, a pair or a pair for each of {rank} axes, not {given}") from None  # fmt: skip
 

@@ -9,7 +9,6 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
-from mycel.ir.dims import product
 from mycel.ops import arrange, creation, indexed, reduction
 from mycel.ops._operands import (
     axis_of,

@@ -309,7 +309,9 @@ class _Reader:
         self.dims: list[Any] = []
         self.graphs: list[Graph] = []
         self.symbols: dict[str, Atom] = {}
+        # Of sizes and what they are made of: how deep, and how much with everything written out.
         self.depth: dict[Any, int] = {}
+        self.weight: dict[Any, int] = {}
         self.literals: dict[int, Literal] = {}
 
     def model(self) -> Model:
@@ -468,7 +470,7 @@ class _Reader:
 
     def dim(self, terms: Any) -> Any:
         made: dict[Any, int] = {}
-        depth = 0
+        depth = weight = 0
         for factor, atoms in _rows(terms, 2, "a size"):
             mono = [
                 (self.atom(*a), _whole(power, 1, _MOST_POWER))
@@ -477,10 +479,11 @@ class _Reader:
             ]
             made[tuple(sorted(mono, key=lambda e: repr(e[0])))] = _whole(factor, -MOST, MOST)
             depth = max([depth, *[self.depth.get(a, 0) for a, _ in mono]])
-        if len(made) > MOST_TERMS:
-            raise GraphFileError("a size is a sum of too many terms")
+            weight += 1 + sum(self.weight.get(a, 1) for a, _ in mono)
+            if weight > MOST_TERMS:
+                raise GraphFileError("a size is a sum of too many terms")
         found = make(made)
-        self.depth[found] = depth
+        self.depth[found], self.weight[found] = depth, weight
         return found
 
     def atom(self, operator: str, name: str, operands: Any, low: Optional[int], high: Optional[int]) -> Atom:
@@ -505,6 +508,7 @@ class _Reader:
         for mono in found.terms if isinstance(found, Dim) else ():
             atom = next((a for a, _ in mono if a == atom), atom)
         self.depth[atom] = 1 + max(self.depth.get(v, 0) for v in sizes)
+        self.weight[atom] = 1 + sum(self.weight.get(v, 1) for v in sizes)
         if self.depth[atom] > DEEPEST:
             raise GraphFileError("a size is made of sizes too deep")
         return atom

@@ -390,9 +390,9 @@ class Transformer(Cell):
         src = checks.tensor(self, src)
         tgt = checks.tensor(self, tgt)
         axis = 0 if self.batch_first else 1
-        if src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
+        if src.ndim not in (2, 3) or src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
             raise ValueError(
-                f"Transformer: src and tgt must have one batch; their shapes are {src.shape} and {tgt.shape}"
+                f"Transformer: src and tgt must have 2 or 3 dimensions and one batch; their shapes are {src.shape} and {tgt.shape}"
             )
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise ValueError(
