@@ -29,7 +29,9 @@ def read_wav(operation: str, path: str) -> tuple[Array, int]:
     try:
         with wave.open(path, "rb") as handle:
             width, channels, rate = handle.getsampwidth(), handle.getnchannels(), handle.getframerate()
-            content = handle.readframes(handle.getnframes())
+            # No more than there can be: reading what a file claims takes the memory for it first.
+            most = os.path.getsize(path) // max(1, width * channels)
+            content = handle.readframes(min(handle.getnframes(), most))
     except (OSError, EOFError, RuntimeError, ValueError, struct.error, wave.Error) as error:
         # The module tells of some damage by a RuntimeError without words.
         words = str(error) or "a part of it ends beyond the file"

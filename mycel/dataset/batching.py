@@ -14,7 +14,7 @@ import numpy as np
 from mycel.dataset.blocks import Array, Block, Column, Reader, as_array, column_rows, drop, stack
 from mycel.dataset.core import Dataset, Run, check_count, names, positions
 from mycel.dataset.failure import operation_failed
-from mycel.dataset.mapping import place_outputs
+from mycel.dataset.mapping import check_processes, place_outputs
 from mycel.dataset.randomness import row_key, using
 
 
@@ -58,6 +58,7 @@ class BatchDataset(Dataset):
         max_rowsize: Any = None,
     ) -> None:
         super().__init__(input_dataset, num_parallel_workers)
+        check_processes(self.operation, python_multiprocessing, max_rowsize)
         self.batch_size = _check_batch_size(self.operation, batch_size)
         if not isinstance(drop_remainder, bool):
             raise TypeError(f"{self.operation}: drop_remainder must be a bool, got {drop_remainder!r}")

@@ -12,6 +12,7 @@ import secrets
 from typing import Any
 
 from mycel.common import seed as global_seed
+from mycel.dataset.notices import no_effect
 
 __all__ = [
     "get_auto_num_workers",
@@ -72,7 +73,8 @@ def _check_bool(setting: str, value: Any) -> bool:
 
 
 def set_seed(seed: int) -> None:
-    """Seed every shuffle, sampler and random transform, so that pipelines repeat exactly.
+    """Seed every shuffle, sampler and random transform, and what users' functions draw from `np.random` and `random` in
+    pipelines, so that these repeat exactly.
 
     Raises ValueError outside [0, 2**32 - 1].
 
@@ -154,7 +156,9 @@ def get_callback_timeout() -> int:
 
 def set_monitor_sampling_interval(interval: int) -> None:
     """Set the interval, in milliseconds, that a monitor of pipelines should use."""
-    _settings["monitor_sampling_interval"] = _check_integer("set_monitor_sampling_interval", interval, 1, INT32_MAX)
+    name = "set_monitor_sampling_interval"
+    _settings["monitor_sampling_interval"] = _check_integer(name, interval, 1, INT32_MAX)
+    no_effect(name, "interval", interval, "pipelines have no monitor")
 
 
 def get_monitor_sampling_interval() -> int:
@@ -166,6 +170,7 @@ def set_multiprocessing_timeout_interval(interval: int) -> None:
     """Set the interval, in seconds, of warnings about slow worker processes; threads here give none."""
     name = "set_multiprocessing_timeout_interval"
     _settings["multiprocessing_timeout_interval"] = _check_integer(name, interval, 1, INT32_MAX)
+    no_effect(name, "interval", interval, "workers are threads of this process")
 
 
 def get_multiprocessing_timeout_interval() -> int:
@@ -176,6 +181,8 @@ def get_multiprocessing_timeout_interval() -> int:
 def set_auto_num_workers(enable: bool) -> None:
     """Accept MindSpore's switch for choosing worker counts automatically; here counts stay as they were set."""
     _settings["auto_num_workers"] = _check_bool("set_auto_num_workers", enable)
+    if enable:
+        no_effect("set_auto_num_workers", "enable", enable, "operations have the workers that they ask for")
 
 
 def get_auto_num_workers() -> bool:
@@ -220,6 +227,8 @@ def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> 
     """Accept MindSpore's choices for handing out tensors; rows here never share memory with the source."""
     _settings["do_copy"] = _check_bool("set_iterator_mode: do_copy", do_copy)
     _settings["parallel_convert"] = _check_bool("set_iterator_mode: parallel_convert", parallel_convert)
+    if parallel_convert:
+        no_effect("set_iterator_mode", "parallel_convert", True, "tensors are made where they are asked for")
 
 
 def get_iterator_mode() -> dict[str, bool]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from mycel.dataset import config
 from mycel.dataset.blocks import Block, Row
+from mycel.dataset.notices import no_effect
 from mycel.dataset.randomness import Stream, generator, key_of
 
 if TYPE_CHECKING:
@@ -113,6 +114,9 @@ class Dataset:
     [[2, 4], [6, 8]]
     """
 
+    # Whether `num_parallel_workers` says how many threads there are.
+    _uses_workers = False
+
     def __init__(
         self,
         children: Dataset | Sequence[Dataset] | None = None,
@@ -125,6 +129,9 @@ class Dataset:
             )
         if num_parallel_workers is not None:
             check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
+            if num_parallel_workers > 1 and not self._uses_workers:
+                where = str(getattr(self, "operation", type(self).__name__))
+                no_effect(where, "num_parallel_workers", num_parallel_workers, "it runs in the pipeline's own thread")
         group = () if children is None else tuple(children) if isinstance(children, (tuple, list)) else (children,)
         for child in group:
             if not isinstance(child, Dataset):
@@ -182,7 +189,12 @@ class Dataset:
 
         Each operation receives the arrays that the one before it returned. `input_columns` defaults to the first
         column; `output_columns` to the input ones. With as many outputs as inputs the columns keep their places,
-        otherwise the outputs come first. `num_parallel_workers` threads share the rows; their order is kept.
+        otherwise the outputs come first. `num_parallel_workers` threads share the rows; their order is kept. They share
+        the operations, too: one that uses an open file of its own is called by one thread, which a warning says.
+
+        Once a seed is set, what an operation draws from `np.random` and `random` is a function of the seed, the epoch
+        and the row, and takes nothing from the numbers that the program draws. (A name that was imported from `random`
+        before, as in ``from random import random``, goes on drawing from the program's.)
 
         Raises RuntimeError from the consumer's `next` when an operation fails, naming it, its columns and the row.
 

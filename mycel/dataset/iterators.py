@@ -3,12 +3,14 @@
 The thread runs the pipeline and puts rows into a bounded queue; it holds no reference to the iterator, and ends when
 that is released or collected. An error in the pipeline, of whatever class, travels through the queue, after the blocks of
 rows before it, and is raised by the consumer's `next` with its own traceback. Position is (epoch, step): `state_dict` has it with the
-seed, and `load_state_dict` makes a new thread start there, which gives exactly the rows that would have followed.
+seed, and `load_state_dict` makes a new thread start there, which gives exactly the rows that would have followed. In a
+forked child, which has no threads, an iterator goes on in the same way.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 import weakref
@@ -36,6 +38,10 @@ class _Queue:
         self.size = size
         self.items: deque[Any] = deque()
         self.closed = False
+        self.open_locks()
+
+    def open_locks(self) -> None:
+        """Make locks that nobody holds."""
         # Reentrant, as a collection of garbage within `put` may close this very queue.
         lock = threading.RLock()
         self.may_read = threading.Condition(lock)
@@ -75,6 +81,22 @@ class _Queue:
 _open_queues: weakref.WeakSet[_Queue] = weakref.WeakSet()
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _LAST_WAIT = 2.0
+_forks = 0
+
+
+def _in_child() -> None:
+    """In a forked child the threads are gone, one of them perhaps while it held a lock."""
+    global _forks
+    _forks += 1
+    for queue in list(_open_queues):
+        queue.open_locks()
+        queue.close()
+    _open_queues.clear()
+    _threads.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 @atexit.register
@@ -135,6 +157,7 @@ class _Iterator:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
         self._here = False
+        self._forks = _forks
         self._tensor: Any = None
         initial = dataset.get_init_step()
         if initial:
@@ -166,12 +189,15 @@ class _Iterator:
         _open_queues.add(queue)
         self._queue = queue
         self._thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
+        self._forks = _forks
         self._finalizer = weakref.finalize(self, queue.close)
         _threads.add(self._thread)
         self._thread.start()
 
     @timed("dataset")
     def _next_item(self) -> Any:
+        if self._queue is not None and self._forks != _forks:
+            self._queue = self._thread = None
         if self._rows is None and self._queue is None:
             self._start()
         if self._queue is not None:

@@ -17,8 +17,9 @@ from mycel.dataset import config
 from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, try_stack
 from mycel.dataset.core import Dataset, Run, names, positions
 from mycel.dataset.failure import operation_failed, operation_name
+from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
-from mycel.dataset.sharing import held, say_once
+from mycel.dataset.sharing import held
 from mycel.dataset.transforms.base import Compose, Transform
 from mycel.dataset.workers import Workers
 
@@ -73,8 +74,20 @@ def as_columns(result: Any) -> tuple[Array, ...]:
     return (as_array(result),)
 
 
+def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: Any) -> None:
+    """Say that what is meant for worker processes has no effect; TypeError where it is no bool."""
+    if not isinstance(python_multiprocessing, bool):
+        raise TypeError(f"{operation}: python_multiprocessing must be a bool, got {python_multiprocessing!r}")
+    if python_multiprocessing:
+        no_effect(operation, "python_multiprocessing", True, "workers are threads of this process")
+    if max_rowsize is not None:
+        no_effect(operation, "max_rowsize", max_rowsize, "threads share rows of any size")
+
+
 class MapDataset(Dataset):
     """Rows with operations applied to some columns; see `Dataset.map`."""
+
+    _uses_workers = True
 
     def __init__(
         self,
@@ -90,6 +103,7 @@ class MapDataset(Dataset):
         offload: bool | None = None,
     ) -> None:
         super().__init__(input_dataset, num_parallel_workers, cache)
+        check_processes("map", python_multiprocessing, max_rowsize)
         if callbacks is not None:
             raise NotImplementedError("map: callbacks are not supported; call your function from an operation instead")
         if offload:

@@ -139,6 +139,8 @@ class SkipDataset(Dataset):
 class FilterDataset(Dataset):
     """The rows that satisfy a predicate."""
 
+    operation = "filter"
+
     def __init__(
         self,
         input_dataset: Dataset,

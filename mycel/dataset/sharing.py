@@ -2,7 +2,7 @@
 
 An object whose `__getitem__` seeks in a file, or keeps something in itself on the way, gives wrong rows when threads share it. So each worker has a copy, made anew for
 each pass, as a pickle would make it. Built-in containers and arrays are shared: reading them by number is safe. So are arrays that cannot be written to, and
-functions, classes and modules are no part of a copy. What holds an open file, a lock or a connection cannot be copied: a copied descriptor would share its position.
+functions, classes and modules are no part of a copy, nor long lists of plain values, as of the names of files. What holds an open file, a lock or a connection cannot be copied: a copied descriptor would share its position.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import io
 import pickle
 import types
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from mycel.log import logger
-
 # The bytes that all copies of one source may take.
 MOST = 1 << 30
 _PLAIN = (list, tuple, dict, range, str, bytes, np.ndarray, np.memmap)
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+_VALUES = {int, float, complex, bool, str, bytes, type(None)}
+_LONG = 1000
 _REFERENCES = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 _MOVES = {"lseek", "sendfile", "readv"}
 
@@ -65,6 +67,13 @@ class _Pickler(pickle.Pickler):
         self.buffers.append(buffer)
         return False
 
+    def persistent_id(self, item: Any) -> Any:
+        """The number of a long container of plain values, which is shared; None for all else."""
+        if type(item) in _CONTAINERS and len(item) >= _LONG and _is_plain(item):
+            self.references.append(item)
+            return len(self.references) - 1
+        return None
+
     def reducer_override(self, item: Any) -> Any:
         """Called for whatever is not a plain value or container."""
         if isinstance(item, _REFERENCES) and item is not _reference:
@@ -86,11 +95,26 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(io.BytesIO(content), buffers=buffers)
         self.references = references
 
+    def persistent_load(self, number: Any) -> Any:
+        """What is shared."""
+        return self.references[number]
+
     def find_class(self, module: str, name: str) -> Any:
         """Any class, or the list of what is referred to."""
         if module == __name__ and name == _reference.__name__:
             return self.references.__getitem__
         return super().find_class(module, name)
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether a container holds numbers and text, or tuples of them, and nothing else."""
+    values = chain(item.keys(), item.values()) if isinstance(item, dict) else item
+    kinds = set(map(type, values))
+    if tuple in kinds:
+        values = item.values() if isinstance(item, dict) else item
+        inner = chain.from_iterable(value for value in values if type(value) is tuple)
+        kinds = (kinds - {tuple}) | set(map(type, inner))
+    return kinds <= _VALUES
 
 
 def copies(item: Any, count: int) -> tuple[list[Any], str]:
@@ -181,13 +205,3 @@ def _global_names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             found |= _global_names(constant)
     return found
-
-
-_said: set[tuple[Any, ...]] = set()
-
-
-def say_once(*key: Any, message: str, arguments: tuple[Any, ...] = ()) -> None:
-    """Log a warning, the first time that it is asked for with this key."""
-    if key not in _said:
-        _said.add(key)
-        logger.warning(message, *arguments)

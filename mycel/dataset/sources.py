@@ -20,9 +20,11 @@ from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array, drop
 from mycel.dataset.core import Dataset, Run, check_count, names
 from mycel.dataset.failure import operation_failed
+from mycel.dataset.mapping import check_processes
+from mycel.dataset.notices import say_once
 from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.samplers import BuiltinSampler, Indices, Shuffle, select_sampler
-from mycel.dataset.sharing import copies, say_once
+from mycel.dataset.sharing import copies
 from mycel.dataset.workers import Workers
 from mycel.idx import read_idx
 
@@ -205,6 +207,8 @@ class GeneratorDataset(MappableDataset):
     [0, 1, 4]
     """
 
+    _uses_workers = True
+
     def __init__(
         self,
         source: Any,
@@ -223,6 +227,9 @@ class GeneratorDataset(MappableDataset):
         collate_fn: Callable[[list[Any]], Any] | None = None,
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id)
+        # True is the default: only who asks for several workers expects anything of it.
+        several = self.num_parallel_workers is not None and self.num_parallel_workers > 1
+        check_processes("GeneratorDataset", python_multiprocessing if several else False, max_rowsize)
         if schema is not None:
             raise NotImplementedError("GeneratorDataset: schema is not supported; give column_names and column_types")
         if column_names is None:
@@ -327,7 +334,9 @@ class GeneratorDataset(MappableDataset):
     def _sampled(self, run: Run, skip: int) -> Iterator[Block]:
         order = self.sampler.draw(self._total(), run, self._labels).tolist()
         key = run.key(self._height, 9)
-        workers = 1 if config.get_debug_mode() else min(self.num_parallel_workers or 1, max(1, len(order) - skip))
+        workers = min(self.num_parallel_workers or 1, max(1, len(order) - skip))
+        if config.get_debug_mode() or run.block == 1:
+            workers = 1
         sources, reason = copies(self.source, workers)
         if reason:
             kind = type(self.source)

@@ -242,4 +242,5 @@ def _renew() -> None:
         _ours._turn.renew()
 
 
-os.register_at_fork(after_in_child=_renew)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

@@ -189,7 +189,11 @@ class ImageNetToMR:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         folders = []
-        for number, line in enumerate(Path(self.map_file).read_text().splitlines()):
+        try:
+            lines = Path(self.map_file).read_text("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"ImageNetToMR: {self.map_file!r} is not UTF-8: {error}") from error
+        for number, line in enumerate(lines):
             words = line.split()
             if len(words) != 2 or not re.fullmatch(r"[+-]?\d+", words[1]):
                 raise ValueError(
@@ -352,7 +356,10 @@ class TFRecordToMR:
         return SUCCESS
 
     def _row(self, content: bytes, number: int) -> dict[str, Any]:
-        example = parse_example(content)
+        try:
+            example = parse_example(content)
+        except ValueError as error:
+            raise ValueError(f"TFRecordToMR: record {number} of {self.source!r}: {error}") from error
         row: dict[str, Any] = {}
         for key, name in self._fields.items():
             field = self.mindrecord_schema[name]
@@ -364,12 +371,18 @@ class TFRecordToMR:
                     f"TFRecordToMR: record {number} of {self.source!r} has {len(values)} values for feature {key!r}, not {field}"
                 )
             if isinstance(values, list):
-                row[name] = values[0].decode() if field["type"] == "string" else values[0]
+                row[name] = values[0] if field["type"] == "bytes" else self._text(values[0], number)
             elif shape:
                 row[name] = values.astype(field["type"])
             else:
                 row[name] = values[0].item()
         return row
+
+    def _text(self, content: bytes, number: int) -> str:
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"TFRecordToMR: record {number} of {self.source!r} has text that is not UTF-8") from error
 
     def transform(self) -> None:
         """Write the file."""

@@ -19,9 +19,16 @@ from mycel.mindrecord.packing import Field
 _PLACES = (
     "ROW_ID", "PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END", "ROW_GROUP_ID", "PAGE_ID_BLOB", "PAGE_OFFSET_BLOB", "PAGE_OFFSET_BLOB_END",
 )  # fmt: skip
+# A million instructions are granted to the smallest file.
+_LEAST_STEPS = 1000
 # Limits of SQLite, by its numbers for them.
 _LENGTH, _ATTACHED = 0, 7
 _TYPES = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "REAL", "float64": "REAL"}
+
+
+def _column(field: str) -> str:
+    """The column of an index field in SQL, where a name may begin with a digit in quotes only."""
+    return f'"{field}_0"' if field[0].isdigit() else f"{field}_0"
 
 
 def write_index(
@@ -35,7 +42,7 @@ def write_index(
     columns = [f" {column:<20} INT  NOT NULL" for column in _PLACES]
     definition = "CREATE TABLE INDEXES( " + ",".join(columns)
     for number, field in enumerate(fields):
-        definition += f",INC_{number} INT, {field}_0 {_TYPES[schema[field]['type']]}"
+        definition += f",INC_{number} INT, {_column(field)} {_TYPES[schema[field]['type']]}"
     keys = ",".join(["ROW_ID", *(f"INC_{number}" for number in range(len(fields)))])
     with closing(sqlite3.connect(path)) as database, database:
         # The file gets its name when it is whole, so it needs no journal, which would stay where the process is killed.
@@ -83,7 +90,7 @@ def _restrict(database: sqlite3.Connection, size: int) -> None:
     if hasattr(database, "setlimit"):  # since Python 3.11
         database.setlimit(_LENGTH, max(1 << 16, min(size, 1 << 28)))
         database.setlimit(_ATTACHED, 0)
-    left = iter(range(1000 + size // 100))
+    left = iter(range(_LEAST_STEPS + size // 100))
     # Called every 1000 instructions; a row has more than ten bytes, and takes some tens of instructions.
     database.set_progress_handler(lambda: 0 if next(left, None) is not None else 1, 1000)
 
@@ -116,7 +123,9 @@ def read_categories(path: str, field: str, count: int) -> dict[str, list[int]]:
     """The row numbers, of `count` rows, for every value of an index field, as text."""
     found: dict[str, list[int]] = {}
     with _opened(path) as database:
-        for value, row in database.execute(f"SELECT CAST({field}_0 AS TEXT), ROW_ID FROM INDEXES ORDER BY ROW_ID"):
+        for value, row in database.execute(
+            f"SELECT CAST({_column(field)} AS TEXT), ROW_ID FROM INDEXES ORDER BY ROW_ID"
+        ):
             if not 0 <= row < count:
                 raise DbConnectionError(f"the index file {path!r} is damaged: it has a row {row!r} of {count}")
             found.setdefault("" if value is None else value, []).append(row)

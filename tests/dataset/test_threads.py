@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import sharing
+from mycel.dataset import notices, sharing
 from mycel.dataset.iterators import _Queue
 
 ROWS = 12
@@ -41,7 +41,7 @@ def all_threads_end():
 
 @pytest.fixture
 def said(caplog):
-    sharing._said.clear()
+    notices._said.clear()
     logger = logging.getLogger("mycel")
     logger.addHandler(caplog.handler)
     yield lambda: [record.getMessage() for record in caplog.records]
@@ -208,6 +208,29 @@ def test_rows_read_in_debug_mode_raise_as_they_are():
         ds.config.set_debug_mode(False)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("workers", (1, 3))
+def test_a_forked_child_reads_on(workers):
+    iterator = OPERATIONS["map"](lambda x: x, workers).repeat(100).batch(5).create_tuple_iterator(output_numpy=True)
+    for _ in range(7):
+        next(iterator)
+    for _ in range(5):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(writing, repr([next(iterator)[0].tolist() for _ in range(3)]).encode())
+            del iterator
+            gc.collect()
+            os._exit(0)
+        os.close(writing)
+        status = bounded(lambda child=child: os.waitpid(child, 0)[1])[0]
+        found = os.read(reading, 1000).decode()
+        os.close(reading)
+        assert status == 0 and found == repr([next(iterator)[0].tolist() for _ in range(3)])
+    iterator.stop()
+
+
 EXIT = """
 import sys, threading, time
 import mycel.dataset as ds
@@ -222,9 +245,7 @@ print("read", flush=True)
 """
 
 
-@pytest.mark.parametrize(
-    "pause, workers, end, code", [(0.002, 1, "", 0), (0.002, 3, "sys.exit(3)", 3), (0.002, 2, "1 / 0", 1)]
-)
+@pytest.mark.parametrize("pause, workers, end, code", [(0.002, 3, "sys.exit(3)", 3), (0.002, 2, "1 / 0", 1)])
 def test_the_interpreter_ends_while_workers_run(pause, workers, end, code):
     found = subprocess.run(
         [sys.executable, "-c", EXIT.format(pause=pause, workers=workers, end=end)],
@@ -317,7 +338,7 @@ class Scratch:
 
 
 def rows_of(source, workers):
-    data = ds.GeneratorDataset(source, ["x"], shuffle=False, num_parallel_workers=workers)
+    data = ds.GeneratorDataset(source, ["x"], shuffle=False, num_parallel_workers=workers, python_multiprocessing=False)
     return np.array([int(x) for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)])
 
 
@@ -394,6 +415,13 @@ def test_copies_share_what_cannot_change_and_are_bounded(monkeypatch):
     assert not reason and made[0] is source and type(made[1]) is Source
     assert np.shares_memory(made[1].fixed, fixed) and not np.shares_memory(made[1].changing, source.changing)
     assert made[2].changing.flags.writeable and made[1].function is source.function
+    source.names = [(f"{n}.jpg", n) for n in range(2000)]
+    source.by_name = {name: n for name, n in source.names}
+    source.short, source.mixed = [1, 2], [[n] for n in range(2000)]
+    (_, copy), _ = sharing.copies(source, 2)
+    assert copy.names is source.names and copy.by_name is source.by_name
+    assert copy.short == [1, 2] and copy.short is not source.short
+    assert copy.mixed == source.mixed and copy.mixed[0] is not source.mixed[0]
     monkeypatch.setattr(sharing, "MOST", 1 << 20)
     source.changing = np.zeros(1 << 20, np.uint8)
     assert sharing.copies(source, 3) == ([source], "copies of it would take more than 1 MiB")

@@ -57,6 +57,8 @@ __all__ = ["ALLOWED", "Finding", "campaign", "corpus", "load", "names", "replay"
 
 ALLOWED: tuple[type[BaseException], ...] = (ValueError, TypeError, IndexError, RuntimeError, OSError)
 MEMORY, SECONDS = 2 << 30, 20.0
+# A busy machine takes minutes to begin a process of low priority.
+START = 900.0
 BATCH = 2000
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -190,7 +192,7 @@ def _batch(name: str, first: int, count: int, seconds: float, cache: str, until:
         try:
             while True:
                 waited = time.monotonic() - started
-                allowed = seconds if at is not None else 600.0  # it imports first, on a machine that may be busy
+                allowed = seconds if at is not None else START
                 if waited > allowed:
                     kind = "hang"
                     child.send_signal(signal.SIGUSR1)

@@ -12,7 +12,7 @@ from mycel.dataset.audio_sets import read_sphere, read_wav
 from tests.dataset import audio_set_files
 from tests.fuzz.drivers._damage import clear, damage
 
-CORPUS = 200
+CORPUS = 80
 _WORDS = (
     b"RIFF",
     b"WAVE",
@@ -32,6 +32,10 @@ _WORDS = (
 def sound() -> tuple[tuple[str, bytes], ...]:
     waves = [audio_set_files.wav(n, 20, channels=n + 1) for n in range(2)]
     return (*(("a.wav", content) for content in waves), ("a.sph", audio_set_files.sphere(1, 40)))
+
+
+# A part that claims to be longer than any memory.
+KEPT = (("a.wav", sound()[0][1].replace(b"data", b"data\xb2\x9e\xe6\x9a"), 0.0, 0.0),)
 
 
 def case(random: random_module.Random) -> tuple[str, bytes, float, float]:

@@ -20,7 +20,7 @@ import mycel.dataset as ds
 from tests.dataset import audio_set_files, image_set_files, set_files
 from tests.fuzz.drivers._damage import clear, damage
 
-CORPUS = 250
+CORPUS = 120
 
 _VOC = (
     "<annotation><size><width>3</width></size><object><name>cat</name><difficult>0</difficult><truncated>1</truncated><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax>"
@@ -31,7 +31,8 @@ _COCO = {
     "annotations": [
         {
             "id": 5, "image_id": 1, "category_id": 2, "iscrowd": 0, "area": 4, "bbox": [0, 1, 2, 1], "keypoints": [1, 2, 2], "num_keypoints": 1,
-            "segmentation": [[0, 0, 2, 0, 2, 2]],
+            "segmentation": [[0, 0, 2, 0, 2, 2]], "caption": "a cat",
+            "segments_info": [{"category_id": 2, "bbox": [1, 1, 2, 3], "area": 6, "iscrowd": 0}],
         }
     ],
     "categories": [{"id": 2, "name": "cat", "isthing": 1}],
@@ -127,7 +128,7 @@ _OWN: dict[str, tuple[Callable[[Path], None], Callable[[Path], Any]]] = {
     "schema": (texts, lambda f: ds.RandomDataset(2, os.fspath(f / "schema.json"))),
     "vocab": (texts, lambda f: ds.text.Vocab.from_file(os.fspath(f / "vocab.txt")) and []),
     "vectors": (texts, lambda f: ds.text.Vectors.from_file(os.fspath(f / "vectors.txt")) and []),
-    "GloVe": (texts, lambda f: ds.text.GloVe.from_file(os.fspath(f / "glove.6B.txt")) and []),
+    "GloVe": (texts, lambda f: ds.text.GloVe.from_file(os.fspath(f / "glove.6B.3d.txt")) and []),
     "FastText": (texts, lambda f: ds.text.FastText.from_file(os.fspath(f / "vectors.vec")) and []),
     "config": (texts, lambda f: ds.config.load(os.fspath(f / "config.json")) or []),
 }
@@ -162,7 +163,7 @@ def built(name: str) -> tuple[Path, tuple[str, ...]]:
     folder.mkdir(exist_ok=True)
     (_OWN[name][0] if name in _OWN else tables()[name][1])(folder)
     if name in ("GloVe", "FastText"):
-        shutil.copy(folder / "vectors.txt", folder / ("glove.6B.txt" if name == "GloVe" else "vectors.vec"))
+        shutil.copy(folder / "vectors.txt", folder / ("glove.6B.3d.txt" if name == "GloVe" else "vectors.vec"))
     return folder, tuple(sorted(os.fspath(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()))
 
 

@@ -14,7 +14,7 @@ from mycel.dataset import vision
 from mycel.dataset.vision.utils import ImageReadMode, decode_image
 from tests.fuzz.drivers._damage import clear, damage
 
-CORPUS = 200
+CORPUS = 60
 _FORMS = (
     ("JPEG", "RGB", {}),
     ("JPEG", "L", {"progressive": True}),

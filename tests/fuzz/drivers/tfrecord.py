@@ -14,7 +14,7 @@ import mycel.dataset as ds
 from tests import tfrecords
 from tests.fuzz.drivers._damage import clear, damage
 
-CORPUS = 150
+CORPUS = 80
 NAME, SCHEMA = "a.tfrecord", "schema.json"
 _ROWS = [{"x": [n, -n, 7], "f": [0.5 * n, 1.0], "b": [b"some bytes", bytes([n])], "t": [b"text"]} for n in range(4)]
 _SCHEMA = {
@@ -45,11 +45,11 @@ def sound() -> bytes:
 
 @functools.cache
 def bomb(kind: str) -> bytes:
-    """A record of 512 MiB of zeros, in half a MiB."""
-    machine = zlib.compressobj(9, wbits=31 if kind == "GZIP" else 15)
-    head = struct.pack("<Q", 1 << 29)
+    """A record of 320 MiB of zeros, in some MiB or less."""
+    machine = zlib.compressobj(1, wbits=31 if kind == "GZIP" else 15)
+    head = struct.pack("<Q", 320 << 20)
     parts = [machine.compress(head + struct.pack("<I", tfrecords.checksum(head)))]
-    parts += [machine.compress(bytes(1 << 20)) for _ in range(512)]
+    parts += [machine.compress(bytes(1 << 20)) for _ in range(320)]
     return b"".join(parts) + machine.flush()
 
 
@@ -74,10 +74,6 @@ def case(random: random_module.Random) -> tuple[str, bytes, bytes | None]:
     if way == "packed" or random.random() < 0.1:
         packed = damage(random, packed)
     return kind, packed, schema
-
-
-def setup() -> None:
-    bomb("GZIP"), bomb("ZLIB")
 
 
 def run(case: tuple[str, bytes, bytes | None]) -> None:

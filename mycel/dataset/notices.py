@@ -1,0 +1,21 @@
+"""What a program should be told once: mostly that something that it asked for changes nothing here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel.log import logger
+
+_said: set[tuple[Any, ...]] = set()
+
+
+def say_once(*key: Any, message: str, arguments: tuple[Any, ...] = ()) -> None:
+    """Log a warning, the first time that it is asked for with this key."""
+    if key not in _said:
+        _said.add(key)
+        logger.warning(message, *arguments)
+
+
+def no_effect(operation: str, argument: str, value: Any, why: str) -> None:
+    """Say once that this argument of this operation changes nothing, and why."""
+    say_once(operation, argument, message="%s: %s=%r has no effect: %s", arguments=(operation, argument, value, why))

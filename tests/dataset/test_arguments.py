@@ -1,0 +1,156 @@
+"""Arguments of the package do something, or a warning says once that they do not; and results of a `per_batch_map` are columns."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mycel as ms
+import mycel.dataset as ds
+from mycel import Tensor
+from mycel.dataset import notices
+from mycel.dataset.audio import products
+
+ROOT = Path(ds.__file__).parent
+# Methods that others call, each with all that any of its kind may need.
+PROTOCOL = {"compute", "accepts", "apply_block", "__exit__"}
+
+
+@pytest.fixture
+def said(caplog):
+    notices._said.clear()
+    logger = logging.getLogger("mycel")
+    logger.addHandler(caplog.handler)
+    yield lambda: [record.getMessage() for record in caplog.records]
+    logger.removeHandler(caplog.handler)
+
+
+def functions():
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for item in node.body if isinstance(node, (ast.ClassDef, ast.Module)) else ():
+                if isinstance(item, ast.FunctionDef):
+                    yield f"{path.relative_to(ROOT)}:{getattr(node, 'name', '')}.{item.name}", item
+
+
+def test_every_argument_is_read():
+    unread = []
+    for name, function in functions():
+        short = function.name
+        if short in PROTOCOL or (short.startswith("_") and short != "__init__"):
+            continue
+        if all(
+            isinstance(line, ast.Raise) or isinstance(getattr(line, "value", None), ast.Constant)
+            for line in function.body
+        ):
+            continue
+        given = function.args
+        names = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if a}
+        read = {node.id for line in function.body for node in ast.walk(line) if isinstance(node, ast.Name)}
+        unread += [f"{name}: {argument}" for argument in names - read - {"self", "cls"}]
+    assert not unread
+
+
+def numbers():
+    return ds.NumpySlicesDataset(list(range(6)), ["x"], shuffle=False)
+
+
+def test_what_has_no_effect_is_said_once(said):
+    for _ in range(3):
+        numbers().map(lambda x: x, python_multiprocessing=True, max_rowsize=16)
+        numbers().filter(lambda x: True, num_parallel_workers=2)
+        numbers().batch(2, num_parallel_workers=3, python_multiprocessing=True)
+        ds.NumpySlicesDataset([1, 2], num_parallel_workers=2)
+        ds.GeneratorDataset([1, 2], ["x"], num_parallel_workers=2)
+        ds.config.set_auto_num_workers(True)
+    assert said() == [
+        "map: python_multiprocessing=True has no effect: workers are threads of this process",
+        "map: max_rowsize=16 has no effect: threads share rows of any size",
+        "filter: num_parallel_workers=2 has no effect: it runs in the pipeline's own thread",
+        "batch: num_parallel_workers=3 has no effect: it runs in the pipeline's own thread",
+        "batch: python_multiprocessing=True has no effect: workers are threads of this process",
+        "NumpySlicesDataset: num_parallel_workers=2 has no effect: it runs in the pipeline's own thread",
+        "GeneratorDataset: python_multiprocessing=True has no effect: workers are threads of this process",
+        "set_auto_num_workers: enable=True has no effect: operations have the workers that they ask for",
+    ]
+
+
+def test_what_works_or_is_the_default_says_nothing(said):
+    numbers().map(lambda x: x, num_parallel_workers=2).batch(2, num_parallel_workers=1).filter(lambda x: True)
+    ds.GeneratorDataset([1, 2], ["x"])
+    ds.GeneratorDataset([1, 2], ["x"], num_parallel_workers=2, python_multiprocessing=False)
+    assert said() == []
+    with pytest.raises(TypeError, match="map: python_multiprocessing must be a bool, got 'yes'"):
+        numbers().map(lambda x: x, python_multiprocessing="yes")
+
+
+@pytest.mark.parametrize(
+    "result, outputs, message",
+    [
+        ({"x": [1, 2]}, ["x"], "returned a dict for the columns .'x'.: column 'x' must be a list of rows"),
+        (({"x": [1, 2]}, [1, 2]), ["x", "y"], "returned a dict, a list for the columns"),
+        (([1, 2], {1, 2}), ["x", "y"], "column 'y' must be a list of rows or an array"),
+        (([1, 2], [3, 4]), ["x"], "returned 2 columns, a list, a list, for 1 output columns .'x'.; return a tuple"),
+        ([1, 2], ["x", "y"], "returned 1 columns, a list, for 2 output columns"),
+        (None, ["x"], "returned a NoneType"),
+        ("ab", ["x"], "returned a str"),
+        (b"ab", ["x"], "returned a bytes"),
+        ((5,), ["x"], "returned a int"),
+        (np.float32(1), ["x"], "returned a float32"),
+        ((), ["x"], "returned 0 columns, none, for 1"),
+        (([],), ["x"], "returned no rows for column 'x'"),
+        (([{"x": 1}],), ["x"], "a column needs a number, text, bytes"),
+        (([[1], [1, 2]],), ["x"], "has shape"),
+    ],
+)
+def test_per_batch_map_gives_columns(result, outputs, message):
+    data = numbers().batch(2, per_batch_map=lambda x, info: result, input_columns=["x"], output_columns=outputs)
+    with pytest.raises((RuntimeError, ValueError), match=message):
+        list(data.create_tuple_iterator(num_epochs=1))
+
+
+@pytest.mark.parametrize("result", [([1, 2],), [1, 2], (1, 2), np.array([1, 2]), Tensor([1, 2], ms.int64)])
+def test_per_batch_map_gives_one_column_in_many_ways(result):
+    result = (result,) if isinstance(result, tuple) and not isinstance(result[0], list) else result
+    data = numbers().batch(2, per_batch_map=lambda x, info: result)
+    assert [x.tolist() for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)] == [[1, 2]] * 3
+
+
+# Products within the threads of a pipeline.
+
+
+@pytest.mark.parametrize("lead", [(), (3,), (2, 1, 2)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (40, 128, 101), (128, 1025, 70), (5, 9000, 3), (3, 4, 0)])
+@pytest.mark.parametrize("share", [0.02, 1.0])
+def test_filters_are_applied_in_pieces_that_no_library_shares_out(monkeypatch, lead, shape, share):
+    rows, inner, frames = shape
+    random = np.random.default_rng(1)
+    matrix = np.where(random.random((rows, inner)) < share, random.standard_normal((rows, inner)), 0.0)
+    values = random.standard_normal((*lead, inner, frames)).astype(np.float32)
+    sizes = []
+    plain = np.matmul
+    monkeypatch.setattr(
+        products.np, "matmul", lambda a, b, out: sizes.append(a.size * b.shape[-1]) or plain(a, b, out=out)
+    )
+    found = products.filtered(matrix, values)
+    assert found.dtype == np.float32 and found.shape == (*lead, rows, frames) and found.flags.c_contiguous
+    scale = np.abs(matrix) @ np.abs(values).astype(np.float64) if frames else np.ones((1,))
+    assert np.all(np.abs(found - plain(matrix, values.astype(np.float64))) <= 1e-6 * scale + 1e-12)
+    assert max(sizes, default=0) <= 1 << 17
+
+
+def test_no_other_product_of_matrices_is_left_to_a_library():
+    products_of = {"dot", "matmul", "tensordot", "inner", "vdot"}
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                found.add(path.name)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in products_of:
+                found.add(path.name)
+    # A sparse product and the pieces; three numbers by three; integers; a matrix of the user's, as large as an image squared.
+    assert found <= {"products.py", "filters.py", "warp.py", "color.py", "several.py"}, found
