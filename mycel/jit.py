@@ -205,8 +205,6 @@ class Version:
         changes = stage.scopes[0].take_back(stage)
         self.effects: list[tuple[_Change, Any]] = []
         for effect, value in changes.values():
-            if effect.kind == "container" and _unchanged(effect.before, value):
-                continue
             if id(effect.target) in arguments.containers:
                 refusal = CompileError(
                     f"a compiled function cannot change {effect} that was passed to it; return the new value instead"
@@ -403,17 +401,6 @@ def _on_settings(options: Any) -> None:
 
 
 config.listeners.append(_on_settings)
-
-
-def _unchanged(before: Any, after: Any) -> bool:
-    """Whether a container holds the very objects that it held before."""
-    if isinstance(before, np.ndarray):
-        return bool(before.tobytes() == after.tobytes())
-    if isinstance(before, dict):
-        return list(before) == list(after) and all(before[k] is after[k] for k in before)
-    if isinstance(before, set):
-        return bool(before == after)
-    return len(before) == len(after) and all(a is b for a, b in zip(before, after))
 
 
 def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
