@@ -2,6 +2,8 @@
 #   make demo    train LeNet-5 on the bundled digits          make bench   compare with PyTorch and others, interleaved
 #   make test    lint, types, layers, tests, doctests         make docs    API pages under site/
 #   make examples   run the programs of examples/ in both modes, minutes; EXAMPLES='gpt vae' runs some
+#   make fuzz MINUTES=10    absurd arguments and damaged files, in child processes; DRIVERS='functions' runs some
+#   make test-bounds   the tests with every access of compiled code checked   make random-graphs COUNT=2500   against the reference
 #   make PYTHON=/path/to/python3 ...   use a certain interpreter
 
 SHELL := /bin/sh
@@ -17,10 +19,10 @@ JOBS ?= 2
 TORCH ?= torch==2.13.0
 PEER_VENV := .venv-torch
 
-.PHONY: help demo examples test lint types layers pytest bench bench-compare bench-store docs clean
+.PHONY: help demo examples test lint types layers pytest test-bounds random-graphs fuzz bench bench-compare bench-store docs clean
 
 help:
-	@sed -n '2,5p' Makefile | sed 's/^# *//'
+	@sed -n '2,7p' Makefile | sed 's/^# *//'
 
 demo: $(VENV)/.installed-plot
 	@$(BIN)/mycel train lenet5
@@ -43,6 +45,22 @@ layers: $(VENV)/.installed-dev
 
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(JOBS) -W error
+
+# Cases drawn anew for every driver in tests/fuzz/drivers; a finding is printed with the command that replays it.
+MINUTES ?= 10
+fuzz: $(VENV)/.installed-dev
+	nice -n 10 $(BIN)/python -m tests.fuzz $(DRIVERS) --minutes $(MINUTES)
+
+# The same tests with every access of compiled code checked against its buffer, and freed memory poisoned.
+test-bounds: $(VENV)/.installed-dev
+	MYCEL_CHECK=bounds $(BIN)/python -m pytest -q -n $(JOBS) -W error
+
+# Random graphs against the reference, COUNT of them from FIRST on for each level of the processor, first as they are and then with every access checked.
+FIRST ?= 0
+COUNT ?= 2500
+random-graphs: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.engines.random_graphs $(FIRST) $(COUNT) all
+	MYCEL_CHECK=bounds $(BIN)/python -m tests.engines.random_graphs $(FIRST) $(COUNT) all
 
 # Peers in environments of their own; further ones by MYCEL_BENCH_JAX and MYCEL_BENCH_MINDSPORE, paths of interpreters. BENCH=options of benchmarks/run.py.
 bench: $(VENV)/.installed-plot $(PEER_VENV)/.installed

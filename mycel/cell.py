@@ -66,6 +66,8 @@ class Cell(CellHooks, CellState, CellExtras):
         own["_auto_prefix"] = auto_prefix
         own["_param_prefix"] = ""
         own["_tuples"] = {}
+        if flags is not None and not isinstance(flags, dict):
+            raise TypeError(f"{type(self).__name__}: flags must be a dictionary, not {type(flags).__name__}")
         own["_flags"] = dict(flags or {})
         own["training"] = False
         own["requires_grad"] = False

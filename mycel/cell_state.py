@@ -52,6 +52,8 @@ class CellState:
         >>> ms.nn.SequentialCell(ms.nn.ReLU()).get_sub_cell("0")
         ReLU()
         """
+        if not isinstance(target, str):
+            raise TypeError(f"get_sub_cell: target must be a string, not {type(target).__name__}")
         found: Any = self
         for name in target.split(".") if target else ():
             cells = found.__dict__["_cells"]

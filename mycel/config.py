@@ -34,6 +34,7 @@ _DEFAULTS: dict[str, Any] = {
     "runtime_num_threads": 0,
     "enable_compile_cache": True,
     "check_nan": {"1": True, "nan": "nan"}.get(os.environ.get("MYCEL_CHECK_NAN", ""), False),
+    "wide_intermediates": os.environ.get("MYCEL_WIDE_INTERMEDIATES") == "1",
     "auto_tune_mode": "GA" if os.environ.get("MYCEL_AUTOTUNE") == "1" else "NO_TUNE",
     "compile_cache_path": "",
     "max_device_memory": None,
@@ -80,6 +81,8 @@ _NO_EFFECT: dict[str, tuple[Any, str]] = {
 }
 # Those of which a user would wait for something to appear.
 _MISSED = ("save_graphs", "save_graphs_path", "precompile_only", "enable_dump", "enable_profiling", "print_file_path")
+# Those that change what a program is: what was compiled before is not used again.
+COMPILED_ANEW = frozenset(("check_nan", "wide_intermediates"))
 _context: dict[str, Any] = dict(_DEFAULTS)
 _said: set[tuple[str, str]] = set()
 # As in MindSpore, MS_JIT=0 in the environment runs everything eagerly. It is read at the start and by set_context.
@@ -102,8 +105,8 @@ def _check(name: str, value: Any) -> None:
         raise ValueError(f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}")
     if name == "runtime_num_threads" and (not isinstance(value, int) or value < 0):
         raise ValueError(f"set_context: runtime_num_threads must be a whole number, 0 for all cores, not {value!r}")
-    if name == "enable_compile_cache" and not isinstance(value, bool):
-        raise ValueError(f"set_context: enable_compile_cache must be True or False, not {value!r}")
+    if name in ("enable_compile_cache", "wide_intermediates") and not isinstance(value, bool):
+        raise ValueError(f"set_context: {name} must be True or False, not {value!r}")
     if name == "check_nan" and not (isinstance(value, bool) or value == "nan"):
         raise ValueError(f"set_context: check_nan must be False, True, or 'nan' to look for NaN only, not {value!r}")
     if name == "max_device_memory" and value is not None:
@@ -137,6 +140,9 @@ def set_context(**options: Any) -> None:
 
     ``auto_tune_mode="GA"`` (or another of MindSpore's names) has functions compiled from then on try the ways to compute each matrix product and convolution, and keep the
     quickest, in files too; ``"NO_TUNE"``, as it is at first, takes those that rules say.
+
+    ``wide_intermediates=True`` rounds 16-bit floats in compiled code only where they are stored, instead of after every operation: fewer roundings, but other digits
+    than the same operations give one by one.
 
     ``max_device_memory="2GB"`` limits what tensors and compiled functions may take from the system; more is a MemoryError. None takes what the system gives.
 

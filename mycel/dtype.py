@@ -160,12 +160,14 @@ def from_any(value: Any) -> DType:
         return _BY_PYTHON[value]
     else:
         try:
-            found = _BY_NUMPY.get(np.dtype(value))
-        except TypeError:
+            found = None if value is None else _BY_NUMPY.get(np.dtype(value))
+        except (TypeError, ValueError):
             found = None
         if found is not None:
             return found
-    raise TypeError(f"{value!r} is not a data type that tensors can hold; use one of {', '.join(d.name for d in ALL)}")
+    raise TypeError(
+        f"{value!r:.80} is not a data type that tensors can hold; use one of {', '.join(d.name for d in ALL)}"
+    )
 
 
 def to_numpy(value: Any) -> np.dtype[Any]:

@@ -88,7 +88,7 @@ def forget() -> None:
 
 
 def _on_settings(options: Any) -> None:
-    if "check_nan" in options:
+    if not config.COMPILED_ANEW.isdisjoint(options):
         forget()
 
 
@@ -139,7 +139,7 @@ def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entr
 def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Entry:
     from mycel.engines.select import compile_primitive
 
-    return compile_primitive(primitive, types, params), primitive.infer(*types, **params)
+    return compile_primitive(primitive, types, params), primitive.type_of(*types, **params)
 
 
 def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Any:

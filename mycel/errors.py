@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
-    "CompileError", "NeedsValue", "NonFiniteError", "ShapeError", "Unsupported", "VerifyError", "VmapError", "named",
+    "BoundsError", "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError",
+    "Unsupported", "VerifyError", "VmapError", "named", "operation_called",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +26,45 @@ class ShapeError(ValueError):
         self.args = (self.found if name in self.found else f"{name}: {self.found}",)
 
 
+class SizeError(ShapeError):
+    """A size is negative, or larger than anything that memory can hold; the message begins with the operation that the user called, where one was."""
+
+    def __init__(self, message: str) -> None:
+        self.operation = operation_called()
+        super().__init__(f"{self.operation}: {message}" if self.operation else message)
+
+    def raised_in(self, name: str) -> None:
+        if not self.operation:
+            super().raised_in(name)
+
+
+_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "indexing", "routes", "mint", "numpy", "scipy", "nn", "common", "tensor", "parameter", "experimental", "boost", "train")])  # fmt: skip
+_SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
+_WRAPPERS = ("method", "plainly", "run")
+_USERS = ("mycel.frontend", "mycel.jit", "mycel.cell", "mycel.api")
+
+
+def operation_called() -> str:
+    """The function, method or class of the public libraries that is running and was called by none of them; "" outside of such.
+
+    It is read from the frames of the call, so that what is rarely asked costs nothing otherwise: an error deep inside says what the user wrote.
+    """
+    name, frame = "", sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith("mycel.") or name and module.startswith(_USERS):
+            break
+        if module.startswith(_PUBLIC):
+            found = frame.f_code.co_name
+            found = _SUBSCRIPTS.get(found, found)
+            if found in ("__init__", "__call__", "call", "construct"):
+                found = type(frame.f_locals.get("self")).__name__
+            if not found.startswith(("__", "<")) and found not in _WRAPPERS:
+                name = found.lstrip("_")
+        frame = frame.f_back  # type: ignore[assignment]
+    return name
+
+
 def named(function: F, name: str = "") -> F:
     """`function`, whose errors of shapes name it also where an operation inside finds them."""
     name = name or function.__name__.lstrip("_")
@@ -37,6 +78,10 @@ def named(function: F, name: str = "") -> F:
             raise
 
     return run  # type: ignore[return-value]
+
+
+class IndexRangeError(IndexError, RuntimeError, ValueError):
+    """An index that data give is out of range; MindSpore's operations raise now one and now another of these."""
 
 
 class Unsupported(NotImplementedError):
@@ -75,6 +120,10 @@ class NonFiniteError(FloatingPointError):
             gradient_of,
             rounds,
         )
+
+
+class BoundsError(AssertionError):
+    """Compiled code would have reached outside of a buffer: a defect of the compiler, not of the user's program; looked for with MYCEL_CHECK=bounds."""
 
 
 class VerifyError(AssertionError):

@@ -48,7 +48,7 @@ class _Table(dict[Any, Any]):
 
 
 def _forget(options: Any) -> None:
-    if "check_nan" in options:
+    if not config.COMPILED_ANEW.isdisjoint(options):
         for table in list(_tables):
             table.clear()
 

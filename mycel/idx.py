@@ -2,7 +2,7 @@
 
 A file starts with two zero bytes, a type code, the number of axes and, for each axis, its length in four bytes. Nothing
 is allocated by what a header claims before the file has been found to hold it: raw files are compared in size,
-compressed ones are read in pieces until they are long enough.
+compressed ones are read in pieces until they are long enough, and no further than `mycel.inflate` allows.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from __future__ import annotations
 import gzip
 import os
 import struct
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+
+from mycel.inflate import Inflated
+from mycel.whole import write
 
 _TYPES: dict[int, str] = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PIECE = 1 << 20
 
 
-def _read_header(handle: IO[bytes], path: str | os.PathLike[str]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _read_header(handle: Any, path: str | os.PathLike[str]) -> tuple[np.dtype[Any], tuple[int, ...]]:
     magic = handle.read(4)
     if len(magic) < 4:
         raise ValueError(f"read_idx: {path} is truncated: {len(magic)} bytes, too few for a header")
@@ -46,7 +48,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
     """
     compressed = str(path).endswith(".gz")
     handle: Any
-    with gzip.open(path, "rb") if compressed else open(path, "rb") as handle:
+    with Inflated(path, "GZIP") if compressed else open(path, "rb") as handle:
         dtype, shape = _read_header(handle, path)
         expected = dtype.itemsize
         for length in shape:
@@ -56,7 +58,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
             found = os.fstat(handle.fileno()).st_size - start
             _check_length(path, shape, expected, found)
             if not expected:
-                return np.empty(shape, dtype)
+                return _shaped(np.empty(0, dtype), shape, path)
             return np.memmap(path, dtype, "r", offset=start, shape=shape)
         pieces = bytearray()
         try:
@@ -65,10 +67,19 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
                 if not piece:
                     break
                 pieces += piece
-        except (EOFError, OSError) as error:
+        except OSError as error:
             raise ValueError(f"read_idx: {path} is damaged or truncated: {error}") from error
         _check_length(path, shape, expected, len(pieces))
-        return np.frombuffer(pieces, dtype).reshape(shape)
+        return _shaped(np.frombuffer(pieces, dtype), shape, path)
+
+
+def _shaped(values: Any, shape: tuple[int, ...], path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
+    try:
+        array: np.ndarray[Any, np.dtype[Any]] = values.reshape(shape)
+    except ValueError as error:
+        # No elements, but other axes so long that NumPy has no such array.
+        raise ValueError(f"read_idx: {path} says that its shape is {'x'.join(map(str, shape))}: {error}") from error
+    return array
 
 
 def _check_length(path: str | os.PathLike[str], shape: tuple[int, ...], expected: int, found: int) -> None:
@@ -94,4 +105,4 @@ def write_idx(path: str | os.PathLike[str], array: np.ndarray[Any, np.dtype[Any]
     if not 1 <= array.ndim <= 8:
         raise ValueError(f"write_idx: an array of 1 to 8 axes is needed, got {array.ndim}")
     content = struct.pack(f">HBB{array.ndim}I", 0, codes[0], array.ndim, *array.shape) + array.astype(wanted).tobytes()
-    Path(path).write_bytes(gzip.compress(content, 9, mtime=0) if str(path).endswith(".gz") else content)
+    write(path, gzip.compress(content, 9, mtime=0) if str(path).endswith(".gz") else content)

@@ -109,7 +109,7 @@ def _entry(entry: Any) -> Entry:
             return _Mask(entry) if entry.ndim else _scalar_mask(bool(entry))
         if not entry.dtype.is_integer:
             raise IndexError(f"tensors used as indices must be integers or booleans, not {entry.dtype.name}")
-        return entry if entry.dtype in (D.int32, D.int64) else cast(entry, D.int64)
+        return entry if entry.dtype in (D.int32, D.int64) else cast(_limited(entry), D.int64)
     if isinstance(entry, (list, range, np.ndarray, tuple)):
         if isinstance(entry, (list, tuple)) and any(isinstance(v, Tensor) for v in entry):
             parts = [apply(S.RESHAPE, as_tensor(v, D.int64), shape=(1,)) for v in entry]
@@ -164,6 +164,9 @@ def _inside(position: DimLike, size: DimLike, axis: int) -> DimLike:
 
 def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
     """Start, stop and step inside the axis; for a negative step those of the same elements from below."""
+    for bound in (entry.start, entry.stop, entry.step):
+        if not (bound is None or isinstance(bound, Dim) or hasattr(bound, "__index__")):
+            raise TypeError(f"the bounds of a slice are ints or None, not {type(bound).__name__}")
     step = 1 if entry.step is None else operator.index(entry.step)
     if step == 0:
         raise ValueError("slice step must not be 0")
@@ -231,9 +234,11 @@ def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLi
     """Where the block that scalar tensors name starts, negative ones counted from the end, and its sizes."""
     starts: list[Tensor] = []
     sizes: list[DimLike] = []
-    for entry, size in zip(entries, x.shape):
+    for axis, (entry, size) in enumerate(zip(entries, x.shape)):
         if isinstance(entry, Tensor):
-            entry = entry if entry.dtype in (D.int32, D.int64) else cast(entry, D.int64)
+            known = isinstance(size, int) and entry._buf is not None and entry._node is None
+            entry = entry if entry.dtype in (D.int32, D.int64) else cast(_limited(entry), D.int64)
+            entry = entry if known else apply(I.checked, entry, axis=axis, size=size)
             starts.append(apply(E._SELECT, entry < 0, entry + as_tensor(size, entry.dtype), entry))
             sizes.append(1)
         else:
@@ -356,6 +361,13 @@ def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, .
     kind = D.int64 if any(t.dtype is D.int64 for t in indices) else D.int32
     result = [cast(t, kind) for t in indices]
     return [t if t.shape == shape else apply(S.BROADCAST_TO, t, shape=shape) for t in result], shape
+
+
+def _limited(index: Tensor) -> Tensor:
+    """An index whose numbers are those of int64: the largest of uint64 would become negative ones, which count from the end."""
+    if index.dtype is not D.uint64:
+        return index
+    return apply(E.minimum, index, as_tensor(2**63 - 1, D.uint64))  # type: ignore[no-any-return]
 
 
 def _stacked(indices: Sequence[Tensor], shape: tuple[DimLike, ...]) -> Tensor:

@@ -392,7 +392,7 @@ def _same(value: Any) -> Any:
 
 
 def _on_settings(options: Any) -> None:
-    if "check_nan" in options:
+    if not config.COMPILED_ANEW.isdisjoint(options):
         for version in list(_with_program):
             version.program = None
             for owner in (version, version.symbolic):

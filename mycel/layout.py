@@ -73,6 +73,8 @@ class Layout:
         used: set[str] = set()
 
         def place(name: Any) -> int:
+            if not isinstance(name, str):
+                raise TypeError(f"Layout: names of axes are strings, not {type(name).__name__}")
             if name == _NONE:
                 return -1
             if name not in self.alias_name:

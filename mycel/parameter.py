@@ -282,6 +282,8 @@ class ParameterTuple(tuple):  # type: ignore[type-arg]
     def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
         if isinstance(iterable, Tensor):
             raise TypeError(f"ParameterTuple: give a list or tuple of parameters, not one {type(iterable).__name__}")
+        if not isinstance(iterable, Iterable):
+            raise TypeError(f"ParameterTuple: give a list or tuple of parameters, not {type(iterable).__name__}")
         members = tuple(iterable)
         seen: dict[str, Parameter] = {}
         for p in members:

@@ -41,7 +41,7 @@ def set_ps_context(**kwargs: Any) -> None:
 
 def get_ps_context(attr_key: str) -> Any:
     """One setting; ValueError for names that there are not, and for passwords, which are not given back."""
-    if attr_key not in _settings or attr_key in _SECRET:
+    if not isinstance(attr_key, str) or attr_key not in _settings or attr_key in _SECRET:
         known = ", ".join(n for n in _DEFAULTS if n not in _SECRET)
         raise ValueError(f"get_ps_context: there is no setting {attr_key!r} to read; the names are {known}")
     return _settings[attr_key]

@@ -44,7 +44,7 @@ __all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "re
 MOST_GRAPHS = 1024
 _settings = config._context
 _derived: dict[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]] = {}
-config.listeners.append(lambda options: _derived.clear() if "check_nan" in options else None)
+config.listeners.append(lambda options: _derived.clear() if not config.COMPILED_ANEW.isdisjoint(options) else None)
 Optionals = list[Optional[Tensor]]
 
 

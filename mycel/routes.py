@@ -31,7 +31,7 @@ _tables: list[dict[Any, Any]] = []
 
 
 def _forget(options: Any) -> None:
-    if "check_nan" in options:
+    if not config.COMPILED_ANEW.isdisjoint(options):
         for table in _tables:
             table.clear()
 

@@ -151,7 +151,13 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
     array([25699, 26213], dtype=int16)
     """
     kind = D.from_any(dtype)
-    size = memoryview(buffer).nbytes
+    try:
+        size = memoryview(buffer).nbytes
+    except TypeError:
+        raise TypeError(f"frombuffer: takes bytes or another buffer, not {type(buffer).__name__}") from None
+    for value in (count, offset):
+        if not isinstance(value, int):
+            raise TypeError(f"frombuffer: count and offset are ints, not {type(value).__name__}")
     if not 0 <= offset <= size or (count >= 0 and offset + count * kind.itemsize > size):
         raise ValueError(
             f"frombuffer: {count} elements of {kind.name} from byte {offset} on do not lie in {size} bytes"

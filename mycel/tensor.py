@@ -183,6 +183,12 @@ class Tensor:
     def item(self, index: Any = None) -> Any:
         """The Python number in a tensor of one element (or at a flat or tuple `index`)."""
         if index is not None:
+            places = index if isinstance(index, tuple) else (index,)
+            if not all(isinstance(i, (int, np.integer)) for i in places):
+                raise TypeError(f"item: the index must be an int or a tuple of them, not {index!r:.80}")
+            sizes = self.shape if isinstance(index, tuple) else (self.size,)
+            if len(places) != len(sizes) or not all(-d <= i < d for i, d in zip(places, sizes)):
+                raise IndexError(f"item: the index {index} is outside of a tensor of shape {self.shape}")
             return self._value("item()").item(index)
         return self._number("item()", "item(): a tensor of shape {shape} has {size} elements; give an index")
 

@@ -149,7 +149,7 @@ def _reshaped_type(kind: TensorType, params: dict[str, Any]) -> TensorType:
     if found is None:
         if len(_shapes) >= eager.MOST_ENTRIES:
             _shapes.clear()
-        found = _shapes[key] = S.RESHAPE.infer(kind, **params)
+        found = _shapes[key] = S.RESHAPE.type_of(kind, **params)
     return found
 
 
@@ -252,7 +252,7 @@ def _types(base: Tensor, steps: Sequence[Step]) -> list[tuple[DimLike, ...]]:
         if primitive is DIAGONAL:
             kind = kind.with_shape(kind.shape[:-1])
         else:
-            kind = primitive.infer(kind, *[o._type for o in operands], **params)
+            kind = primitive.type_of(kind, *[o._type for o in operands], **params)
         shapes.append(kind.shape)
     return shapes
 

@@ -97,6 +97,8 @@ class Check:
     grad: tuple[int, ...]
     tolerance: float
     jit: bool
+    made: bool = False
+    init: dict[str, Any] = field(default_factory=dict)
 
     def drawn(self, dtype: str) -> list[Any]:
         seed = zlib.crc32(self.name.encode())
@@ -134,6 +136,13 @@ def resolve(name: str, init: Optional[dict[str, Any]] = None) -> Callable[..., A
     return target(**(init or {})) if isinstance(target, type) else target
 
 
+def _is_class(name: str) -> bool:
+    target: Any = ms
+    for part in name.split("."):
+        target = getattr(target, part)
+    return isinstance(target, type) and not name.startswith("Tensor.")
+
+
 class Checks:
     """The checks of one test file; `oracle` says against what, where a check does not say so itself."""
 
@@ -169,7 +178,19 @@ class Checks:
                     floating = any(d.startswith(("float", "bfloat")) for d in dtypes)
                     wrt = tuple(k for k, a in enumerate(args) if floating and isinstance(a, Array) and a.dtype is None)
                 self.all.append(
-                    Check(name, resolve(name, init), expected, args, kwargs or {}, dtypes, wrt, tolerance, jit)
+                    Check(
+                        name,
+                        resolve(name, init),
+                        expected,
+                        args,
+                        kwargs or {},
+                        dtypes,
+                        wrt,
+                        tolerance,
+                        jit,
+                        _is_class(name),
+                        init or {},
+                    )
                 )
 
     def tests(self) -> tuple[Any, Any]:

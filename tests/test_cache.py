@@ -14,6 +14,8 @@ import mycel as ms
 from mycel import cache
 
 KIND = "objects-0123456789abcdef"
+# With its seal a whole number of blocks.
+CONTENT = 65536 - 32
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +26,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def digest(number: int) -> str:
     return f"{number:064x}"
+
+
+def disk(folder: Path) -> int:
+    """What a folder takes on the disk, apart from itself."""
+    return sum(max(p.lstat().st_size, p.lstat().st_blocks * 512) for p in folder.rglob("*"))
 
 
 def age(entry: cache.Entry, seconds: float) -> None:
@@ -49,29 +56,73 @@ def test_what_was_not_sealed_is_not_read(data: bytes) -> None:
     assert cache.read(KIND, digest(1)) is None
 
 
-def test_the_longest_unused_go_first() -> None:
+def test_the_longest_unused_go_first(folder: Path) -> None:
     for k in range(10):
-        cache.write(KIND, digest(k), bytes(968))
+        cache.write(KIND, digest(k), bytes(CONTENT))
     for k, entry in enumerate(sorted(cache.entries(), key=lambda e: e.path.name)):
         age(entry, 10_000 * (20 - k))
     # Reading makes it recent.
     assert cache.read(KIND, digest(0)) is not None
-    assert cache.trim(10_000) == 10_000
-    assert cache.trim(9_999) == 7_000
+    whole = disk(folder)
+    assert cache.trim(whole) == whole == disk(folder)
+    assert cache.trim(whole - 1) == disk(folder) <= 0.8 * whole
     left = [int(entry.path.name, 16) for entry in cache.entries()]
     assert left == [4, 5, 6, 7, 8, 9, 0]
 
 
-def test_writing_trims(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [40, 3000, 200_000])
+def test_the_limit_holds(folder: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setenv("MYCEL_CACHE_SIZE", "1")
-    monkeypatch.setattr(cache, "_OFTEN", 400_000)
-    for k in range(12):
-        cache.write(KIND, digest(k), bytes(200_000))
-        for entry in cache.entries():
-            age(entry, time.time() - entry.used + 10)
-    assert sum(entry.bytes for entry in cache.entries()) < (1 << 20) + 400_000
-    assert cache.read(KIND, digest(11)) == bytes(200_000)
-    assert cache.read(KIND, digest(0)) is None
+    for k in range(300 if size < 4096 else 40):
+        cache.write(KIND, f"{k:02x}{k:062x}"[-64:] if k % 2 else f"{k * 37 % 256:02x}{k:062x}", bytes(size))
+        assert k % 50 or disk(folder) <= 1 << 20
+        last = k
+    assert disk(folder) <= 1 << 20
+    assert len(cache.entries()) >= (60 if size < 4096 else 3)
+    assert any(int(entry.path.name[2:], 16) == last for entry in cache.entries())
+
+
+def test_one_that_is_larger_than_the_limit_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYCEL_CACHE_SIZE", "1")
+    cache.write(KIND, digest(1), bytes(1000))
+    cache.write(KIND, digest(2), bytes(1 << 20))
+    assert cache.read(KIND, digest(1)) == bytes(1000)
+    assert cache.read(KIND, digest(2)) is None
+    monkeypatch.setenv("MYCEL_CACHE_SIZE", "0")
+    cache.write(KIND, digest(3), b"")
+    assert cache.read(KIND, digest(3)) is None
+
+
+def test_the_limit_holds_for_processes_at_once(folder: Path) -> None:
+    program = (
+        "import sys\n"
+        "from mycel import cache\n"
+        "for k in range(80):\n"
+        "    cache.write('objects-0123456789abcdef', f'{k % 256:02x}{sys.argv[1]}{k:061x}', bytes(50000))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(ms.__file__).parent.parent), "MYCEL_CACHE_SIZE": "2"}
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, str(n)], env=environment, stderr=subprocess.PIPE, text=True)
+        for n in range(2)
+    ]
+    assert [p.communicate(timeout=100)[1] for p in running] == ["", ""]
+    # Each may have written a thirty-second of it since it measured.
+    assert disk(folder) <= (2 << 20) * (1 + 2 / 32)
+
+
+@pytest.mark.parametrize("offset", [-2e9, 3e9], ids=["then", "in the future"])
+def test_a_clock_that_was_wrong(folder: Path, offset: float) -> None:
+    for k in range(20):
+        cache.write(KIND, digest(k), bytes(CONTENT))
+    for k, entry in enumerate(sorted(cache.entries(), key=lambda e: e.path.name)):
+        if k % 2:
+            os.utime(entry.path, (max(time.time() + offset, 0),) * 2)
+    whole = disk(folder)
+    assert cache.read(KIND, digest(1)) is not None
+    assert 0.6 * whole < cache.trim(whole - 1) <= 0.8 * whole
+    left = [int(entry.path.name, 16) for entry in cache.entries()]
+    # Those with impossible times go first, but for the one that was used.
+    assert len(left) in (15, 16) and {k for k in range(0, 20, 2)} | {1} <= set(left)
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +151,7 @@ def test_nothing_else_is_deleted(folder: Path) -> None:
     left_over = folder / KIND / "00" / ".new1234"
     left_over.write_text("half")
     os.utime(left_over, (time.time() - 9999,) * 2)
-    assert cache.clear() == (2, len(b"one") + 32 + 4)
+    assert cache.clear()[0] == 2
     assert all(path.exists() for path in others)
     assert cache.entries() == [] and cache.clear() == (0, 0)
 

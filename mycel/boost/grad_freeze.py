@@ -89,6 +89,8 @@ def _strategy(given: Any, groups: int) -> Optional[Tensor]:
         raise TypeError(f"FreezeOpt: train_strategy must be a tuple, list or Tensor, not {type(given).__name__}")
     elif not all(isinstance(k, (int, np.integer)) for k in given):
         raise ValueError("FreezeOpt: train_strategy must consist of whole numbers")
+    elif not all(0 <= k < groups for k in given):
+        raise ValueError(f"FreezeOpt: train_strategy must name groups 0 to {groups - 1}, not {given}")
     steps = given if isinstance(given, Tensor) else Tensor(np.array(given, np.int32))
     if steps.size and not 0 <= int(steps.min()) <= int(steps.max()) < groups:
         raise ValueError(f"FreezeOpt: train_strategy must name groups 0 to {groups - 1}, not {given}")

@@ -113,6 +113,8 @@ def _step(count: DimLike) -> Tensor:
         return eager.apply(S.CONCAT, *parts, axis=0)  # type: ignore[no-any-return]
     found = _steps.get(count)
     if found is None:
+        if not 0 <= count < 1 << 63:
+            raise ValueError(f"random numbers: {count} of them at once are not possible")
         found = Tensor.from_numpy(np.array([0, count], np.uint64))
         if len(_steps) < 4096:
             _steps[count] = found

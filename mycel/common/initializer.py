@@ -66,10 +66,18 @@ class Initializer:
         raise NotImplementedError(f"{type(self).__name__} does not define _initialize(arr)")
 
     def __call__(self, arr: Array) -> None:
+        if not isinstance(arr, np.ndarray):
+            raise TypeError(f"{type(self).__name__}: fills a NumPy array, not {type(arr).__name__}")
         self._initialize(arr)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._kwargs.items())})"
+
+
+def _numbers(owner: str, *values: Any) -> None:
+    for value in values:
+        if not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"{owner}: takes numbers, not {type(value).__name__}")
 
 
 _ALIASES: dict[str, type[Initializer]] = {}
@@ -99,7 +107,7 @@ _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
 def _gain(name: str, nonlinearity: str, slope: float) -> float:
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + slope * slope))
-    if nonlinearity not in _GAINS:
+    if not isinstance(nonlinearity, str) or nonlinearity not in _GAINS:
         raise ValueError(
             f"{name}: nonlinearity must be one of 'leaky_relu', {', '.join(map(repr, _GAINS))}, not {nonlinearity!r}"
         )
@@ -212,6 +220,7 @@ class Normal(Initializer):
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
         super().__init__(sigma=sigma, mean=mean)
+        _numbers(type(self).__name__, sigma, mean)
         self.sigma, self.mean = sigma, mean
 
     def _initialize(self, arr: Array) -> None:
@@ -231,6 +240,7 @@ class TruncatedNormal(Initializer):
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:
         super().__init__(sigma=sigma, mean=mean, a=a, b=b)
+        _numbers(type(self).__name__, sigma, mean, a, b)
         if not a < b:
             raise ValueError(f"TruncatedNormal: a must be below b, but a is {a} and b is {b}")
         if not sigma > 0:
@@ -254,6 +264,7 @@ class Uniform(Initializer):
 
     def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
+        _numbers(type(self).__name__, scale)
         self.scale = scale
 
     def _initialize(self, arr: Array) -> None:
@@ -271,6 +282,7 @@ class XavierUniform(Initializer):
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
+        _numbers(type(self).__name__, gain)
         self.gain = gain
 
     def _initialize(self, arr: Array) -> None:
@@ -289,6 +301,7 @@ class XavierNormal(Initializer):
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
+        _numbers(type(self).__name__, gain)
         self.gain = gain
 
     def _initialize(self, arr: Array) -> None:
@@ -299,6 +312,7 @@ class XavierNormal(Initializer):
 class _He(Initializer):
     def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
         super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
+        _numbers(type(self).__name__, negative_slope)
         if mode not in ("fan_in", "fan_out"):
             raise ValueError(f"{type(self).__name__}: mode must be 'fan_in' or 'fan_out', not {mode!r}")
         self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
@@ -350,6 +364,7 @@ class Orthogonal(Initializer):
 
     def __init__(self, gain: float = 1.0) -> None:
         super().__init__(gain=gain)
+        _numbers(type(self).__name__, gain)
         self.gain = gain
 
     def _initialize(self, arr: Array) -> None:
@@ -389,6 +404,7 @@ class Dirac(Initializer):
 
     def __init__(self, groups: int = 1) -> None:
         super().__init__(groups=groups)
+        _numbers(type(self).__name__, groups)
         if groups < 1:
             raise ValueError(f"Dirac: groups must be at least 1, not {groups}")
         self.groups = groups
@@ -418,6 +434,7 @@ class Sparse(Initializer):
 
     def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
         super().__init__(sparsity=sparsity, sigma=sigma)
+        _numbers(type(self).__name__, sparsity, sigma)
         if not 0 <= sparsity <= 1:
             raise ValueError(f"Sparse: sparsity must be in [0, 1], not {sparsity}")
         self.sparsity, self.sigma = sparsity, sigma

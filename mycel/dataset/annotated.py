@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from mycel import inflate
 from mycel.dataset.blocks import Array, Row
 from mycel.dataset.image_files import Decrypt, FileDataset, check_class_indexing, image_names
+from mycel.dataset.reading import read_json, reading
 from mycel.dataset.samplers import Shuffle
+from mycel.dataset.text_sets import read_lines
 
 FILE_NAME = "_meta-filename"
 
@@ -92,7 +94,7 @@ class VOCDataset(_Annotated):
         )
         if not listing.is_file():
             raise ValueError(f"VOCDataset: there is no file {os.fspath(listing)!r}, needed for usage={usage!r}")
-        names = [line.split()[0] for line in listing.read_text(encoding="utf-8").splitlines() if line.strip()]
+        names = [line.split()[0] for line in read_lines("VOCDataset", listing) if line.strip()]
         folder = os.path.join(self.dataset_dir, "JPEGImages")
         paths = image_names(folder, [f"{name}.jpg" for name in names], "VOCDataset")
         self.class_indexing = {}
@@ -134,7 +136,7 @@ def _objects(path: Path) -> list[tuple[str, list[float], int, int]]:
             )
             flags = [int(entry.findtext(flag, "0")) for flag in ("difficult", "truncated")]
             objects.append((entry.findtext("name", ""), [left, top, right - left, bottom - top], flags[0], flags[1]))
-    except (OSError, ElementTree.ParseError, ValueError) as error:
+    except (OSError, ElementTree.ParseError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"VOCDataset: the annotation {os.fspath(path)!r} cannot be read: {error}") from error
     return objects
 
@@ -168,9 +170,8 @@ class CocoDataset(_Annotated):
         self._setup(dataset_dir, decode, decrypt)
         self._check(task, ("Detection", "Stuff", "Panoptic", "Keypoint", "Captioning"), extra_metadata)
         self.annotation_file = os.fspath(annotation_file)
-        try:
-            with open(annotation_file, encoding="utf-8") as handle:
-                found = json.load(handle)
+        with reading("CocoDataset", self.annotation_file):
+            found = read_json("CocoDataset", self.annotation_file)
             files = {image["id"]: image["file_name"] for image in found["images"]}
             groups: dict[int, list[dict[str, Any]]] = {number: [] for number in files}
             for entry in found["annotations"]:
@@ -180,11 +181,7 @@ class CocoDataset(_Annotated):
             kept = [number for number in files if groups[number]]
             self._targets = [make(groups[number]) for number in kept]
             self.class_indexing = {} if task == "Captioning" else _categories(found["categories"], task == "Panoptic")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"CocoDataset: {self.annotation_file!r} is no annotation file for task={task!r}: {error!r}"
-            ) from error
-        self._paths = image_names(self.dataset_dir, [files[number] for number in kept], "CocoDataset")
+            self._paths = image_names(self.dataset_dir, [files[number] for number in kept], "CocoDataset")
 
 
 def _categories(entries: Sequence[dict[str, Any]], things: bool) -> dict[str, list[int]]:
@@ -208,7 +205,10 @@ def _stuff(entries: Sequence[dict[str, Any]]) -> tuple[Array, ...]:
     for entry in entries:
         shape = entry["segmentation"]
         lines += [shape["counts"]] if isinstance(shape, dict) else shape
-    filled = np.full((len(lines), max(map(len, lines))), -1, np.float32)
+    longest, count = max(map(len, lines)), sum(map(len, lines))
+    if 4 * len(lines) * longest > inflate.limit(8 * count):
+        raise ValueError(f"{len(lines)} outlines would all be filled up to {longest} numbers")
+    filled = np.full((len(lines), longest), -1, np.float32)
     for row, line in zip(filled, lines):
         row[: len(line)] = line
     return filled, _column([entry["iscrowd"] for entry in entries])

@@ -7,6 +7,7 @@ MindSpore does: the smallest becomes a little less than -1. SPHERE files hold in
 from __future__ import annotations
 
 import os
+import struct
 import wave
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from mycel.dataset.bases import AudioBaseDataset
 from mycel.dataset.blocks import Array, Block, Row
 from mycel.dataset.image_files import check_folder, check_usage
+from mycel.dataset.reading import reading
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import MappableDataset
 from mycel.dataset.text_sets import read_lines
@@ -28,8 +30,14 @@ def read_wav(operation: str, path: str) -> tuple[Array, int]:
         with wave.open(path, "rb") as handle:
             width, channels, rate = handle.getsampwidth(), handle.getnchannels(), handle.getframerate()
             content = handle.readframes(handle.getnframes())
-    except (OSError, EOFError, wave.Error) as error:
-        raise ValueError(f"{operation}: {path!r} is no WAVE file of integers: {error}") from error
+    except (OSError, EOFError, RuntimeError, ValueError, struct.error, wave.Error) as error:
+        # The module tells of some damage by a RuntimeError without words.
+        words = str(error) or "a part of it ends beyond the file"
+        raise ValueError(f"{operation}: {path!r} is no WAVE file of integers: {words}") from error
+    if width > 4:
+        raise ValueError(f"{operation}: {path!r} has samples of {width} bytes; 1 to 4 are supported")
+    # A file that is cut off ends within a frame.
+    content = content[: len(content) // (width * channels) * width * channels]
     if width == 1:
         values = np.frombuffer(content, np.uint8).astype(np.float64) - 128
     elif width == 3:
@@ -44,11 +52,14 @@ def read_wav(operation: str, path: str) -> tuple[Array, int]:
 
 def read_sphere(operation: str, path: str, start: float, end: float) -> tuple[Array, int]:
     """The samples of a NIST SPHERE file from one second to another, float32 [channels, samples], and their rate."""
-    with open(path, "rb") as handle:
+    with reading(operation, path), open(path, "rb") as handle:
         head = handle.read(16).split()
         if len(head) < 2 or head[0] != b"NIST_1A":
             raise ValueError(f"{operation}: {path!r} is no SPHERE file")
+        length = os.fstat(handle.fileno()).st_size
         size = int(head[1])
+        if not 16 <= size <= length:
+            raise ValueError(f"a header of {size} bytes")
         handle.seek(0)
         lines = [line.split(None, 2) for line in handle.read(size).decode("ascii", "replace").splitlines()[2:]]
         fields = {line[0]: line[2].strip() for line in lines if len(line) == 3}
@@ -56,7 +67,10 @@ def read_sphere(operation: str, path: str, start: float, end: float) -> tuple[Ar
         width, coding = int(fields.get("sample_n_bytes", 2)), fields.get("sample_coding", "pcm")
         if width != 2 or coding != "pcm":
             raise ValueError(f"{operation}: {path!r} has {coding} samples of {width} bytes; pcm of 2 is supported")
-        first, last = round(start * rate), round(end * rate)
+        if not 0 < channels <= 65535 or not 0 < rate <= 2**31:
+            raise ValueError(f"{channels} channels and {rate} samples a second")
+        frames = (length - size) // (2 * channels)
+        first, last = (min(max(round(time * rate), 0), frames) for time in (start, end))
         handle.seek(size + 2 * channels * first)
         content = handle.read(2 * channels * max(0, last - first))
     order = ">i2" if fields.get("sample_byte_format", "10") == "10" else "<i2"
@@ -84,7 +98,8 @@ class AudioSet(MappableDataset, AudioBaseDataset):
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         self.dataset_dir = check_folder(type(self).__name__, dataset_dir)
-        self._entries = self._list(self.dataset_dir)
+        with reading(type(self).__name__, self.dataset_dir):
+            self._entries = self._list(self.dataset_dir)
         if not self._entries:
             raise ValueError(f"{type(self).__name__}: {self.dataset_dir!r} has no files of those that are asked for")
 

@@ -15,6 +15,7 @@ from mycel.dataset.blocks import Array, Block, Column, Reader, as_array, column_
 from mycel.dataset.core import Dataset, Run, check_count, names, positions
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.mapping import place_outputs
+from mycel.dataset.randomness import row_key, using
 
 
 class BatchInfo:
@@ -80,10 +81,11 @@ class BatchDataset(Dataset):
     def _count(self) -> int:
         rows = self.children[0]._count()
         if not callable(self.batch_size):
-            return rows // self._size(0, 0) if self.drop_remainder else -(-rows // self._size(0, 0))
-        number = 0
+            size = int(self.batch_size)
+            return rows // size if self.drop_remainder else -(-rows // size)
+        number, run = 0, self._probe()
         while rows > 0:
-            rows -= self._size(number, 0)
+            rows -= self._size(number, run)
             if rows >= 0 or not self.drop_remainder:
                 number += 1
         return number
@@ -93,41 +95,39 @@ class BatchDataset(Dataset):
             raise ValueError("get_batch_size: batch_size is a function, so batches differ in size")
         return int(self.batch_size)
 
-    def _size(self, number: int, epoch: int) -> int:
+    def _size(self, number: int, run: Run) -> int:
         if not callable(self.batch_size):
             return int(self.batch_size)
-        return check_count(self.operation, "the result of batch_size", self.batch_size(BatchInfo(number, epoch)), 1)
+        with using(run.stream().begin(run.key(self._height, 10, number))):
+            found = self.batch_size(BatchInfo(number, run.epoch))
+        count: int = check_count(self.operation, "the result of batch_size", found, 1)
+        return count
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         child = self.children[0]
-        skipped = sum(self._size(number, run.epoch) for number in range(skip)) if callable(self.batch_size) else 0
+        skipped = sum(self._size(number, run) for number in range(skip)) if callable(self.batch_size) else 0
         if not callable(self.batch_size):
             skipped = skip * self.batch_size
         number = skip
-        reader = Reader(child._blocks(run.with_block(self._size(number, run.epoch)), skipped))
+        reader = Reader(child._blocks(run.with_block(self._size(number, run)), skipped))
         while True:
-            size = self._size(number, run.epoch)
+            size = self._size(number, run)
             block = reader.read(size)
             if block is None or (block.count < size and self.drop_remainder):
                 return
-            yield Block([[column] for column in self._batched(block, number, run.epoch)], 1)
+            yield Block([[column] for column in self._batched(block, number, run)], 1)
             if block.count < size:
                 return
             number += 1
 
-    def _batched(self, block: Block, number: int, epoch: int) -> list[Array]:
+    def _batched(self, block: Block, number: int, run: Run) -> list[Array]:
         if self.per_batch_map is None:
             return [self._stacked(block.columns[i], name) for i, name in enumerate(self.columns)]
         lists = [list(column_rows(block.columns[p], block.count)) for p in self._input_places]
         try:
-            result = self.per_batch_map(*lists, BatchInfo(number, epoch))
-            if not isinstance(result, tuple):
-                result = (result,)
-            if len(result) != len(self.outputs):
-                raise ValueError(f"per_batch_map returned {len(result)} columns for {len(self.outputs)} output columns")
-            made: list[Column] = [
-                value if isinstance(value, np.ndarray) else [as_array(item) for item in value] for value in result
-            ]
+            with using(run.stream().begin(run.key(self._height, 9, number))):
+                result = self.per_batch_map(*lists, BatchInfo(number, run.epoch))
+            made = _made_columns(result, self.outputs)
         except Exception as error:
             raise operation_failed("batch", self.per_batch_map, self.inputs, f"batch {number}", error) from error
         available = made + block.columns
@@ -135,6 +135,33 @@ class BatchDataset(Dataset):
 
     def _stacked(self, column: Column, name: str) -> Array:
         return column if isinstance(column, np.ndarray) else stack(column, f"{self.operation}: column {name!r}")
+
+
+def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
+    """The columns that a `per_batch_map` returned: a tuple with one for each output, or the only one, each an array or a list of rows."""
+    columns = result if isinstance(result, tuple) else (result,)
+    if len(columns) != len(outputs):
+        raise ValueError(
+            f"per_batch_map returned {len(columns)} columns, {_kinds(columns)}, for {len(outputs)} output columns "
+            f"{list(outputs)}; return a tuple with a list of rows, or an array, for each, and set output_columns"
+        )
+    made: list[Column] = []
+    for name, column in zip(outputs, columns):
+        convert = getattr(column, "asnumpy", None)
+        found = column if isinstance(column, (np.ndarray, list, tuple)) or convert is None else np.asarray(convert())
+        if isinstance(found, np.ndarray) and not found.ndim or not isinstance(found, (np.ndarray, list, tuple)):
+            raise TypeError(
+                f"per_batch_map returned {_kinds(columns)} for the columns {list(outputs)}: column {name!r} must be a list of rows or an "
+                f"array whose first axis is the rows{'; return the values of the dictionary' if isinstance(column, dict) else ''}"
+            )
+        if not len(found):
+            raise ValueError(f"per_batch_map returned no rows for column {name!r}")
+        made.append(found if isinstance(found, np.ndarray) else [as_array(item) for item in found])
+    return made
+
+
+def _kinds(values: Sequence[Any]) -> str:
+    return ", ".join(f"a {type(value).__name__}" for value in values) or "none"
 
 
 class PaddedBatchDataset(BatchDataset):
@@ -262,9 +289,12 @@ class BucketBatchByLengthDataset(Dataset):
     def _batches(self, run: Run) -> Iterator[Block]:
         buckets: list[list[tuple[Array, ...]]] = [[] for _ in self.sizes]
         number = 0
+        key, stream = run.key(self._height, 9), run.stream()
         for block in self.children[0]._blocks(run, 0):
             for row in block.rows():
-                bucket = int(np.searchsorted(self.boundaries, self._length_of(row, number), side="right"))
+                with using(stream.begin(row_key(key, number))):
+                    length = self._length_of(row, number)
+                bucket = int(np.searchsorted(self.boundaries, length, side="right"))
                 number += 1
                 buckets[bucket].append(row)
                 if len(buckets[bucket]) == self.sizes[bucket]:

@@ -242,8 +242,14 @@ def load(file: str) -> None:
         "callbackTimeout": set_callback_timeout,
     }
     with open(file, encoding="utf-8") as handle:
-        values = json.load(handle)
+        try:
+            values = json.load(handle)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"load: {file} cannot be read as JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"load: {file} must hold an object of settings, got {values!r:.80}")
+    unknown = [key for key in values if key not in setters]
+    if unknown:
+        raise ValueError(f"load: unknown setting {unknown[0]!r} in {file}; known settings: {', '.join(setters)}")
     for key, value in values.items():
-        if key not in setters:
-            raise ValueError(f"load: unknown setting {key!r} in {file}; known settings: {', '.join(setters)}")
         setters[key](value)

@@ -20,7 +20,7 @@ import numpy as np
 
 from mycel.dataset import config
 from mycel.dataset.blocks import Block, Row
-from mycel.dataset.randomness import generator, key_of
+from mycel.dataset.randomness import Stream, generator, key_of
 
 if TYPE_CHECKING:
     from mycel.dataset.iterators import DictIterator, TupleIterator
@@ -51,6 +51,10 @@ class Run:
     def key(self, *parts: int) -> int:
         """A 64-bit key for this pass and these further integers."""
         return key_of(self.seed, self.epoch, *parts)
+
+    def stream(self) -> Stream:
+        """A stream for rows of this pass, which gives users' functions numbers of their own where a seed was set."""
+        return Stream(0, self.seeded)
 
     def generator(self, *parts: int) -> np.random.Generator:
         """A generator for this pass and these further integers."""
@@ -121,7 +125,7 @@ class Dataset:
             )
         if num_parallel_workers is not None:
             check_count(type(self).__name__, "num_parallel_workers", num_parallel_workers, 1)
-        group = () if children is None else (children,) if isinstance(children, Dataset) else tuple(children)
+        group = () if children is None else tuple(children) if isinstance(children, (tuple, list)) else (children,)
         for child in group:
             if not isinstance(child, Dataset):
                 raise TypeError(

@@ -18,6 +18,7 @@ from mycel.dataset.blocks import Array, Block, Column, Row
 from mycel.dataset.core import check_count, names
 from mycel.dataset.image_files import check_folder, check_usage
 from mycel.dataset.randomness import generator
+from mycel.dataset.reading import reading
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.schema import Schema
 from mycel.dataset.sources import ArrayDataset, MappableDataset
@@ -153,7 +154,8 @@ class SemeionDataset(_Digits):
         rows = [row for row in rows if row]
         if not rows or any(len(row) != 266 for row in rows):
             raise ValueError(f"SemeionDataset: {self.dataset_dir!r}: lines of semeion.data must have 266 numbers each")
-        values = np.array(rows, np.float64).astype(np.uint8)
+        with reading("SemeionDataset", Path(self.dataset_dir, "semeion.data")):
+            values = np.array(rows, np.float64).astype(np.uint8)
         self._set([values[:, :256].reshape(-1, 16, 16)], [values[:, 256:].argmax(1).astype(np.uint32)])
 
 
@@ -195,7 +197,8 @@ class USPSDataset(_Digits):
                         f"USPSDataset: line {number} of {os.fspath(path)!r} has not 256 entries 'number:value'"
                     )
                 rows.append([first, *values])
-        found = np.array(rows, np.float64).reshape(-1, 257)
+        with reading("USPSDataset", path):
+            found = np.array(rows, np.float64).reshape(-1, 257)
         images = ((found[:, 1:] + 1) / 2 * 255).astype(np.uint8).reshape(-1, 16, 16, 1)
         return images, (found[:, 0] - 1).astype(np.uint32)
 

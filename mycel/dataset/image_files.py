@@ -14,6 +14,7 @@ import numpy as np
 
 from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row
+from mycel.dataset.reading import read_matlab, reading
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import ArrayDataset, MappableDataset
 from mycel.dataset.vision.utils import decode_image
@@ -23,6 +24,8 @@ Decrypt = Optional[Callable[[str], Any]]
 
 def check_folder(operation: str, path: str | os.PathLike[str]) -> str:
     """The path of a folder; ValueError where there is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{operation}: the directory must be a path, not {type(path).__name__}")
     if not os.path.isdir(path):
         raise ValueError(f"{operation}: there is no directory {os.fspath(path)!r}")
     return os.fspath(path)
@@ -257,7 +260,7 @@ class STL10Dataset(ArrayDataset, VisionBaseDataset):
 
 
 class SVHNDataset(ArrayDataset, VisionBaseDataset):
-    """The cropped digits of SVHN (Netzer et al., 2011), files of MATLAB: columns `image`, uint8 [32, 32, 3], and `label`, uint32; needs SciPy.
+    """The cropped digits of SVHN (Netzer et al., 2011), files of MATLAB: columns `image`, uint8 [32, 32, 3], and `label`, uint32.
 
     `usage` is "train", "test", "extra" or "all" (the default).
     """
@@ -281,16 +284,16 @@ class SVHNDataset(ArrayDataset, VisionBaseDataset):
         self._arrays: dict[str, Column] = {"image": np.concatenate(images), "label": np.concatenate(labels)}
 
     def _load(self, part: str) -> tuple[Array, Array]:
-        try:
-            from scipy.io import loadmat
-        except ImportError as error:
-            raise ImportError("SVHNDataset: reading files of MATLAB needs SciPy; pip install scipy") from error
         path = os.path.join(self.dataset_dir, f"{part}_32x32.mat")
-        if not os.path.isfile(path):
-            raise ValueError(f"SVHNDataset: there is no file {path!r}")
-        found = loadmat(path)
-        # The files call the digit 0 class 10.
-        return np.ascontiguousarray(np.moveaxis(found["X"], -1, 0)), (found["y"].reshape(-1) % 10).astype(np.uint32)
+        found = read_matlab("SVHNDataset", path, {"X": 4, "y": 1})
+        images, labels = found["X"], found["y"].reshape(-1)
+        if images.dtype != np.uint8 or images.shape[:3] != (32, 32, 3) or images.shape[3:] != labels.shape:
+            raise ValueError(
+                f"SVHNDataset: {path!r} has images {images.dtype} {images.shape} and labels {labels.shape}, not uint8 (32, 32, 3, N) and N"
+            )
+        with reading("SVHNDataset", path):
+            # The files call the digit 0 class 10.
+            return np.ascontiguousarray(np.moveaxis(images, -1, 0)), (labels % 10).astype(np.uint32)
 
     def _data(self) -> dict[str, Column]:
         return self._arrays
@@ -345,7 +348,8 @@ class CelebADataset(FileDataset):
         path = Path(self.dataset_dir, name)
         if not path.is_file():
             raise ValueError(f"CelebADataset: there is no file {os.fspath(path)!r}")
-        return [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        with reading("CelebADataset", path):
+            return [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
     def _columns(self) -> list[str]:
         return ["image", "attr"]

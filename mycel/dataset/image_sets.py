@@ -15,6 +15,7 @@ import numpy as np
 
 from mycel.dataset.blocks import Array, Row
 from mycel.dataset.image_files import FileDataset, check_folder, check_usage, image_names
+from mycel.dataset.reading import read_matlab, reading
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.text_sets import read_lines
 
@@ -51,17 +52,6 @@ def images_in(path: str) -> list[Picture]:
     return [Picture(os.path.join(path, name)) for name in names if name.lower().endswith(IMAGES)]
 
 
-def read_mat(operation: str, path: str) -> dict[str, Any]:
-    """What a file of MATLAB holds; ImportError without SciPy, ValueError where there is no such file."""
-    try:
-        from scipy.io import loadmat
-    except ImportError as error:
-        raise ImportError(f"{operation}: reading files of MATLAB needs SciPy; pip install scipy") from error
-    if not os.path.isfile(path):
-        raise ValueError(f"{operation}: there is no file {path!r}")
-    return dict(loadmat(path))
-
-
 class FileSet(FileDataset):
     """The base of sets whose rows are listed when the set is made: `_entries`, under the names of `_names`."""
 
@@ -89,7 +79,8 @@ class FileSet(FileDataset):
     def _value(self, value: Value) -> Array:
         if isinstance(value, Picture):
             return self._image(value)
-        array: Array = value() if callable(value) else value.copy()
+        with reading(type(self).__name__, self.dataset_dir):
+            array: Array = value() if callable(value) else value.copy()
         return array
 
     def _labels(self, column: str) -> Array:
@@ -115,7 +106,9 @@ class FolderSet(FileSet):
         cache: Any = None,
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
-        self._end(self._list(self._begin(dataset_dir, decode)))
+        folder = self._begin(dataset_dir, decode)
+        with reading(type(self).__name__, folder):
+            self._end(self._list(folder))
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
         raise NotImplementedError(f"{type(self).__name__} must define _list")
@@ -142,7 +135,9 @@ class UsageSet(FileSet):
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         self.usage = check_usage(type(self).__name__, usage or self._default, self._usages)
-        self._end(self._list(self._begin(dataset_dir, decode)))
+        folder = self._begin(dataset_dir, decode)
+        with reading(type(self).__name__, folder):
+            self._end(self._list(folder))
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
         raise NotImplementedError(f"{type(self).__name__} must define _list")
@@ -442,7 +437,7 @@ class Caltech101Dataset(FileSet):
     """Caltech 101 (Fei-Fei, Fergus and Perona, 2004): columns `image`, and by `target_type` "category" (the default), int64, "annotation", float64 [2, N], the points around
     the object, or both ("all").
 
-    Classes are the folders of `101_ObjectCategories` but for `BACKGROUND_Google`, in the order of their names; annotations are files of MATLAB in `Annotations` and need SciPy.
+    Classes are the folders of `101_ObjectCategories` but for `BACKGROUND_Google`, in the order of their names; annotations are files of MATLAB in `Annotations`.
     """
 
     _elsewhere: ClassVar[dict[str, str]] = {
@@ -482,4 +477,6 @@ class Caltech101Dataset(FileSet):
 
 def _outline(folder: str, image: str) -> Callable[[], Array]:
     name = f"annotation_{Path(image).stem.rpartition('_')[2]}.mat"
-    return lambda: np.array(read_mat("Caltech101Dataset", os.path.join(folder, name))["obj_contour"])
+    return lambda: np.array(
+        read_matlab("Caltech101Dataset", os.path.join(folder, name), {"obj_contour": 1})["obj_contour"]
+    )

@@ -1,8 +1,8 @@
 """Iterators: one epoch of rows after the other, produced ahead in a background thread.
 
 The thread runs the pipeline and puts rows into a bounded queue; it holds no reference to the iterator, and ends when
-that is released or collected. An error in the pipeline travels through the queue, after the blocks of rows before it,
-and is raised by the consumer's `next` with its own traceback. Position is (epoch, step): `state_dict` has it with the
+that is released or collected. An error in the pipeline, of whatever class, travels through the queue, after the blocks of
+rows before it, and is raised by the consumer's `next` with its own traceback. Position is (epoch, step): `state_dict` has it with the
 seed, and `load_state_dict` makes a new thread start there, which gives exactly the rows that would have followed.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,8 @@ class _Queue:
         self.size = size
         self.items: deque[Any] = deque()
         self.closed = False
-        lock = threading.Lock()
+        # Reentrant, as a collection of garbage within `put` may close this very queue.
+        lock = threading.RLock()
         self.may_read = threading.Condition(lock)
         self.may_write = threading.Condition(lock)
 
@@ -71,12 +73,19 @@ class _Queue:
 
 
 _open_queues: weakref.WeakSet[_Queue] = weakref.WeakSet()
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_LAST_WAIT = 2.0
 
 
 @atexit.register
 def _close_all() -> None:
+    """Tell all pipelines to end when the program does, and give them a moment; one that is stuck in a user's function is left."""
     for queue in list(_open_queues):
         queue.close()
+    deadline = time.monotonic() + _LAST_WAIT
+    for thread in list(_threads):
+        if thread is not threading.current_thread():
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _epochs(dataset: Dataset, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
@@ -95,7 +104,8 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
         for item in items:
             if not queue.put(item):
                 break
-    except Exception as error:
+    except BaseException as error:
+        # Whatever a user's function raises, `SystemExit` among it, is the consumer's, who waits for it.
         queue.put(_Failure(error))
     finally:
         close = getattr(items, "close", None)
@@ -157,6 +167,7 @@ class _Iterator:
         self._queue = queue
         self._thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
         self._finalizer = weakref.finalize(self, queue.close)
+        _threads.add(self._thread)
         self._thread.start()
 
     @timed("dataset")

@@ -16,9 +16,11 @@ import numpy as np
 from mycel.dataset import config
 from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, try_stack
 from mycel.dataset.core import Dataset, Run, names, positions
-from mycel.dataset.failure import operation_failed
+from mycel.dataset.failure import operation_failed, operation_name
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
+from mycel.dataset.sharing import held, say_once
 from mycel.dataset.transforms.base import Compose, Transform
+from mycel.dataset.workers import Workers
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -110,7 +112,7 @@ class MapDataset(Dataset):
         key = run.key(self._height, 6)
         hooks = config.debug_hooks()
         workers = 1 if config.get_debug_mode() else config.workers_or_default(self.num_parallel_workers)
-        pool: Any = None
+        pool: Workers | None = None
         start = skip
         try:
             for block in self.children[0]._blocks(run, skip):
@@ -122,10 +124,9 @@ class MapDataset(Dataset):
                     done = _apply_stacked(operation, columns, own)
                     if done is None:
                         if pool is None and workers > 1 and block.count > 1:
-                            from concurrent.futures import ThreadPoolExecutor
-
-                            pool = ThreadPoolExecutor(workers, thread_name_prefix="mycel-map")
-                        done = self._apply_rows(operation, columns, block.count, own, start, pool, workers)
+                            workers = self._sharing(workers)
+                            pool = Workers(workers, "mycel-map") if workers > 1 else None
+                        done = self._apply_rows(operation, columns, block.count, own, start, run.seeded, pool, workers)
                     columns = done
                     for hook in hooks:
                         rows = [hook(tuple(row)) for row in Block(columns, block.count).rows()]
@@ -140,7 +141,22 @@ class MapDataset(Dataset):
                 yield Block([available[p] for p in self._places], block.count)
         finally:
             if pool is not None:
-                pool.shutdown(wait=True, cancel_futures=True)
+                pool.close()
+
+    def _sharing(self, workers: int) -> int:
+        """How many threads may call the operations: one where an operation uses an open file."""
+        for operation in self.operations:
+            reason = "" if isinstance(operation, Transform) else held(operation)
+            if reason:
+                name = operation_name(operation)
+                say_once(
+                    "map",
+                    name,
+                    message="map: num_parallel_workers=%d has no effect: threads must not share %s, as %s; one thread calls it. Open files where they are used",
+                    arguments=(workers, name, reason),
+                )
+                return 1
+        return workers
 
     def _apply_rows(
         self,
@@ -149,7 +165,8 @@ class MapDataset(Dataset):
         count: int,
         keys: Keys | None,
         start: int,
-        pool: Any,
+        seeded: bool,
+        pool: Workers | None,
         workers: int,
     ) -> list[Column]:
         seeds = keys.tolist() if keys is not None else None
@@ -159,10 +176,10 @@ class MapDataset(Dataset):
             results = []
             index = first
             try:
-                with using(Stream(0) if seeds is not None else None) as stream:
+                with using(Stream(0, seeded) if seeds is not None else None) as stream:
                     for index in range(first, last):
                         if stream is not None and seeds is not None:
-                            stream.state = seeds[index]
+                            stream.begin(seeds[index])
                         results.append(as_columns(operation(*rows[index])))
             except Exception as error:
                 raise operation_failed("map", operation, self.inputs, start + index, error) from error
@@ -172,8 +189,8 @@ class MapDataset(Dataset):
             done = work(0, count)
         else:
             piece = -(-count // workers)
-            futures = [pool.submit(work, i, min(i + piece, count)) for i in range(0, count, piece)]
-            done = [row for future in futures for row in future.result()]
+            pieces = [(work, (i, min(i + piece, count))) for i in range(0, count, piece)]
+            done = [row for part in pool.run(pieces) for row in part]
         widths = {len(row) for row in done}
         if len(widths) != 1:
             raise RuntimeError(f"map: operation {operation!r} returned {sorted(widths)} columns for different rows")

@@ -14,6 +14,7 @@ import numpy as np
 from mycel.dataset.blocks import Block, Column, Reader, Row, drop
 from mycel.dataset.core import Dataset, Run, check_count, names, positions
 from mycel.dataset.failure import operation_failed
+from mycel.dataset.randomness import row_key, using
 
 
 class ShuffleDataset(Dataset):
@@ -162,15 +163,18 @@ class FilterDataset(Dataset):
         wanted = self.input_columns or present
         places = positions("filter", wanted, present)
         number = 0
+        key, stream = run.key(self._height, 9), run.stream()
         for block in self.children[0]._blocks(run, 0):
             keep: list[int] = []
-            for index, row in enumerate(block.pick(places).rows()):
-                try:
-                    verdict = bool(self.predicate(*row))
-                except Exception as error:
-                    raise operation_failed("filter", self.predicate, wanted, number + index, error) from error
-                if verdict:
-                    keep.append(index)
+            with using(stream):
+                for index, row in enumerate(block.pick(places).rows()):
+                    stream.begin(row_key(key, number + index))
+                    try:
+                        verdict = bool(self.predicate(*row))
+                    except Exception as error:
+                        raise operation_failed("filter", self.predicate, wanted, number + index, error) from error
+                    if verdict:
+                        keep.append(index)
             number += block.count
             if keep:
                 yield block if len(keep) == block.count else block.select(keep)
@@ -315,10 +319,12 @@ class FlatMapDataset(Dataset):
     def _made(self, run: Run) -> Iterator[Dataset]:
         columns = self.children[0]._columns()
         number = 0
+        key, stream = run.key(self._height, 9), run.stream()
         for block in self.children[0]._blocks(run, 0):
             for row in block.rows():
                 try:
-                    result = self.func(*row)
+                    with using(stream.begin(row_key(key, number))):
+                        result = self.func(*row)
                 except Exception as error:
                     raise operation_failed("flat_map", self.func, columns, number, error) from error
                 if not isinstance(result, Dataset):

@@ -3,19 +3,21 @@
 Every draw is a hash of (seed, epoch, node, row, operation), computed by the SplitMix64 generator of Steele, Lea and
 Flood ("Fast splittable pseudorandom number generators", OOPSLA 2014). So a row is augmented in the same way whichever
 thread does it, whether alone or within a block, and whether or not the rows before it were produced: that is what makes
-resuming exact. Permutations come from NumPy's PCG64 generator, seeded with the same tuple.
+resuming exact. Permutations come from NumPy's PCG64 generator, seeded with the same tuple. What a user's function draws
+from `np.random` and `random` in a seeded pass starts from the same hash (`user_random.py`).
 """
 
 from __future__ import annotations
 
 import math
+import random
 import secrets
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from mycel.dataset import user_random
 
 _MASK = (1 << 64) - 1
 _GAMMA = 0x9E3779B97F4A7C15
@@ -53,6 +55,11 @@ def row_keys(key: int, start: int, count: int) -> np.ndarray[Any, np.dtype[np.ui
     return mix_array(np.uint64(key) + (rows + np.uint64(1)) * np.uint64(_GAMMA))
 
 
+def row_key(key: int, row: int) -> int:
+    """The key of one row: what `row_keys` has for it."""
+    return mix(key + (row + 1) * _GAMMA)
+
+
 def operation_keys(keys: np.ndarray[Any, np.dtype[np.uint64]], operation: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """The keys of the rows for the operation at this position in a list."""
     return mix_array(keys + np.uint64(((operation + 1) * _MULTIPLY_1) & _MASK))
@@ -68,15 +75,35 @@ def first_uniform(keys: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any,
 class Stream:
     """A sequence of random numbers that starts from a key.
 
+    While it is a thread's, `np.random` and `random` start from the key as well, unless `seeded` is False.
+
     >>> from mycel.dataset.randomness import Stream
     >>> Stream(3).uniform() == Stream(3).uniform()
     True
     """
 
-    __slots__ = ("state",)
+    __slots__ = ("state", "key", "seeded", "drawn", "numpy", "_python", "_python_key")
 
-    def __init__(self, key: int) -> None:
-        self.state = key & _MASK
+    def __init__(self, key: int = 0, seeded: bool = False) -> None:
+        self.state = self.key = key & _MASK
+        self.seeded = seeded
+        # What the program's generators have given so far, and for which key: see `user_random`.
+        self.drawn: int | None = None
+        self.numpy: Any = None
+        self._python: random.Random | None = None
+        self._python_key: int | None = None
+
+    def begin(self, key: int) -> Stream:
+        """Start again from another key; the stream itself."""
+        self.state = self.key = key & _MASK
+        return self
+
+    def python(self) -> random.Random:
+        """Python's generator that started from the key."""
+        if self._python_key != self.key or self._python is None:
+            # NumPy's generator is of the same kind, and begins from the key itself.
+            self._python, self._python_key = random.Random(self.key ^ _MASK), self.key
+        return self._python
 
     def bits(self) -> int:
         """64 random bits."""
@@ -112,7 +139,7 @@ class Stream:
 
 
 _eager = Stream(secrets.randbits(64))
-_local = threading.local()
+_local = user_random.local
 
 
 def reseed_eager(seed: int) -> None:
@@ -126,15 +153,25 @@ def current_stream() -> Stream:
     return _eager if stream is None else stream
 
 
-@contextmanager
-def using(stream: Stream | None) -> Iterator[Stream | None]:
-    """Make `stream` this thread's current one; None stands for the process's own."""
-    before = getattr(_local, "stream", None)
-    _local.stream = stream
-    try:
-        yield stream
-    finally:
-        _local.stream = before
+class using:
+    """Make `stream` this thread's current one within a block, for built-in transforms and, if it is seeded, for `np.random` and `random`; None stands for the process's own."""
+
+    __slots__ = ("stream", "before")
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> Stream | None:
+        stream = self.stream
+        self.before = (getattr(_local, "stream", None), getattr(_local, "rows", None))
+        seeded = stream is not None and stream.seeded
+        if seeded:
+            user_random.install()
+        _local.stream, _local.rows = stream, stream if seeded else None
+        return stream
+
+    def __exit__(self, *error: object) -> None:
+        _local.stream, _local.rows = self.before
 
 
 def generator(*parts: int) -> np.random.Generator:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.core import Run, check_count
+from mycel.dataset.randomness import using
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
 Labels = Callable[[str], np.ndarray[Any, np.dtype[Any]]]
@@ -152,6 +153,10 @@ class SubsetSampler(BuiltinSampler):
 
     def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
+        if not isinstance(indices, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}: indices must be integers, at least one, not {type(indices).__name__}"
+            )
         self.indices = np.asarray(list(indices))
         if self.indices.ndim != 1 or not self.indices.size or self.indices.dtype.kind not in "iu":
             raise TypeError(
@@ -323,10 +328,11 @@ class Sampler(BuiltinSampler):
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         self.dataset_size = rows
         chosen: list[int] = []
-        for index in self:
-            chosen.append(int(index))
-            if self.num_samples is not None and len(chosen) >= self.num_samples:
-                break
+        with using(run.stream().begin(run.key(depth, 9))):
+            for index in self:
+                chosen.append(int(index))
+                if self.num_samples is not None and len(chosen) >= self.num_samples:
+                    break
         return in_range(type(self).__name__, np.array(chosen, dtype=np.int64), rows)
 
 

@@ -13,10 +13,13 @@ import numpy as np
 
 from mycel.dataset.blocks import Array
 from mycel.dataset.image_files import check_class_indexing, check_folder, check_usage, image_names
-from mycel.dataset.image_sets import FileSet, Picture, UsageSet, Value, images_in, label, one_of, read_mat
+from mycel.dataset.image_sets import FileSet, Picture, UsageSet, Value, images_in, label, one_of
+from mycel.dataset.reading import read_json, read_matlab, reading
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.text_sets import read_lines
 from mycel.dataset.vision.utils import ImageReadMode, decode_image
+
+_MOST_FACES = 100_000
 
 
 class LFWDataset(FileSet):
@@ -71,14 +74,18 @@ class LFWDataset(FileSet):
             numbers = {words[0]: label(number) for number, words in enumerate(w for w in names if w)}
             for words in lines:
                 if len(words) == 2 and not words[0].isdigit():
-                    rows += [(self._face(words[0], n), numbers[words[0]]) for n in range(1, int(words[1]) + 1)]
+                    with reading(kind, f"{self.task}.txt"):
+                        if int(words[1]) > _MOST_FACES:
+                            raise ValueError(f"{words[1]} pictures of {words[0]!r}")
+                        rows += [(self._face(words[0], n), numbers[words[0]]) for n in range(1, int(words[1]) + 1)]
         else:
             self._names = ("image1", "image2", "label")
-            for words in lines:
-                if len(words) == 3:
-                    rows.append((self._face(words[0], words[1]), self._face(words[0], words[2]), label(1)))
-                elif len(words) == 4:
-                    rows.append((self._face(words[0], words[1]), self._face(words[2], words[3]), label(0)))
+            with reading(kind, f"{self.task}.txt"):
+                for words in lines:
+                    if len(words) == 3:
+                        rows.append((self._face(words[0], words[1]), self._face(words[0], words[2]), label(1)))
+                    elif len(words) == 4:
+                        rows.append((self._face(words[0], words[1]), self._face(words[2], words[3]), label(0)))
         self._end(rows)
 
     def _face(self, name: str, number: Any) -> Picture:
@@ -218,8 +225,7 @@ class CityscapesDataset(FileSet):
 
 def _polygons(path: str) -> Callable[[], Array]:
     def read() -> Array:
-        with open(path, encoding="utf-8") as handle:
-            found = json.load(handle)
+        found = read_json("CityscapesDataset", path)
         return np.array(json.dumps(found, separators=(",", ":"), sort_keys=True, ensure_ascii=False))
 
     return read
@@ -227,7 +233,7 @@ def _polygons(path: str) -> Callable[[], Array]:
 
 class SBDataset(FileSet):
     """The Semantic Boundaries Dataset (Hariharan et al., 2011): columns `image` and `task`, uint8 [20, H, W], the boundaries of each class, or for the `task` "Segmentation"
-    [H, W], the classes; needs SciPy.
+    [H, W], the classes.
 
     `usage` is "train", "val", "train_noval" or "all" (the default: the training images first), of the lists of these names.
     """
@@ -258,16 +264,17 @@ class SBDataset(FileSet):
 
     def _target(self, path: Path) -> Callable[[], Array]:
         def read() -> Array:
-            found = read_mat("SBDataset", os.fspath(path))["GTcls"][self.task][0, 0]
-            if self.task == "Segmentation":
-                return np.array(found, np.uint8)
-            return np.stack([np.asarray(edges.toarray(), np.uint8) for edges in found.reshape(-1)])
+            with reading("SBDataset", path):
+                found = read_matlab("SBDataset", path, {"GTcls": 0})["GTcls"][self.task][0, 0]
+                if self.task == "Segmentation":
+                    return np.array(found, np.uint8)
+                return np.stack([np.asarray(edges, np.uint8) for edges in found.reshape(-1)])
 
         return read
 
 
 class Flowers102Dataset(FileSet):
-    """Oxford 102 Flowers (Nilsback and Zisserman, 2008): columns `image`, for the `task` "Segmentation" also `segmentation`, an image, and `label`, uint32; needs SciPy.
+    """Oxford 102 Flowers (Nilsback and Zisserman, 2008): columns `image`, for the `task` "Segmentation" also `segmentation`, an image, and `label`, uint32.
 
     `usage` is "train", "valid", "test" or "all" (the default: training, test and validation images).
     """
@@ -292,10 +299,11 @@ class Flowers102Dataset(FileSet):
         self.task = one_of(kind, "task", task, ("Classification", "Segmentation"))
         self.usage = check_usage(kind, usage, (*self._parts, "all"))
         folder = self._begin(dataset_dir, decode)
-        labels = read_mat(kind, os.path.join(folder, "imagelabels.mat"))["labels"].reshape(-1)
-        sets = read_mat(kind, os.path.join(folder, "setid.mat"))
+        labels = read_matlab(kind, os.path.join(folder, "imagelabels.mat"), {"labels": 1})["labels"].reshape(-1)
         parts = tuple(self._parts) if self.usage == "all" else (self.usage,)
-        numbers = [int(number) for part in parts for number in sets[self._parts[part]].reshape(-1)]
+        sets = read_matlab(kind, os.path.join(folder, "setid.mat"), {self._parts[part]: 1 for part in parts})
+        with reading(kind, os.path.join(folder, "setid.mat")):
+            numbers = [int(number) for part in parts for number in sets[self._parts[part]].reshape(-1)]
         columns: list[list[Any]] = [
             [
                 Picture(path)
@@ -304,7 +312,8 @@ class Flowers102Dataset(FileSet):
             for place, start in (("jpg", "image"), ("segmim", "segmim"))[: 1 + (task == "Segmentation")]
         ]
         self._names = ("image", "segmentation", "label") if task == "Segmentation" else ("image", "label")
-        self._end(list(zip(*columns, [label(int(labels[n - 1]) - 1) for n in numbers])))
+        with reading(kind, os.path.join(folder, "imagelabels.mat")):
+            self._end(list(zip(*columns, [label(int(labels[n - 1]) - 1) for n in numbers])))
 
 
 class ManifestDataset(FileSet):
@@ -334,12 +343,10 @@ class ManifestDataset(FileSet):
         found: list[tuple[str, str]] = []
         for number, line in enumerate(read_lines("ManifestDataset", dataset_file)):
             if line.strip():
-                try:
+                with reading("ManifestDataset", f"{self.dataset_file}, line {number}"):
                     entry = json.loads(line)
                     if entry["usage"] == usage:
-                        found += [(entry["source"], part["name"]) for part in entry["annotation"][:1]]
-                except (ValueError, KeyError, TypeError) as error:
-                    raise ValueError(f"ManifestDataset: line {number} of {self.dataset_file!r}: {error!r}") from error
+                        found += [(os.fspath(entry["source"]), str(part["name"])) for part in entry["annotation"][:1]]
         self._begin(os.path.dirname(os.path.abspath(self.dataset_file)), decode)
         names = sorted({name for _, name in found})
         self.class_indexing = given if given is not None else {name: number for number, name in enumerate(names)}
@@ -396,7 +403,8 @@ class PhotoTourDataset(FileSet):
         rows: list[tuple[Value, ...]] = []
         for line in read_lines(kind, Path(folder, "m50_100000_100000_0.txt")):
             if line.strip():
-                first, point, _, second, other, *_ = map(int, line.split())
+                with reading(kind, "m50_100000_100000_0.txt"):
+                    first, point, _, second, other, *_ = map(int, line.split())
                 rows.append((self._patch(folder, first), self._patch(folder, second), label(int(point == other))))
         self._end(rows)
 

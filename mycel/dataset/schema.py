@@ -48,7 +48,7 @@ class Schema:
             try:
                 with open(self.schema_file, encoding="utf-8") as handle:
                     content = json.load(handle)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, RecursionError) as error:
                 raise ValueError(f"Schema: {self.schema_file!r} cannot be read as JSON: {error}") from error
             self.from_json(content)
 
@@ -60,8 +60,12 @@ class Schema:
             raise ValueError(f"add_column: there is a column {name!r} already")
         column: dict[str, Any] = {"name": name, "rank": 1}
         if shape is not None:
-            if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) for n in shape):
+            if not isinstance(shape, (list, tuple)) or any(
+                isinstance(n, bool) or not isinstance(n, (int, np.integer)) for n in shape
+            ):
                 raise TypeError(f"add_column: the shape must be a list of integers, got {shape!r}")
+            if any(not -1 <= n < 2**63 for n in shape):
+                raise ValueError(f"add_column: the shape must have lengths, or -1 for what is open, got {shape!r}")
             column.update(rank=len(shape), shape=[int(n) for n in shape])
         self.columns.append({**column, "type": _type_name(de_type)})
 
@@ -71,6 +75,9 @@ class Schema:
         Raises RuntimeError for anything else and for a column without name or type.
         """
         if isinstance(columns, dict):
+            wrong = [column for column in columns.values() if not isinstance(column, dict)]
+            if wrong:
+                raise RuntimeError(f"parse_columns: a column needs a type, got {wrong[0]!r}")
             columns = [{**column, "name": name} for name, column in sorted(columns.items())]
         if not isinstance(columns, list):
             raise RuntimeError(f"parse_columns: expected a list or a dictionary, got {columns!r}")
@@ -86,7 +93,10 @@ class Schema:
             raise RuntimeError('from_json: expected a dictionary with "columns"')
         self.parse_columns(json_obj["columns"])
         self.dataset_type = json_obj.get("datasetType")
-        self.num_rows = int(json_obj.get("numRows") or 0)
+        rows = json_obj.get("numRows") or 0
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows < 2**31:
+            raise RuntimeError(f"from_json: numRows must be a number of rows, got {rows!r}")
+        self.num_rows = rows
 
     def to_json(self) -> str:
         """The schema as JSON."""

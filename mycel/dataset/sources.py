@@ -20,7 +20,10 @@ from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array, drop
 from mycel.dataset.core import Dataset, Run, check_count, names
 from mycel.dataset.failure import operation_failed
+from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.samplers import BuiltinSampler, Indices, Shuffle, select_sampler
+from mycel.dataset.sharing import copies, say_once
+from mycel.dataset.workers import Workers
 from mycel.idx import read_idx
 
 
@@ -151,6 +154,8 @@ class NumpySlicesDataset(ArrayDataset):
         labels = default if column_names is None else names(column_names, "NumpySlicesDataset: column_names")
         if len(labels) != len(group):
             raise ValueError(f"NumpySlicesDataset: {len(group)} columns of data, but {len(labels)} names {labels}")
+        if not all(isinstance(name, str) for name in labels):
+            raise TypeError(f"NumpySlicesDataset: the names of columns are strings, not {labels}")
         columns = [_slices(value, name) for value, name in zip(group, labels)]
         lengths = {name: len(column) for name, column in zip(labels, columns)}
         if len(set(lengths.values())) != 1:
@@ -185,8 +190,9 @@ class GeneratorDataset(MappableDataset):
     `source` is a function that returns an iterable, an iterable, or an object with `__getitem__` and `__len__`; only
     the latter can be sampled, and is shuffled unless `shuffle` is False. A row is a tuple with a value for each of
     `column_names`, or the value of the only one. `column_types` are checked, never converted. With
-    `num_parallel_workers` above 1, threads read by number. `batch_sampler` yields lists of row numbers, and
-    `collate_fn` makes one row of what the source gives for a list.
+    `num_parallel_workers` above 1, threads read by number, each from a copy of the source that is made when an epoch
+    begins; a source that cannot be copied, as it holds an open file, is read by one thread, which a warning says.
+    `batch_sampler` yields lists of row numbers, and `collate_fn` makes one row of what the source gives for a list.
 
     Raises RuntimeError from the consumer's `next` when the source fails, naming the row.
 
@@ -313,47 +319,79 @@ class GeneratorDataset(MappableDataset):
 
     def _blocks(self, run: Run, skip: int) -> Iterator[Block]:
         if self.batch_sampler is not None:
-            return drop(self._collated(self.batch_sampler), skip)
+            return drop(self._collated(self.batch_sampler, run), skip)
         if self._by_number:
             return self._sampled(run, skip)
         return drop(self._streamed(run), skip)
 
     def _sampled(self, run: Run, skip: int) -> Iterator[Block]:
         order = self.sampler.draw(self._total(), run, self._labels).tolist()
-        workers = 1 if config.get_debug_mode() else self.num_parallel_workers or 1
-        if workers == 1:
-            reads: Iterable[Any] = (self._read(number) for number in order[skip:])
+        key = run.key(self._height, 9)
+        workers = 1 if config.get_debug_mode() else min(self.num_parallel_workers or 1, max(1, len(order) - skip))
+        sources, reason = copies(self.source, workers)
+        if reason:
+            kind = type(self.source)
+            say_once(
+                "GeneratorDataset",
+                kind,
+                message="GeneratorDataset: num_parallel_workers=%d has no effect for a source of class %s: threads must not share it, and %s; one "
+                "thread reads. Open files where they are used, or in __setstate__",
+                arguments=(workers, kind.__name__, reason),
+            )
+        if len(sources) == 1:
+            stream = run.stream()
+            reads = (
+                self._read(self.source, order[place], stream.begin(row_key(key, place)))
+                for place in range(skip, len(order))
+            )
             yield from _in_blocks(reads, run.block)
             return
-        from concurrent.futures import ThreadPoolExecutor
-
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="mycel-source")
+        pool = Workers(workers, "mycel-source")
+        streams = [run.stream() for _ in range(workers)]
         try:
-            for start in range(skip, len(order), run.block):
-                yield from _in_blocks(pool.map(self._read, order[start : start + run.block]), run.block)
+            # Whole rounds, so that a worker and its copy read the same rows whatever the block.
+            step = -(-run.block // workers) * workers
+            for start in range(skip, len(order), step):
+                places = range(start, min(start + step, len(order)))
+                tasks = [
+                    (self._read_keyed, (sources[n % workers], order[place], streams[n % workers], row_key(key, place)))
+                    for n, place in enumerate(places)
+                ]
+                yield from _in_blocks(pool.run(tasks), run.block)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.close()
 
-    def _read(self, number: int) -> Row:
+    def _read_keyed(self, source: Any, number: int, stream: Stream, key: int) -> Row:
+        return self._read(source, number, stream.begin(key))
+
+    def _read(self, source: Any, number: int, stream: Stream) -> Row:
         try:
-            return self._convert(self.source[number], number)
+            with using(stream):
+                return self._convert(source[number], number)
         except Exception as error:
             raise self._failed(number, error) from error
 
     def _streamed(self, run: Run) -> Iterator[Block]:
-        return _in_blocks(itertools.islice(self._stream(), self._num_samples), run.block)
+        return _in_blocks(itertools.islice(self._stream(run), self._num_samples), run.block)
 
-    def _stream(self) -> Iterator[Row]:
+    def _stream(self, run: Run) -> Iterator[Row]:
         number = 0
+        key, stream = run.key(self._height, 9), run.stream()
         try:
-            items = self.source() if callable(self.source) and not hasattr(self.source, "__next__") else self.source
-            once = hasattr(items, "__next__")
-            items = iter(items) if hasattr(items, "__iter__") else _until_stop(items)
-            for value in items:
+            with using(stream.begin(row_key(key, 0))):
+                items = self.source() if callable(self.source) and not hasattr(self.source, "__next__") else self.source
+                once = hasattr(items, "__next__")
+                items = iter(items) if hasattr(items, "__iter__") else _until_stop(items)
+            while True:
+                with using(stream):
+                    value = next(items, _END)
+                if value is _END:
+                    break
                 row = self._convert(value, number)
                 self._gave_rows = True
                 yield row
                 number += 1
+                stream.begin(row_key(key, number))
         except Exception as error:
             raise self._failed(number, error) from error
         if not number and self._gave_rows and once and not callable(self.source):
@@ -362,19 +400,34 @@ class GeneratorDataset(MappableDataset):
                 "give a function that returns a new one"
             )
 
-    def _collated(self, batches: Iterable[Sequence[int]]) -> Iterator[Block]:
-        for number, indices in enumerate(batches):
+    def _collated(self, batches: Iterable[Sequence[int]], run: Run) -> Iterator[Block]:
+        number = 0
+        key, stream = run.key(self._height, 9), run.stream()
+        with using(stream.begin(row_key(key, 0))):
+            left = iter(batches)
+        while True:
             try:
-                items = [self.source[int(i)] for i in indices]
-                if self.collate_fn is not None:
-                    yield Block.from_rows([self._convert(self.collate_fn(items), number)])
-                    continue
-                rows = [self._convert(item, number) for item in items]
-                yield Block.from_rows([tuple(np.stack(column) for column in zip(*rows))])
+                with using(stream):
+                    indices = next(left, None)
+                    if indices is None:
+                        return
+                    row = self._collate([self.source[int(i)] for i in indices], number)
             except Exception as error:
                 raise operation_failed(
                     "GeneratorDataset", self.collate_fn or self.source, self.column_names, f"batch {number}", error
                 ) from error
+            yield Block.from_rows([row])
+            number += 1
+            stream.begin(row_key(key, number))
+
+    def _collate(self, items: list[Any], number: int) -> Row:
+        if self.collate_fn is not None:
+            return self._convert(self.collate_fn(items), number)
+        rows = [self._convert(item, number) for item in items]
+        return tuple(np.stack(column) for column in zip(*rows))
+
+
+_END = object()
 
 
 def _until_stop(source: Any) -> Iterator[Any]:
@@ -390,16 +443,20 @@ def _until_stop(source: Any) -> Iterator[Any]:
 def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
     """Rows in blocks; rows before one that fails still come out."""
     waiting: list[Row] = []
-    try:
-        for row in rows:
-            waiting.append(row)
-            if len(waiting) == size:
-                full, waiting = waiting, []
-                yield Block.from_rows(full)
-    except Exception:
-        if waiting:
-            yield Block.from_rows(waiting)
-        raise
+    left = iter(rows)
+    while True:
+        try:
+            row = next(left)
+        except StopIteration:
+            break
+        except BaseException:
+            if waiting:
+                yield Block.from_rows(waiting)
+            raise
+        waiting.append(row)
+        if len(waiting) == size:
+            full, waiting = waiting, []
+            yield Block.from_rows(full)
     if waiting:
         yield Block.from_rows(waiting)
 
@@ -437,6 +494,8 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
         kind = type(self).__name__
         if usage not in (None, "train", "test", "all"):
             raise ValueError(f"{kind}: usage must be 'train', 'test' or 'all', got {usage!r}")
+        if not isinstance(dataset_dir, (str, os.PathLike)):
+            raise TypeError(f"{kind}: the directory must be a path, not {type(dataset_dir).__name__}")
         if not os.path.isdir(dataset_dir):
             raise ValueError(f"{kind}: there is no directory {os.fspath(dataset_dir)!r}")
         self.dataset_dir = os.fspath(dataset_dir)

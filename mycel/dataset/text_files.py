@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from mycel import inflate
 from mycel.dataset.bases import TextBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array
 from mycel.dataset.core import Run, check_count
+from mycel.dataset.reading import reading
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, wants_shuffle
 from mycel.dataset.schema import Schema
 from mycel.dataset.sources import ArrayDataset, GeneratorDataset, MappableDataset
@@ -64,7 +66,7 @@ class FileOrder(BuiltinSampler):
 
 def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
     """The files that match names or patterns, in order; ValueError for those that match none."""
-    wanted = [patterns] if isinstance(patterns, (str, os.PathLike)) else list(patterns)
+    wanted: list[Any] = [patterns] if not isinstance(patterns, (tuple, list)) else list(patterns)
     if not wanted or not all(isinstance(pattern, (str, os.PathLike)) for pattern in wanted):
         raise TypeError(f"{operation}: dataset_files must be text or a list of text, at least one, got {patterns!r}")
     found: list[str] = []
@@ -289,6 +291,7 @@ class TFRecordDataset(MappableDataset):
                 found = [(number, start, size) for start, size in record_spans(path)]
             self._records += found
             sizes.append(len(found))
+        self._sizes = sizes
         if num_samples is None and self.schema is not None and self.schema.num_rows:
             num_samples = self.schema.num_rows
         self.sampler = FileOrder(kind, shuffle, sizes, num_samples, shards)
@@ -299,7 +302,8 @@ class TFRecordDataset(MappableDataset):
         if self.schema is not None:
             known = {column["name"]: column for column in self.schema.columns}
         else:
-            known = {name: {"name": name} for name in sorted(self._example(0))} if self._records else {}
+            with reading("TFRecordDataset", self._file_of(0)):
+                known = {name: {"name": name} for name in sorted(self._example(0))} if self._records else {}
         missing = [name for name in columns or () if name not in known]
         if missing:
             raise ValueError(
@@ -325,14 +329,21 @@ class TFRecordDataset(MappableDataset):
         return len(self._records)
 
     def _row(self, number: int) -> Row:
-        example = self._example(number)
-        row = []
-        for column in self._wanted:
-            name = column["name"]
-            if name not in example:
-                raise ValueError(f"TFRecordDataset: record {number} has no feature {name!r}; it has {sorted(example)}")
-            row.append(_feature_array(name, example[name], column.get("type"), column.get("shape")))
-        return tuple(row)
+        with reading("TFRecordDataset", self._file_of(number)):
+            example = self._example(number)
+            row = []
+            for column in self._wanted:
+                name = column["name"]
+                if name not in example:
+                    raise ValueError(
+                        f"TFRecordDataset: record {number} has no feature {name!r}; it has {sorted(example)}"
+                    )
+                row.append(_feature_array(name, example[name], column.get("type"), column.get("shape")))
+            return tuple(row)
+
+    def _file_of(self, number: int) -> str:
+        ends = np.cumsum(self._sizes)
+        return self.dataset_files[min(int(np.searchsorted(ends, number, side="right")), len(self.dataset_files) - 1)]
 
     def _gather(self, indices: Indices) -> Block:
         return Block.from_rows([self._row(int(index)) for index in indices])
@@ -342,9 +353,16 @@ def _feature_array(name: str, values: Any, kind: str | None, shape: list[int] | 
     array: Array
     if isinstance(values, list):
         if kind == "string":
-            array = np.array([value.decode() for value in values], np.str_)
+            texts = [value.decode() for value in values]
+            if 4 * len(texts) * max(map(len, texts), default=0) > inflate.limit(sum(map(len, values))):
+                raise ValueError(f"feature {name!r} has {len(texts)} texts, one of {max(map(len, texts))} letters")
+            array = np.array(texts, np.str_)
         elif kind in (None, "uint8"):
             longest = max(map(len, values), default=0)
+            if longest * len(values) > inflate.limit(sum(map(len, values))):
+                raise ValueError(
+                    f"feature {name!r} has {len(values)} values, which would all be filled up to {longest} bytes"
+                )
             joined = b"".join(value.ljust(longest) for value in values)
             array = np.frombuffer(bytearray(joined), np.uint8)
         else:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 from mycel.dataset.image_files import check_folder
+from mycel.dataset.reading import read_json, reading
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.text_files import find_files
-from mycel.dataset.text_sets import Cells, TextRows, TextSet, read_lines
+from mycel.dataset.text_sets import Cells, TextRows, TextSet, checked_cell, read_lines
 
 _NO_ANSWER = 2**32 - 1
 # Columns of the tasks of CLUE: where there are labels, and in the part without any.
@@ -62,8 +63,8 @@ class CLUEDataset(TextRows):
                 try:
                     found = json.loads(line)
                     found = {**found, **found.get("target", {})}
-                    rows.append(tuple(found[name] for name in self._names))
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    rows.append(tuple(checked_cell(found[name]) for name in self._names))
+                except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
                     raise ValueError(
                         f"CLUEDataset: line {number} of {path!r} has not the columns {list(self._names)}: {error!r}"
                     ) from error
@@ -83,18 +84,16 @@ class SQuADDataset(TextSet):
     def _rows(self, path: str) -> list[Cells]:
         rows: list[Cells] = []
         for name in find_files("SQuADDataset", path):
-            try:
-                with open(name, encoding="utf-8") as handle:
-                    found = json.load(handle)
+            with reading("SQuADDataset", name):
+                found = read_json("SQuADDataset", name)
                 for article in found["data"]:
                     for paragraph in article["paragraphs"]:
                         for asked in paragraph["qas"]:
                             answers = asked["answers"] or [{"text": "", "answer_start": _NO_ANSWER}]
                             texts = [answer["text"] for answer in answers]
                             starts = [answer["answer_start"] for answer in answers]
-                            rows.append((paragraph["context"], asked["question"], texts, starts))
-            except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"SQuADDataset: {name!r} is no file of SQuAD: {error!r}") from error
+                            cells = (paragraph["context"], asked["question"], texts, starts)
+                            rows.append(tuple(map(checked_cell, cells)))
         return rows
 
 
@@ -194,7 +193,7 @@ class _Iwslt(_Translated):
     def _segments(self, path: str) -> list[str]:
         try:
             root = ElementTree.parse(path).getroot()
-        except (OSError, ElementTree.ParseError) as error:
+        except (OSError, ElementTree.ParseError, ValueError, RecursionError) as error:
             raise ValueError(f"{type(self).__name__}: {path!r} cannot be read: {error}") from error
         return [(segment.text or "").strip() for segment in root.iter("seg")]
 

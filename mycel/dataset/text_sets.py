@@ -28,9 +28,17 @@ LONGEST_FIELD = 2**31 - 1
 
 def cell_array(value: Any) -> Array:
     """An array of a text, of a list of texts or integers, or of an integer; integers are uint32."""
-    if isinstance(value, str) or (isinstance(value, list) and value and isinstance(value[0], str)):
+    if isinstance(value, str) or (isinstance(value, list) and value and all(isinstance(v, str) for v in value)):
         return np.array(value, np.str_)
     return np.array(value, np.int64).astype(np.uint32)
+
+
+def checked_cell(value: Any) -> Any:
+    """A value of a row: what `cell_array` makes an array of; ValueError otherwise."""
+    array = cell_array(value)
+    if array.dtype.kind not in "Uu" or array.ndim > 1:
+        raise ValueError(f"{value!r:.80} is neither text nor an integer nor a list of these")
+    return value
 
 
 def read_lines(operation: str, path: str | os.PathLike[str]) -> list[str]:

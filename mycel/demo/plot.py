@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.whole import replacing
+
 __all__ = ["available", "draw"]
 
 _ROWS, _COLUMNS = 6, 8
@@ -65,7 +67,8 @@ def draw(
         )
         for spine in axes.spines.values():
             spine.set(color=color, linewidth=0.8 if good else 2.2)
-    figure.savefig(path, dpi=110)
+    with replacing(path, "figure", durable=False) as draft:
+        figure.savefig(draft, dpi=110, format="png")
 
 
 def _smoothed(losses: Sequence[float], keep: float = 0.95) -> list[float]:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from mycel import dtype as D
+from mycel.engines.failures import no_memory
 from mycel.engines.native.runtime import runtime
+from mycel.errors import operation_called
 from mycel.ir.types import TensorType
 
 __all__ = ["address", "copy", "empty", "from_array", "is_own", "number", "share", "to_array"]
@@ -22,9 +24,8 @@ def empty(nbytes: int) -> Any:
     try:
         return runtime().new_buffer(nbytes)
     except MemoryError:
-        raise MemoryError(
-            f"there is no memory for a tensor of {nbytes} bytes; mycel.runtime.memory_summary() shows what is taken"
-        ) from None
+        name = operation_called()
+        raise no_memory(f"{name}: a tensor" if name else "a tensor", nbytes) from None
 
 
 def address(buffer: Any) -> int:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
 
+from mycel.errors import IndexRangeError, operation_called
+from mycel.ir.dims import evaluate
 from mycel.ir.graph import Graph, Node
-from mycel.ir.places import annotate, excerpt
+from mycel.ir.places import annotate, excerpt, spelled
 from mycel.ir.types import TensorType
+from mycel.prims.index import out_of_range
 
-__all__ = ["note_host_step", "out_of_memory", "readable"]
+__all__ = ["index_out_of_range", "no_memory", "note_host_step", "out_of_memory", "readable"]
+
+MEND = "  work in smaller batches or pieces, use a narrower type such as float16, or free tensors that are not needed"
 
 
 def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
@@ -21,29 +26,66 @@ def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
     annotate(error, "\n".join(lines))
 
 
-def out_of_memory(graph: Graph) -> MemoryError:
-    """The error for a graph whose values did not fit into memory; it names the largest of them."""
-    total, largest, size = 0, None, -1
+def index_out_of_range(node: Node, axis: int, size: int, index: int, wraps: bool) -> IndexRangeError:
+    """The error for an index that compiled code found out of range, with the user's line where it is known."""
+    assert node.prim is not None
+    where = node.where
+    name = (where and spelled(where)) or operation_called() or node.prim.name
+    error = out_of_range(name, index, axis, size, "wrap" if wraps else "front")
+    lines = [str(error)]
+    if where is not None:
+        if where.gradient:
+            lines.append(f"  in the derivative of {where.gradient}")
+        lines.append(excerpt(where))
+    return IndexRangeError("\n".join(lines))
+
+
+def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Mapping[str, int]] = None) -> MemoryError:
+    """The error for a graph whose values did not fit into memory: what it needs, the largest of its values, and what there is.
+
+    `needed` are the bytes of a run where they are known, `sizes` those of the graph's symbols.
+    """
+    largest, size = None, 0
     for node in graph.nodes:
         if node.prim is not None and not node.is_constant:
-            nbytes = sum(_nbytes(t) for t in (node.type if isinstance(node.type, tuple) else (node.type,)))
-            total += nbytes
+            nbytes = _bytes_of(node.type, sizes)
             if nbytes > size:
                 largest, size = node, nbytes
-    lines = [f"{graph.name} needs more memory than the system gives"]
+    name = operation_called()
+    line = f"{name}: {graph.name}" if name and name != graph.name else graph.name
+    line += " needs more memory than the system gives"
+    if needed is not None:
+        line += f", {readable(needed)} beside its inputs"
+    lines = []
     if largest is not None and largest.prim is not None:
         kinds = largest.type if isinstance(largest.type, tuple) else (largest.type,)
-        lines[0] += f": {largest.prim.name} alone gives {', '.join(map(str, kinds))}, {readable(size)}"
+        line += f": {largest.prim.name} alone gives {', '.join(map(str, kinds))}, {readable(size)}"
         if largest.where is not None:
             lines.append(excerpt(largest.where))
-    lines.append(
-        "  work in smaller batches or pieces, use a narrower type such as float16, or free tensors that are not needed"
-    )
-    return MemoryError("\n".join(lines))
+    return MemoryError("\n".join([line + _there_is(), *lines, MEND]))
 
 
-def _nbytes(kind: Any) -> int:
-    return int(kind.nbytes) if isinstance(kind, TensorType) and kind.is_static else 0
+def no_memory(what: str, nbytes: int) -> MemoryError:
+    """The error for something that needs so many bytes, and does not get them."""
+    return MemoryError(f"{what} needs {readable(nbytes)}, more memory than the system gives{_there_is()}")
+
+
+def _there_is() -> str:
+    from mycel.engines.native.capacity import room_left
+
+    found = room_left()
+    return f"; {found}" if found else ""
+
+
+def _bytes_of(kind: Any, sizes: Optional[Mapping[str, int]]) -> int:
+    if isinstance(kind, tuple):
+        return sum(_bytes_of(t, sizes) for t in kind)
+    if not isinstance(kind, TensorType) or not (kind.is_static or sizes):
+        return 0
+    try:
+        return evaluate(kind.nbytes, sizes or {})
+    except KeyError:
+        return 0
 
 
 def readable(size: float) -> str:

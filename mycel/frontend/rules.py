@@ -47,7 +47,7 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
         return list(live.outer.attach(values, operands, rule))
     params = {"count": len(outs), "backward": backward, "wanted": wanted, "rule": rule}
     nodes = (*outs, *inputs, *captured)
-    node = Node(custom, nodes, params, custom.infer(*[n.type for n in nodes], **params))
+    node = Node(custom, nodes, params, custom.type_of(*[n.type for n in nodes], **params))
     items = outputs_of(node)
     stage.scope.own.add(node)
     stage.scope.own.update(items)

@@ -237,7 +237,7 @@ class Stage(Differentiating, eager.Context):
             [t._node if t._view is None and t._buf is None and t._node is not None else self.node_of(t) for t in inputs]
         )
         try:
-            kind = primitive.infer(*[n.type for n in nodes], **params)
+            kind = primitive.type_of(*[n.type for n in nodes], **params)
         except Exception as error:
             note_operands(error, primitive.name, [n.type for n in nodes])
             raise

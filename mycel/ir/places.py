@@ -18,7 +18,7 @@ from typing import Optional
 
 from mycel.ir.graph import Where
 
-__all__ = ["PACKAGE", "annotate", "asked_by_program", "caller", "excerpt", "is_library", "position_in"]
+__all__ = ["PACKAGE", "annotate", "asked_by_program", "caller", "excerpt", "is_library", "position_in", "spelled"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(PACKAGE, "demo") + os.sep
@@ -83,6 +83,22 @@ def excerpt(where: Where, name: str = "", indent: str = "  ") -> str:
     start = max(start, lead)
     marks = _marks(text[start:stop]) if stop > start else "^"
     return f"{head}\n{indent}  {text.strip()}\n{indent}  {' ' * _width(text[lead:start])}{marks}"
+
+
+def spelled(where: Where) -> str:
+    """How the source calls the operation at a place: a function's name, or "x[...]" for a subscript; empty where that cannot be said."""
+    lines = [linecache.getline(where.file, n).encode() for n in range(where.line, max(where.end_line, where.line) + 1)]
+    if not where.end_column or not all(lines):
+        return ""
+    lines[-1] = lines[-1][: where.end_column]
+    lines[0] = lines[0][where.column :]
+    try:
+        node = ast.parse(f"({b''.join(lines).decode(errors='ignore')})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func)
+    return f"{ast.unparse(node.value)}[...]" if isinstance(node, ast.Subscript) else ""
 
 
 def annotate(error: BaseException, text: str) -> None:

@@ -7,6 +7,7 @@ are affine in the loop variables; sizes, coefficients and offsets may be symboli
     const     a literal
     index     an affine position as a number
     op        a primitive by name on operands of given element types
+    check     an index, which is looked at
     reduced   the result of a `Reduce` statement
     scanned   what a running one has come to, for each iteration
 
@@ -23,7 +24,20 @@ from typing import Any, Optional
 from mycel.dtype import DType
 from mycel.ir.dims import DimLike, is_zero
 
-__all__ = ["Access", "Affine", "Buffer", "Expr", "Loop", "Nest", "Reduce", "Store", "affine"]
+__all__ = [
+    "FAR",
+    "Access",
+    "Affine",
+    "Buffer",
+    "Expr",
+    "Loop",
+    "Nest",
+    "Reduce",
+    "Site",
+    "Store",
+    "affine",
+    "reaches_far",
+]
 
 
 class Affine:
@@ -90,6 +104,16 @@ class Buffer:
     place: Any = None
 
 
+@dataclass(eq=False)
+class Site:
+    """Where a kernel looks at an index: that of axis `axis` of `size` in the operation of `node`; negative ones count from the end if it `wraps`."""
+
+    node: Any
+    axis: int
+    size: DimLike
+    wraps: bool = True
+
+
 Guard = tuple[Affine, DimLike]
 
 
@@ -97,13 +121,13 @@ Guard = tuple[Affine, DimLike]
 class Access:
     """Element ``offset + sum(dynamic index * stride)`` of a buffer; reads only where every guard ``0 <= position < size`` holds.
 
-    `dynamic` holds (integer expression, stride, size); an index outside [0, size) counts as a failing guard.
+    `dynamic` holds (integer expression, stride, size, site); an index outside of the size counts as a failing guard, and is reported at its `Site`, if it has one.
     """
 
     buffer: Buffer
     offset: Affine
     guards: tuple[Guard, ...] = ()
-    dynamic: tuple[tuple[Expr, DimLike, DimLike], ...] = ()
+    dynamic: tuple[tuple[Expr, DimLike, DimLike, Optional[Site]], ...] = ()
 
 
 class Expr:
@@ -169,6 +193,41 @@ class Nest:
     turned: frozenset[Access] = frozenset()
 
 
+FAR = 1 << 30
+
+
+def reaches_far(nest: Nest) -> bool:
+    """Whether a position may be larger than `FAR`, by the sizes that are known: then it takes 64 bits, else 32 are enough."""
+    sizes: list[Any] = [loop.extent for loop in nest.loops]
+    accesses = [s.target for s in nest.stores]
+    pending = [e for r in nest.reduces for e in (r.value, r.valid) if e is not None] + [s.value for s in nest.stores]
+    pending += [d[0] for a in accesses for d in a.dynamic]
+    seen: set[int] = set()
+    places = [r.position for r in nest.reduces if r.position is not None]
+    guards = [g for a in accesses for g in a.guards]
+    while pending:
+        x = pending.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        pending += x.args
+        if x.kind == "load":
+            guards += x.data[0].guards
+        elif x.kind == "guard":
+            guards += x.data
+        elif x.kind == "index":
+            places.append(x.data)
+    sizes += [size for _, size in guards]
+    for place in (*places, *[position for position, _ in guards]):
+        reach = [
+            abs(c) * nest.loops[k].extent
+            for k, c in place.terms
+            if type(c) is int and type(nest.loops[k].extent) is int
+        ]
+        sizes.append(sum(reach) + (abs(place.const) if type(place.const) is int else 0))
+    return any(type(size) is int and size > FAR for size in sizes)
+
+
 class Builder:
     """Makes expressions, one object for each distinct structure."""
 
@@ -196,6 +255,9 @@ class Builder:
 
     def op(self, name: str, dtype: DType, *args: Expr) -> Expr:
         return self._make("op", dtype, args, name)
+
+    def check(self, value: Expr, site: Site) -> Expr:
+        return self._make("check", value.dtype, (value,), site)
 
     def reduce(
         self, kind: str, value: Expr, dtype: DType, position: Optional[Affine] = None, scan: bool = False

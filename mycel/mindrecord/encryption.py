@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any, Union
 
 from mycel.errors import Unsupported
+from mycel.whole import Draft
 
 _END = b"ENCRYPT"
 _OWN = b"UDF-ENC"
@@ -61,20 +62,22 @@ def encryption_key() -> str | None:
     return key
 
 
-def encrypt_file(path: str) -> None:
-    """Encrypt a file in place where a key is set."""
+def encrypted(draft: Draft) -> Draft:
+    """A draft that holds what another does, encrypted where a key is set; the other is discarded then."""
     key = encryption_key()
     if key is None:
-        return
+        return draft
     function = encryption_function()
-    hidden = path + ".encrypt"
-    with (
-        open(path, "rb") as source,
-        open(os.open(hidden, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as target,
-    ):
-        function(source, os.path.getsize(path), target, key)
-        target.write(bytes(4) + _OWN + _END)
-    os.replace(hidden, path)
+    hidden = Draft(draft.target, "record file", 0o600)
+    try:
+        with open(draft.path, "rb") as source, open(hidden.path, "wb") as target:
+            function(source, os.path.getsize(draft.path), target, key)
+            target.write(bytes(4) + _OWN + _END)
+    except BaseException:
+        hidden.discard()
+        raise
+    draft.discard()
+    return hidden
 
 
 def encryption_function() -> Function:

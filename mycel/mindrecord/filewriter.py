@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from mycel.mindrecord.encryption import Plain, encrypt_file, encryption_function, encryption_key
+from mycel.mindrecord.encryption import Plain, encrypted, encryption_function, encryption_key
 from mycel.mindrecord.errors import (
     MRMAddIndexError,
     MRMAddSchemaError,
@@ -31,6 +30,7 @@ from mycel.mindrecord.index import write_index
 from mycel.mindrecord.layout import (
     MAX_HEADER_SIZE,
     MAX_PAGE_SIZE,
+    MAX_SHARD_COUNT,
     MIN_HEADER_SIZE,
     MIN_PAGE_SIZE,
     Header,
@@ -47,23 +47,23 @@ from mycel.mindrecord.packing import (
     unpack_map,
 )
 from mycel.mindrecord.schema import check_filename, check_schema, plain_value, valid_rows
-
-MAX_SHARD_COUNT = 1000
+from mycel.whole import Draft
 
 
 class _Draft:
-    """A file in the making: a temporary file beside the one that it will be."""
+    """A file and its index in the making: temporary files beside those that they will be."""
 
     def __init__(self, path: str, header: Header, source: str | None = None) -> None:
         self.path = path
-        folder = os.path.dirname(os.path.abspath(path))
+        self._files: list[Draft] = []
         try:
-            descriptor, self.draft = tempfile.mkstemp(prefix=f".{os.path.basename(path)}-", dir=folder)
+            self._files.append(Draft(path, "record file", 0o600))
+            self.handle: IO[bytes] = open(self._files[0].path, "w+b")
         except OSError as error:
+            for draft in self._files:
+                draft.discard()
             raise failure(MRMOpenError, f"{path!r} cannot be written: {error}") from error
-        self.index = self.draft + ".db"
-        self.handle: IO[bytes] = os.fdopen(descriptor, "w+b")
-        self._clean = weakref.finalize(self, _remove, self.handle, (self.draft, self.index))
+        self._clean = weakref.finalize(self, _remove, self.handle, self._files)
         if source is not None:
             with open(source, "rb") as before:
                 shutil.copyfileobj(before, self.handle)
@@ -75,11 +75,13 @@ class _Draft:
         self.writer.finish()
         header = self.writer.header
         places = self.writer.places()
-        write_index(self.index, os.path.basename(self.path), header.index_fields, schema, self._plain(places))
+        index = Draft(self.path + ".db", "index", 0o600)
+        self._files.append(index)
+        write_index(
+            os.fspath(index.path), os.path.basename(self.path), header.index_fields, schema, self._plain(places)
+        )
         self.handle.close()
-        os.chmod(self.index, 0o600)
-        encrypt_file(self.draft)
-        encrypt_file(self.index)
+        self._files[:] = [encrypted(draft) for draft in self._files]
 
     def _plain(self, places: Sequence[Place]) -> Iterator[tuple[Place, dict[str, Any]]]:
         header = self.writer.header
@@ -89,19 +91,18 @@ class _Draft:
 
     def publish(self) -> None:
         """Give the files their names."""
-        os.replace(self.draft, self.path)
-        os.replace(self.index, self.path + ".db")
+        for draft in self._files:
+            draft.publish()
 
     def discard(self) -> None:
         """Remove the temporary files, those that are still there."""
         self._clean()
 
 
-def _remove(handle: IO[bytes], paths: Sequence[str]) -> None:
+def _remove(handle: IO[bytes], files: Sequence[Draft]) -> None:
     handle.close()
-    for path in paths:
-        if os.path.exists(path):
-            os.remove(path)
+    for draft in files:
+        draft.discard()
 
 
 class FileWriter:

@@ -19,6 +19,8 @@ from mycel.mindrecord.packing import Field
 _PLACES = (
     "ROW_ID", "PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END", "ROW_GROUP_ID", "PAGE_ID_BLOB", "PAGE_OFFSET_BLOB", "PAGE_OFFSET_BLOB_END",
 )  # fmt: skip
+# Limits of SQLite, by its numbers for them.
+_LENGTH, _ATTACHED = 0, 7
 _TYPES = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "REAL", "float64": "REAL"}
 
 
@@ -36,6 +38,8 @@ def write_index(
         definition += f",INC_{number} INT, {field}_0 {_TYPES[schema[field]['type']]}"
     keys = ",".join(["ROW_ID", *(f"INC_{number}" for number in range(len(fields)))])
     with closing(sqlite3.connect(path)) as database, database:
+        # The file gets its name when it is whole, so it needs no journal, which would stay where the process is killed.
+        database.execute("PRAGMA journal_mode = OFF")
         database.execute(f"{definition}, PRIMARY KEY({keys}))")
         database.execute("CREATE TABLE SHARD_NAME(NAME TEXT NOT NULL)")
         database.execute("INSERT INTO SHARD_NAME (NAME) VALUES (?)", (name,))
@@ -59,9 +63,29 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
         )
     try:
         with closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True)) as database:
+            _restrict(database, os.path.getsize(path))
+            kinds = dict(
+                database.execute("SELECT name, type FROM sqlite_master WHERE name IN ('INDEXES', 'SHARD_NAME')")
+            )
+            if kinds != {"INDEXES": "table", "SHARD_NAME": "table"}:
+                raise DbConnectionError(
+                    f"the index file {path!r} is no index: it has not the two tables INDEXES and SHARD_NAME, but {kinds}"
+                )
             yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, ValueError, OverflowError) as error:
         raise DbConnectionError(f"the index file {path!r} cannot be read: {error}") from error
+
+
+def _restrict(database: sqlite3.Connection, size: int) -> None:
+    """Let nothing in a database's schema run, and a statement end after as much work as reading all of a file of this size could take."""
+    for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
+        database.execute(f"PRAGMA {setting}")
+    if hasattr(database, "setlimit"):  # since Python 3.11
+        database.setlimit(_LENGTH, max(1 << 16, min(size, 1 << 28)))
+        database.setlimit(_ATTACHED, 0)
+    left = iter(range(1000 + size // 100))
+    # Called every 1000 instructions; a row has more than ten bytes, and takes some tens of instructions.
+    database.set_progress_handler(lambda: 0 if next(left, None) is not None else 1, 1000)
 
 
 def _quoted(path: str) -> str:
@@ -78,14 +102,22 @@ def read_places(path: str, name: str) -> list[tuple[int, ...]]:
             raise DbConnectionError(
                 f"the index file {path!r} belongs to {owner[0] if owner else None!r}, not to {name!r}; record files must keep their names"
             )
-        wanted = ",".join(column for column in _PLACES if column not in ("ROW_ID", "ROW_GROUP_ID"))
-        return database.execute(f"SELECT {wanted} FROM INDEXES ORDER BY ROW_ID").fetchall()
+        wanted = [column for column in _PLACES if column not in ("ROW_ID", "ROW_GROUP_ID")]
+        odd = " OR ".join(f"typeof({column}) <> 'integer'" for column in ("ROW_ID", *wanted))
+        (count,) = database.execute(f"SELECT COUNT(*) FROM INDEXES WHERE {odd}").fetchone()
+        if count:
+            raise DbConnectionError(
+                f"the index file {path!r} is damaged: {count} rows have places that are no integers"
+            )
+        return database.execute(f"SELECT {','.join(wanted)} FROM INDEXES ORDER BY ROW_ID").fetchall()
 
 
-def read_categories(path: str, field: str) -> dict[str, list[int]]:
-    """The row numbers for every value of an index field, as text."""
+def read_categories(path: str, field: str, count: int) -> dict[str, list[int]]:
+    """The row numbers, of `count` rows, for every value of an index field, as text."""
     found: dict[str, list[int]] = {}
     with _opened(path) as database:
         for value, row in database.execute(f"SELECT CAST({field}_0 AS TEXT), ROW_ID FROM INDEXES ORDER BY ROW_ID"):
+            if not 0 <= row < count:
+                raise DbConnectionError(f"the index file {path!r} is damaged: it has a row {row!r} of {count}")
             found.setdefault("" if value is None else value, []).append(row)
     return found

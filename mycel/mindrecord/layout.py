@@ -16,12 +16,15 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from mycel.mindrecord.errors import MRMInvalidHeaderSizeError, MRMOpenError, MRMWriteDatasetError, failure
-from mycel.mindrecord.packing import Schema
+from mycel.mindrecord.packing import Schema, blob_fields
 
 MIN_HEADER_SIZE, MAX_HEADER_SIZE = 1 << 14, 1 << 27
 MIN_PAGE_SIZE, MAX_PAGE_SIZE = 1 << 15, 1 << 28
 BLOB, RAW = "BLOB_DATA", "RAW_DATA"
+MAX_SHARD_COUNT = 1000
 VERSION = "3.0"
+PLAIN_TYPES = ("int32", "int64", "float32", "float64", "string", "bytes")
+ARRAY_TYPES = ("int32", "int64", "float32", "float64")
 FIELD_NAME = re.compile(r"[0-9a-zA-Z_]+")
 
 
@@ -106,9 +109,28 @@ class Header:
                 raise failure(MRMOpenError, f"{path!r} is not a record file, or is cut off: it has {size} bytes")
             text = handle.read(length)
         try:
-            return _parsed(json.loads(text))
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+            header = _parsed(json.loads(text))
+            header.check()
+            return header
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise failure(MRMOpenError, f"{path!r} is not a record file: its header is damaged ({error!r})") from error
+
+    def check(self) -> None:
+        """ValueError where what the header says is not a file that could have been written."""
+        for name, entry in self.schema.items():
+            if not isinstance(entry, dict) or entry.get("type") not in (
+                ARRAY_TYPES if "shape" in entry else PLAIN_TYPES
+            ):
+                raise ValueError(f"field {name!r} is {entry!r:.80}")
+            shape = entry.get("shape", [])
+            if not isinstance(shape, list) or any(type(n) is not int or not -1 <= n < 1 << 40 for n in shape):
+                raise ValueError(f"field {name!r} has shape {shape!r:.80}")
+        if self.blob_fields != blob_fields(self.schema):
+            raise ValueError(f"the fields of bytes and arrays are {self.blob_fields!r:.200}")
+        if not 0 < self.header_size <= 1 << 40 or not 0 < self.page_size <= 1 << 40:
+            raise ValueError(f"headers of {self.header_size} bytes and pages of {self.page_size}")
+        if len(set(self.addresses)) != len(self.addresses) or len(self.addresses) > MAX_SHARD_COUNT:
+            raise ValueError(f"{len(self.addresses)} files, {len(set(self.addresses))} of them different")
 
 
 def _parsed(found: dict[str, Any]) -> Header:

@@ -24,6 +24,8 @@ Schema = dict[str, Field]
 NO_PLAIN_FIELDS = {"id": 0}
 NO_BLOB_FIELDS = bytes(4)
 _WIDTHS = (1, 2, 4, 8)
+_TOGETHER = 1 << 18
+_LIMITS = {"int32": 1 << 31, "int64": 1 << 63}
 
 
 def blob_fields(schema: Mapping[str, Field]) -> list[str]:
@@ -100,7 +102,7 @@ def unpack_map(content: bytes) -> dict[str, Any]:
     return value
 
 
-def _unpack(content: bytes, at: int) -> tuple[Any, int]:
+def _unpack(content: bytes, at: int, outermost: bool = True) -> tuple[Any, int]:
     code = content[at]
     at += 1
     if code < 0x80:
@@ -117,14 +119,30 @@ def _unpack(content: bytes, at: int) -> tuple[Any, int]:
         if at + size > len(content):
             raise IndexError("text ends beyond the row")
         return content[at : at + size].decode(), at + size
-    if code < 0x90 or code in _MAP_SIZES:
+    if outermost and (code < 0x90 or code in _MAP_SIZES):
         size, at = _size(content, at, code & 15, _MAP_SIZES.get(code))
-        found = {}
+        found: dict[str, Any] = {}
         for _ in range(size):
-            name, at = _unpack(content, at)
-            found[name], at = _unpack(content, at)
+            name, at = _unpack(content, at, False)
+            if not isinstance(name, str):
+                raise ValueError(f"a row has a field called {name!r}")
+            found[name], at = _unpack(content, at, False)
         return found, at
     raise ValueError(f"a row has a value of kind 0x{code:02x}, which is neither number nor text")
+
+
+def checked_value(name: str, value: Any, field: Mapping[str, Any]) -> Any:
+    """A plain value as its field's type has it; ValueError where it is of another."""
+    kind = field["type"]
+    if kind == "string":
+        if isinstance(value, str):
+            return value
+    elif kind in _LIMITS:
+        if type(value) is int and -_LIMITS[kind] <= value < _LIMITS[kind]:
+            return value
+    elif type(value) in (int, float):
+        return float(value)
+    raise ValueError(f"field {name!r} is {kind}, but has the value {value!r:.80}")
 
 
 def _size(content: bytes, at: int, short: int, form: str | None) -> tuple[int, int]:
@@ -165,21 +183,27 @@ def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]
     start = 4 + -(-count // 4)
     if start > len(content):
         raise ValueError(f"an array says that it has {count} integers, but takes {len(content)} bytes")
-    codes = np.frombuffer(content, np.uint8, start - 4, 4)
-    kinds = (codes[:, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1)[:count]
-    widths = np.array(_WIDTHS)[kinds]
-    if start + int(widths.sum()) != len(content):
-        raise ValueError(
-            f"an array of {count} integers should take {start + int(widths.sum())} bytes, not {len(content)}"
-        )
-    kept = np.arange(8) < widths[:, None]
-    wide = np.zeros((count, 8), np.uint8)
-    wide[kept] = np.frombuffer(content, np.uint8, -1, start)
-    values = wide.view("<i8").reshape(-1)
-    # Sign bits beyond the bytes that were kept.
-    spare = (64 - 8 * widths).astype(np.int64)
-    signed: np.ndarray[Any, np.dtype[Any]] = (values << spare >> spare).astype(dtype)
-    return signed
+    result: np.ndarray[Any, np.dtype[Any]] = np.empty(min(count, len(content) - start), dtype)
+    at = start
+    # In pieces, as what lies between takes thirty times the bytes of the file.
+    for first in range(0, count, _TOGETHER):
+        last = min(first + _TOGETHER, count)
+        codes = np.frombuffer(content, np.uint8, -(-(last - first) // 4), 4 + first // 4)
+        kinds = (codes[:, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1)[: last - first]
+        widths = np.array(_WIDTHS)[kinds]
+        size = int(widths.sum())
+        if at + size > len(content):
+            raise ValueError(f"an array of {count} integers should take more than the {len(content)} bytes that it has")
+        wide = np.zeros((last - first, 8), np.uint8)
+        wide[np.arange(8) < widths[:, None]] = np.frombuffer(content, np.uint8, size, at)
+        values = wide.view("<i8").reshape(-1)
+        # Sign bits beyond the bytes that were kept.
+        spare = (64 - 8 * widths).astype(np.int64)
+        result[first:last] = values << spare >> spare
+        at += size
+    if at != len(content):
+        raise ValueError(f"an array of {count} integers should take {at} bytes, not {len(content)}")
+    return result
 
 
 def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequence[str]) -> tuple[bytes, int]:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel.mindrecord.encryption import Plain
-from mycel.mindrecord.errors import MRMOpenError, failure
+from mycel.mindrecord.errors import MRMOpenError, MRMUnsupportedSchemaError, failure
 from mycel.mindrecord.index import read_categories, read_places
 from mycel.mindrecord.layout import Header
-from mycel.mindrecord.packing import unpack_blob, unpack_map
+from mycel.mindrecord.packing import checked_value, unpack_blob, unpack_map
 from mycel.mindrecord.schema import check_columns, check_filename
 
 
@@ -57,7 +57,11 @@ class Records:
     """The rows of record files, in order: all shards of the file that `file_name` names, or just the files of a list."""
 
     def __init__(self, file_name: str | Sequence[str], columns: Sequence[str] | None = None) -> None:
+        if not isinstance(file_name, (str, tuple, list)):
+            raise TypeError(f"records are read from a file or a list of files, not {type(file_name).__name__}")
         paths = [file_name] if isinstance(file_name, str) else list(file_name)
+        if not paths:
+            raise ValueError("records are read from at least one file")
         for path in paths:
             check_filename(path)
         self._plain = Plain()
@@ -90,6 +94,8 @@ class Records:
         except BaseException:
             self.close()
             raise
+        fields = self.schema if self._columns is None else self._columns
+        self._plain_fields = {name for name in fields if name not in self._blobs}
         self._ends: list[int] = []
         for file in self._files:
             self._ends.append(len(file.places) + (self._ends[-1] if self._ends else 0))
@@ -109,15 +115,19 @@ class Records:
         try:
             plain = unpack_map(file.piece(*place[:3]))
             row = {
-                name: float(value) if self.schema[name]["type"].startswith("float") else value
-                for name, value in plain.items()
-                if name in self.schema and (self._columns is None or name in self._columns)
+                name: checked_value(name, plain[name], self.schema[name])
+                for name in plain
+                if name in self._plain_fields
             }
+            if len(row) != len(self._plain_fields):
+                raise ValueError(f"it has no field {', '.join(map(repr, sorted(self._plain_fields - row.keys())))}")
             wanted = self._blobs if self._columns is None else [name for name in self._columns if name in self._blobs]
             if wanted:
                 row.update(unpack_blob(file.piece(*place[3:]), self.schema, self._blobs, wanted))
         except ValueError as error:
             raise failure(MRMOpenError, f"row {number} of {file.path!r} is damaged: {error}") from error
+        except MRMUnsupportedSchemaError as error:
+            raise MRMUnsupportedSchemaError(f"row {number} of {file.path!r}: {error}") from error
         return row
 
     def categories(self, field: str) -> dict[str, list[int]]:
@@ -125,7 +135,7 @@ class Records:
         found: dict[str, list[int]] = {}
         for shard, file in enumerate(self._files):
             start = self._ends[shard - 1] if shard else 0
-            for value, rows in read_categories(file.index, field).items():
+            for value, rows in read_categories(file.index, field, len(file.places)).items():
                 found.setdefault(value, []).extend(start + row for row in rows)
         return dict(sorted(found.items()))
 

@@ -10,11 +10,9 @@ import numpy as np
 
 from mycel import log
 from mycel.mindrecord.errors import MRMInvalidSchemaError, MRMValidateDataError, ParamTypeError, ParamValueError
-from mycel.mindrecord.layout import FIELD_NAME
+from mycel.mindrecord.layout import ARRAY_TYPES, FIELD_NAME, PLAIN_TYPES
 from mycel.mindrecord.packing import Field, Schema
 
-PLAIN_TYPES = ("int32", "int64", "float32", "float64", "string", "bytes")
-ARRAY_TYPES = ("int32", "int64", "float32", "float64")
 _FORBIDDEN = set("\\/:*?\"<>|`&';")
 _TAKES: dict[str, tuple[str, ...]] = {
     "int": ("int32", "int64"), "float": ("float32", "float64"), "str": ("string",), "bytes": ("bytes",), "ndarray": ARRAY_TYPES,

@@ -7,14 +7,14 @@ holds `Features`, whose field 1 is a map from names to `Feature`, whose field 1,
 
 from __future__ import annotations
 
-import gzip
 import os
 import struct
-import zlib
 from collections.abc import Iterator
-from typing import IO, Any, Union, cast
+from typing import IO, Any, Union
 
 import numpy as np
+
+from mycel.inflate import PIECE, Inflated
 
 Values = Union[list[bytes], np.ndarray[Any, np.dtype[Any]]]
 _MASK = (1 << 64) - 1
@@ -56,15 +56,17 @@ def masked_checksum(content: bytes) -> int:
     return ((state >> 15 | state << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def _open(path: str, compression: str) -> IO[bytes]:
-    if compression == "GZIP":
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    if compression == "ZLIB":
-        import io
+def _open(path: str, compression: str) -> IO[bytes] | Inflated:
+    return Inflated(path, compression) if compression else open(path, "rb")
 
-        with open(path, "rb") as handle:
-            return io.BytesIO(zlib.decompress(handle.read()))
-    return open(path, "rb")
+
+def _content(handle: IO[bytes] | Inflated, size: int) -> bytes:
+    """The next `size` bytes, fewer at the end: what a record claims to have is not allocated before it is there."""
+    parts: list[bytes] = []
+    while size and (part := handle.read(min(size, PIECE))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def _size(path: str, number: int, head: bytes) -> int:
@@ -81,18 +83,15 @@ def _size(path: str, number: int, head: bytes) -> int:
 
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
     """The contents of the records of a file; `compression` is "", "GZIP" or "ZLIB". ValueError where the file is none or is cut off."""
-    try:
-        with _open(path, compression) as handle:
-            number = 0
-            while head := handle.read(12):
-                size = _size(path, number, head)
-                content = handle.read(size)
-                if len(content) < size or len(handle.read(4)) < 4:
-                    raise ValueError(f"{path!r} ends within record {number}")
-                yield content
-                number += 1
-    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path!r} cannot be decompressed as {compression}: {error}") from error
+    with _open(path, compression) as handle:
+        number = 0
+        while head := handle.read(12):
+            size = _size(path, number, head)
+            content = _content(handle, size)
+            if len(content) < size or len(handle.read(4)) < 4:
+                raise ValueError(f"{path!r} ends within record {number}")
+            yield content
+            number += 1
 
 
 def record_spans(path: str) -> list[tuple[int, int]]:
@@ -151,6 +150,8 @@ def _feature(content: bytes) -> Values:
     for kind, packed in _fields(content):
         values = [value for number, value in _fields(packed) if number == 1]
         if kind == 1:
+            if any(isinstance(value, int) for value in values):
+                raise ValueError("a list of bytes has a number in it")
             return values
         if kind == 2:
             return np.frombuffer(b"".join(values), "<f4").astype(np.float32)

@@ -8,6 +8,7 @@ from mycel import ops
 from mycel.errors import ShapeError
 from mycel.ops._operands import floating, operand, operands
 from mycel.ops.algebra.decompositions import matrices, triangular
+from mycel.ops.tensors import in_place
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -69,7 +70,7 @@ def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) ->
     >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
     [[7.0]]
     """
-    return input.copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))  # type: ignore[no-any-return]
+    return in_place._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))  # type: ignore[no-any-return]
 
 
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -312,6 +313,11 @@ def batch_norm_gather_stats_with_counts(
     average = ops.sum(means * weights, 0) / total
     variances = 1 / ops.square(inverses) - eps
     variance = ops.sum((variances + ops.square(means - average)) * weights, 0) / total
+    for running in (running_mean, running_var):
+        if running is not None and not isinstance(running, Tensor):
+            raise TypeError(
+                f"batch_norm_gather_stats_with_counts: running statistics are tensors or None, not {type(running).__name__}"
+            )
     if running_mean is not None:
         running_mean.copy_(running_mean * (1 - momentum) + average * momentum)
     if running_var is not None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional
 from mycel import dtype as D
 from mycel import ops
 from mycel.errors import ShapeError
-from mycel.ops._operands import axis_of, flat, floating, operand, reshaped, take_slice
+from mycel.ops._operands import axis_of, flat, floating, number_of, operand, reshaped, take_slice
 from mycel.ops.algebra.decompositions import matrix_norm
 from mycel.ops.reduction import vector_norm
 from mycel.tensor import Tensor, cast
@@ -199,7 +199,7 @@ def _spread(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -> 
         else [axis_of(name, a, x.ndim) for a in (dim if isinstance(dim, (tuple, list)) else (dim,))]
     )
     count = math.prod(x.shape[a] for a in axes)
-    left = count - correction
+    left = count - number_of(name, "correction", correction)
     scale = count / left if left > 0 else math.nan if count <= 1 and left == 0 else math.inf
     if not keepdim:
         average = reshaped(average, tuple(squares.shape))
@@ -293,25 +293,11 @@ def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = 
     if x.ndim == 0:
         axis_of("sort", dim, 1)
         return Chosen(x, ops.zeros((), D.int64))
-    if descending and x.dtype.is_floating:
-        # NaN first: the reverse of the ascending order, equal elements in theirs.
-        lead = ops.cast(ops.isnan(x), D.int32)
-        found = ops.sort(x, dim, True)
-        count = ops.sum(lead, dim, True)
-        size = x.shape[dim]
-        places = ops.remainder(_steps(x, dim) - count, size)
-        return _chosen(ops.gather_elements(found[0], dim, places), ops.gather_elements(found[1], dim, places))
     return _chosen(*ops.sort(x, dim, descending))
 
 
-def _steps(x: Tensor, dim: int) -> Tensor:
-    axis = axis_of("sort", dim, x.ndim)
-    shape = tuple(x.shape[a] if a == axis else 1 for a in range(x.ndim))
-    return ops.broadcast_to(reshaped(ops.arange(x.shape[axis], dtype=D.int32), shape), tuple(x.shape))
-
-
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Chosen:
-    """The `k` largest elements along `dim` in order, or the smallest, with their positions.
+    """The `k` largest elements along `dim` in order, or the smallest, with their positions; NaN counts as the largest.
 
     >>> import mycel as ms
     >>> ms.mint.topk(ms.Tensor([3.0, 1.0, 2.0]), 2).indices.tolist()

@@ -10,6 +10,7 @@ from mycel.ops import exp2 as exp2
 from mycel.ops import expm1 as expm1
 from mycel.ops import log1p as log1p
 from mycel.ops import sinc as sinc
+from mycel.ops._operands import operand
 from mycel.tensor import Tensor
 
 __all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "round_op", "sinc"]
@@ -28,7 +29,7 @@ def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
 
 def usual_axis(x: Tensor) -> int:
     """The axis of a soft-max where none is given."""
-    return 0 if x.ndim in (0, 1, 3) else 1
+    return 0 if operand("softmax", x).ndim in (0, 1, 3) else 1
 
 
 def round(input: Any, *, decimals: int = 0) -> Tensor:

@@ -6,9 +6,10 @@ import numbers
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from mycel.ops._operands import operand
 from mycel.tensor import Tensor
 
-__all__ = ["boolean", "choice", "integer", "number", "optional_tensor", "sizes", "text"]
+__all__ = ["boolean", "choice", "integer", "number", "optional_tensor", "sizes", "tensor", "text"]
 
 
 def integer(owner: str, name: str, value: Any, at_least: Optional[int] = None) -> int:
@@ -32,6 +33,11 @@ def text(owner: str, name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{owner}: {name} must be a string, not {type(value).__name__}")
     return value
+
+
+def tensor(owner: Any, value: Any) -> Tensor:
+    """What a layer is given, as a tensor; TypeError that names the layer for what cannot be one."""
+    return value if isinstance(value, Tensor) else operand(type(owner).__name__, value)
 
 
 def optional_tensor(owner: str, name: str, value: Any) -> Optional[Tensor]:

@@ -10,6 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import asarray
+from mycel.ops._operands import axis_of, size_of
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
@@ -88,6 +89,8 @@ def concatenate(arrays: Any, axis: Optional[int] = 0) -> Tensor:
     >>> mnp.concatenate(([1, 2], [3])).tolist()
     [1, 2, 3]
     """
+    if not isinstance(arrays, (tuple, list, Tensor)):
+        raise TypeError(f"concatenate: takes a sequence of arrays, not {type(arrays).__name__}")
     values = [asarray(v) for v in arrays]
     return ops.concat([ops.ravel(v) for v in values]) if axis is None else ops.concat(values, axis)
 
@@ -245,7 +248,8 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     (4, 2, 3)
     """
     value = asarray(x)
-    source, target = axis % value.ndim, start + value.ndim if start < 0 else start
+    source = axis_of("rollaxis", axis, value.ndim)
+    target = start + value.ndim if size_of("rollaxis", start) < 0 else start
     return ops.moveaxis(value, source, target - 1 if source < target else target)
 
 

@@ -9,6 +9,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray, kind_of
+from mycel.ops._operands import size_of
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = ["asarray"]
@@ -159,9 +160,10 @@ def linspace(
     >>> mnp.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]
     """
+    num = size_of("linspace", num)
     parts = num - 1 if endpoint else num
     first, last = start, stop
-    if isinstance(start, (list, tuple, Tensor)) or isinstance(stop, (list, tuple, Tensor)):
+    if not all(isinstance(v, (int, float)) for v in (start, stop)):
         first, last = asarray(start, D.float32), asarray(stop, D.float32)
     step = (last - first) / parts if parts else float("nan")
     line = ops.linspace(first, last if endpoint else last - step, num)

@@ -11,6 +11,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import asarray
 from mycel.numpy.array import isin
+from mycel.ops._operands import all_axes
 from mycel.prims.base import broadcast_shapes
 from mycel.tensor import Tensor, cast
 
@@ -52,8 +53,9 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
     [[[8.0], [8.0], [8.0]]]
     """
     x = asarray(a)
-    for axis in (axes,) if isinstance(axes, int) else axes:
-        axis = axis % x.ndim
+    if not callable(func):
+        raise TypeError(f"apply_over_axes: func must be callable, not {type(func).__name__}")
+    for axis in all_axes("apply_over_axes", axes, x.ndim):
         made = asarray(func(x, axis))
         made = ops.expand_dims(made, axis) if made.ndim == x.ndim - 1 else made
         if made.ndim != x.ndim:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 import numpy as _numpy
@@ -9,6 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
+from mycel.ops._operands import check_sizes, shape_of, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -92,7 +94,10 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
     kind = D.from_any(dtype)
-    made: Any = _numpy.indices(tuple(dimensions), sparse=sparse)  # type: ignore[call-overload]
+    shape = check_sizes("indices", shape_of("indices", dimensions))
+    if math.prod(shape) > 1 << 40:
+        raise ValueError(f"indices: a grid of shape {shape} does not fit in memory")
+    made: Any = _numpy.indices(shape, sparse=sparse)  # type: ignore[call-overload]
     return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
 
 
@@ -142,12 +147,24 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in mnp.diag_indices(3)]
     [[0, 1, 2], [0, 1, 2]]
     """
-    return (Tensor(_numpy.arange(n), D.int32),) * ndim
+    (size, count) = (size_of("diag_indices", v) for v in (n, ndim))
+    if size < 0 or not 1 <= count <= 64:
+        raise ValueError(f"diag_indices: n must not be negative and ndim lie between 1 and 64, not {n} and {ndim}")
+    return (ops.arange(size, dtype=D.int32),) * count
 
 
 def _pair(found: Any) -> tuple[Tensor, Tensor]:
     rows, columns = found
     return Tensor(rows, D.int32), Tensor(columns, D.int32)
+
+
+def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    rows = size_of(name, n)
+    columns = rows if m is None else size_of(name, m)
+    check_sizes(name, (rows, columns))
+    if rows * columns > 1 << 40:
+        raise ValueError(f"{name}: a matrix of {rows} x {columns} does not fit in memory")
+    return rows, min(max(size_of(name, k), -rows), columns), columns
 
 
 def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
@@ -157,7 +174,7 @@ def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
     >>> [p.tolist() for p in mnp.tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
-    return _pair(_numpy.tril_indices(n, k, m))
+    return _pair(_numpy.tril_indices(*_triangle("tril_indices", n, k, m)))
 
 
 def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, Tensor]:
@@ -167,7 +184,7 @@ def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> tuple[Tensor, T
     >>> [p.tolist() for p in mnp.triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    return _pair(_numpy.triu_indices(n, k, m))
+    return _pair(_numpy.triu_indices(*_triangle("triu_indices", n, k, m)))
 
 
 def _sizes(name: str, arr: Any) -> Any:
@@ -235,8 +252,10 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
     >>> [p.tolist() for p in mnp.unravel_index([22, 41], (7, 6))]
     [[3, 6], [4, 5]]
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    total = int(_numpy.prod(sizes))
+    sizes = check_sizes("unravel_index", shape_of("unravel_index", shape))
+    total = math.prod(sizes)
+    if not 0 < total < 1 << 63:
+        raise ValueError(f"unravel_index: an array of shape {sizes} has no positions that an int64 could number")
     flat = asarray(indices)
     flat = ops.where(ops.less(flat, 0), flat + total, flat)
     flat = ops.clamp(flat, 0, total - 1)

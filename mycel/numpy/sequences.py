@@ -11,6 +11,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
 from mycel.numpy.math import cov
+from mycel.ops._operands import axis_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -168,9 +169,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Un
         raise ValueError(f"gradient: edge_order must be 1 or 2, not {edge_order!r}")
     x = _float(asarray(f))
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    for k in axes:
-        if not -x.ndim <= k < x.ndim:
-            raise ValueError(f"gradient: axis {k} is out of range for {x.ndim} dimensions")
+    axes = tuple(axis_of("gradient", k, x.ndim) for k in axes)
     spacings = [v if isinstance(v, (int, float)) else asarray(v) for v in (varargs or (1.0,))]
     if len(spacings) not in (1, len(axes)):
         raise TypeError(f"gradient: {len(spacings)} distances for {len(axes)} axes")
@@ -187,6 +186,7 @@ def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
     [0.0, -0.2832]
     """
     x = _float(asarray(p))
+    axis = axis_of("unwrap", axis, x.ndim)
     if x.shape[axis] == 0:
         return x
     y = ops.moveaxis(x, axis, -1)
@@ -246,8 +246,8 @@ def polymul(a1: Any, a2: Any) -> Tensor:
 
 
 def _order(name: str, m: int) -> int:
-    if isinstance(m, bool) or not isinstance(m, int) or m < 0:
-        raise ValueError(f"{name}: m must be a non-negative int, not {m!r}")
+    if isinstance(m, bool) or not isinstance(m, int) or not 0 <= m <= 10000:
+        raise ValueError(f"{name}: m must be an int from 0 to 10000, not {m!r}")
     return m
 
 

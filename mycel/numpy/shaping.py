@@ -6,6 +6,7 @@ from typing import Any
 
 from mycel import ops
 from mycel.numpy._operands import asarray
+from mycel.ops._operands import sizes_of
 from mycel.tensor import Tensor
 
 __all__ = [
@@ -53,8 +54,9 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     x = asarray(a)
     if isinstance(axis, int):
         return ops.expand_dims(x, axis)
-    rank = x.ndim + len(axis)
-    for place in sorted(k + rank if k < 0 else k for k in axis):
+    places = sizes_of("expand_dims", "axis", axis)
+    rank = x.ndim + len(places)
+    for place in sorted(k + rank if k < 0 else k for k in places):
         x = ops.expand_dims(x, place)
     return x
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import eager
+from mycel.engines.failures import out_of_memory
 from mycel.engines.select import compile_graph
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.prims.base import GET_ITEM, freeze
@@ -35,7 +36,10 @@ def compose(function: Callable[..., Node], *tensors: Tensor, **params: Any) -> T
         for t in tensors:
             if t._buf is None:
                 t._need_value(function.__name__)
-        return make(found[0].outputs[0].type, found[1](*[t._buf for t in tensors]))
+        try:
+            return make(found[0].outputs[0].type, found[1](*[t._buf for t in tensors]))
+        except MemoryError:
+            raise out_of_memory(found[0]) from None
     return _replay(found[0], tensors)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, Optional, TypeVar, Union
 
 import numpy as np
@@ -15,7 +16,7 @@ from mycel import dtype as D
 from mycel import eager, precision
 from mycel.dtype import DType
 from mycel.errors import NeedsValue, ShapeError
-from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
+from mycel.ir.dims import Dim, InconclusiveDimension, product
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, normalize_axis
@@ -24,7 +25,8 @@ from mycel.tensor import pair as _pair
 
 __all__ = [
     "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",
-    "operand", "operands", "reshaped", "select", "shape_of", "take_slice", "whole", "wide",
+    "number_of", "operand", "operands", "reshaped", "rounded_once", "select", "sequence_of", "shape_of", "sizes_of",
+    "take_slice", "whole", "wide",
 ]  # fmt: skip
 
 Axis = Union[None, int, Sequence[int]]
@@ -66,12 +68,51 @@ def wide(x: Tensor) -> Tensor:
     return cast(x, D.float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x
 
 
+def rounded_once(function: F) -> F:
+    """`function`, computed in float32 where its floating operands are of one 16-bit type, and rounded to that at the end.
+
+    So what is one operation to the user rounds once, whatever it is composed of.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kind = _narrow_type((*args, *kwargs.values()))
+        if kind is None:
+            return function(*args, **kwargs)
+        result = function(*[_widened(a) for a in args], **{k: _widened(v) for k, v in kwargs.items()})
+        return cast(result, kind) if result.dtype is D.float32 else result
+
+    return call  # type: ignore[return-value]
+
+
+def _narrow_type(values: Sequence[Any]) -> Optional[DType]:
+    """The one floating type of the tensors among arguments, if that is a 16-bit one."""
+    kind: Optional[DType] = None
+    for value in values:
+        if isinstance(value, (np.ndarray, np.generic)):
+            return None
+        if isinstance(value, Tensor) and value.dtype.kind not in "iub":
+            dtype = (precision.met(value) if precision.active else value).dtype
+            if dtype.itemsize != 2 or not dtype.is_floating or kind not in (None, dtype):
+                return None
+            kind = dtype
+    return kind
+
+
+def _widened(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return wide(precision.met(value) if precision.active else value)
+
+
 def constant_like(value: Any, x: Tensor) -> Tensor:
     """A number, or a symbolic size, as a tensor of no dimensions of the type of `x`."""
     if isinstance(value, Dim):
         return as_tensor(value, x.dtype)
     if isinstance(value, np.generic):
         value = value.item()
+    if not isinstance(value, (int, float, complex, Tensor)):
+        raise TypeError(f"expected a number beside a tensor of {x.dtype.name}, not {type(value).__name__}")
     return scalar(value, x.dtype)
 
 
@@ -122,7 +163,7 @@ def shape_of(name: str, shape: Any) -> Shape:
     return tuple([size_of(name, d) for d in shape])
 
 
-def size_of(name: str, size: Any) -> DimLike:
+def size_of(name: str, size: Any) -> Any:
     """One size; TypeError where it is not a whole number."""
     if isinstance(size, Dim):
         return size
@@ -134,6 +175,29 @@ def size_of(name: str, size: Any) -> DimLike:
         raise
     except TypeError:
         raise TypeError(f"{name}: sizes are ints, not {type(size).__name__}") from None
+
+
+def sizes_of(name: str, parameter: str, value: Any) -> tuple[Any, ...]:
+    """Several whole numbers: from a sequence, an array or a tensor of one axis. TypeError for others, and for one number alone."""
+    if isinstance(value, (Tensor, np.ndarray)):
+        value = value.tolist()
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name}: {parameter} must be a sequence of ints, not {type(value).__name__}")
+    return tuple([size_of(name, v) for v in value])
+
+
+def number_of(name: str, parameter: str, value: Any) -> Any:
+    """`value`, a number or a tensor; TypeError otherwise."""
+    if not isinstance(value, (int, float, np.number, Tensor, Dim)):
+        raise TypeError(f"{name}: {parameter} must be a number, not {type(value).__name__}")
+    return value
+
+
+def sequence_of(name: str, parameter: str, value: Any) -> Sequence[Any]:
+    """`value`, a tuple or a list; TypeError otherwise."""
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name}: {parameter} must be a tuple or a list, not {type(value).__name__}")
+    return value
 
 
 def check_sizes(name: str, shape: Shape) -> Shape:
@@ -208,12 +272,15 @@ def cast_index(name: str, indices: Any) -> Tensor:
         return cast(index, D.int64)
     if not index.dtype.is_integer:
         raise TypeError(f"{name}: indices must be integers, not {index.dtype.name}")
+    if index.dtype is D.uint64:
+        # The largest would become negative numbers, which count from the end.
+        index = run(E.minimum, index, constant_like(2**63 - 1, index))
     return index if index.dtype in (D.int32, D.int64) else cast(index, D.int64)
 
 
-def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> str:
+def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> Any:
     """`value` itself; ValueError where it is not one of the words allowed."""
-    if value not in allowed:
+    if not isinstance(value, (str, bool, type(None))) or value not in allowed:
         raise ValueError(f"{name}: {parameter} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
     return value  # type: ignore[no-any-return]
 

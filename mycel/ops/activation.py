@@ -20,6 +20,7 @@ from mycel.ops._operands import (
     one_of,
     operand,
     reshaped,
+    rounded_once,
     run,
     select,
     take_slice,
@@ -79,6 +80,7 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
 
 
 @fused
+@rounded_once
 def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
     """x where it is positive, else alpha * x.
 
@@ -91,6 +93,7 @@ def leaky_relu(input: Any, alpha: float = 0.2) -> Tensor:
 
 
 @fused
+@rounded_once
 def prelu(input: Any, weight: Any) -> Tensor:
     """x where it is positive, else weight * x, with one weight, or one for each channel (axis 1).
 
@@ -114,6 +117,7 @@ def _negative_part(x: Tensor) -> Tensor:
 
 
 @fused
+@rounded_once
 def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x) - 1). Clevert et al., 2016.
 
@@ -126,6 +130,7 @@ def elu(input_x: Any, alpha: float = 1.0) -> Tensor:
 
 
 @fused
+@rounded_once
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x / alpha) - 1); ValueError for alpha 0. Barron, 2017.
 
@@ -144,6 +149,7 @@ _SELU_ALPHA = 1.6732632423543772
 
 
 @fused
+@rounded_once
 def selu(input_x: Any) -> Tensor:
     """scale * elu(x, alpha) with the constants of self-normalising networks. Klambauer et al., 2017.
 
@@ -155,6 +161,7 @@ def selu(input_x: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def gelu(input: Any, approximate: str = "none") -> Tensor:
     """x * P(X <= x) for a standard normal X: by erf, or with `approximate` "tanh" by a tanh. Hendrycks and Gimpel, 2016.
 
@@ -171,6 +178,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
 
 
 @fused
+@rounded_once
 def fast_gelu(x: Any) -> Tensor:
     """``x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|))``, an approximation of `gelu`.
 
@@ -184,6 +192,7 @@ def fast_gelu(x: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def silu(input: Any) -> Tensor:
     """x * sigmoid(x) of each element x.
 
@@ -196,6 +205,7 @@ def silu(input: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def swiglu(input: Any, dim: int = -1) -> Tensor:
     """silu(a) * b of the two halves a and b along `dim`; ValueError for an odd size.
 
@@ -216,6 +226,7 @@ def _halves(name: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 
 
 @fused
+@rounded_once
 def glu(x: Any, axis: int = -1) -> Tensor:
     """a * sigmoid(b) of the two halves a and b along an axis; ValueError for an odd size. Dauphin et al., 2017.
 
@@ -233,6 +244,7 @@ def _softplus(x: Tensor) -> Tensor:
 
 
 @fused
+@rounded_once
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`.
 
@@ -248,6 +260,7 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
 
 
 @fused
+@rounded_once
 def logsigmoid(x: Any) -> Tensor:
     """log(sigmoid(x)) of each element x, without overflow.
 
@@ -259,6 +272,7 @@ def logsigmoid(x: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def mish(x: Any) -> Tensor:
     """x * tanh(softplus(x)) of each element x. Misra, 2019.
 
@@ -271,6 +285,7 @@ def mish(x: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def softsign(x: Any) -> Tensor:
     """x / (1 + |x|) of each element x.
 
@@ -283,6 +298,7 @@ def softsign(x: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def hardsigmoid(input: Any) -> Tensor:
     """(x + 3) / 6 limited to [0, 1].
 
@@ -294,6 +310,7 @@ def hardsigmoid(input: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def hardswish(input: Any) -> Tensor:
     """x * hardsigmoid(x) of each element x. Howard et al., 2019.
 
@@ -318,6 +335,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 
 @fused
+@rounded_once
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by `lambd`; 0 where |x| <= lambd.
 
@@ -331,6 +349,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 
 @fused
+@rounded_once
 def soft_shrink(input: Any, lambd: float = 0.5) -> Tensor:
     """The same as `softshrink`.
 
@@ -342,6 +361,7 @@ def soft_shrink(input: Any, lambd: float = 0.5) -> Tensor:
 
 
 @fused
+@rounded_once
 def tanhshrink(input: Any) -> Tensor:
     """x - tanh(x) of each element x.
 

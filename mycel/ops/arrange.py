@@ -8,6 +8,8 @@ from __future__ import annotations
 import builtins
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel import dtype as D
 from mycel import views
 from mycel.dtype import DType
@@ -64,7 +66,7 @@ def type_as(input: Any, other: Tensor) -> Tensor:
     >>> ms.ops.type_as(ms.Tensor([1.5]), ms.Tensor([1])).dtype
     mindspore.int64
     """
-    return cast(input, other.dtype)
+    return cast(input, operand("type_as", other).dtype)
 
 
 def identity(x: Any) -> Any:
@@ -147,7 +149,7 @@ def dtype(x: Tensor) -> DType:
     >>> ms.ops.dtype(ms.ops.ones(1))
     mindspore.float32
     """
-    return x.dtype
+    return operand("dtype", x).dtype
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -157,7 +159,7 @@ def is_floating_point(input: Tensor) -> bool:
     >>> ms.ops.is_floating_point(ms.Tensor([1.0]))
     True
     """
-    return input.dtype.is_floating
+    return operand("is_floating_point", input).dtype.is_floating
 
 
 def is_complex(input: Tensor) -> bool:
@@ -167,7 +169,7 @@ def is_complex(input: Tensor) -> bool:
     >>> ms.ops.is_complex(ms.Tensor([1.0]))
     False
     """
-    return input.dtype.is_complex
+    return operand("is_complex", input).dtype.is_complex
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -343,6 +345,7 @@ def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
     """
     x = operand("narrow", input)
     where = axis_of("narrow", axis, x.ndim)
+    size_of("narrow", start), size_of("narrow", length)
     first = start + x.shape[where] if start < 0 else start
     return views.take_slice(x, where, first, first + length)
 
@@ -472,8 +475,12 @@ def _triangle(name: str, input: Any, diagonal: int, upper: bool) -> Tensor:
     if x.ndim < 2:
         raise ShapeError(f"{name}: takes tensors of at least 2 dimensions, not {x._type}")
     rows, columns = (iota(x.shape[-2:], i, D.int32) for i in (0, 1))
-    if diagonal:
-        rows = rows + diagonal
+    if size_of(name, diagonal):
+        # A diagonal beyond the corners is as good as one at them.
+        largest = np.iinfo(np.int32).max // 2
+        rows = rows + (
+            builtins.max(builtins.min(diagonal, largest), -largest) if isinstance(diagonal, int) else diagonal
+        )
     return select(run(E.ge if upper else E.le, columns, rows), x, constant_like(0, x))
 
 
@@ -532,6 +539,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     a, b = axis_of("diagonal", dim1, x.ndim), axis_of("diagonal", dim2, x.ndim)
     if a == b:
         raise ShapeError(f"diagonal: dim1 {dim1} and dim2 {dim2} are the same axis")
+    size_of("diagonal", offset)
     x = moveaxis(x, (a, b), (-2, -1))
     rows, columns = x.shape[-2] + builtins.min(offset, 0), x.shape[-1] - builtins.max(offset, 0)
     count = builtins.max(builtins.min(rows, columns), 0)

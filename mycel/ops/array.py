@@ -15,7 +15,7 @@ from mycel.errors import ShapeError, named
 from mycel.fused import fused
 from mycel.ir.dims import product
 from mycel.ops import _operands
-from mycel.ops._operands import all_axes, axis_of, operand, run, shape_of, size_of
+from mycel.ops._operands import all_axes, axis_of, operand, run, sequence_of, shape_of, size_of, sizes_of
 from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -64,7 +64,7 @@ def view_as(input: Any, other: Tensor) -> Tensor:
     >>> ms.ops.view_as(ms.ops.arange(4), ms.ops.ones((2, 2))).shape
     (2, 2)
     """
-    return reshape(input, other.shape)
+    return reshape(input, operand("view_as", other).shape)
 
 
 @viewing
@@ -285,11 +285,11 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
     >>> ms.ops.expand_as(ms.Tensor([1, 2]), ms.ops.ones((3, 2))).shape
     (3, 2)
     """
-    return broadcast(operand("expand_as", input), other.shape)
+    return broadcast(operand("expand_as", input), operand("expand_as", other).shape)
 
 
 def _members(name: str, tensors: Any) -> list[Tensor]:
-    if isinstance(tensors, Tensor):
+    if isinstance(tensors, Tensor) and tensors.ndim and tensors.shape[0]:
         return unstack(tensors)  # type: ignore[return-value]
     if not isinstance(tensors, (tuple, list)) or not tensors:
         raise ValueError(f"{name}: takes a sequence of at least one tensor")
@@ -343,9 +343,14 @@ def stack(tensors: Any, axis: int = 0) -> Tensor:
     return _joined([_operands.reshaped(v, shape) for v in values], place)
 
 
+# More parts than elements are empty; a number far beyond is a mistake that would take all memory.
+MOST_PARTS = 1 << 16
+
+
 def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
     if isinstance(tensors, Tensor):
         tensors = unstack(tensors)
+    sequence_of(name, "what is joined", tensors)
     values = [raise_to(operand(name, v)) for v in tensors]
     return concat(values, axis if values and values[0].ndim > axis else 0)
 
@@ -479,7 +484,7 @@ def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: 
     where = axis_of("split", axis, x.ndim)
     length = x.shape[where]
     if isinstance(split_size_or_sections, (tuple, list)):
-        sizes = list(split_size_or_sections)
+        sizes = [size_of("split", d) for d in split_size_or_sections]
         if builtins.sum(sizes) != length or builtins.any(isinstance(d, int) and d < 0 for d in sizes):
             raise ShapeError(f"split: the sizes {sizes} do not add up to {length}, the size of axis {axis}")
     else:
@@ -511,10 +516,13 @@ def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axi
     length = operator.index(x.shape[where])
     if isinstance(indices_or_sections, int):
         count = indices_or_sections
-        if count < 1:
-            raise ValueError(f"tensor_split: the number of parts must be at least 1, not {count}")
+        if not 1 <= count <= builtins.max(length, MOST_PARTS):
+            raise ValueError(
+                f"tensor_split: the number of parts must lie between 1 and {builtins.max(length, MOST_PARTS)}, not {count}"
+            )
         return _cut(x, where, [length // count + (i < length % count) for i in builtins.range(count)])
-    cuts = [builtins.min(builtins.max(c + length if c < 0 else c, 0), length) for c in indices_or_sections]
+    given = sizes_of("tensor_split", "indices_or_sections", indices_or_sections)
+    cuts = [builtins.min(builtins.max(c + length if c < 0 else c, 0), length) for c in given]
     return tuple(take_slice(x, where, a, builtins.max(a, b)) for a, b in zip([0, *cuts], [*cuts, length]))
 
 
@@ -525,7 +533,8 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     >>> [p.tolist() for p in ms.ops.hsplit(ms.Tensor([[1, 2]]), 2)]
     [[[1]], [[2]]]
     """
-    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+    x = operand("hsplit", input)
+    return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
@@ -557,8 +566,10 @@ def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     [[0, 1, 2], [3, 4]]
     """
     x = operand("chunk", input)
-    if not hasattr(chunks, "__index__"):
-        raise TypeError(f"chunk: the number of parts must be a whole number, not {chunks!r}")
+    try:
+        chunks = operator.index(chunks)
+    except TypeError:
+        raise TypeError(f"chunk: the number of parts must be a whole number, not {chunks!r:.80}") from None
     if chunks < 1:
         raise ValueError(f"chunk: the number of parts must be at least 1, not {chunks}")
     length = x.shape[axis_of("chunk", axis, x.ndim)]

@@ -1,6 +1,6 @@
 """Bessel functions of orders 0 and 1: Chebyshev polynomials of what is left when the known factors are taken out.
 
-Up to a bound (8; 2 for K) the series of the functions are entire in w = x^2 / 4: A_n(w) = sum s^k w^k / (k! (k+n)!) gives J_n (s = -1) and I_n (s = 1) as (x/2)^n A_n (for I_n summed as it is),
+Up to a bound (8; 1.25 for K) the series of the functions are entire in w = x^2 / 4: A_n(w) = sum s^k w^k / (k! (k+n)!) gives J_n (s = -1) and I_n (s = 1) as (x/2)^n A_n (for I_n summed as it is),
 and B_n, with psi(k+1) + psi(k+n+1) in each term, gives Y_n and K_n (Abramowitz and Stegun, 9.1.10, 9.1.11, 9.6.10, 9.6.11). Beyond it, K_n and the Hankel
 function are exp(..) / sqrt(x) times a smooth function of 1/x, an integral over a Gaussian (9.6.23), and I_n is the mean of exp(x cos t) cos(n t). The
 tables are the interpolating polynomials of these, computed when a function is first used: the series in 40 decimal digits, the integrals by the
@@ -29,7 +29,7 @@ __all__ = [
 
 EULER = Decimal("0.57721566490153286060651209008240243104215933593992")
 BOUND = 8.0
-BOUND_K = 2.0
+BOUND_K = 1.25
 
 
 def _series(order: int, sign: int, with_psi: bool, w: float) -> float:
@@ -103,6 +103,14 @@ def _parts(x: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return near, low, low * low * (2 / (bound * bound)) - 1.0, select(near, constant_like(2 * bound, x), x)
 
 
+def _log_half(x: Tensor) -> Tensor:
+    """log(x / 2), where the half of a subnormal number would lose its last digit."""
+    small = run(E.lt, x, constant_like(1.0, x))
+    return run(E.log, x * select(small, constant_like(1.0, x), 0.5)) - select(
+        small, constant_like(math.log(2.0), x), 0.0
+    )  # type: ignore[no-any-return]
+
+
 def _modified(order: int, x: Tensor, scaled: bool) -> Tensor:
     size = run(E.abs_, x)
     near = run(E.le, size, constant_like(BOUND, x))
@@ -124,7 +132,7 @@ def _second_modified(order: int, x: Tensor, scaled: bool) -> Tensor:
     near, low, t, high = _parts(x, BOUND_K)
     first = _chebyshev(_near(order, 1, False, BOUND_K), t)
     rest = _chebyshev(_near(order, 1, True, BOUND_K), t)
-    log = run(E.log, low * 0.5)
+    log = _log_half(low)
     small = rest * 0.5 - log * first if order == 0 else 1.0 / low + (log * first - rest * 0.5) * low * 0.5
     large = _chebyshev(_far("K", order), 2 * BOUND_K / high - 1.0) * run(E.rsqrt, high) * math.sqrt(math.pi / 2)
     found = select(near, small * run(E.exp, low) if scaled else small, large if scaled else large * run(E.exp, -high))
@@ -135,10 +143,11 @@ def _wave(order: int, high: Tensor) -> tuple[Tensor, Tensor]:
     """J_n and Y_n far out: the Hankel function's amplitude and phase."""
     t = 2 * BOUND / high - 1.0
     p, q = _chebyshev(_far("P", order), t), _chebyshev(_far("Q", order), t)
-    sine, cosine = run(E.sin, high), run(E.cos, high)
+    finite = select(run(E.is_inf, high), 1.0, high)
+    sine, cosine = run(E.sin, finite), run(E.cos, finite)
     # x less pi/4 (3 pi/4 for order 1) without rounding the difference.
     turned = (cosine + sine, sine - cosine) if order == 0 else (sine - cosine, -(sine + cosine))
-    scale = run(E.rsqrt, high * math.pi)
+    scale = run(E.rsqrt, high) * math.sqrt(1 / math.pi)
     return (turned[0] * p - turned[1] * q) * scale, (turned[1] * p + turned[0] * q) * scale
 
 
@@ -155,7 +164,7 @@ def _second(order: int, x: Tensor) -> Tensor:
     near, low, t, high = _parts(x, BOUND)
     first = _chebyshev(_near(order, -1, False, BOUND), t)
     rest = _chebyshev(_near(order, -1, True, BOUND), t)
-    small = (2 * run(E.log, low * 0.5) * first - rest) * (1 / math.pi)
+    small = (2 * _log_half(low) * first - rest) * (1 / math.pi)
     if order:
         small = small * low * 0.5 - (2 / math.pi) / low
     return select(run(E.eq, x, constant_like(0.0, x)), -math.inf, select(near, small, _wave(order, high)[1]))

@@ -17,12 +17,15 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    number_of,
     operand,
     operands,
     permuted,
     reshaped,
     run,
     select,
+    size_of,
+    sizes_of,
     take_slice,
 )
 from mycel.ops.convolution import fold
@@ -40,8 +43,11 @@ def _block(
     name: str, x: Tensor, block: Any, pairs: Any, what: str
 ) -> tuple[tuple[int, ...], list[tuple[int, int]], int]:
     """The block's sizes, the pairs of each axis, and the first axis of the blocks."""
-    given = [(int(a), int(b)) for a, b in pairs]
-    sizes = (int(block),) * len(given) if isinstance(block, int) else tuple(int(b) for b in block)
+    pairs = pairs.tolist() if isinstance(pairs, (Tensor, np.ndarray)) else pairs
+    if not isinstance(pairs, (tuple, list)) or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs):
+        raise TypeError(f"{name}: {what} must be pairs of ints, one for each axis, not {pairs!r:.80}")
+    given = [(size_of(name, a), size_of(name, b)) for a, b in pairs]
+    sizes = (block,) * len(given) if isinstance(block, int) else sizes_of(name, "the block", block)
     if (
         len(sizes) != len(given)
         or x.ndim <= len(sizes)
@@ -124,7 +130,7 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
     2.1
     """
     x = floating("renorm", input)
-    if p <= 0 or maxnorm < 0:
+    if number_of("renorm", "p", p) <= 0 or number_of("renorm", "maxnorm", maxnorm) < 0:
         raise ValueError(f"renorm: p must be positive and maxnorm not negative, not {p} and {maxnorm}")
     where = axis_of("renorm", axis, x.ndim)
     rest = tuple(a for a in range(x.ndim) if a != where)

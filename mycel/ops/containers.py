@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import eager
+from mycel.ir.dims import Dim
 from mycel.tensor import Tensor
 from mycel.tree import flatten
 
@@ -65,6 +66,8 @@ def _need(name: str, value: Any, kind: type) -> None:
 
 def _member(name: str, x: Any, kind: type, index: Any) -> Any:
     _need(name, x, kind)
+    if not isinstance(index, (int, slice, Tensor)):
+        raise TypeError(f"{name}: the index must be a whole number, not a {type(index).__name__}")
     if isinstance(index, int) and not -len(x) <= index < len(x):
         raise IndexError(f"{name}: the index {index} is not in [{-len(x)}, {len(x)})")
     return x[index]
@@ -138,7 +141,7 @@ def _tuple_div(x: Any, y: Any) -> Any:
     if len(x) != len(y):
         raise ValueError(f"tuple_div: the tuples have {len(x)} and {len(y)} members; give as many of both")
     for a, b in zip(x, y):
-        if isinstance(a, float) or isinstance(b, float):
+        if not isinstance(a, (int, Dim)) or not isinstance(b, (int, Dim)):
             raise TypeError(f"tuple_div: divides whole numbers, not {a!r} by {b!r}")
         if b == 0 or a % b != 0:
             raise ValueError(f"tuple_div: {a} is not a multiple of {b}")
@@ -243,25 +246,40 @@ def _string_concat(x: Any, y: Any) -> Any:
 # Iteration over sequences, dictionaries (their keys) and tensors (their rows) as a tuple of what is still to come.
 
 
+def _need_items(name: str, x: Any) -> None:
+    if not isinstance(x, (tuple, list, dict, str, range, Tensor)):
+        raise TypeError(f"{name}: takes a sequence, a dictionary or a tensor, not a {type(x).__name__}")
+
+
 def _iter_converter(x: Any) -> Any:
+    _need_items("iter_converter", x)
     return tuple(x)
 
 
 def _ms_hasnext(x: Any) -> Any:
+    _need_items("ms_hasnext", x)
     return len(x) > 0
 
 
 def _ms_next(x: Any) -> Any:
+    _need("ms_next", x, tuple)
     if len(x) == 0:
         raise IndexError("ms_next: there are no more items; ask ms_hasnext first")
     return x[0], x[1:]
 
 
 def _zip_operation(*sequences: Any) -> Any:
+    for x in sequences:
+        _need_items("zip_operation", x)
     return tuple(zip(*sequences))
 
 
 # Augmented assignments, as functions of the value before.
+
+
+def _need_divisor(name: str, y: Any) -> None:
+    if isinstance(y, (int, float)) and y == 0:
+        raise ZeroDivisionError(f"{name}: the divisor is 0")
 
 
 def _augassign_add(x: Any, y: Any) -> Any:
@@ -277,14 +295,17 @@ def _augassign_mul(x: Any, y: Any) -> Any:
 
 
 def _augassign_div(x: Any, y: Any) -> Any:
+    _need_divisor("augassign_div", y)
     return operator.truediv(x, y)
 
 
 def _augassign_floordiv(x: Any, y: Any) -> Any:
+    _need_divisor("augassign_floordiv", y)
     return operator.floordiv(x, y)
 
 
 def _augassign_mod(x: Any, y: Any) -> Any:
+    _need_divisor("augassign_mod", y)
     return operator.mod(x, y)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Optional
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import DimLike, maximum, product
-from mycel.ops._operands import one_of, operand, operands, permuted, reshaped, run
+from mycel.ops._operands import one_of, operand, operands, permuted, reshaped, run, size_of
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.conv import conv, conv_grad_input
@@ -25,17 +25,21 @@ __all__ = [
 Pairs = tuple[tuple[DimLike, DimLike], ...]
 
 
+_POSITIVE = ("stride", "strides", "dilation", "kernel_size")
+
+
 def per_axis(name: str, parameter: str, value: Any, rank: int) -> tuple[int, ...]:
     """One int for each spatial axis, from one for all or a sequence (whose leading batch and channel entries must be 1)."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (value,) * rank
-    if not isinstance(value, (tuple, list)) or not all(isinstance(v, int) for v in value):
-        raise TypeError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r}")
-    if len(value) == rank + 2 and tuple(value[:2]) == (1, 1):
-        value = value[2:]
-    if len(value) != rank:
-        raise ValueError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r}")
-    return tuple(value)
+    given: Any = (value,) * rank if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(given, (tuple, list)) or not all(isinstance(v, int) for v in given):
+        raise TypeError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r:.80}")
+    if len(given) == rank + 2 and tuple(given[:2]) == (1, 1):
+        given = given[2:]
+    if len(given) != rank:
+        raise ValueError(f"{name}: {parameter} must be an int or {rank} ints, not {value!r:.80}")
+    if parameter in _POSITIVE and min(given) < 1:
+        raise ValueError(f"{name}: {parameter} must be positive, not {value!r:.80}")
+    return tuple(given)
 
 
 def same_padding(
@@ -66,7 +70,8 @@ def paddings(
         if any(p < 0 for pair in pairs for p in pair):
             raise ValueError(f"{name}: padding must not be negative, got {padding}")
         return pairs
-    if padding not in (0, None) and any(v for v in (padding if isinstance(padding, (tuple, list)) else (padding,))):
+    zeros = padding if isinstance(padding, (tuple, list)) else (padding,)
+    if not all(v is None or (isinstance(v, int) and v == 0) for v in zeros):
         raise ValueError(f"{name}: padding {padding} goes with pad_mode 'pad', not {mode!r}")
     return same_padding(spatial, window, strides, dilation) if mode == "same" else ((0, 0),) * rank
 
@@ -90,6 +95,7 @@ def convolution(
                          f"not {x._type} and {w._type}")  # fmt: skip
     single = x.ndim == rank + 1
     x = reshaped(x, (1, *x.shape)) if single else x
+    groups = size_of(name, groups)
     strides, steps = per_axis(name, "stride", stride, rank), per_axis(name, "dilation", dilation, rank)
     pairs = paddings(name, pad_mode, padding, x.shape[2:], w.shape[2:], strides, steps)
     out = run(conv, x, w, strides=strides, padding=pairs, dilation=steps, groups=groups)
@@ -196,14 +202,19 @@ def conv3d_transpose(
     """
     name = "conv3d_transpose"
     strides, steps = per_axis(name, "stride", stride, 3), per_axis(name, "dilation", dilation, 3)
-    kernel = weight.shape[2:]
-    if pad_mode == "same":
-        grown = tuple(d * s for d, s in zip(inputs.shape[2:], strides))
+    x, w = operands(name, inputs, weight)
+    if x.ndim != 5 or w.ndim != 5:
+        raise ShapeError(
+            f"{name}: takes an input (N, C_in, D, H, W) and a weight (C_in, C_out / group, KD, KH, KW), not {x._type} and {w._type}"
+        )
+    kernel = w.shape[2:]
+    if isinstance(pad_mode, str) and pad_mode == "same":
+        grown = tuple(d * s for d, s in zip(x.shape[2:], strides))
         pairs = same_padding(grown, kernel, strides, steps)
     else:
-        pairs = paddings(name, pad_mode, padding, inputs.shape[2:], kernel, strides, steps)
+        pairs = paddings(name, pad_mode, padding, x.shape[2:], kernel, strides, steps)
     return transposed(
-        name, inputs, weight, None, strides, pairs, per_axis(name, "output_padding", output_padding, 3), steps, group
+        name, x, w, None, strides, pairs, per_axis(name, "output_padding", output_padding, 3), steps, group
     )
 
 
@@ -334,7 +345,11 @@ def channel_shuffle(x: Any, groups: int) -> Tensor:
     [0, 2, 1, 3]
     """
     value = operand("channel_shuffle", x)
-    if value.ndim < 3 or groups < 1 or (isinstance(value.shape[1], int) and value.shape[1] % groups):
+    if (
+        value.ndim < 3
+        or size_of("channel_shuffle", groups) < 1
+        or (isinstance(value.shape[1], int) and value.shape[1] % groups)
+    ):
         raise ShapeError(f"channel_shuffle: the channels of {value._type} do not divide into {groups} groups")
     n, c, rest = value.shape[0], value.shape[1], value.shape[2:]
     parts = permuted(reshaped(value, (n, groups, c // groups, product(rest))), (0, 2, 1, 3))

@@ -194,7 +194,12 @@ def _range(name: str, start: Any, end: Any, step: Any, dtype: Optional[DType]) -
         if isinstance(start, Dim) or start != 0:
             line = run(E.add, line, constant_like(start, line))
         return line if dtype is None else cast(line, dtype)
-    values = start + step * np.arange(max(math.ceil((end - start) / step), 0), dtype=np.float64)
+    length = (end - start) / step
+    if not length < 1 << 40:
+        raise ValueError(
+            f"{name}: from {start} to {end} in steps of {step} there is no number of elements that fits in memory"
+        )
+    values = start + step * np.arange(max(math.ceil(length), 0), dtype=np.float64)
     return Tensor(values, dtype or D.float32)
 
 
@@ -234,8 +239,8 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     count = size_of("linspace", steps.item() if isinstance(steps, Tensor) else steps)
-    if isinstance(count, int) and count < 1:
-        raise ValueError(f"linspace: steps must be at least 1, not {count}")
+    if isinstance(count, int) and not 1 <= count < 1 << 40:
+        raise ValueError(f"linspace: steps must be at least 1 and fit in memory, not {count}")
     for v in (start, end):
         operand("linspace", v)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor) and isinstance(count, int):
@@ -274,6 +279,11 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:
+    name = "triu_indices" if upper else "tril_indices"
+    row, col, offset = size_of(name, row), size_of(name, col), size_of(name, offset)
+    check_sizes(name, (row, col))
+    if row * col > 1 << 40:
+        raise ValueError(f"{name}: a matrix of {row} x {col} is too large")
     mask = np.triu(np.ones((row, col), bool), offset) if upper else np.tril(np.ones((row, col), bool), offset)
     return Tensor(np.stack(np.nonzero(mask)), D.from_any(dtype))
 
@@ -316,6 +326,8 @@ def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axi
         raise ShapeError(f"one_hot: depth must not be negative, got {size}")
     place = axis_of("one_hot", axis, index.ndim + 1)
     shape = (*index.shape[:place], 1, *index.shape[place:])
+    # Narrower types might not have all positions.
+    index = index if index.dtype.itemsize >= 4 else cast(index, D.int32)
     line = iota((size,) + (1,) * (index.ndim - place), 0, index.dtype)
     on = on_value if isinstance(on_value, Tensor) else as_tensor(on_value)
     return select(run(E.eq, reshaped(index, shape), line), on, off_value)

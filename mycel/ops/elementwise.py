@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.fused import fused
-from mycel.ops._operands import floating, operand, operands, run
+from mycel.ops._operands import floating, operand, operands, run, size_of
 from mycel.ops.complex_numbers import absolute_value, direction
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
@@ -177,6 +177,8 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
         return run(E.identity, x)
     if decimals == 0:
         return run(E.rint, x)
+    if not -300 <= size_of("round", decimals) <= 300:
+        raise ValueError(f"round: decimals must lie between -300 and 300, not {decimals}")
     scale = 10.0**decimals
     return run(E.rint, x * scale) / scale  # type: ignore[no-any-return]
 

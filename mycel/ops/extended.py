@@ -81,9 +81,10 @@ def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append:
     x = operand("diff_ext", input)
     if n == 0:
         return run(E.identity, x)
-    size = sum(
-        operand("diff_ext", v).shape[axis_of("diff_ext", dim, x.ndim)] for v in (prepend, x, append) if v is not None
-    )
+    parts = [operand("diff_ext", v) for v in (prepend, x, append) if v is not None]
+    if any(v.ndim != x.ndim for v in parts):
+        raise ShapeError(f"diff_ext: what is joined to {x._type} must have {x.ndim} dimensions")
+    size = sum(v.shape[axis_of("diff_ext", dim, x.ndim)] for v in parts)
     # More differences than there are neighbours leave nothing.
     return sorting.diff(x, min(n, max(size, 1)), dim, prepend, append)
 

@@ -1,6 +1,8 @@
 """Reading and writing at positions: gather, scatter, select, masks, segments.
 
-Positions are integers; a negative one counts from the end, one out of range reads 0 and writes nothing. Functions named after MindSpore's
+Positions are integers. One that is out of range is an IndexRangeError, raised at once or, from a compiled function, when its call ends. Where MindSpore takes negative ones,
+they count from the end: in `gather`, `gather_elements`, `index_select`, `embedding`, `take`, `index_fill`, `inplace_update`, `scatter`; in `gather_nd`, `index_add` and whatever writes at rows of
+indices they are out of range. `tensor_scatter_elements` leaves out what lies outside. Functions named after MindSpore's
 in-place operations (`scatter_add`, `scatter_nd_update`, ...) write to the parameter they are given and return it;
 those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` have shapes that depend on values (`mycel.selection`).
 """
@@ -8,7 +10,6 @@ those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` 
 from __future__ import annotations
 
 import builtins
-import operator
 from typing import Any, Optional
 
 from mycel import dtype as D
@@ -27,6 +28,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     shape_of,
+    size_of,
     take_slice,
 )  # fmt: skip
 from mycel.ops._operands import (
@@ -124,7 +126,7 @@ def gather_nd(input_x: Any, indices: Any) -> Tensor:
     >>> ms.ops.gather_nd(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([[0, 1], [1, 0]])).tolist()
     [2, 3]
     """
-    return run(I.gather_nd, operand("gather_nd", input_x), cast_index("gather_nd", indices))
+    return run(I.gather_nd, operand("gather_nd", input_x), cast_index("gather_nd", indices), bounds="front")
 
 
 def index_select(input: Any, axis: int, index: Any) -> Tensor:
@@ -181,8 +183,18 @@ def embedding(
     return choose(padded, run(E.stop_gradient, rows), rows)
 
 
-def _write(name: str, input: Any, indices: Any, updates: Any, mode: str) -> Tensor:
-    """`input` with updates written at the places that rows of indices name."""
+def inside(name: str, indices: Any, size: Any, axis: int = 0) -> Tensor:
+    """Indices of an operation that is composed without reading or writing at them, which have to be in [0, size)."""
+    return run(I.checked, cast_index(name, indices), axis=axis, size=size, bounds="front")
+
+
+def read_or_zeros(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
+    """`gather` for indices of which those out of range read zeros; negative ones count from the end."""
+    return run(I.take, x, index, axis=axis, bounds="drop")
+
+
+def write(name: str, input: Any, indices: Any, updates: Any, mode: str, bounds: str = "front") -> Tensor:
+    """`input` with updates written at the places that rows of indices name; `bounds` says which indices may be given, as in `mycel.prims.index`."""
     x, index = operand(name, input), cast_index(name, indices)
     new = operand(name, updates, x.dtype)
     if index.ndim < 1 or not isinstance(index.shape[-1], int) or not index.shape[-1] <= x.ndim:
@@ -193,15 +205,15 @@ def _write(name: str, input: Any, indices: Any, updates: Any, mode: str) -> Tens
         if new.shape != wanted:
             raise ShapeError(f"{name}: the updates must have the shape {wanted}, not {new.shape}")
     if mode == "sub":
-        return run(I.scatter_nd, x, index, run(E.neg, new), mode="add")
+        return run(I.scatter_nd, x, index, run(E.neg, new), mode="add", bounds=bounds)
     if mode == "div":
         from mycel.ops.creation import ones_like
 
-        divisor = run(I.scatter_nd, ones_like(x), index, new, mode="mul")
+        divisor = run(I.scatter_nd, ones_like(x), index, new, mode="mul", bounds=bounds)
         return run(E.div if x.dtype.is_floating else E.floor_div, x, divisor)
     if x.dtype is D.bool_:
-        return cast(run(I.scatter_nd, cast(x, D.int8), index, cast(new, D.int8), mode=mode), D.bool_)
-    return run(I.scatter_nd, x, index, new, mode=mode)
+        return cast(run(I.scatter_nd, cast(x, D.int8), index, cast(new, D.int8), mode=mode, bounds=bounds), D.bool_)
+    return run(I.scatter_nd, x, index, new, mode=mode, bounds=bounds)
 
 
 _WORDS = {
@@ -231,7 +243,7 @@ def _tensor_scatter(kind: str) -> Any:
     name = f"tensor_scatter_{kind}"
 
     def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
-        return _write(name, input_x, indices, updates, "set" if kind == "update" else kind)
+        return write(name, input_x, indices, updates, "set" if kind == "update" else kind)
 
     summary = (f"A new tensor: `input_x` {_WORDS[kind]} `updates` at the places that rows of `indices` name in its first axes.\n\n"
                "    ValueError where shapes do not fit.")  # fmt: skip
@@ -249,16 +261,16 @@ tensor_scatter_min = _tensor_scatter("min")
 
 
 def _in_place(name: str, kind: str, by_rows: bool) -> Any:
-    def write(input_x: Any, indices: Any, updates: Any) -> Tensor:
+    def write_rows(input_x: Any, indices: Any, updates: Any) -> Tensor:
         index = cast_index(name, indices)
         if by_rows:
             index = reshaped(index, (*index.shape, 1))
-        return updated(input_x, _write(name, input_x, index, updates, "set" if kind == "update" else kind))
+        return updated(input_x, write(name, input_x, index, updates, "set" if kind == "update" else kind))
 
     def write_nd(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
-        return write(input_x, indices, updates)
+        return write_rows(input_x, indices, updates)
 
-    function = write if by_rows else write_nd
+    function = write_rows if by_rows else write_nd
     what = "rows (axis 0) that `indices` name" if by_rows else "places that rows of `indices` name in its first axes"
     summary = f"`input_x`, a parameter, {_WORDS[kind]} `updates` in place at the {what}; the parameter."
     place = f"ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor({'[1]' if by_rows else '[[1]]'}), ms.Tensor([3.0])"
@@ -292,14 +304,14 @@ def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
     from mycel.ops.creation import zeros
 
     new = operand("scatter_nd", updates)
-    return _write("scatter_nd", zeros(shape_of("scatter_nd", shape), new.dtype), indices, new, "add")
+    return write("scatter_nd", zeros(shape_of("scatter_nd", shape), new.dtype), indices, new, "add")
 
 
 _REDUCTIONS = {"none": "set", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
 def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none") -> Tensor:
-    """A new tensor with each update written at its own place with the position along an axis replaced by the index there.
+    """A new tensor with each update written at its own place with the position along an axis replaced by the index there, if that is inside.
 
     `reduction` says how updates meet what is there: "none" (they replace it), "add", "mul", "max" or "min".
 
@@ -307,7 +319,13 @@ def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int 
     >>> ms.ops.tensor_scatter_elements(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1]]), ms.Tensor([[5.0]]), 1, "add").tolist()
     [[1.0, 7.0]]
     """
-    name = "tensor_scatter_elements"
+    return write_elements("tensor_scatter_elements", input_x, indices, updates, axis, reduction, "drop")
+
+
+def write_elements(
+    name: str, input_x: Any, indices: Any, updates: Any, axis: int, reduction: str, bounds: str = "wrap"
+) -> Tensor:
+    """`tensor_scatter_elements`, in which `bounds` says which indices may be given, as in `mycel.prims.index`."""
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{name}: reduction must be one of {', '.join(map(repr, _REDUCTIONS))}, not {reduction!r}")
     x, index = operand(name, input_x), cast_index(name, indices)
@@ -322,10 +340,10 @@ def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int 
         new = new if a == b else take_slice(new, i, 0, b)
     mode = _REDUCTIONS[reduction]
     if x.dtype is D.bool_:
-        return cast(tensor_scatter_elements(cast(x, D.int8), index, cast(new, D.int8), axis, reduction), D.bool_)
+        return cast(write_elements(name, cast(x, D.int8), index, cast(new, D.int8), axis, reduction, bounds), D.bool_)
     if _fit(name, x, where, index):
-        return run(I.put_along, x, index, new, axis=where, mode=mode)
-    return run(I.scatter_nd, x, _position(index, where), new, mode=mode)
+        return run(I.put_along, x, index, new, axis=where, mode=mode, bounds=bounds)
+    return run(I.scatter_nd, x, _position(index, where), new, mode=mode, bounds=bounds)
 
 
 def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
@@ -335,17 +353,17 @@ def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
     >>> ms.ops.scatter(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([[1]]), ms.Tensor([[5.0]])).tolist()
     [[1.0, 5.0]]
     """
-    return tensor_scatter_elements(input, index, src, axis)
+    return write_elements("scatter", input, index, src, axis, "none")
 
 
-def _along(name: str, input: Any, axis: int, index: Any, values: Any, mode: str) -> Tensor:
+def _along(name: str, input: Any, axis: int, index: Any, values: Any, mode: str, bounds: str = "wrap") -> Tensor:
     """Parts of `values` written at the positions that a vector names along an axis."""
     x, where = operand(name, input), cast_index(name, index)
     at = axis_of(name, axis, x.ndim)
     where = reshaped(where, (where.size, 1))
     new = operand(name, values, x.dtype)
     parts = move_axis(new, at, 0) if new.ndim else broadcast(new, (where.shape[0], *x.shape[:at], *x.shape[at + 1 :]))
-    return move_axis(_write(name, move_axis(x, at, 0), where, parts, mode), 0, at)
+    return move_axis(write(name, move_axis(x, at, 0), where, parts, mode, bounds), 0, at)
 
 
 def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, check_index_bound: bool = True) -> Tensor:
@@ -357,7 +375,7 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
     """
     from mycel.parameter import Parameter
 
-    result = _along("index_add", x, axis, indices, y, "add")
+    result = _along("index_add", x, axis, indices, y, "add", "front")
     if isinstance(x, Parameter):
         x._replace(result)
     return result
@@ -390,7 +408,7 @@ def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
     >>> ms.ops.inplace_add(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
     [1.0, 7.0]
     """
-    return _along("inplace_add", x, 0, indices, v, "add")
+    return _along("inplace_add", x, 0, indices, v, "add", "front")
 
 
 def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
@@ -400,7 +418,7 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
     >>> ms.ops.inplace_sub(ms.Tensor([1.0, 2.0]), ms.Tensor([5.0]), 1).tolist()
     [1.0, -3.0]
     """
-    return _along("inplace_sub", x, 0, indices, v, "sub")
+    return _along("inplace_sub", x, 0, indices, v, "sub", "front")
 
 
 @fused
@@ -501,7 +519,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
             f"masked_scatter: the mask must fit {x._type} and hold at most {values.size} places, not {positions.size}"
         )
     index = reshaped(positions, (positions.size, 1))
-    return reshaped(_write("masked_scatter", line, index, take_slice(values, 0, 0, positions.size), "set"), x.shape)
+    return reshaped(write("masked_scatter", line, index, take_slice(values, 0, 0, positions.size), "set"), x.shape)
 
 
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
@@ -514,7 +532,10 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     x = operand("select_scatter", input)
     where = axis_of("select_scatter", axis, x.ndim)
     part = operand("select_scatter", src, x.dtype)
-    place = operator.index(index) % x.shape[where]
+    place, size = size_of("select_scatter", index), x.shape[where]
+    if not -size <= place < size:
+        raise I.out_of_range("select_scatter", place, where, size)
+    place = place % size
     return slice_scatter(x, reshaped(part, (*x.shape[:where], 1, *x.shape[where + 1 :])), axis, place, place + 1)
 
 
@@ -529,6 +550,11 @@ def slice_scatter(
     """
     x = operand("slice_scatter", input)
     where = axis_of("slice_scatter", axis, x.ndim)
+    for bound in (start, end, step):
+        if bound is not None:
+            size_of("slice_scatter", bound)
+    if step is not None and step == 0:
+        raise ValueError("slice_scatter: step must not be 0")
     positions = builtins.range(x.shape[where])[slice(start, end, step)]
     part = operand("slice_scatter", src, x.dtype)
     if part.shape != (*x.shape[:where], len(positions), *x.shape[where + 1 :]):

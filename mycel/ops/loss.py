@@ -16,6 +16,7 @@ from mycel.fused import fused
 from mycel.ops._operands import (
     axis_of,
     broadcast,
+    cast_index,
     constant_like,
     flat,
     floating,
@@ -24,6 +25,7 @@ from mycel.ops._operands import (
     operand,
     operands,
     reshaped,
+    rounded_once,
     run,
     select,
     whole,
@@ -31,6 +33,7 @@ from mycel.ops._operands import (
 )  # fmt: skip
 from mycel.ops.activation import _softplus, log_softmax
 from mycel.prims import elementwise as E
+from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.tensor import Tensor, cast
 
@@ -88,6 +91,7 @@ def _as_wide(name: str, x: Tensor, weight: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def cross_entropy(
     input: Any,
     target: Any,
@@ -133,6 +137,7 @@ def _probability_entropy(x: Tensor, y: Tensor, weight: Any, axis: int, reduction
 
 
 @fused
+@rounded_once
 def nll_loss(
     inputs: Any,
     target: Any,
@@ -154,6 +159,14 @@ def nll_loss(
     return _chosen(x, y, weight, ignore_index, reduction, label_smoothing, _class_axis("nll_loss", x), "nll_loss")
 
 
+def _classes(index: Tensor, count: Any, axis: int, ignored: Any) -> tuple[Tensor, Tensor]:
+    """Class indices as int32, 0 for those that are ignored, and which are not; any other has to be one of `count` classes."""
+    index = index if index.dtype is D.int32 else cast(index, D.int64)
+    counted = run(E.ne, index, constant_like(ignored, index))
+    index = run(I.checked, select(counted, index, 0), axis=axis, size=count, bounds="front")
+    return cast(index, D.int32), counted
+
+
 def _chosen(
     logs: Tensor, index: Tensor, weight: Any, ignore_index: int, reduction: str, smoothing: float, axis: int, name: str
 ) -> Tensor:
@@ -165,11 +178,10 @@ def _chosen(
         raise ShapeError(
             f"{name}: the target's shape {index.shape} does not fit the input {logs.shape}; expected {shape}"
         )
-    index = cast(index, D.int32)
+    index, counted = _classes(index, logs.shape[axis], axis, ignore_index)
     spread = reshaped(index, (*shape[:axis], 1, *shape[axis:]))
     line = iota((logs.shape[axis], *(1,) * (logs.ndim - 1 - axis)), 0, D.int32)
     hit = run(E.eq, spread, line)
-    counted = run(E.ne, index, constant_like(ignore_index, index))
     weights = None if weight is None else _weights(name, weight, logs, axis)
     scaled = logs if weights is None else run(E.mul, logs, weights)
     loss = run(E.neg, _sum(select(hit, scaled, 0.0), (axis,)))
@@ -197,6 +209,7 @@ def _elementwise(name: str, input: Any, target: Any, reduction: str, compute: An
 
 
 @fused
+@rounded_once
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The squared difference of each pair of elements.
 
@@ -208,6 +221,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 @fused
+@rounded_once
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The absolute difference of each pair of elements.
 
@@ -219,6 +233,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 @fused
+@rounded_once
 def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """With the absolute difference d: d**2 / (2 beta) where d < beta, else d - beta / 2. Girshick, 2015.
 
@@ -239,6 +254,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
 
 
 @fused
+@rounded_once
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """With the absolute difference d: d**2 / 2 where d <= delta, else delta * (d - delta / 2). Huber, 1964.
 
@@ -257,6 +273,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 
 
 @fused
+@rounded_once
 def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
     """``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with 1e-12 added inside the logarithms.
 
@@ -281,6 +298,7 @@ def _log_from(p: Tensor) -> Tensor:
 
 
 @fused
+@rounded_once
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -306,6 +324,7 @@ def binary_cross_entropy_with_logits(
 
 
 @fused
+@rounded_once
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     """``y (log y - x)`` for log-probabilities x (`logits`) and probabilities y; 0 where y is 0.
 
@@ -326,6 +345,7 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
 
 
 @fused
+@rounded_once
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
     """``max(0, -y (a - b) + margin)`` for y in {1, -1}: 1 where a should rank higher.
 
@@ -343,6 +363,7 @@ def _hinge(x: Tensor) -> Tensor:
 
 
 @fused
+@rounded_once
 def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is positive (1), ``max(0, margin - x)`` where it is negative (-1), 0 where it is 0.
 
@@ -356,6 +377,7 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
 
 
 @fused
+@rounded_once
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-y x)) for y in {1, -1}.
 
@@ -368,6 +390,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 
 
 @fused
+@rounded_once
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -388,6 +411,7 @@ def gaussian_nll_loss(
 
 
 @fused
+@rounded_once
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis; the product of their norms counts as at least `eps`.
 
@@ -405,6 +429,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 
 
 @fused
+@rounded_once
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -420,6 +445,7 @@ def cosine_embedding_loss(
 
 
 @fused
+@rounded_once
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
     reduction: str = "mean",
@@ -443,6 +469,7 @@ def triplet_margin_loss(
 
 
 @fused
+@rounded_once
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -454,13 +481,14 @@ def multi_margin_loss(
     """
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2, not {p}")
-    x, y = floating("multi_margin_loss", input), operand("multi_margin_loss", target, D.int32)
+    x, y = floating("multi_margin_loss", input), cast_index("multi_margin_loss", target)
     single = x.ndim == 1
     x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1,))) if single else (x, y)
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise ShapeError(
             f"multi_margin_loss: the input must be (N, C) and the target (N,), not {x.shape} and {y.shape}"
         )
+    y = cast(run(I.checked, y, axis=1, size=x.shape[1], bounds="front"), D.int32)
     hit = run(E.eq, reshaped(y, (x.shape[0], 1)), iota((x.shape[1],), 0, D.int32))
     own = _sum(select(hit, x, 0.0), (1,), True)
     gaps = _hinge(margin - own + x)
@@ -476,6 +504,7 @@ def multi_margin_loss(
 
 
 @fused
+@rounded_once
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The sum over target classes j and other classes i of ``max(0, 1 - x[j] + x[i])``, over the number of classes.
 
@@ -485,7 +514,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     >>> ms.ops.multilabel_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([[0, -1]])).item()
     0.75
     """
-    x, y = floating("multilabel_margin_loss", input), operand("multilabel_margin_loss", target, D.int32)
+    x, y = floating("multilabel_margin_loss", input), cast_index("multilabel_margin_loss", target)
     if x.shape != y.shape or x.ndim not in (1, 2):
         raise ShapeError(
             f"multilabel_margin_loss: input and target must both be (C,) or (N, C), not {x.shape} and {y.shape}"
@@ -497,6 +526,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     n, c = x.shape
     # A place counts while no -1 came before it.
     valid = run(E.ge, run(cummin, y, axis=1, reverse=False), constant_like(0, y))
+    y = cast(run(I.checked, select(valid, y, 0), axis=1, size=c, bounds="front"), D.int32)
     hit = run(E.logical_and, run(E.eq, reshaped(y, (n, c, 1)), iota((c,), 0, D.int32)), reshaped(valid, (n, c, 1)))
     own = _sum(select(hit, reshaped(x, (n, 1, c)), 0.0), (2,), True)
     member = run(R.reduce_any, hit, axes=(1,), keepdims=True)
@@ -508,6 +538,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 
 
 @fused
+@rounded_once
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
     """The mean over classes (the last axis) of `binary_cross_entropy_with_logits`, scaled by class with `weight`.
 

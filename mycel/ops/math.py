@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.fused import fused
-from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, run, select, wide
+from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, rounded_once, run, select, wide
 from mycel.ops.complex_numbers import direction, imag
 from mycel.prims import elementwise as E
 from mycel.prims.base import broadcast_shapes
@@ -71,6 +71,7 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
 
 
 @fused
+@rounded_once
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``.
 
@@ -83,6 +84,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
 
 
 @fused
+@rounded_once
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``.
 
@@ -123,6 +125,7 @@ def accumulate_n(x: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     """``input + weight * (end - input)``.
 
@@ -135,6 +138,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def logaddexp(input: Any, other: Any) -> Tensor:
     """log(exp(x) + exp(y)) without overflow.
 
@@ -159,6 +163,7 @@ def _log_sum(name: str, input: Any, other: Any, scale: float) -> Tensor:
 
 
 @fused
+@rounded_once
 def logaddexp2(input: Any, other: Any) -> Tensor:
     """log2(2**x + 2**y) without overflow.
 
@@ -170,6 +175,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def xlogy(input: Any, other: Any) -> Tensor:
     """x * log(y), and 0 where x is 0 unless y is NaN.
 
@@ -181,6 +187,7 @@ def xlogy(input: Any, other: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def xdivy(x: Any, y: Any) -> Tensor:
     """x / y, and 0 where x is 0 unless y is NaN.
 
@@ -199,6 +206,7 @@ def _times(name: str, input: Any, other: Any, function: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def hypot(input: Any, other: Any) -> Tensor:
     """sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0.
 
@@ -212,7 +220,8 @@ def hypot(input: Any, other: Any) -> Tensor:
     plain = run(E.logical_and, run(E.is_finite, top), run(E.gt, top, constant_like(0.0, top)))
     scale = select(plain, top, 1.0)
     p, q = select(plain, a / scale, 1.0), select(plain, b / scale, 0.0)
-    return select(plain, run(E.sqrt, p * p + q * q) * scale, run(E.maximum, a, b))
+    infinite = run(E.logical_or, run(E.is_inf, a), run(E.is_inf, b))
+    return select(plain, run(E.sqrt, p * p + q * q) * scale, select(infinite, math.inf, run(E.maximum, a, b)))
 
 
 def _with_nan(name: str, input: Any, other: Any, primitive: Any) -> Tensor:
@@ -325,6 +334,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def deg2rad(x: Any) -> Tensor:
     """Degrees as radians.
 
@@ -336,6 +346,7 @@ def deg2rad(x: Any) -> Tensor:
 
 
 @fused
+@rounded_once
 def rad2deg(x: Any) -> Tensor:
     """Radians as degrees.
 
@@ -441,6 +452,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
 
 
 @fused
+@rounded_once
 def logit(input: Any, eps: Optional[float] = None) -> Tensor:
     """log(x / (1 - x)), with x limited to [eps, 1 - eps] where `eps` is given.
 

@@ -14,7 +14,21 @@ from mycel.eager import apply
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import product
-from mycel.ops._operands import all_axes, constant_like, floating, operand, reshaped, run, select, shape_of, whole, wide
+from mycel.ops._operands import (
+    all_axes,
+    constant_like,
+    floating,
+    number_of,
+    operand,
+    reshaped,
+    rounded_once,
+    run,
+    select,
+    shape_of,
+    size_of,
+    whole,
+    wide,
+)
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.normalization import moments
@@ -76,6 +90,9 @@ def batch_norm(
             _channel("batch_norm", "running_var", running_var, full),
         )
         return cast(_affine("batch_norm", _standardized(run(E.sub, full, centre), spread, eps), weight, bias), x.dtype)
+    for running in (running_mean, running_var):
+        if running is not None and not isinstance(running, Tensor):
+            raise TypeError(f"batch_norm: running statistics are tensors or None, not {type(running).__name__}")
     # The result comes before the writes, which may reach a tensor that is also the weight or bias.
     result, *moved = _trained(x, running_mean, running_var, weight, bias, momentum, eps)
     for running, value in zip([r for r in (running_mean, running_var) if r is not None], moved):
@@ -168,7 +185,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     [[-1.0, 1.0]]
     """
     x = floating("group_norm", input)
-    if x.ndim < 2 or num_groups < 1 or (isinstance(x.shape[1], int) and x.shape[1] % num_groups):
+    if x.ndim < 2 or size_of("group_norm", num_groups) < 1 or (isinstance(x.shape[1], int) and x.shape[1] % num_groups):
         raise ShapeError(f"group_norm: the channels (axis 1) of {x._type} do not divide into {num_groups} groups")
     full = wide(x)
     grouped = reshaped(full, (x.shape[0], num_groups, product(x.shape[1:]) // num_groups))
@@ -193,6 +210,7 @@ def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float =
 
 
 @fused
+@rounded_once
 def lrn(
     x: Any,
     depth_radius: int = 5,
@@ -214,6 +232,9 @@ def lrn(
         raise ShapeError(f"lrn: the input must be (N, C, H, W), not {value._type}")
     from mycel.prims.window import window_sum
 
+    depth_radius = size_of("lrn", depth_radius)
+    for word, number in (("bias", bias), ("alpha", alpha), ("beta", beta)):
+        number_of("lrn", word, number)
     n, c = value.shape[:2]
     squares = reshaped(run(E.mul, value, value), (n, 1, c, product(value.shape[2:])))
     total = run(
@@ -227,6 +248,7 @@ def lrn(
 
 
 @fused
+@rounded_once
 def l2_normalize(x: Any, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
     """The elements over the square root of the sum of squares along `axis`, which counts as at least `epsilon`.
 

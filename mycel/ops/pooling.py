@@ -16,7 +16,7 @@ from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import DimLike, maximum
-from mycel.ops._operands import broadcast, constant_like, floating, iota, operand, reshaped, run, take_slice
+from mycel.ops._operands import broadcast, constant_like, floating, iota, operand, reshaped, run, size_of, take_slice
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -283,6 +283,8 @@ def avg_pool3d(
 
 def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
     value, single = batched(name, floating(name, x), rank)
+    if not norm_type:
+        raise ValueError(f"{name}: norm_type must not be 0")
     window = per_axis(name, "kernel_size", kernel_size, rank)
     strides = window if stride is None else per_axis(name, "stride", stride, rank)
     pairs = with_ceil(value.shape[2:], window, strides, ((0, 0),) * rank, ceil_mode)
@@ -326,7 +328,7 @@ def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...]) -> tuple[A
     sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
     if len(sizes) != rank:
         raise ValueError(f"{name}: output_size must be an int or {rank} of them, not {value!r}")
-    sizes = tuple(d if n is None else n for n, d in zip(sizes, spatial))
+    sizes = tuple(d if n is None else size_of(name, n) for n, d in zip(sizes, spatial))
     if any(isinstance(n, int) and n < 1 for n in sizes):
         raise ValueError(f"{name}: output_size must be at least 1, not {value!r}")
     return sizes

@@ -13,6 +13,7 @@ from mycel.cell import Cell
 from mycel.dtype import DType, Type, float32
 from mycel.ir.dims import Dim
 from mycel.ops import arrange
+from mycel.ops._operands import sizes_of
 from mycel.ops.containers import followed
 from mycel.prims.base import broadcast_shapes
 from mycel.tensor import Tensor
@@ -158,7 +159,7 @@ def broadcast_gradient_args(*args: Any) -> tuple[tuple[int, ...], tuple[int, ...
     >>> ms.ops.broadcast_gradient_args((4, 1, 3), (2, 1))
     ((1,), (0, 2))
     """
-    x, y = (tuple(s) for s in _exactly("broadcast_gradient_args", args, 2))
+    x, y = (sizes_of("broadcast_gradient_args", "a shape", s) for s in _exactly("broadcast_gradient_args", args, 2))
     if x == y:
         return (), ()
     rank = max(len(x), len(y))

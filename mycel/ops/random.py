@@ -14,7 +14,7 @@ from mycel import dtype as D
 from mycel.common.generator import Generator, seeded_generator
 from mycel.dtype import DType
 from mycel.errors import ShapeError
-from mycel.ir.dims import DimLike, product
+from mycel.ir.dims import Dim, DimLike, product
 from mycel.ops._compose import compose
 from mycel.ops._operands import (
     axis_of,
@@ -49,7 +49,13 @@ Shape = tuple[Any, ...]
 
 def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Tensor:
     """One element of a distribution of `mycel.prims.random` at each place of `shape`."""
-    return compose(function, generator.take(product(shape)), shape=shape, **params)
+    if not isinstance(generator, Generator):
+        raise TypeError(f"{function.__name__}: generator must be a Generator or None, not {type(generator).__name__}")
+    count = product(shape)
+    if not isinstance(count, (int, Dim)):
+        shape = check_sizes(function.__name__, tuple([size_of(function.__name__, d) for d in shape]))
+        count = product(shape)
+    return compose(function, generator.take(count), shape=shape, **params)
 
 
 def _permutation(state: Any, *, shape: Shape) -> Any:
@@ -290,7 +296,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Op
     weights = wide(floating("multinomial", input))
     if weights.ndim not in (1, 2):
         raise ShapeError(f"multinomial: the weights must be (C,) or (N, C), not {weights._type}")
-    if num_samples < 1:
+    if size_of("multinomial", num_samples) < 1:
         raise ValueError(f"multinomial: num_samples must be at least 1, not {num_samples}")
     if replacement:
         return _categories(weights, num_samples, seed)

@@ -7,7 +7,7 @@ from typing import Any
 
 from mycel import dtype as D
 from mycel.common.generator import default_generator, seeded_generator
-from mycel.ops._operands import run
+from mycel.ops._operands import number_of, run
 from mycel.ops.random import draw, random_categorical
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
@@ -22,7 +22,8 @@ def _kind(x: Tensor) -> Any:
 
 def _cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
     """Numbers of the Cauchy distribution of a median and a scale, in the tensor's shape and type (float32 for integers); `sigma` is positive."""
-    if not sigma > 0:
+    number_of("cauchy", "median", median)
+    if not number_of("cauchy", "sigma", sigma) > 0:
         raise ValueError(f"cauchy: sigma must be positive, not {sigma}")
     # The middles of equal parts of (-pi / 2, pi / 2), at whose ends the tangent is infinite.
     unit = draw(P.uniform, self.shape, default_generator, dtype=D.float64) * (1 - 2.0**-53) + (2.0**-54 - 0.5)
@@ -31,7 +32,8 @@ def _cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
 
 def _log_normal(self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
     """exp(x) with x normal of a mean and a standard deviation, in the tensor's shape and type (float32 for integers); `std` is positive."""
-    if not std > 0:
+    number_of("log_normal", "mean", mean)
+    if not number_of("log_normal", "std", std) > 0:
         raise ValueError(f"log_normal: std must be positive, not {std}")
     drawn = draw(P.normal, self.shape, default_generator, dtype=_kind(self))
     return run(E.exp, drawn * float(std) + float(mean))
@@ -44,7 +46,7 @@ def _random_categorical(self: Tensor, num_sample: int, seed: int = 0, dtype: Any
 
 def _uniform(self: Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
     """New numbers spread evenly over [from_, to), in the tensor's shape and type; ValueError where `from_` is larger than `to`."""
-    if from_ > to:
+    if number_of("uniform", "from_", from_) > number_of("uniform", "to", to):
         raise ValueError(f"uniform: from_ must not be larger than to, but {from_} > {to}")
     unit = draw(P.uniform, self.shape, seeded_generator(generator), dtype=_kind(self))
     return cast(unit * float(to - from_) + float(from_), self.dtype)

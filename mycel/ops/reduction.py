@@ -11,6 +11,8 @@ import builtins
 import math
 from typing import Any, Optional, Union
 
+import numpy as np
+
 from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.errors import ShapeError
@@ -45,6 +47,8 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    if not isinstance(keep, (builtins.bool, int, np.bool_)):
+        raise TypeError(f"{primitive.name}: keepdims must be a bool, not {type(keep).__name__}")
     return run(primitive, x, axes=axes, keepdims=builtins.bool(keep))
 
 

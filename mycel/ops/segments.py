@@ -28,7 +28,7 @@ from mycel.ops._operands import (
     size_of,
     take_slice,
 )
-from mycel.ops.indexed import _write
+from mycel.ops.indexed import write
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -90,9 +90,11 @@ def _segments(name: str, x: Any, segment_ids: Any, num_segments: Any, mode: str,
     from mycel.ops.creation import full
 
     initial = full((count, *value.shape[ids.ndim :]), start(value.dtype), dtype=value.dtype)
-    # Only here does a negative number mean that an element belongs nowhere.
-    ids = select(run(E.lt, ids, constant_like(0, ids)), constant_like(2**31 - 1, ids), ids)
-    return _write(name, initial, reshaped(ids, (*ids.shape, 1)), value, mode)
+    # Only here does a negative number mean that an element belongs nowhere: one that is beyond the last is none, and checked no more.
+    nowhere = run(E.lt, ids, constant_like(0, ids))
+    ids = run(I.checked, select(nowhere, constant_like(0, ids), ids), axis=0, size=count, bounds="front")
+    ids = select(nowhere, constant_like(2**31 - 1, ids), ids)
+    return write(name, initial, reshaped(ids, (*ids.shape, 1)), value, mode, "drop")
 
 
 def _highest(kind: DType) -> Any:
@@ -209,11 +211,13 @@ def sequence_mask(lengths: Any, maxlen: Optional[int] = None) -> Tensor:
     """
     x = operand("sequence_mask", lengths)
     size = int(x.asnumpy().max()) if maxlen is None else size_of("sequence_mask", maxlen)
+    # Narrower types might not have all positions.
+    x = cast(x, D.int32) if x.dtype.is_integer and x.dtype.itemsize < 4 else x
     return run(E.gt, reshaped(x, (*x.shape, 1)), iota((size,), 0, x.dtype))
 
 
 def intopk(x1: Any, x2: Any, k: int) -> Tensor:
-    """Whether the target class of each row of `x1` is among its k largest elements (ties count for it).
+    """Whether the target class of each row of `x1` is among its k largest elements (ties count for it); a class that there is not is not.
 
     >>> import mycel as ms
     >>> ms.ops.intopk(ms.Tensor([[1.0, 3.0, 2.0]]), ms.Tensor([2]), 2).tolist()
@@ -222,8 +226,11 @@ def intopk(x1: Any, x2: Any, k: int) -> Tensor:
     x, index = operand("intopk", x1), cast_index("intopk", x2)
     if x.ndim != 2 or index.shape != x.shape[:1]:
         raise ShapeError(f"intopk: the input must be (N, C) and the target (N,), not {x._type} and {index._type}")
-    own = run(I.take_along, x, reshaped(index, (index.shape[0], 1)), axis=1)
+    own = run(I.take_along, x, reshaped(index, (index.shape[0], 1)), axis=1, bounds="drop")
     from mycel.ops.reduction import sum
 
     larger = sum(run(E.gt, x, own), 1)
-    return run(E.lt, larger, constant_like(k, larger))
+    inside = run(
+        E.logical_and, run(E.ge, index, constant_like(0, index)), run(E.lt, index, constant_like(x.shape[1], index))
+    )
+    return run(E.logical_and, inside, run(E.lt, larger, constant_like(k, larger)))

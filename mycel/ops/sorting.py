@@ -1,6 +1,6 @@
 """Order: sorting, largest and smallest elements, running sums, products and extremes, medians and quantiles, searches and counts.
 
-Sorting is stable, puts NaN last in both directions, and gives int32 positions. Its derivative moves cotangents back to where the elements came
+Sorting is stable, has NaN above every number (first in a descending order), as `max` has, and gives int32 positions. Its derivative moves cotangents back to where the elements came
 from.
 """
 
@@ -24,6 +24,7 @@ from mycel.ops._operands import (
     floating,
     iota,
     move_axis,
+    number_of,
     operand,
     operands,
     reshaped,
@@ -48,7 +49,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 def sort(input_x: Any, axis: int = -1, descending: bool = False) -> Pair:
-    """The sorted elements along an axis and their int32 positions.
+    """The sorted elements along an axis and their int32 positions; equal elements keep their order, and NaN counts as the largest.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.sort(ms.Tensor([3.0, 1.0, 2.0]))]
@@ -84,7 +85,7 @@ def msort(input: Any) -> Tensor:
 def topk(input: Any, k: int, dim: Optional[int] = None, largest: bool = True, sorted: bool = True) -> Pair:
     """The k largest (or smallest) elements along an axis (the last one) in order, and their int32 positions.
 
-    They come in order also where `sorted` is off. ValueError for k outside the axis.
+    They come in order also where `sorted` is off; NaN counts as the largest. ValueError for k outside the axis.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.topk(ms.Tensor([3.0, 1.0, 2.0]), 2)]
@@ -415,7 +416,11 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     [0.0, 2.0, 1.0, 0.0]
     """
     x = operand("histc", input)
-    if bins < 1 or min > max:
+    if size_of("histc", bins) > 1 << 40:
+        raise ValueError(f"histc: {bins} bins do not fit in memory")
+    number_of("histc", "min", min)
+    number_of("histc", "max", max)
+    if bins < 1 or not -np.inf < min <= max < np.inf:
         raise ValueError(f"histc: bins must be at least 1 and min at most max, not {bins}, {min}, {max}")
     array = x.asnumpy().astype(np.float64).ravel()
     low, high = (min, max) if min != max or not array.size else (array.min(), array.max())

@@ -122,8 +122,8 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     1.5502
     """
     x = floating("mvlgamma", input)
-    if isinstance(p, bool) or not isinstance(p, int) or p < 1:
-        raise ValueError(f"mvlgamma: p must be an int of at least 1, not {p!r}")
+    if isinstance(p, bool) or not isinstance(p, int) or not 1 <= p <= 10000:
+        raise ValueError(f"mvlgamma: p must be an int from 1 to 10000, not {p!r}")
     total = run(E.lgamma, x)
     for j in range(1, p):
         total = total + run(E.lgamma, x - 0.5 * j)

@@ -27,6 +27,8 @@ def fitted(name: str, variable: Tensor, value: Any) -> Tensor:
 
 def updated(variable: Tensor, new: Tensor) -> Tensor:
     """The values of a parameter or tensor that takes `new`: a tensor that shares them."""
+    if not isinstance(variable, Tensor):
+        raise TypeError(f"the variable must be a parameter or a tensor, not {type(variable).__name__}")
     return whole(variable._replace(new))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 from mycel.ops import elementwise as E
 from mycel.ops.creation import ones_like, zeros_like
-from mycel.ops.indexed import gather, tensor_scatter_update, where
+from mycel.ops.indexed import gather, where, write
 from mycel.ops.reduction import sum as total
 from mycel.ops.segments import unsorted_segment_sum
 from mycel.tensor import Tensor
@@ -251,4 +251,6 @@ def on_rows(rule: Callable[..., Values], p: Tensor, g: Tensor, indices: Tensor, 
     places = indices.expand_dims(-1)
     rows = [gather(x, indices, 0) for x in (p, summed(g, indices, p), *states)]
     found = rule(*rows, *numbers)
-    return tuple(tensor_scatter_update(x, places, new.astype(x.dtype)) for x, new in zip((p, *states), found))
+    return tuple(
+        write("optimizer", x, places, new.astype(x.dtype), "set", "wrap") for x, new in zip((p, *states), found)
+    )

@@ -15,7 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import fourier, indexed
-from mycel.ops._operands import floating, operand, permuted, reshaped
+from mycel.ops._operands import floating, number_of, operand, permuted, reshaped, size_of
 from mycel.ops.arrange import pad
 from mycel.ops.complex_numbers import view_as_real
 from mycel.tensor import Tensor, cast
@@ -30,6 +30,8 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, sh
     n = int(n)
     if n < 0:
         raise ValueError(f"{name}: window_length must not be negative, got {n}")
+    if n > 1 << 40:
+        raise ValueError(f"{name}: a window of {n} elements does not fit in memory")
     kind = default if dtype is None else D.from_any(dtype)
     if not kind.is_floating:
         raise TypeError(f"{name}: dtype must be a floating type, not {kind.name}")
@@ -69,6 +71,8 @@ def hamming_window(
     [0.08, 0.54, 1.0, 0.54]
     """
 
+    number_of("hamming_window", "alpha", alpha), number_of("hamming_window", "beta", beta)
+
     def shape(n: int) -> Any:
         return alpha - beta * np.cos(np.arange(n) * (2 * math.pi / (n - 1)))
 
@@ -92,6 +96,7 @@ def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0,
     >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
     [0.79, 0.95, 1.0, 0.95]
     """
+    number_of("kaiser_window", "beta", beta)
     return _window("kaiser_window", window_length, periodic, dtype, D.float64, lambda n: np.kaiser(n, beta))
 
 
@@ -122,8 +127,11 @@ def stft(
     if signal.ndim not in (1, 2):
         raise ShapeError(f"{name}: takes a signal (L,) or a batch (B, L), not {signal._type}")
     is_complex = signal.dtype.is_complex
-    hop = n_fft // 4 if hop_length is None else hop_length
-    width = n_fft if win_length is None else win_length
+    n_fft = size_of(name, n_fft)
+    hop = n_fft // 4 if hop_length is None else size_of(name, hop_length)
+    width = n_fft if win_length is None else size_of(name, win_length)
+    if not isinstance(pad_mode, str):
+        raise TypeError(f"{name}: pad_mode must be a string, not {type(pad_mode).__name__}")
     one_sided = not is_complex if onesided is None else onesided
     if n_fft < 1 or hop < 1 or not 1 <= width <= n_fft:
         raise ValueError(

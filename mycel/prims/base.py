@@ -25,7 +25,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from mycel.dtype import DType, from_any
-from mycel.errors import ShapeError
+from mycel.errors import ShapeError, SizeError
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
@@ -116,7 +116,15 @@ class Primitive:
 
     def node(self, *inputs: Node, **params: Any) -> Node:
         """The application as one node, whose type is a tuple where there are several outputs."""
-        return Node(self, inputs, params, self.infer(*[n.type for n in inputs], **params))
+        return Node(self, inputs, params, self.type_of(*[n.type for n in inputs], **params))
+
+    def type_of(self, *types: Any, **params: Any) -> Any:
+        """What `infer` says; an error of sizes names the primitive."""
+        try:
+            return self.infer(*types, **params)
+        except SizeError as error:
+            error.raised_in(self.name)
+            raise
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Apply to nodes and Python scalars (which take the type of the first node): a node, or a tuple of them."""

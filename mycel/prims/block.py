@@ -76,12 +76,12 @@ def _clamped(start: Node, limit: DimLike, size: DimLike) -> Node:
 
 
 def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, axis: int) -> tuple[Node, bool]:
-    """`take` where x may, and the index (rank 2) may, have a batch in front."""
+    """`take` where x may, and the index (rank 2) may, have a batch in front; it is inside, or one beyond where nothing is to be read."""
     many = index.type.rank == 2
     if not batched and not many:
-        return take(x, index, axis=axis), False
+        return take(x, index, axis=axis, bounds="drop"), False
     assert size is not None
-    y, place = _take_batch(size, (x, index), (0 if batched else None, 0 if many else None), axis=axis)
+    y, place = _take_batch(size, (x, index), (0 if batched else None, 0 if many else None), axis=axis, bounds="drop")
     return S.move_axis(y, place, 0), True
 
 

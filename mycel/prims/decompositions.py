@@ -358,7 +358,14 @@ def _lu_vjp(ct: Any, out: Any, a: Node) -> tuple[Optional[Node]]:
     left = triangular_solve(lower, inner, lower=True, trans="C", unit=True)
     rows = adjoint(triangular_solve(upper, adjoint(left), lower=False, trans="N", unit=False))
     return (
-        I.put_along(S.full(rows.shape, 0, rows.dtype), _spread(order, rows), rows, axis=rows.type.rank - 2, mode="set"),
+        I.put_along(
+            S.full(rows.shape, 0, rows.dtype),
+            _spread(order, rows),
+            rows,
+            axis=rows.type.rank - 2,
+            mode="set",
+            bounds="drop",
+        ),
     )
 
 
@@ -384,7 +391,7 @@ lu: Primitive = register(
 def solve(a: Node, b: Node) -> Node:
     """The solution x of a x = b for square matrices."""
     packed, _, order = lu(a)
-    turned = I.take_along(b, _spread(order, b), axis=b.type.rank - 2)
+    turned = I.take_along(b, _spread(order, b), axis=b.type.rank - 2, bounds="drop")
     middle = triangular_solve(packed, turned, lower=True, trans="N", unit=True)
     return triangular_solve(packed, middle, lower=False, trans="N", unit=False)  # type: ignore[no-any-return]
 

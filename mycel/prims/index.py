@@ -1,7 +1,15 @@
 """Reading and writing at positions that are data: gather, scatter, take and put.
 
-Indices are int32 or int64. A negative index counts from the end. An index out of range reads 0 and writes nothing, so that every
-program is defined. Where several writes meet in one place, `set` keeps the last in row-major order and the other modes combine
+Indices are int32 or int64. What becomes of one that is not in [0, size) is said by `bounds`:
+
+    wrap    a negative one counts from the end; one out of range is an error (IndexRangeError)
+    front   a negative one is an error, too
+    drop    a negative one counts from the end; one out of range reads 0 and writes nothing
+
+The error is the engine's: a compiled program finds the index while it runs and raises when it ends. No access leaves its array in any case. Derivatives look at the same
+indices in the same way, as the operation itself may not be computed where only its derivative is wanted. `checked` looks at indices of operations that are composed otherwise.
+
+Where several writes meet in one place, `set` keeps the last in row-major order and the other modes combine
 all of them with what is there. 16-bit sums accumulate in float32.
 
 Reading is linear and its transpose is an adding write. For the writes, with a = the value at the place, u = an update that
@@ -20,19 +28,20 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import int32, int64
-from mycel.errors import ShapeError
+from mycel.dtype import bool_, int32, int64
+from mycel.errors import IndexRangeError, ShapeError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
-from mycel.ir.types import TensorType
+from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
 
-__all__ = ["gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along"]
+__all__ = ["BOUNDS", "checked", "gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along"]
 
 Shape = tuple[DimLike, ...]
+BOUNDS = ("wrap", "front", "drop")
 MODES = ("set", "add", "mul", "max", "min")
 _WRITE: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -54,10 +63,31 @@ def _same_shape(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and not any(_differs(p, q) for p, q in zip(a, b))
 
 
-def _wrapped(indices: Any, size: int) -> tuple[Any, Any]:
-    """Indices counted from the front and made safe to read with, and whether each was in range."""
-    front = np.where(indices < 0, indices + size, indices)
+def _need_bounds(name: str, bounds: str) -> None:
+    if bounds not in BOUNDS:
+        raise ValueError(f"{name}: bounds must be one of {', '.join(BOUNDS)}, not {bounds!r}")
+
+
+def out_of_range(name: str, index: int, axis: int, size: int, bounds: str = "wrap") -> IndexRangeError:
+    """The error for an index along an axis."""
+    mend = f"use one in [{0 if bounds == 'front' else -size}, {size})" if size else "the axis has no elements"
+    return IndexRangeError(f"{name}: index {index} is out of range for axis {axis} of size {size}; {mend}")
+
+
+def _inside(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
+    """Indices counted from the front, and whether each is in range; IndexRangeError for those that must be and are not."""
+    front = indices
+    if bounds != "front" and indices.dtype.kind == "i":
+        front = np.where(indices < 0, indices.astype(np.int64) + size, indices)
     valid = (front >= 0) & (front < size)
+    if bounds != "drop" and not valid.all():
+        raise out_of_range(name, int(indices[~valid].flat[0]), axis, size, bounds)
+    return front, valid
+
+
+def _wrapped(name: str, indices: Any, axis: int, size: int, bounds: str) -> tuple[Any, Any]:
+    """Indices counted from the front and made safe to read with, and whether each was in range."""
+    front, valid = _inside(name, indices, axis, size, bounds)
     return np.where(valid, front, 0), valid
 
 
@@ -128,13 +158,17 @@ def _nd_depth(name: str, x: Shape, indices: TensorType) -> int:
     return k
 
 
-def _gather_nd_infer(x: TensorType, indices: TensorType) -> TensorType:
+def _gather_nd_infer(x: TensorType, indices: TensorType, *, bounds: str = "wrap") -> TensorType:
+    _need_bounds("gather_nd", bounds)
     k = _nd_depth("gather_nd", x.shape, indices)
     return x.with_shape(indices.shape[:-1] + x.shape[k:])
 
 
-def _scatter_nd_infer(x: TensorType, indices: TensorType, updates: TensorType, *, mode: str) -> TensorType:
+def _scatter_nd_infer(
+    x: TensorType, indices: TensorType, updates: TensorType, *, mode: str, bounds: str = "wrap"
+) -> TensorType:
     _need_mode("scatter_nd", mode, x)
+    _need_bounds("scatter_nd", bounds)
     k = _nd_depth("scatter_nd", x.shape, indices)
     same_dtype("scatter_nd", x, updates)
     wanted = indices.shape[:-1] + x.shape[k:]
@@ -145,13 +179,13 @@ def _scatter_nd_infer(x: TensorType, indices: TensorType, updates: TensorType, *
     return x
 
 
-def _nd_position(x: Any, indices: Any) -> tuple[tuple[Any, ...], Any]:
-    pairs = [_wrapped(indices[..., i], x.shape[i]) for i in range(indices.shape[-1])]
+def _nd_position(name: str, x: Any, indices: Any, bounds: str) -> tuple[tuple[Any, ...], Any]:
+    pairs = [_wrapped(name, indices[..., i], i, x.shape[i], bounds) for i in range(indices.shape[-1])]
     return tuple(p for p, _ in pairs), np.logical_and.reduce([v for _, v in pairs])
 
 
-def _gather_nd_reference(x: Any, indices: Any) -> Any:
-    where, valid = _nd_position(x, indices)
+def _gather_nd_reference(x: Any, indices: Any, *, bounds: str = "wrap") -> Any:
+    where, valid = _nd_position("gather_nd", x, indices, bounds)
     k = indices.shape[-1]
     if 0 in x.shape[:k]:
         return np.zeros(indices.shape[:-1] + x.shape[k:], x.dtype)
@@ -159,22 +193,24 @@ def _gather_nd_reference(x: Any, indices: Any) -> Any:
     return np.where(valid.reshape(valid.shape + (1,) * (x.ndim - k)), found, np.zeros((), x.dtype)).astype(x.dtype)
 
 
-def _scatter_nd_reference(x: Any, indices: Any, updates: Any, *, mode: str) -> Any:
-    where, valid = _nd_position(x, indices)
+def _scatter_nd_reference(x: Any, indices: Any, updates: Any, *, mode: str, bounds: str = "wrap") -> Any:
+    where, valid = _nd_position("scatter_nd", x, indices, bounds)
     return _write_at(x, tuple(w[valid] for w in where), updates[valid], mode)
 
 
-def _gather_nd_vjp(ct: Node, out: Node, x: Node, indices: Node) -> tuple[Optional[Node], None]:
+def _gather_nd_vjp(ct: Node, out: Node, x: Node, indices: Node, **p: Any) -> tuple[Optional[Node], None]:
     if not x.dtype.is_differentiable:
         return None, None
-    return scatter_nd(S.full(x.shape, 0, ct.dtype), indices, ct, mode="add"), None
+    return scatter_nd(S.full(x.shape, 0, ct.dtype), indices, ct, mode="add", **p), None
 
 
-def _scatter_nd_vjp(ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, mode: str) -> tuple[Any, ...]:
+def _scatter_nd_vjp(
+    ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, mode: str, **p: Any
+) -> tuple[Any, ...]:
     k = indices.shape[-1]
     dx, du = _write_vjp(
         ct, out, x, updates, mode, x.shape[:k], tuple(indices.shape[:-1]),
-        lambda v: gather_nd(v, indices), lambda base, u, m: scatter_nd(base, indices, u, mode=m),
+        lambda v: gather_nd(v, indices, **p), lambda base, u, m: scatter_nd(base, indices, u, mode=m, **p),
     )  # fmt: skip
     return dx, None, du
 
@@ -186,30 +222,31 @@ def _with_batch_index(indices: Node, axis: Optional[int], size: DimLike) -> Node
     return S.concat([column, indices], len(indices.shape) - 1)
 
 
-def _gather_nd_batch(size: DimLike, values: Sequence[Node], axes: Any) -> tuple[Node, int]:
+def _gather_nd_batch(size: DimLike, values: Sequence[Node], axes: Any, **p: Any) -> tuple[Node, int]:
     (x, indices), (ax, ai) = values, axes
     if ax is None:
-        return gather_nd(x, S.move_axis(indices, ai, 0)), 0
+        return gather_nd(x, S.move_axis(indices, ai, 0), **p), 0
     if ai is None:
-        return gather_nd(S.move_axis(x, ax, indices.shape[-1]), indices), indices.type.rank - 1
-    return gather_nd(S.move_axis(x, ax, 0), _with_batch_index(indices, ai, size)), 0
+        return gather_nd(S.move_axis(x, ax, indices.shape[-1]), indices, **p), indices.type.rank - 1
+    return gather_nd(S.move_axis(x, ax, 0), _with_batch_index(indices, ai, size), **p), 0
 
 
-def _scatter_nd_batch(size: DimLike, values: Sequence[Node], axes: Any, *, mode: str) -> tuple[Node, int]:
+def _scatter_nd_batch(size: DimLike, values: Sequence[Node], axes: Any, *, mode: str, **p: Any) -> tuple[Node, int]:
     (x, indices, updates), (ax, ai, au) = values, axes
     x, updates = _front(x, ax, size), _front(updates, au, size)
     if ai is None:
         k = indices.shape[-1]
         moved = S.move_axis(updates, 0, indices.type.rank - 1)
-        return scatter_nd(S.move_axis(x, 0, k), indices, moved, mode=mode), k
-    return scatter_nd(x, _with_batch_index(indices, ai, size), updates, mode=mode), 0
+        return scatter_nd(S.move_axis(x, 0, k), indices, moved, mode=mode, **p), k
+    return scatter_nd(x, _with_batch_index(indices, ai, size), updates, mode=mode, **p), 0
 
 
 # take and its transpose.
 
 
-def _take_infer(x: TensorType, indices: TensorType, *, axis: int) -> TensorType:
+def _take_infer(x: TensorType, indices: TensorType, *, axis: int, bounds: str = "wrap") -> TensorType:
     _need_index("take", indices)
+    _need_bounds("take", bounds)
     _need_axis("take", axis, x)
     return x.with_shape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
 
@@ -219,8 +256,11 @@ def _need_axis(name: str, axis: int, x: TensorType) -> None:
         raise ShapeError(f"{name}: axis {axis} is not an axis of {x}")
 
 
-def _take_add_infer(ct: TensorType, indices: TensorType, *, axis: int, size: DimLike) -> TensorType:
+def _take_add_infer(
+    ct: TensorType, indices: TensorType, *, axis: int, size: DimLike, bounds: str = "wrap"
+) -> TensorType:
     _need_index("take_add", indices)
+    _need_bounds("take_add", bounds)
     need_kind("take_add", "fiuc", ct)
     end = axis + indices.rank
     if axis < 0 or end > ct.rank or not _same_shape(ct.shape[axis:end], indices.shape):
@@ -230,8 +270,8 @@ def _take_add_infer(ct: TensorType, indices: TensorType, *, axis: int, size: Dim
     return ct.with_shape(ct.shape[:axis] + (size,) + ct.shape[end:])
 
 
-def _take_reference(x: Any, indices: Any, *, axis: int) -> Any:
-    where, valid = _wrapped(indices, x.shape[axis])
+def _take_reference(x: Any, indices: Any, *, axis: int, bounds: str = "wrap") -> Any:
+    where, valid = _wrapped("take", indices, axis, x.shape[axis], bounds)
     shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
     if x.shape[axis] == 0:
         return np.zeros(shape, x.dtype)
@@ -239,36 +279,36 @@ def _take_reference(x: Any, indices: Any, *, axis: int) -> Any:
     return np.where(mask, np.take(x, where, axis=axis), np.zeros((), x.dtype)).astype(x.dtype)
 
 
-def _take_add_reference(ct: Any, indices: Any, *, axis: int, size: int) -> Any:
-    where, valid = _wrapped(indices, size)
+def _take_add_reference(ct: Any, indices: Any, *, axis: int, size: int, bounds: str = "wrap") -> Any:
+    where, valid = _wrapped("take_add", indices, axis, size, bounds)
     rest = ct.shape[:axis] + ct.shape[axis + indices.ndim :]
     rows = np.moveaxis(ct, range(axis, axis + indices.ndim), range(indices.ndim))
     total = _write_at(np.zeros((size, *rest), ct.dtype), (where[valid],), rows[valid], "add")
     return np.moveaxis(total, 0, axis)
 
 
-def _take_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int) -> tuple[Optional[Node], None]:
+def _take_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, **p: Any) -> tuple[Optional[Node], None]:
     if not x.dtype.is_differentiable:
         return None, None
-    return take_add(ct, indices, axis=axis, size=x.shape[axis]), None
+    return take_add(ct, indices, axis=axis, size=x.shape[axis], **p), None
 
 
 def _take_add_vjp(
-    c: Node, out: Node, ct: Node, indices: Node, *, axis: int, size: DimLike
+    c: Node, out: Node, ct: Node, indices: Node, *, axis: int, size: DimLike, **p: Any
 ) -> tuple[Optional[Node], None]:
-    return (take(c, indices, axis=axis) if ct.dtype.is_differentiable else None), None
+    return (take(c, indices, axis=axis, **p) if ct.dtype.is_differentiable else None), None
 
 
-def _take_expand(x: Node, indices: Node, *, axis: int) -> Node:
-    rows = gather_nd(S.move_axis(x, axis, 0), S.reshape(indices, (*indices.shape, 1)))
+def _take_expand(x: Node, indices: Node, *, axis: int, **p: Any) -> Node:
+    rows = gather_nd(S.move_axis(x, axis, 0), S.reshape(indices, (*indices.shape, 1)), **p)
     return _put_block(rows, indices.type.rank, axis)
 
 
-def _take_add_expand(ct: Node, indices: Node, *, axis: int, size: DimLike) -> Node:
+def _take_add_expand(ct: Node, indices: Node, *, axis: int, size: DimLike, **p: Any) -> Node:
     rank = indices.type.rank
     zeros = S.full((size, *ct.shape[:axis], *ct.shape[axis + rank :]), 0, ct.dtype)
     rows = _take_block(ct, rank, axis)
-    total = scatter_nd(zeros, S.reshape(indices, (*indices.shape, 1)), rows, mode="add")
+    total = scatter_nd(zeros, S.reshape(indices, (*indices.shape, 1)), rows, mode="add", **p)
     return S.move_axis(total, 0, axis)
 
 
@@ -284,9 +324,11 @@ def _take_block(x: Node, length: int, axis: int, skip: int = 0) -> Node:
     return S.transpose(x, (*order, *range(len(order), x.type.rank)))
 
 
-def _joined_indices(indices: Node, axis: int, count: DimLike, size: DimLike) -> Node:
-    """Indices into the rows of all examples joined, each example having `size` rows."""
+def _joined_indices(indices: Node, axis: int, count: DimLike, size: DimLike, along: int, bounds: str = "wrap") -> Node:
+    """Indices into the rows of all examples joined, each example having `size` rows along its axis `along`; they are looked at here, so that the joined ones need not be."""
     front = E.cast(S.move_axis(indices, axis, 0), dtype=int64)
+    if bounds != "drop":
+        front = checked(front, axis=along, size=size, bounds=bounds)
     rows, total = constant(size, int64), constant(count * size, int64)
     front = E.select(E.lt(front, 0), E.add(front, rows), front)
     valid = E.logical_and(E.ge(front, 0), E.lt(front, rows))
@@ -294,26 +336,29 @@ def _joined_indices(indices: Node, axis: int, count: DimLike, size: DimLike) -> 
     return E.select(valid, E.add(front, E.mul(example, rows)), total)
 
 
-def _take_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int) -> tuple[Node, int]:
+def _take_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, **p: Any) -> tuple[Node, int]:
     (x, indices), (ax, ai) = values, axes
     if ax is None:
-        return take(x, S.move_axis(indices, ai, 0), axis=axis), axis
+        return take(x, S.move_axis(indices, ai, 0), axis=axis, **p), axis
     x = S.move_axis(x, ax, 0)
     if ai is None:
-        return take(x, indices, axis=axis + 1), 0
+        return take(x, indices, axis=axis + 1, **p), 0
     rows = S.move_axis(x, axis + 1, 1)
     joined = S.reshape(rows, (size * rows.shape[1], *rows.shape[2:]))
-    found = take(joined, _joined_indices(indices, ai, size, rows.shape[1]), axis=0)
+    found = take(joined, _joined_indices(indices, ai, size, rows.shape[1], axis, **p), axis=0, bounds="drop")
     return _put_block(found, indices.type.rank - 1, axis, 1), 0
 
 
-def _take_add_batch(count: DimLike, values: Sequence[Node], axes: Any, *, axis: int, size: DimLike) -> tuple[Node, int]:
+def _take_add_batch(
+    count: DimLike, values: Sequence[Node], axes: Any, *, axis: int, size: DimLike, **p: Any
+) -> tuple[Node, int]:
     (ct, indices), (ac, ai) = values, axes
     ct = _front(ct, ac, count)
     if ai is None:
-        return take_add(ct, indices, axis=axis + 1, size=size), 0
+        return take_add(ct, indices, axis=axis + 1, size=size, **p), 0
     rows = _take_block(ct, indices.type.rank - 1, axis, 1)
-    total = take_add(rows, _joined_indices(indices, ai, count, size), axis=0, size=count * size)
+    joined = _joined_indices(indices, ai, count, size, axis, **p)
+    total = take_add(rows, joined, axis=0, size=count * size, bounds="drop")
     return S.move_axis(S.reshape(total, (count, size, *total.shape[1:])), 1, axis + 1), 0
 
 
@@ -330,13 +375,17 @@ def _along_check(name: str, x: TensorType, indices: TensorType, axis: int) -> No
         )
 
 
-def _take_along_infer(x: TensorType, indices: TensorType, *, axis: int) -> TensorType:
+def _take_along_infer(x: TensorType, indices: TensorType, *, axis: int, bounds: str = "wrap") -> TensorType:
+    _need_bounds("take_along", bounds)
     _along_check("take_along", x, indices, axis)
     return x.with_shape(indices.shape)
 
 
-def _put_along_infer(x: TensorType, indices: TensorType, updates: TensorType, *, axis: int, mode: str) -> TensorType:
+def _put_along_infer(
+    x: TensorType, indices: TensorType, updates: TensorType, *, axis: int, mode: str, bounds: str = "wrap"
+) -> TensorType:
     _need_mode("put_along", mode, x)
+    _need_bounds("put_along", bounds)
     _along_check("put_along", x, indices, axis)
     same_dtype("put_along", x, updates)
     if not _same_shape(updates.shape, indices.shape):
@@ -346,15 +395,15 @@ def _put_along_infer(x: TensorType, indices: TensorType, updates: TensorType, *,
     return x
 
 
-def _take_along_reference(x: Any, indices: Any, *, axis: int) -> Any:
-    where, valid = _wrapped(indices, x.shape[axis])
+def _take_along_reference(x: Any, indices: Any, *, axis: int, bounds: str = "wrap") -> Any:
+    where, valid = _wrapped("take_along", indices, axis, x.shape[axis], bounds)
     if x.shape[axis] == 0:
         return np.zeros(indices.shape, x.dtype)
     return np.where(valid, np.take_along_axis(x, where, axis), np.zeros((), x.dtype)).astype(x.dtype)
 
 
-def _put_along_reference(x: Any, indices: Any, updates: Any, *, axis: int, mode: str) -> Any:
-    where, valid = _wrapped(indices, x.shape[axis])
+def _put_along_reference(x: Any, indices: Any, updates: Any, *, axis: int, mode: str, bounds: str = "wrap") -> Any:
+    where, valid = _wrapped("put_along", indices, axis, x.shape[axis], bounds)
     position = [g[valid] for g in np.indices(indices.shape)]
     position[axis] = where[valid]
     return _write_at(x, tuple(position), updates[valid], mode)
@@ -369,18 +418,19 @@ def _along_position(indices: Node, axis: int) -> Node:
     return S.concat([S.reshape(c, (*indices.shape, 1)) for c in columns], indices.type.rank)
 
 
-def _take_along_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int) -> tuple[Optional[Node], None]:
+def _take_along_vjp(ct: Node, out: Node, x: Node, indices: Node, *, axis: int, **p: Any) -> tuple[Optional[Node], None]:
     if not x.dtype.is_differentiable:
         return None, None
-    return put_along(S.full(x.shape, 0, ct.dtype), indices, ct, axis=axis, mode="add"), None
+    return put_along(S.full(x.shape, 0, ct.dtype), indices, ct, axis=axis, mode="add", **p), None
 
 
 def _put_along_vjp(
-    ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, axis: int, mode: str
+    ct: Node, out: Node, x: Node, indices: Node, updates: Node, *, axis: int, mode: str, **p: Any
 ) -> tuple[Any, ...]:
     dx, du = _write_vjp(
         ct, out, x, updates, mode, tuple(x.shape), tuple(indices.shape),
-        lambda v: take_along(v, indices, axis=axis), lambda base, u, m: put_along(base, indices, u, axis=axis, mode=m),
+        lambda v: take_along(v, indices, axis=axis, **p),
+        lambda base, u, m: put_along(base, indices, u, axis=axis, mode=m, **p),
     )  # fmt: skip
     return dx, None, du
 
@@ -395,6 +445,37 @@ def _along_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 _ANY = S.ANY
 _XI = ("*", "int32")
 _XIU = ("*", "int32", "*")
+_DROP, _FRONT = {"bounds": "drop"}, {"bounds": "front"}
+
+
+def _checked_infer(indices: TensorType, *, axis: int, size: DimLike, bounds: str = "wrap") -> TensorType:
+    need_kind("checked", "iu", indices)
+    _need_bounds("checked", bounds)
+    tensor_type((size,), bool_)  # an axis that there can be
+    return indices
+
+
+def _checked_reference(indices: Any, *, axis: int, size: int, bounds: str = "wrap") -> Any:
+    _inside("checked", indices, axis, size, bounds)
+    return indices
+
+
+checked: Primitive = register(
+    Primitive(
+        "checked",
+        _checked_infer,
+        _checked_reference,
+        lambda ct, out, indices, **_: (None,),
+        lambda count, values, axes, **p: (checked(values[0], **p), axes[0]),
+        samples=(
+            Sample(((3, 4),), {"axis": 0, "size": 6}, integers=(-6, 6)),
+            Sample(((5,),), {"axis": 1, "size": 6, **_FRONT}, integers=(0, 6)),
+            Sample(((0,),), {"axis": 0, "size": 0}),
+        ),
+        dtypes=("int32", "int64", "uint8"),
+        doc="The indices themselves; an error where one of them is out of range for an axis of `size`.",
+    )
+)
 
 gather_nd: Primitive = register(
     Primitive(
@@ -405,10 +486,10 @@ gather_nd: Primitive = register(
         _gather_nd_batch,
         samples=(
             Sample(((4, 5, 2), (3, 2)), integers=(-4, 4), dtypes=_XI),
-            Sample(((4, 3), (2, 2, 1)), integers=(-6, 6), dtypes=_XI),
-            Sample(((6,), (1,)), integers=(-6, 6), dtypes=("*", "int64")),
+            Sample(((4, 3), (2, 2, 1)), _DROP, integers=(-6, 6), dtypes=_XI),
+            Sample(((6,), (1,)), _FRONT, integers=(0, 6), dtypes=("*", "int64")),
             Sample(((3, 2), (0, 2)), dtypes=_XI),
-            Sample(((0, 2), (3, 1)), dtypes=_XI),
+            Sample(((0, 2), (3, 1)), _DROP, dtypes=_XI),
         ),
         dtypes=_ANY,
         doc="x[indices[..., 0], ..., indices[..., k - 1]]: each index row names a place in the first k axes.",
@@ -422,8 +503,8 @@ scatter_nd: Primitive = register(
         _scatter_nd_vjp,
         _scatter_nd_batch,
         samples=(
-            *(Sample(((4, 3), (5, 1), (5, 3)), {"mode": m}, integers=(-5, 5), dtypes=_XIU) for m in MODES),
-            *(Sample(((3, 2, 2), (2, 3, 2), (2, 3, 2)), {"mode": m}, integers=(-3, 3), dtypes=_XIU) for m in MODES),
+            *(Sample(((4, 3), (5, 1), (5, 3)), {"mode": m, **_DROP}, integers=(-5, 5), dtypes=_XIU) for m in MODES),
+            *(Sample(((3, 2, 2), (2, 3, 2), (2, 3, 2)), {"mode": m}, integers=(-2, 2), dtypes=_XIU) for m in MODES),
             Sample(((3,), (0, 1), (0,)), {"mode": "add"}, dtypes=_XIU),
         ),
         dtypes=E.NUMBERS,
@@ -440,10 +521,10 @@ take: Primitive = register(
         _take_expand,
         samples=(
             Sample(((5, 3), (4,)), {"axis": 0}, integers=(-5, 5), dtypes=_XI),
-            Sample(((2, 4, 3), (2, 3)), {"axis": 1}, integers=(-6, 6), dtypes=_XI),
+            Sample(((2, 4, 3), (2, 3)), {"axis": 1, **_DROP}, integers=(-6, 6), dtypes=_XI),
             Sample(((2, 4), ()), {"axis": 1}, integers=(0, 4), dtypes=("*", "int64")),
             Sample(((4, 2), (0,)), {"axis": 0}, dtypes=_XI),
-            Sample(((0, 2), (3,)), {"axis": 0}, dtypes=_XI),
+            Sample(((0, 2), (3,)), {"axis": 0, **_DROP}, dtypes=_XI),
         ),
         dtypes=_ANY,
         doc="The parts of x that indices name along an axis; the axes of the indices take its place.",
@@ -459,7 +540,7 @@ take_add: Primitive = register(
         _take_add_expand,
         samples=(
             Sample(((4, 3), (4,)), {"axis": 0, "size": 5}, integers=(-5, 5), dtypes=_XI),
-            Sample(((2, 2, 3, 2), (2, 3)), {"axis": 1, "size": 3}, integers=(-4, 4), dtypes=_XI),
+            Sample(((2, 2, 3, 2), (2, 3)), {"axis": 1, "size": 3, **_DROP}, integers=(-4, 4), dtypes=_XI),
             Sample(((2,), ()), {"axis": 1, "size": 4}, integers=(0, 4), dtypes=("*", "int64")),
             Sample(((0, 2), (0,)), {"axis": 0, "size": 3}, dtypes=_XI),
         ),
@@ -474,9 +555,9 @@ take_along: Primitive = register(
         _take_along_reference,
         _take_along_vjp,
         _along_batch(lambda: take_along),
-        lambda x, indices, *, axis: gather_nd(x, _along_position(indices, axis)),
+        lambda x, indices, *, axis, **p: gather_nd(x, _along_position(indices, axis), **p),
         samples=(
-            Sample(((3, 4), (3, 2)), {"axis": 1}, integers=(-5, 5), dtypes=_XI),
+            Sample(((3, 4), (3, 2)), {"axis": 1, **_DROP}, integers=(-5, 5), dtypes=_XI),
             Sample(((4, 2, 3), (6, 2, 3)), {"axis": 0}, integers=(-4, 4), dtypes=("*", "int64")),
             Sample(((2, 3), (2, 0)), {"axis": 1}, dtypes=_XI),
         ),
@@ -491,9 +572,14 @@ put_along: Primitive = register(
         _put_along_reference,
         _put_along_vjp,
         _along_batch(lambda: put_along),
-        lambda x, indices, updates, *, axis, mode: scatter_nd(x, _along_position(indices, axis), updates, mode=mode),
+        lambda x, indices, updates, *, axis, mode, **p: scatter_nd(
+            x, _along_position(indices, axis), updates, mode=mode, **p
+        ),
         samples=(
-            *(Sample(((3, 4), (3, 5), (3, 5)), {"axis": 1, "mode": m}, integers=(-5, 5), dtypes=_XIU) for m in MODES),
+            *(
+                Sample(((3, 4), (3, 5), (3, 5)), {"axis": 1, "mode": m, **_DROP}, integers=(-5, 5), dtypes=_XIU)
+                for m in MODES
+            ),
             Sample(((3, 2), (2, 2), (2, 2)), {"axis": 0, "mode": "set"}, integers=(0, 3), dtypes=("*", "int64", "*")),
         ),
         dtypes=E.NUMBERS,

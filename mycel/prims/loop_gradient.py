@@ -113,6 +113,8 @@ def _parts(inputs: Nodes, params: Any) -> tuple[Nodes, Nodes, Nodes]:
 
 
 def _infer(*types: Type, test: Graph, body: Graph, backward: Graph, carried: int, smooth: Any, free: Any, keep: str) -> Any:  # fmt: skip
+    if not 0 <= carried == len(body.outputs) <= len(body.inputs):
+        raise TypeError(f"while_grad: {body.name} gives {len(body.outputs)} values, not the {carried} that are carried")
     operands, cts = types[: len(body.inputs)], types[len(body.inputs) :]
     wanted = (*body.input_types, *[body.input_types[i] for i in smooth])
     if types != wanted:
@@ -266,11 +268,11 @@ def _storable(value: Node) -> Node:
 
 def _put(entries: Node, slot: Node, value: Node) -> Node:
     update = S.reshape(_storable(value), (1, *value.shape))
-    return I.scatter_nd(entries, S.reshape(slot, (1, 1)), update, mode="set")  # type: ignore[no-any-return]
+    return I.scatter_nd(entries, S.reshape(slot, (1, 1)), update, mode="set", bounds="drop")  # type: ignore[no-any-return]
 
 
 def _get(entries: Node, slot: Node, like: Node) -> Node:
-    value = I.take(entries, slot, axis=0)
+    value = I.take(entries, slot, axis=0, bounds="drop")
     return E.ne(value, 0) if like.dtype is bool_ else value  # type: ignore[no-any-return]
 
 

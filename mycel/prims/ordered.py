@@ -1,6 +1,6 @@
 """Primitives along an axis whose order matters: sorting, running sums, products and extremes, and binary search.
 
-Sorting is stable in both directions and puts NaN last. Running extremes pass NaN on. Running sums and products of 16-bit floats
+Sorting is stable in both directions. NaN is above every number, as the extremes have it: last of an ascending order, first of a descending one. Running extremes pass NaN on. Running sums and products of 16-bit floats
 accumulate in float32; integers wrap.
 
 The cotangent of cumprod needs the products without one factor. With y = cumprod(x), D = the sum of ct_j y_j over j >= i, and z the first zero of
@@ -37,6 +37,13 @@ def _need_axis(name: str, axis: int, x: TensorType) -> None:
         raise ShapeError(f"{name}: axis {axis} is not an axis of {x}")
 
 
+def _need_near(name: str, axis: int, x: TensorType) -> None:
+    """Records hold positions of 32 bits, so that an axis that is ordered has fewer elements."""
+    size = x.shape[axis]
+    if type(size) is int and size > S.FAR:
+        raise ShapeError(f"{name}: axis {axis} of {x} has more than {S.FAR} elements; order parts of it, and join them")
+
+
 def _comparable(x: Any) -> Any:
     """The same order in a type that NumPy sorts with NaN last."""
     return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
@@ -48,6 +55,7 @@ def _comparable(x: Any) -> Any:
 def _sort_infer(x: TensorType, *, axis: int, descending: bool) -> tuple[TensorType, TensorType]:
     need_kind("sort", "fiub", x)
     _need_axis("sort", axis, x)
+    _need_near("sort", axis, x)
     return x, x.with_dtype(int32)
 
 
@@ -57,13 +65,16 @@ def _sort_reference(x: Any, *, axis: int, descending: bool) -> tuple[Array, Arra
         # Order is reversed by the value, not by the position, so that equal elements keep theirs.
         key = -key if key.dtype.kind == "f" else np.invert(key)
     order = np.argsort(key, axis=axis, kind="stable")
+    if descending and key.dtype.kind == "f":
+        number = np.take_along_axis(~np.isnan(key), order, axis)
+        order = np.take_along_axis(order, np.argsort(number, axis=axis, kind="stable"), axis)
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
 def _sort_vjp(ct: Any, out: Any, x: Node, *, axis: int, descending: bool) -> tuple[Optional[Node]]:
     if ct[0] is None or not x.dtype.is_differentiable:
         return (None,)
-    return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add"),)
+    return (I.put_along(S.full(x.shape, 0, x.dtype), out[1], ct[0], axis=axis, mode="add", bounds="drop"),)
 
 
 def _sort_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, descending: bool) -> Any:
@@ -76,6 +87,7 @@ def _sort_batch(size: DimLike, values: Sequence[Node], axes: Any, *, axis: int, 
 def _top_infer(x: TensorType, *, k: DimLike, axis: int, largest: bool) -> tuple[TensorType, TensorType]:
     need_kind("top_k", "fiub", x)
     _need_axis("top_k", axis, x)
+    _need_near("top_k", axis, x)
     size = x.shape[axis]
     if type(k) is int and (k < 0 or (type(size) is int and k > size)):
         raise ShapeError(f"top_k: k must lie between 0 and {size}, the size of axis {axis} of {x}, not {k}")
@@ -123,7 +135,7 @@ def _cumprod_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> t
     if not x.dtype.is_differentiable:
         return (None,)
     zero = E.eq(x, 0)
-    zeros = cumsum(E.cast(zero, dtype=int32), axis=axis, reverse=reverse)
+    zeros = cumsum(E.cast(zero, dtype=S.position_type(x.shape[axis])), axis=axis, reverse=reverse)
     first = E.logical_and(zero, E.eq(zeros, 1))
     without = cumprod(E.select(first, 1, x), axis=axis, reverse=reverse)
     before = E.div(cumsum(E.mul(ct, out), axis=axis, reverse=not reverse), E.select(zero, 1, x))
@@ -134,13 +146,14 @@ def _cumprod_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> t
 def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> tuple[Optional[Node]]:
     if not x.dtype.is_differentiable:
         return (None,)
-    position = S.iota(shape=tuple(x.shape), axis=axis, dtype=int32)
+    kind = S.position_type(x.shape[axis])
+    position = S.iota(shape=tuple(x.shape), axis=axis, dtype=kind)
     reached = E.logical_or(E.eq(x, out), E.is_nan(x))
     if reverse:
-        source = cummin(E.select(reached, position, np.iinfo(np.int32).max), axis=axis, reverse=True)
+        source = cummin(E.select(reached, position, np.iinfo(kind.numpy).max), axis=axis, reverse=True)
     else:
         source = cummax(E.select(reached, position, 0), axis=axis, reverse=False)
-    return (I.put_along(S.full(x.shape, 0, x.dtype), source, ct, axis=axis, mode="add"),)
+    return (I.put_along(S.full(x.shape, 0, x.dtype), source, ct, axis=axis, mode="add", bounds="drop"),)
 
 
 def _running(name: str, function: Any, vjp: Any, kinds: str, doc: str) -> Primitive:
@@ -182,12 +195,12 @@ def _search_infer(sorted_: TensorType, values: TensorType, *, side: str) -> Tens
         raise ShapeError(
             f"search_sorted: the sorted rows {sorted_} and the values {values} must agree except in their last axis"
         )
-    return tensor_type(values.shape, int32)
+    return tensor_type(values.shape, S.position_type(sorted_.shape[-1]))
 
 
 def _search_reference(sorted_: Any, values: Any, *, side: Any) -> Array:
     rows, wanted = _comparable(sorted_), _comparable(values)
-    result = np.zeros(values.shape, np.int32)
+    result = np.zeros(values.shape, S.position_type(sorted_.shape[-1]).numpy)
     for lead in np.ndindex(values.shape[:-1]):
         result[lead] = np.searchsorted(rows[lead], wanted[lead], side)
     return result
@@ -203,7 +216,8 @@ def _search_expand(sorted_: Node, values: Node, *, side: str) -> Node:
         if side == "left":
             beyond = E.logical_and(beyond, E.logical_not(E.is_nan(row)))
         before = E.logical_or(before, beyond)
-    return R.reduce_sum(E.cast(before, dtype=int32), axes=(rank,), keepdims=False)  # type: ignore[no-any-return]
+    count = E.cast(before, dtype=S.position_type(sorted_.shape[-1]))
+    return R.reduce_sum(count, axes=(rank,), keepdims=False)  # type: ignore[no-any-return]
 
 
 def _search_batch(size: DimLike, values: Sequence[Node], axes: Any, *, side: str) -> tuple[Node, int]:
@@ -223,7 +237,7 @@ sort: Primitive = register(
             for d in (False, True)
         ),
         dtypes=(*E.NUMBERS, "bool"),
-        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN last.",
+        doc="The sorted values along an axis and their int32 positions; stable in both directions, NaN above every number.",
     )
 )
 top_k: Primitive = register(

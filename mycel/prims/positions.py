@@ -25,6 +25,8 @@ __all__ = ["positions"]
 def _infer(mask: TensorType, *, count: DimLike) -> TensorType:
     if mask.dtype is not bool_ or mask.rank != 1:
         raise ShapeError(f"positions: the mask must be a vector of booleans, not {mask}")
+    if type(count) is int and type(mask.shape[0]) is int and count > mask.shape[0]:
+        raise ShapeError(f"positions: {mask} cannot hold at {count} places")
     return tensor_type((count,), int64)
 
 

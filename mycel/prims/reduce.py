@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import bool_, int32
+from mycel.dtype import bool_
 from mycel.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ir.graph import Node
@@ -27,6 +27,8 @@ def reduced_shape(x: TensorType, axes: Axes, keepdims: bool) -> tuple[Any, ...]:
     for a in axes:
         if not 0 <= a < x.rank:
             raise ShapeError(f"axis {a} is out of range for {x}")
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"axes {axes} name a dimension of {x} twice")
     if keepdims:
         return tuple(1 if i in axes else d for i, d in enumerate(x.shape))
     return tuple(d for i, d in enumerate(x.shape) if i not in axes)
@@ -128,10 +130,10 @@ def _define_arg(name: str, function: Any, doc: str) -> Primitive:
             raise ShapeError(f"{name}: axis {axis} is not an axis of {x}")
         if x.shape[axis] == 0:
             raise ShapeError(f"{name} over axis {axis} of {x}: there is nothing to choose from")
-        return tensor_type(x.shape[:axis] + x.shape[axis + 1 :], int32)
+        return tensor_type(x.shape[:axis] + x.shape[axis + 1 :], S.position_type(x.shape[axis]))
 
     def reference(x: Any, *, axis: int) -> Any:
-        return function(x, axis=axis).astype(np.int32)
+        return function(x, axis=axis).astype(S.position_type(x.shape[axis]).numpy)
 
     def batch(size: Any, values: Any, axes: Any, *, axis: int) -> Any:
         return primitive(S.move_axis(values[0], axes[0], 0), axis=axis + 1), 0
@@ -145,10 +147,14 @@ def _define_arg(name: str, function: Any, doc: str) -> Primitive:
 
 
 argmax: Primitive = _define_arg(
-    "argmax", np.argmax, "The int32 index of the first largest along an axis; the first NaN wins."
+    "argmax",
+    np.argmax,
+    "The index, int32 while that is enough, of the first largest along an axis; the first NaN wins.",
 )
 argmin: Primitive = _define_arg(
-    "argmin", np.argmin, "The int32 index of the first smallest along an axis; the first NaN wins."
+    "argmin",
+    np.argmin,
+    "The index, int32 while that is enough, of the first smallest along an axis; the first NaN wins.",
 )
 
 

@@ -17,6 +17,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.base import Primitive, Sample, broadcast_shapes, constant, register
 
 Shape = tuple[DimLike, ...]
+FAR = (1 << 31) - 1  # an axis of more elements has positions that are no int32
 ANY = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")  # fmt: skip
 
 
@@ -208,6 +209,8 @@ def _pad_infer(x: TensorType, value: TensorType, *, low: Shape, high: Shape, int
         raise ShapeError(f"pad: {x} needs {x.rank} entries in low, high and interior")
     shape = []
     for axis, (d, lo, hi, mid) in enumerate(zip(x.shape, low, high, interior)):
+        if mid < 0:
+            raise ShapeError(f"pad: there cannot be {mid} elements between those of axis {axis} of {x}")
         n = d + lo + hi + (mid * (d - 1) if mid and not (isinstance(d, int) and d == 0) else 0)
         if isinstance(n, int) and n < 0:
             raise ShapeError(f"pad: low {lo} and high {hi} leave a negative size on axis {axis} of {x}")
@@ -361,6 +364,20 @@ reverse: Primitive = register(
 )
 
 
+def _iota_infer(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
+    if not 0 <= axis < len(shape):
+        raise ShapeError(f"iota: axis {axis} is not one of the {len(shape)} axes")
+    size = shape[axis]
+    if dtype is int32 and type(size) is int and size > FAR:
+        raise ShapeError(f"iota: int32 has no numbers for the {size} positions of an axis; use int64")
+    return tensor_type(tuple(shape), dtype)
+
+
+def position_type(size: DimLike) -> DType:
+    """The type of positions along an axis: int32, and int64 where a size is known for which that is too small."""
+    return int64 if type(size) is int and size > FAR else int32
+
+
 def _iota_reference(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Any:
     line = np.arange(shape[axis]).astype(dtype.numpy)
     return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
@@ -369,7 +386,7 @@ def _iota_reference(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Any:
 iota: Primitive = register(
     Primitive(
         "iota",
-        lambda *, shape, axis, dtype: tensor_type(tuple(shape), dtype),
+        _iota_infer,
         _iota_reference,
         lambda ct, out, **_: (),
         lambda size, values, axes, **params: (iota(**params), None),
@@ -379,10 +396,16 @@ iota: Primitive = register(
 )
 
 
+def _size_infer(*, dim: DimLike, dtype: DType) -> TensorType:
+    if isinstance(dim, int) and dtype.is_integer and not np.iinfo(dtype.numpy).min <= dim <= np.iinfo(dtype.numpy).max:
+        raise ShapeError(f"size: {dtype.name} cannot hold the size {dim}; use int64")
+    return tensor_type((), dtype)
+
+
 SIZE: Primitive = register(
     Primitive(
         "size",
-        lambda *, dim, dtype: tensor_type((), dtype),
+        _size_infer,
         lambda *, dim, dtype: np.asarray(dim, dtype.numpy),
         lambda ct, out, **_: (),
         lambda size, values, axes, **params: (SIZE(**params), None),

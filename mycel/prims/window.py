@@ -9,6 +9,7 @@ A sum spreads back as a sum: over the cotangent with zeros between its elements.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
@@ -118,6 +119,8 @@ def _max_infer(x: TensorType, *, window: Any, strides: Any, padding: Padding) ->
 
 def _argmax_infer(x: TensorType, *, window: Any, strides: Any, padding: Padding) -> TensorType:
     need_kind("window_argmax", "fiu", x)
+    if all(type(k) is int for k in window) and math.prod(window) > S.FAR:
+        raise ShapeError(f"window_argmax: a window of {window} has more than {S.FAR} places")
     return tensor_type(_output("window_argmax", x.shape, window, strides, padding, True), int32)
 
 

@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mycel import whole
 from mycel.engines.native.trace import PART
 from mycel.profiler.report import Report
 
@@ -22,7 +23,7 @@ PYTHON, NATIVE = 1, 2
 
 def write(report: Report, path: Path) -> None:
     """Write the trace to a file."""
-    path.write_text(json.dumps({"traceEvents": events(report), "displayTimeUnit": "ns"}))
+    whole.write(path, json.dumps({"traceEvents": events(report), "displayTimeUnit": "ns"}).encode())
 
 
 def events(report: Report) -> list[dict[str, Any]]:

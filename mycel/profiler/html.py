@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mycel import whole
 from mycel.profiler.pictures import color, memory_picture, roofline, time_line
 from mycel.profiler.report import Report
 from mycel.profiler.table import OUTRUN, amount, short, time_text
@@ -38,7 +39,7 @@ Row = Sequence[str]
 
 def write(report: Report, path: Path) -> None:
     """Write the page to a file."""
-    path.write_text(page(report), encoding="utf-8")
+    whole.write(path, page(report).encode())
 
 
 def page(report: Report) -> str:

@@ -15,8 +15,6 @@ import ctypes
 import hashlib
 import json
 import math
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +24,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import config
+from mycel import cache
 from mycel.dtype import float32
 from mycel.engines import buffers
 from mycel.engines.native import dense_library, jit
@@ -108,29 +106,23 @@ class Machine:
 
 def machine(again: bool = False) -> Machine:
     """This machine's limits: as measured before and kept in the cache folder, or measured now (`again`), which takes a second or two."""
-    path = _path()
-    if not again:
+    name = _name()
+    kept = None if again else cache.read_note(name)
+    if kept is not None:
         try:
-            return Machine.from_json(path.read_text())
-        except FileNotFoundError:
-            logger.info("the machine's bandwidth and arithmetic are measured now; they are kept in %s", path)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            logger.info("%s cannot be used (%s); the machine is measured anew", path, error)
+            return Machine.from_json(kept)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            logger.info("the kept measurement %s cannot be used (%s); the machine is measured anew", name, error)
+    elif not again:
+        logger.info("the machine's bandwidth and arithmetic are measured now; they are kept as %s in the cache folder", name)  # fmt: skip
     found = measure()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new")
-        with os.fdopen(handle, "w") as file:
-            file.write(found.as_json())
-        os.replace(temporary, path)
-    except OSError as error:
-        logger.info("the measurement could not be kept: %s", error)
+    cache.write_note(name, found.as_json())
     return found
 
 
-def _path() -> Path:
+def _name() -> str:
     identity = f"{_cpu()}|{jit.machine().identity}|{default_threads()}|{_FORMAT}"
-    return config.cache_directory() / f"machine-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    return f"machine-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
 def _cpu() -> str:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any, Optional
 
+from mycel import whole
 from mycel.log import logger
 from mycel.profiler.output import write_all
 from mycel.profiler.whole import profile
@@ -44,7 +45,7 @@ class DynamicProfilerMonitor(Callback):
         self.written: list[Path] = []
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(_DEFAULTS, indent=1))
+            whole.write(self.path, json.dumps(_DEFAULTS, indent=1).encode())
 
     def _look(self) -> None:
         if self._taking is not None or time.monotonic() - self._looked < self.poll_interval:

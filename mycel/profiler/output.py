@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from mycel import whole
 from mycel.profiler import chrome, html
 from mycel.profiler.report import Kernel, Report
 
@@ -52,9 +53,8 @@ def write_all(
     found = chrome.events(report)
     if spans is not None:
         found = [e for e in found if "ts" not in e or any(b <= start + 1e3 * e["ts"] <= end for b, end in spans)]
-    (inside / "trace_view.json").write_text(
-        json.dumps({"traceEvents": found, "displayTimeUnit": "ns"}, indent=1 if pretty else None)
-    )
+    text = json.dumps({"traceEvents": found, "displayTimeUnit": "ns"}, indent=1 if pretty else None)
+    whole.write(inside / "trace_view.json", text.encode())
     slices = [s for s in report.slices if spans is None or any(b <= start + 1e9 * s.begin <= e for b, e in spans)]
     _table(
         inside / "kernel_details.csv",
@@ -74,7 +74,7 @@ def write_all(
         ((f"{t * 1e6:.3f}", n) for t, n in report.memory.timeline),
     )
     html.write(report, made / "report.html")
-    (made / "profiler_metadata.json").write_text(json.dumps(dict(metadata or {}), indent=1))
+    whole.write(made / "profiler_metadata.json", json.dumps(dict(metadata or {}), indent=1).encode())
     return made
 
 
@@ -90,7 +90,7 @@ def statistics(kernels: Iterable[Kernel]) -> list[dict[str, Any]]:
 
 
 def _table(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with whole.replacing(path, durable=False) as draft, open(draft, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(head)
         writer.writerows(rows)

@@ -78,6 +78,8 @@ def cho_factor(
 
 
 def _columns(b: Tensor) -> Tensor:
+    if b.ndim == 0:
+        raise ShapeError("scipy.linalg: the right side must be a vector or matrices, not a number")
     return reshaped(b, (*b.shape, 1)) if b.ndim == 1 else b
 
 
@@ -232,7 +234,7 @@ def solve_triangular(
     >>> ms.scipy.linalg.solve_triangular(ms.Tensor([[2.0]]), ms.Tensor([4.0])).tolist()
     [2.0]
     """
-    if trans not in _TRANS:
+    if not isinstance(trans, (int, str)) or trans not in _TRANS:
         raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
     matrix, right = _matrix("solve_triangular", a, check_finite), floating("solve_triangular", b)
     _finite("solve_triangular", check_finite, right)
@@ -323,7 +325,7 @@ class SolveTriangular:
     """
 
     def __init__(self, lower: bool = False, unit_diagonal: bool = False, trans: str = "N") -> None:
-        if trans not in _TRANS:
+        if not isinstance(trans, (int, str)) or trans not in _TRANS:
             raise ValueError(f"SolveTriangular: trans must be 'N', 'T' or 'C', not {trans!r}")
         self.lower, self.unit_diagonal, self.trans = lower, unit_diagonal, trans
 

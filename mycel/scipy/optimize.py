@@ -16,7 +16,7 @@ from mycel import dtype as D
 from mycel.api import value_and_grad
 from mycel.errors import ShapeError
 from mycel.jit import jit
-from mycel.ops._operands import floating, operand
+from mycel.ops._operands import floating, operand, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = ["line_search", "linear_sum_assignment", "minimize"]
@@ -108,6 +108,11 @@ def minimize(
     for name, value in (("hess", hess), ("hessp", hessp), ("bounds", bounds), ("constraints", constraints or None)):
         if value is not None:
             raise ValueError(f"minimize: {name} is not used by BFGS and LBFGS, which are supported")
+    if not callable(func):
+        raise TypeError(f"minimize: func must be callable, not {type(func).__name__}")
+    for word, given, kind in (("method", method, str), ("options", options, dict)):
+        if given is not None and not isinstance(given, kind):
+            raise TypeError(f"minimize: {word} must be a {kind.__name__} or None, not {type(given).__name__}")
     chosen = METHODS.get("BFGS" if method is None else method.upper())
     if chosen is None:
         raise ValueError(f"minimize: method must be 'BFGS' or 'LBFGS', not {method!r}")
@@ -188,7 +193,11 @@ def linear_sum_assignment(cost_matrix: Any, maximize: Any, dimension_limit: Any 
     costs = operand("linear_sum_assignment", cost_matrix)
     if costs.ndim != 2:
         raise ShapeError(f"linear_sum_assignment: takes a matrix, not a tensor of shape {costs.shape}")
-    count = costs.shape[1] if dimension_limit is None else min(int(dimension_limit), costs.shape[1])
+    count = (
+        costs.shape[1]
+        if dimension_limit is None
+        else min(size_of("linear_sum_assignment", dimension_limit), costs.shape[1])
+    )
     rows, columns = assign(costs.asnumpy()[:, :count], maximize=bool(maximize))
     result = np.full((2, min(costs.shape)), -1, np.int64)
     result[0, : len(rows)], result[1, : len(columns)] = rows, columns

@@ -17,7 +17,7 @@ of the file, and every shape against the length of its content; only then is mem
 long, and contents go from the file straight into their arrays. Nothing is unpickled. A message may end after any value:
 only the checksum tells a file that was cut exactly there.
 
-**safetensors** goes through the package of that name. MindSpore's checksum there is metadata ``crc_num``: the CRC-32, in decimal,
+**safetensors** is read by the package of that name, and written here: eight bytes that say how long the header is, the header, JSON, and the tensors. MindSpore's checksum there is metadata ``crc_num``: the CRC-32, in decimal,
 of name and content of every tensor, ordered by name.
 """
 
@@ -35,14 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel import dtype
-from mycel.log import logger
-from mycel.train._atomic import replacing
 from mycel.train._wire import field, varint
 from mycel.train.encryption import Encrypted, decrypted, is_encrypted
+from mycel.whole import replacing
 
 __all__ = [
     "CheckpointError",
     "Entry",
+    "fill_safetensors",
     "read_ckpt",
     "read_safetensors",
     "titles_of_safetensors",
@@ -138,7 +138,7 @@ def read_ckpt(
 
     An encrypted file is decrypted in memory with its `key`.
 
-    With `verify`, the checksum at the end of the file is compared; a file without one is read with a logged warning.
+    With `verify`, the checksum at the end of the file is compared; a file without one is refused.
     Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
     """
     with open(path, "rb") as found:
@@ -373,8 +373,7 @@ class _Reader:
 
     def compare_checksum(self) -> None:
         if self.end == self.size:
-            _warn_unchecked(self.path)
-            return
+            raise _unchecked(self.path)
         self.file.seek(0)
         crc, left = 0, self.end
         while left:
@@ -399,28 +398,45 @@ def write_safetensors(
 
     Raises CheckpointError for strings and for types that the format lacks, OSError where the file cannot be written.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
+    with replacing(path, "checkpoint") as temporary:
+        fill_safetensors(temporary, entries, shown=os.fspath(path), checksum=checksum, further=further)
 
+
+def fill_safetensors(
+    path: str | os.PathLike[str],
+    entries: Mapping[str, Entry],
+    *,
+    shown: str,
+    checksum: bool = False,
+    further: Mapping[str, str] | None = None,
+) -> None:
+    """Write `entries` into a file that nobody reads yet; errors call it `shown`."""
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in entries.items():
         if isinstance(entry, str):
-            raise CheckpointError(
-                f"{os.fspath(path)}: entry {name!r} is a string; safetensors holds tensors only, ckpt both"
-            )
+            raise CheckpointError(f"{shown}: entry {name!r} is a string; safetensors holds tensors only, ckpt both")
         if entry.dtype not in _TITLE or entry.dtype == np.complex128:
             raise CheckpointError(
-                f"{os.fspath(path)}: entry {name!r}: safetensors has no type {entry.dtype}; save it with format='ckpt'"
+                f"{shown}: entry {name!r}: safetensors has no type {entry.dtype}; save it with format='ckpt'"
             )
         arrays[name] = np.asarray(entry, order="C")
     metadata = {"format": "ms", **(further or {})}
     if checksum:
         metadata["crc_num"] = str(_entries_checksum(arrays))
-    with replacing(path, "checkpoint") as temporary:
-        try:
-            save_file(arrays, temporary, metadata)
-        except SafetensorError as error:
-            raise OSError(str(error)) from error
+    kinds = {kind: name for name, (_, kind) in titles_of_safetensors().items()}
+    # Wider elements come first, so that all are aligned.
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, kinds[arrays[name].dtype], name))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name in names:
+        start, end = end, end + arrays[name].nbytes
+        header[name] = {"dtype": kinds[arrays[name].dtype], "shape": arrays[name].shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name in names:
+            file.write(_content(arrays[name]))
 
 
 def read_safetensors(
@@ -428,7 +444,7 @@ def read_safetensors(
 ) -> dict[str, Entry]:
     """The tensors of the safetensors file at `path` whose names `wanted` accepts (default: all), in the file's order.
 
-    With `verify`, the checksum in the metadata is compared; a file without one is read with a logged warning.
+    With `verify`, the checksum in the metadata is compared; a file without one is refused.
     Raises CheckpointError for a damaged file or one with types that tensors do not have, OSError where it cannot be read.
     """
     import safetensors
@@ -456,8 +472,8 @@ def read_safetensors(
         stored = metadata.get("crc_num")
         crc = _entries_checksum(arrays)
         if stored is None:
-            _warn_unchecked(shown)
-        elif str(crc) != stored:
+            raise _unchecked(shown)
+        if str(crc) != stored:
             raise CheckpointError(f"{shown}: damaged: its checksum is {crc}, and {stored} was saved with it")
     return {name: array for name, array in arrays.items() if wanted is None or wanted(name)}
 
@@ -488,8 +504,12 @@ def _bytes_of(path: str | os.PathLike[str], name: str, kind: Any) -> NDArray[Any
         return np.frombuffer(file.read(stop - start), np.uint8).view(kind).reshape(entry["shape"]).copy()
 
 
-def _warn_unchecked(path: str) -> None:
-    logger.warning("%s holds no checksum, so nothing was checked; save with crc_check=True", path)
+def _unchecked(path: str) -> CheckpointError:
+    """A checksum that is missing is one that does not fit: damage could have taken it away."""
+    return CheckpointError(
+        f"{path} holds no checksum, so it cannot be checked: it was saved without one, or is damaged at its end; "
+        "save with crc_check=True, or load with crc_check=False"
+    )
 
 
 def _entries_checksum(arrays: Mapping[str, NDArray[Any]]) -> int:

@@ -71,6 +71,10 @@ def _convert(
     function = f"{source}_to_{target}"
     if not isinstance(processes_num, int) or processes_num < 1:
         raise ValueError(f"{function}: processes_num must be a positive integer, not {processes_num!r}")
+    if not isinstance(file_path, (str, os.PathLike)):
+        raise TypeError(f"{function}: file_path must be a path, not {type(file_path).__name__}")
+    if name_map is not None and not isinstance(name_map, Mapping):
+        raise TypeError(f"{function}: name_map must be a dictionary, not {type(name_map).__name__}")
     given = os.fspath(file_path)
     folder = given if os.path.isdir(given) else os.path.dirname(given) or "."
     if save_path is not None and os.path.isfile(save_path):

@@ -26,7 +26,6 @@ from mycel.communication import get_group_size, get_rank
 from mycel.log import logger
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
-from mycel.train._atomic import replacing
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,
@@ -37,6 +36,7 @@ from mycel.train.checkpoint_format import (
 )
 from mycel.train.serialization import load_checkpoint, load_param_into_net
 from mycel.train.strategies import Layout, ParallelLayouts, build_searched_strategy, layout, layouts_of, stage_of_file
+from mycel.whole import replacing
 
 __all__ = [
     "get_ckpt_path_with_strategy",

@@ -19,7 +19,7 @@ import numpy as np
 from mycel import eager
 from mycel.cell import Cell
 from mycel.common.generator import default_generator
-from mycel.errors import CompileError, Unsupported
+from mycel.errors import CompileError, Unsupported, VerifyError
 from mycel.frontend.dimensions import Plan, is_open
 from mycel.frontend.live import REFUSALS
 from mycel.frontend.tracebacks import show_user_lines
@@ -31,15 +31,17 @@ from mycel.log import logger
 from mycel.parameter import Parameter
 from mycel.prims import control as C
 from mycel.tensor import Tensor
-from mycel.train._atomic import replacing
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
-from mycel.train.graph_file import GraphFileError, Model, State, read_model, write_model
+from mycel.train.graph_check import check_sizes
+from mycel.train.graph_file import GraphFileError, Model, State, check_loaded, read_model, write_model
 from mycel.transforms.specialize import specialize
+from mycel.whole import replacing
 
 __all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]
 
 # Sizes that a program is unlikely to ask for by name.
 _HINTS = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+_MOST_CHECKED = 4096
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -130,13 +132,16 @@ def load_mindir(file_name: Any, **kwargs: Any) -> Model:
         if key is None:
             if is_encrypted(file):
                 raise GraphFileError(f"{path}: it is encrypted; give its key as dec_key")
-            return read_model(file, path)
-        try:
-            return read_model(decrypted(file, path, key, mode), path)
-        except GraphFileError:
-            raise
-        except ValueError as error:
-            raise GraphFileError(str(error)) from None
+            model = read_model(file, path)
+        else:
+            try:
+                model = read_model(decrypted(file, path, key, mode), path)
+            except GraphFileError:
+                raise
+            except ValueError as error:
+                raise GraphFileError(str(error)) from None
+    check_loaded(model, path)
+    return model
 
 
 def save_mindir(model: Model, file_name: Any) -> None:
@@ -322,6 +327,7 @@ class LoadedGraph(Cell):
         decisions.guards.update(model.conditions)
         self._holds: Callable[[Mapping[str, int]], bool] = decisions.condition()
         self._described = decisions.describe()
+        self._checked: set[Any] = set()
         self._states: list[Optional[Tensor]] = []
         for number, state in enumerate(model.states):
             made: Optional[Tensor] = None
@@ -358,7 +364,19 @@ class LoadedGraph(Cell):
             raise ValueError(
                 f"{self._title()}: it was exported for sizes with {'; '.join(self._described)}, not for {sizes}"
             )
+        if sizes and frozenset(sizes.items()) not in self._checked:
+            self._check(sizes)
         return sizes
+
+    def _check(self, sizes: Any) -> None:
+        """The graph is checked once for each set of sizes: an operation answers for those that it can compare."""
+        try:
+            check_sizes(self.model.graph, sizes)
+        except (VerifyError, ValueError, TypeError, ArithmeticError) as error:
+            raise ValueError(f"{self._title()}: it is no graph for {sizes}: {error}") from error
+        if len(self._checked) >= _MOST_CHECKED:
+            self._checked.clear()
+        self._checked.add(frozenset(sizes.items()))
 
     def _title(self) -> str:
         return f"the loaded network {self.model.graph.name!r}"

@@ -246,7 +246,7 @@ def _shaped(operator: str, title: str) -> Callable[..., str]:
 
 
 _RULES: Mapping[str, Callable[..., Any]] = {
-    "broadcast_to": _shaped("BroadcastTo", "shape"), "conv": _conv, "identity": lambda w, node, x: x[0],
+    "broadcast_to": _shaped("BroadcastTo", "shape"), "checked": lambda w, node, x, **_: x[0], "conv": _conv, "identity": lambda w, node, x: x[0],
     "custom": lambda w, node, x, *, count, **_: x[:count],
     "log_softmax": lambda w, node, x, *, axis: w.apply("LogSoftmax", [x[0], w.constant(axis)], node.type), "matmul": _matmul, "moments": _moments,
     "reduce_max": _reduced("ReduceMax"), "reduce_min": _reduced("ReduceMin"), "reduce_sum": _reduced("ReduceSum", False),

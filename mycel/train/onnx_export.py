@@ -413,15 +413,15 @@ def _pad(w: _Writer, node: Node, x: list[str], *, low: Any, high: Any, interior:
     return found if found != x[0] else str(w.emit("Identity", x))
 
 
-def _take(w: _Writer, node: Node, x: list[str], *, axis: int) -> str:
+def _take(w: _Writer, node: Node, x: list[str], *, axis: int, bounds: str = "wrap") -> str:
     return str(w.emit("Gather", x, axis=axis))
 
 
-def _take_along(w: _Writer, node: Node, x: list[str], *, axis: int) -> str:
+def _take_along(w: _Writer, node: Node, x: list[str], *, axis: int, bounds: str = "wrap") -> str:
     return str(w.emit("GatherElements", x, axis=axis))
 
 
-def _gather_nd(w: _Writer, node: Node, x: list[str]) -> str:
+def _gather_nd(w: _Writer, node: Node, x: list[str], *, bounds: str = "wrap") -> str:
     return str(w.emit("GatherND", [x[0], w.emit("Cast", [x[1]], to=7)]))
 
 
@@ -576,7 +576,7 @@ def _while(w: _Writer, node: Node, x: list[str], *, test: Graph, body: Graph, ca
 
 _INT64, _BOOL = tensor_type((), from_any("int64")), tensor_type((), bool_)
 _RULES: Mapping[str, Callable[..., Any]] = {
-    "argmax": _arg("ArgMax"), "argmin": _arg("ArgMin"), "broadcast_to": _broadcast, "call": _call, "cast": _cast, "concat": _concat,
+    "argmax": _arg("ArgMax"), "argmin": _arg("ArgMin"), "broadcast_to": _broadcast, "call": _call, "cast": _cast, "checked": lambda w, node, x, **_: x[0], "concat": _concat,
     "cond": _cond, "conv": _conv, "conv_grad_input": _conv_transposed, "cumsum": _cumsum, "custom": _custom, "floor_div": _floor_div,
     "fmod": lambda w, node, x: w.emit("Mod", x, fmod=1), "gather_nd": _gather_nd, "iota": _iota, "is_finite": _is_finite,
     "kept_call": lambda w, node, x, *, graph, count, **_: w.inlined(graph, x), "log10": _scaled("Log", float(np.log10(np.e))),

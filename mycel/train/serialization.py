@@ -98,6 +98,8 @@ def save_checkpoint(
         raise Unsupported("save_checkpoint: incremental and remove_redundancy are not supported; leave them out")
     if async_save not in (False, True, "thread", "process"):
         raise ValueError(f"save_checkpoint: async_save must be a bool, 'thread' or 'process', not {async_save!r}")
+    if append_dict is not None and not isinstance(append_dict, dict):
+        raise TypeError(f"save_checkpoint: append_dict must be a dictionary, not {type(append_dict).__name__}")
     if choice_func is not None and not callable(choice_func):
         raise TypeError(f"save_checkpoint: choice_func must be a function of a name, not {type(choice_func).__name__}")
     if not path.endswith("." + format):
@@ -138,7 +140,7 @@ def load_checkpoint(
     """Load a checkpoint as a dict of parameters (and strings) by name.
 
     `choice_func` tells by name what to load; `specify_prefix` and `filter_prefix`, a string or several, keep and drop names by their
-    beginning. With `net`, the values are put into that network too (see `load_param_into_net`). `crc_check` compares the checksum.
+    beginning. With `net`, the values are put into that network too (see `load_param_into_net`). `crc_check` compares the checksum, and refuses a file without one.
     Of a checkpoint in several safetensors files the index is named, or their folder (`mycel.train.ShardedCheckpoint` reads such a one piece by piece).
     `dec_key` and `dec_mode` decrypt a ckpt file; this needs the package cryptography. Files come from Mycel or MindSpore; nothing in them is executed.
 
@@ -356,7 +358,7 @@ def _named(path: Any, function: str) -> str:
 
 
 def _check_format(format: Any, function: str) -> None:
-    if format not in _FORMATS:
+    if not isinstance(format, str) or format not in _FORMATS:
         raise ValueError(f"{function}: format must be 'ckpt' or 'safetensors', not {format!r}")
 
 

@@ -27,14 +27,15 @@ from numpy.typing import NDArray
 
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
-from mycel.train._atomic import replacing
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,
+    fill_safetensors,
     read_safetensors,
     titles_of_safetensors,
     write_safetensors,
 )
+from mycel.whole import replacing
 
 __all__ = ["ShardedCheckpoint", "byte_count", "index_of", "read_shards", "write_shards"]
 
@@ -99,9 +100,8 @@ def write_shards(path: str, entries: Mapping[str, Entry], most: int, *, checksum
         temporary = stack.enter_context(replacing(stem + INDEX, "index of a checkpoint"))
         temporary.write_text(json.dumps(index, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         for file, group in zip(files, groups):
-            write_safetensors(
-                stack.enter_context(replacing(file, "checkpoint")), group, checksum=checksum, further={_MARK: mark}
-            )
+            draft = stack.enter_context(replacing(file, "checkpoint"))
+            fill_safetensors(draft, group, shown=file, checksum=checksum, further={_MARK: mark})
     _remove_others(stem, {os.path.basename(file) for file in files} | {os.path.basename(stem + INDEX)})
     return [*files, stem + INDEX]
 

@@ -12,7 +12,7 @@ graphs are treated here.
 
 What is computed for an example that did not ask for it must neither be seen, nor trap, nor loop without end, nor spoil a derivative (0 * inf is
 NaN). So mapped operands of a branch pass through `select`, whose derivative drops what comes back from other examples. Where that is not
-enough (unmapped operands, inner loops, integer division), those examples get the operands of one that did take the branch, and a branch that no
+enough (unmapped operands, inner loops, integer division, indices), those examples get the operands of one that did take the branch, and a branch that no
 example takes is not computed at all.
 """
 
@@ -63,6 +63,7 @@ _MOVES = frozenset(
     + ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
 )
 _DIVISIONS = frozenset(("floor_div", "mod", "fmod"))
+_TRAPS = _DIVISIONS | {"take", "take_add", "take_along", "put_along", "gather_nd", "scatter_nd", "checked"}
 
 
 def batch(outputs: Sequence[Node], mapped: Mapping[Node, tuple[Node, int]], size: DimLike) -> list[Value]:
@@ -154,7 +155,10 @@ class _Batch:
         start = [constant(0, int32), *[S.full(_lifted(k, self.size).shape, 0, k.dtype) for k in kinds]]
         inputs = [input_node(v.type, "operand") for v in (*start, *operands)]
         i, results = inputs[0], inputs[1 : 1 + len(kinds)]
-        one = [I.take(v, i, axis=0) if a is not None else v for v, (_, a) in zip(inputs[1 + len(kinds) :], given)]
+        one = [
+            I.take(v, i, axis=0, bounds="drop") if a is not None else v
+            for v, (_, a) in zip(inputs[1 + len(kinds) :], given)
+        ]
         made = outputs_of(prim.node(*one, **node.params))
         after = [E.add(i, 1)]
         for whole, part in zip(results, made if isinstance(made, tuple) else (made,)):
@@ -209,7 +213,7 @@ class _Batch:
         if example is None:
             return self._select(chosen, value, (E.stop_gradient(node), axis)) if smooth else value
         own = self._front(value)
-        other = I.take(own, example, axis=0)
+        other = I.take(own, example, axis=0, bounds="drop")
         return self._select(chosen, (own, 0), (E.stop_gradient(other) if smooth else other, None))
 
     def _one_of(self, chosen: Node) -> Optional[Node]:
@@ -440,7 +444,9 @@ def _is_single(kind: TensorType) -> bool:
 
 def _may_trap(node: Node) -> bool:
     """Whether a node may stop the program where its operands are not meant for it."""
-    return node.prim is not None and node.prim.name in _DIVISIONS and node.dtype.is_integer
+    if node.prim is None or node.prim.name not in _TRAPS:
+        return False
+    return bool(node.dtype.is_integer if node.prim.name in _DIVISIONS else node.params.get("bounds", "wrap") != "drop")
 
 
 def _is_total(graph: Graph) -> bool:

@@ -65,7 +65,7 @@ def test_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not UTF-8"):
         ds.EnWik9Dataset(tmp_path)
     (tmp_path / "train-v1.1.json").write_text("{}")
-    with pytest.raises(ValueError, match="is no file of SQuAD"):
+    with pytest.raises(ValueError, match="has another layout: KeyError: 'data'"):
         ds.SQuADDataset(tmp_path, "train")
     (tmp_path / "train.txt").write_text("word NN\n")
     with pytest.raises(ValueError, match="has not 3 values"):

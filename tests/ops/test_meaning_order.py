@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.integrate
 import scipy.special
 
+import mycel as ms
+from mycel import Tensor, ops
 from tests.meaning import A, Array, Checks, I
 
 from .checks import add_everywhere
@@ -376,3 +379,28 @@ checks.add(
     dtypes="float32",
 )
 test_values, test_gradients = checks.tests()
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [3, 40, 3000])
+def test_the_first_of_a_descending_order_is_the_maximum_also_where_it_is_nan(size: int, dtype: str, mode: str) -> None:
+    random = np.random.default_rng(size)
+    x = random.choice([np.nan, np.inf, -np.inf, 1.0, -1.0, 0.0], (4, size), p=[0.05, 0.05, 0.1, 0.3, 0.3, 0.2])
+    x[0, 1], x[1, -1], x[2] = np.nan, np.nan, np.where(np.isnan(x[2]), 2.0, x[2])
+    wrap = ms.jit if mode == "compiled" else lambda f: f
+
+    def firsts(t: ms.Tensor) -> list[ms.Tensor]:
+        return [
+            ops.max(t, 1)[0], ops.sort(t, 1, True)[0][:, 0], ops.topk(t, 2)[0][:, 0], ops.TopK()(t, 1)[0][:, 0], ops.sort(t, 1)[0][:, -1],
+            ops.topk(t, size, largest=False)[0][:, -1], ms.mint.topk(t, 1)[0][:, 0], ops.cummax(t, 1)[0][:, -1],
+        ]  # fmt: skip
+
+    def places(t: ms.Tensor) -> list[ms.Tensor]:
+        return [ops.argmax(t, 1), ops.sort(t, 1, True)[1][:, 0], ops.topk(t, 2)[1][:, 0], ops.argsort(t, 1, True)[:, 0]]
+
+    tensor = Tensor(x).astype(getattr(ms, dtype))
+    for found in wrap(firsts)(tensor):
+        np.testing.assert_array_equal(found.astype(ms.float64).asnumpy(), x.max(1))
+    for found in wrap(places)(tensor):
+        np.testing.assert_array_equal(found.asnumpy(), x.argmax(1))

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from mycel.dtype import bool_, float32, float64, int8, int32, int64
 from mycel.engines.reference import apply
-from mycel.errors import ShapeError
+from mycel.errors import IndexRangeError, ShapeError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import input_node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.block import dynamic_slice, dynamic_update_slice
-from mycel.prims.index import gather_nd, put_along, scatter_nd, take, take_add, take_along
+from mycel.prims.index import checked, gather_nd, put_along, scatter_nd, take, take_add, take_along
 from tests.prims.cases import nodes_for, run, sweep
 
 
@@ -29,25 +29,53 @@ def i(*values: Any) -> Any:
 
 
 X = np.arange(12.0).reshape(3, 4)
+DROP = {"bounds": "drop"}
 
 
-def test_negative_indices_count_from_the_end_and_others_read_zero() -> None:
-    np.testing.assert_array_equal(apply(take, [X, i(0, -1, 3, -4)], {"axis": 0}), [X[0], X[2], 0 * X[0], 0 * X[0]])
-    np.testing.assert_array_equal(apply(gather_nd, [X, i([1, -1], [2, 4], [-4, 0])], {}), [7.0, 0.0, 0.0])
+def test_negative_indices_count_from_the_end_and_others_that_are_dropped_read_zero() -> None:
     np.testing.assert_array_equal(
-        apply(take_along, [X, i([0, -4], [9, 1], [-9, 3])], {"axis": 1}), [[0, 0], [0, 5], [0, 11]]
+        apply(take, [X, i(0, -1, 3, -4)], {"axis": 0, **DROP}), [X[0], X[2], 0 * X[0], 0 * X[0]]
+    )
+    np.testing.assert_array_equal(apply(gather_nd, [X, i([1, -1], [2, 4], [-4, 0])], DROP), [7.0, 0.0, 0.0])
+    np.testing.assert_array_equal(
+        apply(take_along, [X, i([0, -4], [9, 1], [-9, 3])], {"axis": 1, **DROP}), [[0, 0], [0, 5], [0, 11]]
     )
 
 
 def test_writes_out_of_range_are_dropped() -> None:
     one = np.ones(3)
     np.testing.assert_array_equal(
-        apply(scatter_nd, [np.zeros(4), i([5], [-1], [-5]), one], {"mode": "set"}), [0, 0, 0, 1]
+        apply(scatter_nd, [np.zeros(4), i([5], [-1], [-5]), one], {"mode": "set", **DROP}), [0, 0, 0, 1]
     )
-    np.testing.assert_array_equal(apply(take_add, [one, i(4, 1, -4)], {"axis": 0, "size": 3}), [0, 1, 0])
+    np.testing.assert_array_equal(apply(take_add, [one, i(4, 1, -4)], {"axis": 0, "size": 3, **DROP}), [0, 1, 0])
     np.testing.assert_array_equal(
-        apply(put_along, [np.zeros((1, 2)), i([2, -2, -3]), one[None]], {"axis": 1, "mode": "add"}), [[1, 0]]
+        apply(put_along, [np.zeros((1, 2)), i([2, -2, -3]), one[None]], {"axis": 1, "mode": "add", **DROP}), [[1, 0]]
     )
+
+
+CASES: list[tuple[Any, list[Any], dict[str, Any]]] = [
+    (take, [X, i(0, 3)], {"axis": 0}),
+    (take_add, [np.ones(2), i(0, 3)], {"axis": 0, "size": 3}),
+    (take_along, [X, i([3, 0, 1, 0])], {"axis": 0}),
+    (put_along, [X, i([3, 0, 1, 0]), np.ones((1, 4))], {"axis": 0, "mode": "add"}),
+    (gather_nd, [X, i([0, 0], [3, 1])], {}),
+    (scatter_nd, [X, i([0], [3]), np.ones((2, 4))], {"mode": "set"}),
+    (checked, [i(0, 3)], {"axis": 0, "size": 3}),
+]
+
+
+@pytest.mark.parametrize(("primitive", "arrays", "params"), CASES, ids=[c[0].name for c in CASES])
+def test_an_index_out_of_range_is_an_error(primitive: Any, arrays: list[Any], params: dict[str, Any]) -> None:
+    def with_index(index: int) -> list[Any]:
+        return [np.where(a == 3, index, a) if a.dtype == np.int32 else a for a in arrays]
+
+    apply(primitive, with_index(-3), params)
+    for index in (3, -4, 2**31 - 1):
+        text = rf"{primitive.name}: index {index} is out of range for axis 0 of size 3; use one in \[-3, 3\)"
+        with pytest.raises(IndexRangeError, match=text):
+            apply(primitive, with_index(index), params)
+    with pytest.raises(IndexRangeError, match=r"index -1 is .* use one in \[0, 3\)"):
+        apply(primitive, with_index(-1), {**params, "bounds": "front"})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +117,7 @@ def cotangents(primitive: Any, arrays: list[Any], ct: Any, **params: Any) -> lis
 
 def test_derivative_of_set_goes_to_the_update_that_stays() -> None:
     x, u = np.zeros(3), np.array([1.0, 2.0, 3.0])
-    dx, du = cotangents(scatter_nd, [x, i([1], [1], [7]), u], np.array([10.0, 20.0, 30.0]), mode="set")
+    dx, du = cotangents(scatter_nd, [x, i([1], [1], [7]), u], np.array([10.0, 20.0, 30.0]), mode="set", **DROP)
     np.testing.assert_array_equal(dx, [10, 0, 30])
     np.testing.assert_array_equal(du, [0, 20, 0])
 
@@ -139,9 +167,11 @@ def test_blocks_are_slices_with_clamped_starts(shape: Any, data: Any) -> None:
     np.testing.assert_array_equal(apply(dynamic_update_slice, [x, np.full(sizes, 7.0), *arrays], {}), changed)
 
 
-def test_empty_axes_read_zero() -> None:
-    np.testing.assert_array_equal(apply(take, [np.zeros((0, 2)), i(0, -1)], {"axis": 0}), np.zeros((2, 2)))
-    np.testing.assert_array_equal(apply(take_along, [np.zeros((0, 2)), i([3, 4])], {"axis": 0}), np.zeros((1, 2)))
+def test_empty_axes_read_zero_where_indices_are_dropped() -> None:
+    np.testing.assert_array_equal(apply(take, [np.zeros((0, 2)), i(0, -1)], {"axis": 0, **DROP}), np.zeros((2, 2)))
+    np.testing.assert_array_equal(
+        apply(take_along, [np.zeros((0, 2)), i([3, 4])], {"axis": 0, **DROP}), np.zeros((1, 2))
+    )
 
 
 def test_symbolic_sizes() -> None:

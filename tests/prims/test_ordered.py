@@ -25,10 +25,14 @@ NAN = np.nan
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from([-1.0, 0.0, 1.0, 2.0, NAN, np.inf, -np.inf]), max_size=8), st.booleans())
-def test_sort_is_stable_with_nan_last(values: list[float], descending: bool) -> None:
+def test_sort_is_stable_with_nan_above_every_number(values: list[float], descending: bool) -> None:
     def key(pair: Any) -> Any:
         value = pair[1]
-        return (1, 0.0) if value != value else (0, -value if descending else value)
+        return (
+            (0 if descending else 1, 0.0)
+            if value != value
+            else (1 if descending else 0, -value if descending else value)
+        )
 
     expected = sorted(enumerate(values), key=key)
     for dtype in (np.float64, np.float16, ml_dtypes.bfloat16):

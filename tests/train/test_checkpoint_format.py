@@ -16,8 +16,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mycel import whole
 from mycel.log import logger
-from mycel.train import _atomic, checkpoint_format
+from mycel.train import checkpoint_format
 from mycel.train.checkpoint_format import CheckpointError, read_ckpt, read_safetensors, write_ckpt, write_safetensors
 
 TYPES = {
@@ -195,7 +196,9 @@ def test_checksum_trailer(tmp_path, logged):
     ):
         read_ckpt(path, verify=True)
     path.write_bytes(body)
-    assert "w" in read_ckpt(path, verify=True) and "holds no checksum, so nothing was checked" in logged()
+    with pytest.raises(CheckpointError, match=r"sum\.ckpt holds no checksum, so it cannot be checked"):
+        read_ckpt(path, verify=True)
+    assert "w" in read_ckpt(path)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +304,31 @@ def test_safetensors_checksum_covers_names_and_contents_by_name(tmp_path, logged
     with pytest.raises(CheckpointError, match="its checksum is"):
         read_safetensors(path, verify=True)
     write_safetensors(path, arrays)
-    assert "a" in read_safetensors(path, verify=True) and "holds no checksum" in logged()
+    with pytest.raises(CheckpointError, match="holds no checksum, so it cannot be checked"):
+        read_safetensors(path, verify=True)
+    assert "a" in read_safetensors(path)
+
+
+@pytest.mark.parametrize("write, read", [(write_ckpt, read_ckpt), (write_safetensors, read_safetensors)])
+def test_every_damage_to_a_file_with_a_checksum_is_noticed(tmp_path, write, read):
+    path = tmp_path / "sum"
+    arrays = {"weight": np.arange(5, dtype=np.float32)}
+    write(path, arrays, checksum=True)
+    content = path.read_bytes()
+    for place in range(len(content)):
+        for bit in (1, 16, 128):
+            path.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
+            try:
+                found = read(path, verify=True)
+            except CheckpointError:
+                continue
+            # What is no part of the tensors: a name in the metadata that nothing reads.
+            assert write is write_safetensors and b"format" in content[max(0, place - 12) : place + 12]
+            assert list(found) == ["weight"] and np.array_equal(found["weight"], arrays["weight"])
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        with pytest.raises(CheckpointError):
+            read(path, verify=True)
 
 
 def test_safetensors_checksum_counts_integer_scalars_as_zeros(tmp_path):
@@ -345,7 +372,7 @@ def test_a_full_disk_leaves_the_former_file(tmp_path, write, read, name):
 def test_an_interrupt_leaves_the_former_file(tmp_path):
     path = tmp_path / "m.ckpt"
     path.write_text("former")
-    with pytest.raises(KeyboardInterrupt), _atomic.replacing(path) as temporary:
+    with pytest.raises(KeyboardInterrupt), whole.replacing(path) as temporary:
         temporary.write_text("half")
         raise KeyboardInterrupt
     assert os.listdir(tmp_path) == ["m.ckpt"] and path.read_text() == "former"

@@ -262,7 +262,7 @@ def test_a_header_that_makes_no_graph_is_told():
         (lambda h: h["tensors"][0].__setitem__("start", 1 << 40), "lies beyond the end"),
         (lambda h: h["tensors"][0].__setitem__("shape", [-1]), "is no size"),
         (lambda h: h["tensors"][0].__setitem__("type", "float99"), "what it holds makes no graph"),
-        (lambda h: h.pop("graphs"), "what it holds makes no graph: KeyError"),
+        (lambda h: h.pop("graphs"), "its header has no graphs"),
         (lambda h: h.__setitem__("writes", [[0, 0]]), "does not fit tensor 'weight'"),
         (
             lambda h: h["graphs"][0]["inputs"][0].__setitem__(1, {"type": ["float32", 5, 5]}),

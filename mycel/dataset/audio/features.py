@@ -16,6 +16,7 @@ from mycel.dataset.audio.base import (
     float_type,
 )
 from mycel.dataset.audio.enums import BorderType, MelType, NormMode, NormType, WindowType
+from mycel.dataset.audio.products import filtered
 from mycel.dataset.audio.scales import check_band, cosines, decibels, linear_bank, mel_bank
 from mycel.dataset.audio.spectra import Spectrogram
 from mycel.dataset.audio.stft import pad_ends
@@ -25,8 +26,7 @@ from mycel.dataset.randomness import current_stream
 
 def _apply_bank(bank: Array, spectrum: Array) -> Array:
     """[..., filter, frame] from filters [freq, filter] and a spectrum [..., freq, frame]."""
-    result: Array = bank.T.astype(spectrum.dtype) @ spectrum
-    return result
+    return filtered(bank.T, spectrum)
 
 
 class MelScale(AudioTransform):
@@ -141,11 +141,11 @@ class InverseMelScale(AudioTransform):
         speed = np.zeros_like(found)
         loss = np.inf
         for _ in range(self.max_iter):
-            error = wanted - self._bank.T @ found
+            error = wanted - filtered(self._bank.T, found)
             before, loss = loss, float((error**2).sum(axis=-2).mean())
             if loss < self.tolerance_loss or abs(before - loss) < self.tolerance_change:
                 break
-            gradient = self._bank @ error * (-2.0 / (rows * frames))
+            gradient = filtered(self._bank, error) * (-2.0 / (rows * frames))
             speed = speed * self.sgd_momentum + gradient
             found = np.maximum(found - self.sgd_lr * speed, 0.0)
         return found.reshape(*values.shape[:-2], self.n_stft, frames).astype(values.dtype)
@@ -379,7 +379,7 @@ class ComputeDeltas(AudioTransform):
         weights = np.arange(-reach, reach + 1)
         padded = pad_ends(values, reach, reach, self.pad_mode)
         frames = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=-1)
-        result: Array = frames @ (weights / (weights**2).sum()).astype(values.dtype)
+        result: Array = np.einsum("...k,k->...", frames, (weights / (weights**2).sum()).astype(values.dtype))
         return result
 
 

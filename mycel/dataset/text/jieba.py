@@ -17,6 +17,7 @@ import os
 import re
 from itertools import chain
 
+from mycel.dataset.reading import reading
 from mycel.dataset.text.base import UINT32_MAX, Span, Tokenizer, check_range, check_type
 from mycel.dataset.text.utils import JiebaMode
 
@@ -31,7 +32,7 @@ class _Dictionary:
 
     def __init__(self, path: str) -> None:
         counts: list[tuple[str, float]] = []
-        with open(path, encoding="utf-8") as lines:
+        with reading("JiebaTokenizer", path), open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 fields = line.split()
                 if not fields:
@@ -78,7 +79,7 @@ class _Model:
     """A hidden Markov model of the places of characters in words: states B, E, M and S."""
 
     def __init__(self, path: str) -> None:
-        with open(path, encoding="utf-8") as file:
+        with reading("JiebaTokenizer", path), open(path, encoding="utf-8") as file:
             lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
         try:
             self.start = [float(value) for value in lines[0].split()]
@@ -190,7 +191,7 @@ class JiebaTokenizer(Tokenizer):
             raise TypeError(f"JiebaTokenizer.add_dict: expected a dict or the path of a file, got {user_dict!r}")
         if not os.path.exists(user_dict):
             raise ValueError(f"JiebaTokenizer.add_dict: there is no file {user_dict!r}")
-        with open(user_dict, encoding="utf-8") as lines:
+        with reading("JiebaTokenizer", user_dict), open(user_dict, encoding="utf-8") as lines:
             for line in lines:
                 found = _USER_LINE.fullmatch(line)
                 if found is not None:

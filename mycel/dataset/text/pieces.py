@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel import whole
 from mycel.dataset.blocks import Array
 from mycel.dataset.text.base import UINT32_MAX, TextTransform, check_range, check_type, words_array
 from mycel.dataset.text.utils import SentencePieceModel, SPieceTokenizerOutType
@@ -104,8 +105,7 @@ class SentencePieceVocab:
         check_type(operation, "filename", filename, str)
         if vocab._model is None:
             raise RuntimeError(f"{operation}: the model is not built; make one with from_file or from_dataset")
-        with open(os.path.join(path, filename), "wb") as file:
-            file.write(vocab._model)
+        whole.write(os.path.join(path, filename), vocab._model)
 
 
 class SentencePieceTokenizer(TextTransform):

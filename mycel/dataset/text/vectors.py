@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array
+from mycel.dataset.reading import reading
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type
 
 
@@ -41,7 +42,7 @@ class Vectors:
             raise RuntimeError(f"{name}: there is no file {file_path!r}")
         cls._check_path(file_path)
         made = cls()
-        with open(file_path, encoding="utf-8", newline="\n") as lines:
+        with reading(name, file_path), open(file_path, encoding="utf-8", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
                 fields = line.rstrip("\r\n").rstrip(" ").split(" ")
                 if number == 1 and len(fields) == 2:

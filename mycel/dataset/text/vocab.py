@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array
+from mycel.dataset.reading import reading
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, check_words
 from mycel.dataset.transforms.base import numpy_type
 
@@ -140,7 +141,7 @@ class Vocab:
         if not os.path.isfile(file_path):
             raise RuntimeError(f"{operation}: there is no file {file_path!r}")
         words: list[str] = []
-        with open(file_path, encoding="utf-8", newline="\n") as lines:
+        with reading(operation, file_path), open(file_path, encoding="utf-8", newline="\n") as lines:
             for line in lines:
                 if len(words) == vocab_size:
                     break

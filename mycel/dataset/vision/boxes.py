@@ -18,6 +18,13 @@ from mycel.dataset.vision.resize import Resize, resize
 from mycel.dataset.vision.utils import Border, Inter
 
 
+def check_pair(operation: str, size: Any) -> tuple[Any, Any]:
+    """Height and width; TypeError for what is no pair."""
+    if not isinstance(size, (tuple, list)) or len(size) != 2:
+        raise TypeError(f"{operation}: size must be an int or two of them, not {size!r:.80}")
+    return size[0], size[1]
+
+
 class _WithBoxes(Transform):
     """Takes and gives an image and its boxes; a subclass says what happens to both."""
 
@@ -83,7 +90,7 @@ class ResizeWithBBox(_WithBoxes):
     random = False
 
     def __init__(self, size: int | Sequence[int], interpolation: Inter = Inter.BILINEAR) -> None:
-        self._resize = Resize(size if isinstance(size, int) else (size[0], size[1]), interpolation)
+        self._resize = Resize(size if isinstance(size, int) else check_pair(type(self).__name__, size), interpolation)
 
     def _kind(self) -> Inter:
         return self._resize.interpolation

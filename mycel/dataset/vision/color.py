@@ -231,7 +231,7 @@ class Grayscale(ImageTransform):
     """
 
     def __init__(self, num_output_channels: int = 1) -> None:
-        if num_output_channels not in (1, 3):
+        if not isinstance(num_output_channels, int) or num_output_channels not in (1, 3):
             raise ValueError(f"Grayscale: num_output_channels must be 1 or 3, got {num_output_channels}")
         self.num_output_channels = num_output_channels
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel import inflate, whole
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
@@ -131,26 +132,52 @@ def _pillow(operation: str) -> Any:
     return Image
 
 
+# The formats that are read: none that Pillow gives to other programs, as EPS.
+FORMATS = (
+    "JPEG", "MPO", "JPEG2000", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "AVIF", "PPM", "ICO", "TGA", "PCX", "SGI", "QOI",
+)  # fmt: skip
+
+
 def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode = ImageReadMode.COLOR) -> Array:
-    """The pixels, uint8 [H, W, C], of an image file's content; ValueError where it is no image."""
+    """The pixels, uint8 [H, W, C], of an image file's content; ValueError where it is no image of these `FORMATS`, or one of more pixels than `mycel.inflate` allows."""
     image_module = _pillow(operation)
     try:
-        with image_module.open(io.BytesIO(content)) as picture:
+        image_module.init()
+        formats = [name for name in FORMATS if name in image_module.OPEN]
+        with image_module.open(io.BytesIO(content), formats=formats) as picture:
+            width, height = picture.size
+            most = inflate.limit(len(content))
+            if 4 * width * height > most:
+                raise ValueError(
+                    f"it has {width} by {height} pixels, which take more than {most >> 20} MiB; if it may, set the environment variable "
+                    'MYCEL_INFLATE to a size such as "8GB"'
+                )
             if mode is ImageReadMode.COLOR:
                 picture = picture.convert("RGB")
             elif mode is ImageReadMode.GRAYSCALE:
                 picture = picture.convert("L")
             pixels = np.array(picture)
-    except (OSError, SyntaxError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Pillow's decoders raise what comes up where a file is damaged.
+        kind = "" if isinstance(error, (OSError, SyntaxError, ValueError)) else f"{type(error).__name__}: "
         raise ValueError(
-            f"{operation}: the {len(content)} bytes are not an image that Pillow can read: {error}"
+            f"{operation}: the {len(content)} bytes are not an image that Pillow can read: {kind}{error}"
         ) from error
     return pixels if pixels.ndim == 3 else pixels[..., None]
 
 
+def path_of(operation: str, path: Any) -> str:
+    """The path of a file; TypeError for what is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{operation}: the file must be a path, not {type(path).__name__}")
+    return os.fspath(path)
+
+
 def read_file(filename: str) -> Array:
     """The bytes of a file, uint8 [N]."""
-    with open(filename, "rb") as handle:
+    with open(path_of("read_file", filename), "rb") as handle:
         return np.frombuffer(bytearray(handle.read()), np.uint8)
 
 
@@ -159,13 +186,12 @@ def write_file(filename: str, data: Any) -> None:
     array = as_array(data)
     if array.ndim != 1 or array.dtype != np.uint8:
         raise TypeError(f"write_file: expected uint8 of one axis, got {array.dtype} of shape {array.shape}")
-    with open(filename, "wb") as handle:
-        handle.write(array.tobytes())
+    whole.write(path_of("write_file", filename), array.tobytes())
 
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> Array:
     """The pixels of an image file, uint8 [H, W, C]."""
-    with open(filename, "rb") as handle:
+    with open(path_of("read_image", filename), "rb") as handle:
         return decode_image(handle.read(), f"read_image: {os.fspath(filename)}", mode)
 
 

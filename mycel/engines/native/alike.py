@@ -11,10 +11,10 @@ import dataclasses
 import hashlib
 import marshal
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from mycel.dtype import DType
-from mycel.kernel.nest import Access, Affine, Buffer, Expr, Loop, Nest, Reduce, Store
+from mycel.kernel.nest import Access, Affine, Buffer, Expr, Loop, Nest, Reduce, Site, Store
 
 __all__ = ["digest_of"]
 
@@ -29,8 +29,8 @@ _FIELDS = {
 }
 
 
-def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Buffer]]:
-    """The digest of what a nest is on a target, and its buffers in order; None where it cannot be said."""
+def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Union[Buffer, Site]]]:
+    """The digest of what a nest is on a target, and its buffers and sites in order; None where it cannot be said."""
     writer = _Writer()
     try:
         text = marshal.dumps((target, writer.write(nest)), 2)
@@ -40,10 +40,10 @@ def digest_of(nest: Nest, target: str) -> tuple[Optional[bytes], list[Buffer]]:
 
 
 class _Writer:
-    """The numbers of buffers, and of expressions and reductions, which are shared and written once."""
+    """The numbers of buffers and sites, and of expressions and reductions, which are shared and written once."""
 
     def __init__(self) -> None:
-        self.buffers: dict[int, Buffer] = {}
+        self.buffers: dict[int, Union[Buffer, Site]] = {}
         self.numbers: dict[int, int] = {}
         self.shared: dict[int, int] = {}
 
@@ -76,6 +76,13 @@ class _Writer:
             self.buffers[number] = value
             return "buffer", number, value.dtype.name
         return "buffer", number
+
+    def site(self, value: Site) -> Any:
+        number = self.numbers.get(id(value))
+        if number is None:
+            number = self.numbers[id(value)] = len(self.buffers)
+            self.buffers[number] = value
+        return "site", number, value.wraps, self.write(value.size)
 
     def affine(self, value: Affine) -> Any:
         if type(value.const) is not int:
@@ -114,6 +121,7 @@ _WRITERS: dict[type, Any] = {
     frozenset: _Writer.unordered,
     DType: _Writer.dtype,
     Buffer: _Writer.buffer,
+    Site: _Writer.site,
     Affine: _Writer.affine,
     Expr: _Writer.expression,
     **dict.fromkeys(_FIELDS, _Writer.record),

@@ -5,7 +5,7 @@ is reducing, accumulators are joined across lanes at the end of each row. Iterat
 outer parallel loops are one range that threads split; without any, the vector loop itself is.
 
 Code does not depend on sizes: extents, strides, offsets and addresses are read from the argument words, so that one kernel serves every shape of
-the same structure. `Kernel.words` lists what a caller puts there: ('pointer', buffer) or ('int', value). Values that do not depend on an inner
+the same structure. `Kernel.words` lists what a caller puts there: ('pointer', buffer), ('int', value), or ('site', site): the address of a site's record. Values that do not depend on an inner
 loop are computed outside it.
 """
 
@@ -54,11 +54,11 @@ def generate(nest: Nest) -> Kernel:
         numbers = {id(b): k for k, b in enumerate(buffers)}
         while len(_written) >= _MOST:
             _written.pop(next(iter(_written)), None)
-        words = [(kind, numbers[id(value)] if kind == "pointer" else value) for kind, value in made.words]
+        words = [(kind, value if kind == "int" else numbers[id(value)]) for kind, value in made.words]
         made.text = _texts.setdefault(made.text, made.text)
         _written[key] = replace(made, words=words)
         return made
-    words = [(kind, buffers[value] if kind == "pointer" else value) for kind, value in found.words]
+    words = [(kind, value if kind == "int" else buffers[value]) for kind, value in found.words]
     return replace(found, words=words)
 
 
@@ -124,6 +124,9 @@ class _Generator(ScanWriter):
         body = "\n".join([*self.entry, *e.lines])
         parts = [f"define void @{NAME}(ptr noalias readonly %words, i64 %begin, i64 %end) #0 {{", "entry:", body, "}"]
         bits = machine().vector_bytes * 8
+        if self.has_sites:
+            # What lies outside is code that is not expected to run.
+            parts.append('!0 = !{!"branch_weights", i32 1048576, i32 1}')
         parts.append(f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}')
         if e.math:
             parts.append(vector_math.definitions(sorted(e.math)))

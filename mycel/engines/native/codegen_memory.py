@@ -17,7 +17,8 @@ from mycel.dtype import DType
 from mycel.engines.native import emit
 from mycel.engines.native.codegen_values import KernelWriter
 from mycel.engines.native.emit import choose, compute_type, literal, memory_type, suffix
-from mycel.engines.native.narrow import narrow, widen
+from mycel.engines.native.narrow import ANY, EXACT, narrow, widen
+from mycel.engines.native.rounding import is_rounded
 from mycel.engines.native.strided import load_strided, small_step, spread_mask, store_strided
 from mycel.ir.dims import is_one, is_zero
 from mycel.kernel.nest import Access, Expr, Store
@@ -86,13 +87,13 @@ class MemoryWriter(KernelWriter):
         wide = self.varies[id(x)]
         return [self.load_one(access, default, u, wide) for u in range(self.copies if wide else 1)]
 
-    def load_one(self, access: Access, default: Any, copy: int, wide: bool) -> str:
+    def load_one(self, access: Access, default: Any, copy: int, wide: bool, reports: bool = True) -> str:
         e = self.e
         dtype: DType = access.buffer.dtype
         kind = memory_type(dtype)
         size = dtype.itemsize
         moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
-        moved, valid = self.dynamic(access, copy, moved_wide)
+        moved, valid = self.dynamic(access, copy, moved_wide, reports)
         if not wide:
             pointer = self.address(access, 0)
             if moved is not None:
@@ -165,14 +166,14 @@ class MemoryWriter(KernelWriter):
             step = position.coefficient(self.vector_loop)
             if not isinstance(step, int):
                 return None
-            limit = e.put(f"trunc i64 {self.size_word(position, size)} to i32")
-            first = self.place(position, 0, 32, False)
+            kind, limit = f"i{self.near}", self.limit(position, size)
+            first = self.place(position, 0, self.near, False)
             if copy and step:
-                first = e.put(f"add i32 {first}, {step * copy * self.lanes}")
-            tests.append(e.put(f"icmp ult i32 {first}, {limit}"))
+                first = e.put(f"add {kind} {first}, {step * copy * self.lanes}")
+            tests.append(e.put(f"icmp ult {kind} {first}, {limit}"))
             if step:
-                last = e.put(f"add i32 {first}, {step * (self.lanes - 1)}")
-                tests.append(e.put(f"icmp ult i32 {last}, {limit}"))
+                last = e.put(f"add {kind} {first}, {step * (self.lanes - 1)}")
+                tests.append(e.put(f"icmp ult {kind} {last}, {limit}"))
         if not tests:
             return None
         result = tests[0]
@@ -202,13 +203,13 @@ class MemoryWriter(KernelWriter):
             return widen(e, wide, value, dtype)
         return value
 
-    def to_memory(self, value: str, dtype: DType, wide: bool) -> str:
+    def to_memory(self, value: str, dtype: DType, wide: bool, known: int = ANY) -> str:
         e = self.e
         shape = e.vector if wide else (lambda t: t)
         if dtype is D.bool_:
             return e.put(f"zext {shape('i1')} {value} to {shape('i8')}")
         if dtype in (D.float16, D.bfloat16):
-            return narrow(e, wide, value, dtype)
+            return narrow(e, wide, value, dtype, known)
         return value
 
     def store(self, s: Store) -> None:
@@ -223,17 +224,17 @@ class MemoryWriter(KernelWriter):
         for u in range(self.copies if wide else 1):
             value = values[u if len(values) > 1 else 0]
             if s.mode == "add":
-                before = self.load_one(access, 0, u, wide)
+                before = self.load_one(access, 0, u, wide, reports=False)
                 value = emit.operation(e, "add", wide, dtype, [before, value], [dtype, dtype])
-            self.store_one(access, value, u, wide)
+            self.store_one(access, value, u, wide, EXACT if s.mode == "set" and is_rounded(s.value) else ANY)
 
-    def store_one(self, access: Access, value: str, copy: int, wide: bool) -> None:
+    def store_one(self, access: Access, value: str, copy: int, wide: bool, known: int = ANY) -> None:
         e = self.e
         dtype: DType = access.buffer.dtype
         kind, size = memory_type(dtype), dtype.itemsize
         moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
         moved, valid = self.dynamic(access, copy, moved_wide)
-        value = self.to_memory(value, dtype, wide)
+        value = self.to_memory(value, dtype, wide, known)
         if not wide:
             pointer = self.address(access, 0)
             if moved is not None:

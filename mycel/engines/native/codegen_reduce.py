@@ -28,11 +28,25 @@ class ReductionWriter(TileWriter):
         self.accumulators[r, "slots"] = names
         if r.position is not None:
             indices = []
-            index_kind = self.e.vector("i32") if wide else "i32"
+            index_kind = self.index_kind(r)
             for name in names:
                 self.entry.append(f"  {name}i = alloca {index_kind}")
                 indices.append(f"{name}i")
             self.accumulators[r, "indices"] = indices
+
+    def index_kind(self, r: Reduce) -> str:
+        """The type of the positions of a reduction that gives one."""
+        kind = compute_type(r.result.dtype)
+        return self.e.vector(kind) if self.wide else kind
+
+    def unset(self, r: Reduce) -> str:
+        """The position of a reduction that has met nothing yet: one that no axis has."""
+        return str((1 << (r.result.dtype.bits - 1)) - 1)
+
+    def unset_lanes(self, r: Reduce) -> str:
+        if not self.wide:
+            return self.unset(r)
+        return "<" + ", ".join([f"{compute_type(r.result.dtype)} {self.unset(r)}"] * self.lanes) + ">"
 
     def kind_of(self, r: Reduce) -> str:
         kind = compute_type(r.value.dtype)
@@ -68,10 +82,8 @@ class ReductionWriter(TileWriter):
         for slot in self.accumulators[r, "slots"]:
             e.do(f"store {self.kind_of(r)} {splat}, ptr {slot}")
         if r.position is not None:
-            index_kind = e.vector("i32") if self.wide else "i32"
-            limit = "<" + ", ".join(["i32 2147483647"] * self.lanes) + ">" if self.wide else "2147483647"
             for slot in self.accumulators[r, "indices"]:
-                e.do(f"store {index_kind} {limit}, ptr {slot}")
+                e.do(f"store {self.index_kind(r)} {self.unset_lanes(r)}, ptr {slot}")
 
     def merge(self, r: Reduce, kind: str, x: str, y: str) -> str:
         e, dtype = self.e, r.value.dtype
@@ -118,16 +130,14 @@ class ReductionWriter(TileWriter):
         e = self.e
         assert r.position is not None
         slot, index_slot = self.accumulators[r, "slots"][copy], self.accumulators[r, "indices"][copy]
-        index_kind = e.vector("i32") if self.wide else "i32"
+        index_kind, bits = self.index_kind(r), r.result.dtype.bits
         lanes = self.wide and not is_zero(r.position.coefficient(self.vector_loop))
-        here = self.place(r.position, copy, 32, lanes)
+        here = self.place(r.position, copy, bits, lanes)
         if self.wide and not lanes:
-            here = e.splat(here, "i32")
+            here = e.splat(here, f"i{bits}")
         old_index = e.put(f"load {index_kind}, ptr {index_slot}")
         take = self.better(r, kind, value, before)
-        unset = e.put(
-            f"icmp eq {index_kind} {old_index}, {'<' + ', '.join(['i32 2147483647'] * self.lanes) + '>' if self.wide else '2147483647'}"
-        )
+        unset = e.put(f"icmp eq {index_kind} {old_index}, {self.unset_lanes(r)}")
         take = e.put(f"or {e.vector('i1') if self.wide else 'i1'} {take}, {unset}")
         if r.valid is not None:
             take = e.put(
@@ -145,9 +155,8 @@ class ReductionWriter(TileWriter):
         slots = self.accumulators[r, "slots"]
         if not self.across:
             source = "indices" if r.position is not None else "slots"
-            index_kind = e.vector("i32") if self.wide else "i32"
             result = [
-                e.put(f"load {index_kind if source == 'indices' else kind}, ptr {slot}")
+                e.put(f"load {self.index_kind(r) if source == 'indices' else kind}, ptr {slot}")
                 for slot in self.accumulators[r, source][: self.copies if self.wide else 1]
             ]
             self.accumulators[r, "result"] = result
@@ -161,37 +170,47 @@ class ReductionWriter(TileWriter):
         if not self.wide:
             self.accumulators[r, "result"] = [total]
             return
-        width = self.lanes
+        self.accumulators[r, "result"] = [self.folded(r, total)]
+
+    def folded(self, r: Reduce, vector: str) -> str:
+        """The lanes of a vector as one value, half joined with half.
+
+        Each round is on vectors half as long. On long ones whose upper lanes nobody reads LLVM 22.1 takes the wrong lanes where a function has two such sums of integers and AVX-512.
+        """
+        e, element, width = self.e, compute_type(r.value.dtype), self.lanes
         while width > 1:
-            half = width // 2
-            order = ", ".join(f"i32 {half + i if i < half else i}" for i in range(self.lanes))
-            turned = e.put(f"shufflevector {kind} {total}, {kind} undef, <{self.lanes} x i32> <{order}>")
-            total = self.merge(r, kind, total, turned)
-            width = half
-        self.accumulators[r, "result"] = [e.put(f"extractelement {kind} {total}, i32 0")]
+            kind, width = f"<{width} x {element}>", width // 2
+            low, high = (
+                e.put(
+                    f"shufflevector {kind} {vector}, {kind} undef, <{width} x i32> <{', '.join(f'i32 {i}' for i in half)}>"
+                )
+                for half in (range(width), range(width, 2 * width))
+            )
+            vector = self.merge(r, f"<{width} x {element}>", low, high)
+        return e.put(f"extractelement <1 x {element}> {vector}, i32 0")
 
     def finish_position(self, r: Reduce, kind: str) -> str:
         e = self.e
-        element = compute_type(r.value.dtype)
+        element, one = compute_type(r.value.dtype), compute_type(r.result.dtype)
         best: Optional[str] = None
         place = ""
         for slot, index_slot in zip(self.accumulators[r, "slots"], self.accumulators[r, "indices"]):
             values = e.put(f"load {kind}, ptr {slot}")
-            indices = e.put(f"load {e.vector('i32') if self.wide else 'i32'}, ptr {index_slot}")
+            indices = e.put(f"load {self.index_kind(r)}, ptr {index_slot}")
             for lane in range(self.lanes):
                 value = e.put(f"extractelement {kind} {values}, i32 {lane}") if self.wide else values
-                index = e.put(f"extractelement {e.vector('i32')} {indices}, i32 {lane}") if self.wide else indices
+                index = e.put(f"extractelement {self.index_kind(r)} {indices}, i32 {lane}") if self.wide else indices
                 if best is None:
                     best, place = value, index
                     continue
                 wins = self.better(r, element, value, best)
                 loses = self.better(r, element, best, value)
-                earlier = e.put(f"icmp slt i32 {index}, {place}")
+                earlier = e.put(f"icmp slt {one} {index}, {place}")
                 tie = e.put(f"and i1 {earlier}, {e.put(f'xor i1 {loses}, true')}")
-                real = e.put(f"icmp ne i32 {index}, 2147483647")
+                real = e.put(f"icmp ne {one} {index}, {self.unset(r)}")
                 take = e.put(f"and i1 {e.put(f'or i1 {wins}, {tie}')}, {real}")
-                void = e.put(f"icmp eq i32 {place}, 2147483647")
+                void = e.put(f"icmp eq {one} {place}, {self.unset(r)}")
                 take = e.put(f"or i1 {take}, {e.put(f'and i1 {void}, {real}')}")
                 best = choose(e, element, take, value, best)
-                place = choose(e, "i32", take, index, place)
+                place = choose(e, one, take, index, place)
         return place

@@ -16,7 +16,7 @@ from mycel.engines.native import emit
 from mycel.engines.native.emit import Emitter, choose, compute_type, literal
 from mycel.engines.native.jit import machine
 from mycel.ir.dims import Dim, is_one, is_zero
-from mycel.kernel.nest import Access, Affine, Expr, Nest
+from mycel.kernel.nest import Access, Affine, Expr, Nest, Site, reaches_far
 
 __all__ = ["KernelWriter", "Word"]
 
@@ -57,6 +57,7 @@ class KernelWriter:
         self.words: list[Word] = []
         self.entry: list[str] = []
         self.pointers: dict[Any, str] = {}
+        self.near = 64 if reaches_far(nest) else 32
         self.scopes: list[dict[Any, Any]] = [{}]
         self.offsets: list[dict[int, Optional[str]]] = [{}]
         self.position: dict[int, Any] = {}
@@ -73,6 +74,7 @@ class KernelWriter:
         self.stages: dict[int, int] = {}
         self.late: set[int] = set()
         self.accumulators: dict[Any, list[str]] = {}
+        self.has_sites = False
 
     # Analysis.
 
@@ -119,7 +121,7 @@ class KernelWriter:
         if access not in self.access_index:
             self.access_index[access] = len(self.accesses)
             self.accesses.append(access)
-            for x, _, _ in access.dynamic:
+            for x, *_ in access.dynamic:
                 self.analyse(x)
 
     # Words.
@@ -130,7 +132,7 @@ class KernelWriter:
         index = len(self.words)
         self.words.append((kind, value))
         self.entry.append(f"  {name}p = getelementptr i64, ptr %words, i64 {index}")
-        self.entry.append(f"  {name} = load {'ptr' if kind == 'pointer' else 'i64'}, ptr {name}p")
+        self.entry.append(f"  {name} = load {'i64' if kind == 'int' else 'ptr'}, ptr {name}p")
         return name
 
     def pointer(self, buffer: Any) -> str:
@@ -245,6 +247,8 @@ class KernelWriter:
                 self.guards(x.data, u, wide) or ("true" if not wide else self.all_true())
                 for u in range(self.copies if wide else 1)
             ]
+        if x.kind == "check":
+            return self.check(x)
         if x.kind in ("reduced", "scanned"):
             return self.accumulators[x.data, "result"]
         wide = self.varies[id(x)]
@@ -314,7 +318,7 @@ class KernelWriter:
 
     def index(self, x: Expr, copy: int) -> str:
         wide = self.varies[id(x)]
-        bits = 64 if x.dtype.itemsize == 8 else 32
+        bits = 64 if x.dtype.itemsize == 8 else self.near
         number = self.place(x.data, copy, bits, wide)
         return emit.cast(self.e, wide, number, D.int64 if bits == 64 else D.int32, x.dtype)
 
@@ -324,17 +328,22 @@ class KernelWriter:
         result: Optional[str] = None
         for position, size in guards:
             lanes = wide and not is_zero(position.coefficient(self.vector_loop))
-            at = self.place(position, copy, 32, lanes)
-            limit = self.size_word(position, size)
-            limit = e.put(f"trunc i64 {limit} to i32")
+            kind = f"i{self.near}"
+            at = self.place(position, copy, self.near, lanes)
+            limit = self.limit(position, size)
             if lanes:
-                one = e.put(f"icmp ult {e.vector('i32')} {at}, {e.splat(limit, 'i32')}")
+                one = e.put(f"icmp ult {e.vector(kind)} {at}, {e.splat(limit, kind)}")
             else:
-                one = e.put(f"icmp ult i32 {at}, {limit}")
+                one = e.put(f"icmp ult {kind} {at}, {limit}")
                 if wide:
                     one = e.splat(one, "i1")
             result = one if result is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {result}, {one}")
         return result
+
+    def limit(self, position: Affine, size: Any) -> str:
+        """The size that a guard compares with, in the type of positions."""
+        word = self.size_word(position, size)
+        return word if self.near == 64 else self.e.put(f"trunc i64 {word} to i32")
 
     def size_word(self, position: Affine, size: Any) -> str:
         key = ("size", position, size)
@@ -342,13 +351,15 @@ class KernelWriter:
             self.pointers[key] = self.word("int", size)
         return self.pointers[key]
 
-    def dynamic(self, access: Access, copy: int, wide: bool) -> tuple[Optional[str], Optional[str]]:
-        """The offset that data-dependent indices add, and whether they are in range."""
+    def dynamic(
+        self, access: Access, copy: int, wide: bool, reports: bool = True
+    ) -> tuple[Optional[str], Optional[str]]:
+        """The offset that data-dependent indices add, and whether they are in range; one that is not is reported where it `reports`."""
         e = self.e
         kind = e.vector("i64") if wide else "i64"
         total: Optional[str] = None
         valid: Optional[str] = None
-        for n, (x, stride, size) in enumerate(access.dynamic):
+        for n, (x, stride, size, site) in enumerate(access.dynamic):
             values = self.widened(x, wide)
             number = emit.cast(e, wide, values[copy if len(values) > 1 else 0], x.dtype, D.int64)
             limit: str = self.word_once(("dynamic", access, n), size)
@@ -356,18 +367,69 @@ class KernelWriter:
             if wide:
                 limit, step = e.splat(limit, "i64"), e.splat(step, "i64")
             zero = "zeroinitializer" if wide else "0"
-            negative = e.put(f"icmp slt {kind} {number}, {zero}")
-            number = choose(e, kind, negative, e.put(f"add {kind} {number}, {limit}"), number)
+            given = number
+            if site is None or site.wraps:
+                negative = e.put(f"icmp slt {kind} {number}, {zero}")
+                number = choose(e, kind, negative, e.put(f"add {kind} {number}, {limit}"), number)
             inside = e.put(f"icmp ult {kind} {number}, {limit}")
+            if site is not None and reports:
+                self.report(site, given, inside, wide)
             safe = choose(e, kind, inside, number, zero)
             moved = e.put(f"mul {kind} {safe}, {step}")
             total = moved if total is None else e.put(f"add {kind} {total}, {moved}")
             valid = inside if valid is None else e.put(f"and {e.vector('i1') if wide else 'i1'} {valid}, {inside}")
         return total, valid
 
-    def word_once(self, key: Any, value: Any) -> str:
+    def check(self, x: Expr) -> list[str]:
+        """The values of an index, reported where they are out of range."""
+        e, site, wide = self.e, x.data, self.varies[id(x)]
+        values = self.widened(x.args[0], wide)
+        kind = e.vector("i64") if wide else "i64"
+        limit: str = self.word_once(("limit", id(site)), site.size)
+        if wide:
+            limit = e.splat(limit, "i64")
+        for value in values:
+            number = given = emit.cast(e, wide, value, x.dtype, D.int64)
+            if site.wraps and x.dtype.kind == "i":
+                negative = e.put(f"icmp slt {kind} {number}, {'zeroinitializer' if wide else '0'}")
+                number = choose(e, kind, negative, e.put(f"add {kind} {number}, {limit}"), number)
+            self.report(site, given, e.put(f"icmp ult {kind} {number}, {limit}"), wide)
+        return values
+
+    def report(self, site: Site, number: str, inside: str, wide: bool) -> None:
+        """Where a lane that exists is not `inside`: leave the first such index in the site's record, and the record in the program's status, if that is free."""
+        e = self.e
+        record = self.word_once(("site", id(site)), site, "site")
+        if wide:
+            kind, bits = e.vector("i1"), f"i{self.lanes}"
+            if self.mask is not None:
+                inside = e.put(f"or {kind} {inside}, {e.put(f'xor {kind} {self.mask}, {self.all_true()}')}")
+            lanes = e.put(f"bitcast {kind} {inside} to {bits}")
+            passes = e.put(f"icmp eq {bits} {lanes}, -1")
+        else:
+            passes = inside
+        outside, note, on = (self.fresh(n) for n in ("outside", "note", "on"))
+        e.do(f"br i1 {passes}, label %{on}, label %{outside}, !prof !0")
+        e.label(outside)
+        status = e.put(f"load ptr, ptr {e.put(f'getelementptr i64, ptr {record}, i64 1')}")
+        before = e.put(f"load atomic i64, ptr {status} monotonic, align 8")
+        e.do(f"br i1 {e.put(f'icmp eq i64 {before}, 0')}, label %{note}, label %{on}")
+        e.label(note)
+        if wide:
+            first = e.intrinsic(bits, f"llvm.cttz.{bits}", [bits, "i1"], [e.put(f"xor {bits} {lanes}, -1"), "true"])
+            place = (
+                first if self.lanes == 32 else e.put(f"{'zext' if self.lanes < 32 else 'trunc'} {bits} {first} to i32")
+            )
+            number = e.put(f"extractelement {e.vector('i64')} {number}, i32 {place}")
+        e.do(f"store i64 {number}, ptr {record}")
+        e.do(f"store atomic i64 {e.put(f'ptrtoint ptr {record} to i64')}, ptr {status} monotonic, align 8")
+        e.do(f"br label %{on}")
+        e.label(on)
+        self.has_sites = True
+
+    def word_once(self, key: Any, value: Any, kind: str = "int") -> str:
         if key not in self.pointers:
-            self.pointers[key] = self.word("int", value)
+            self.pointers[key] = self.word(kind, value)
         return self.pointers[key]
 
     def load(self, x: Expr) -> list[str]:

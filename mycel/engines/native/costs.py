@@ -162,7 +162,7 @@ class _NestCost:
                 self.visit(r.valid)
         for s in self.nest.stores:
             self.visit(s.value)
-            for x, _, _ in s.target.dynamic:
+            for x, *_ in s.target.dynamic:
                 self.visit(x)
             self.note(self.writes, s.target)
             if s.mode == "add":
@@ -227,7 +227,7 @@ class _NestCost:
                 reach = (extents[k] - 1) * c
                 low, high = low + min(reach, 0), high + max(reach, 0)
             if access.dynamic:
-                chosen = frozenset().union(*[self.loops[id(x)] for x, _, _ in access.dynamic])
+                chosen = frozenset().union(*[self.loops[id(x)] for x, *_ in access.dynamic])
                 for k in chosen - {k for k, _ in steps}:
                     count *= extents[k]
                 groups[id(access)] = [(count, 0, count)]
@@ -322,4 +322,6 @@ def _in_line(line: str) -> int:
 
 @functools.cache
 def _in_function(name: str, element: str, lanes: int) -> int:
-    return sum(_in_line(line) for line in vector_math.definition(name, element, lanes).splitlines() if " = " in line)
+    # The first of the definitions is what runs for all but large arguments.
+    text = vector_math.definition(name, element, lanes).partition("\n}\n")[0]
+    return sum(_in_line(line) for line in text.splitlines() if " = " in line)

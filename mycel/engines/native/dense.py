@@ -23,9 +23,10 @@ from mycel.engines.native.dense_library import (
     why_unavailable,
 )
 from mycel.engines.native.dense_matmul import matmul
-from mycel.engines.native.dense_plan import Call, Operand, Plan, PostOperation, Product, Unsupported
+from mycel.engines.native.dense_plan import MOST_SIZE, Call, Operand, Plan, PostOperation, Product, Unsupported
 
 __all__ = [
+    "MOST_SIZE",
     "Call",
     "Operand",
     "Plan",

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from mycel.engines.native import autotune
 from mycel.engines.native import dense_library as dnnl
 from mycel.engines.native.dense_plan import (
+    MOST_SIZE,
     Assembly,
     Attempt,
     Operand,
@@ -223,6 +224,8 @@ def _made(
     operands = {**dict(named), **second_operands}
     check_operands(direction.name, operands)
     _check_shapes(direction, operands, window)
+    if max(*window.strides, *window.padding_low, *window.padding_high, *window.dilation) > MOST_SIZE:
+        raise Unsupported(f"{direction.name}: oneDNN's kernels cannot count {window} in 32 bits")
     assembly = Assembly(operands)
     work = 2 * math.prod(operands[direction.dst].shape) * math.prod(operands[direction.weights].shape[1:])
     images = ((direction.src, operands[direction.src]), (direction.dst, operands[direction.dst]))

@@ -2,7 +2,7 @@
 
 The library is looked for in this order, and only when it is first asked for: the file that `MYCEL_ONEDNN` names; the files
 that the wheel `onednn-cpu-gomp` recorded; the `lib` folders of this interpreter and of the user's scheme; and what the
-system's loader finds under the name `dnnl`. `MYCEL_ONEDNN` is binding: if that file does not serve, nothing else is tried.
+system's loader finds under the name `dnnl`. `MYCEL_ONEDNN` is binding: if that file does not serve, or others may write it, nothing else is tried.
 Any oneDNN 3.x serves, because only enumerators and entry points that all 3.x releases share are used here.
 
 A oneDNN primitive divides its work, and sizes its scratchpad, for the number of threads in force when it was created. OpenMP
@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from mycel.private import Refused, check_code
 
 FILE_NAMES = ("libdnnl.so.3", "libdnnl.3.dylib", "dnnl.dll")
 DISTRIBUTION = "onednn-cpu-gomp"
@@ -224,11 +226,23 @@ def _recorded_files() -> list[Path]:
     return [Path(str(file.locate())) for file in files if file.name in FILE_NAMES]
 
 
+def _check_named(path: str) -> None:
+    # What lies beside Python is as safe as Python, and a name without a folder is what the system's loader knows by it.
+    if path == os.environ.get("MYCEL_ONEDNN") and os.path.dirname(path):
+        try:
+            check_code(path)
+        except Refused as error:
+            raise Unavailable(f"oneDNN: {path!r} is not loaded: {error}") from error
+        except OSError as error:
+            raise Unavailable(f"oneDNN: cannot load {path!r}: {error}") from error
+
+
 def load() -> Library:
     """Load the first candidate that serves; raises Unavailable with every reason if none does."""
     reasons = []
     for path in candidates():
         try:
+            _check_named(path)
             return Library(path)
         except Unavailable as error:
             reasons.append(str(error))

@@ -26,6 +26,8 @@ from mycel.engines.native import dense_library as dnnl
 from mycel.spans import span
 
 ALIGNMENT = 64
+# The interface counts in 64 bits, kernels behind it in 32.
+MOST_SIZE = (1 << 31) - 1
 
 PostOperation = tuple[Any, ...]
 
@@ -491,6 +493,10 @@ def check_operands(operation: str, operands: dict[str, Operand]) -> None:
             raise Unsupported(f"{operation}: {name} is empty, of shape {operand.shape}; there is nothing to compute")
         if operand.dtype not in dnnl.DATA_TYPE:
             raise Unsupported(f"{operation}: {name} is {operand.dtype}; oneDNN has {', '.join(dnnl.DATA_TYPE)}")
+        if max(operand.shape, default=0) > MOST_SIZE:
+            raise Unsupported(
+                f"{operation}: {name} of shape {operand.shape} has a size that oneDNN's kernels cannot count in 32 bits"
+            )
         if min(operand.strides, default=0) < 0:
             raise Unsupported(f"{operation}: {name} has negative strides {operand.strides}; copy it first")
 

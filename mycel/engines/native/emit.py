@@ -1,7 +1,7 @@
 """Scalar expressions as LLVM instructions, on vectors and on scalars alike.
 
 `Emitter` writes numbered instructions; `operation` maps a primitive's name to them. Booleans are i1 while computing and bytes in memory;
-the 16-bit floats are computed in float32. Integer division never traps: by zero it gives 0, and the most negative number by -1 wraps.
+the 16-bit floats are computed in float32, and `round_16` and `round_sum_16` round to them. Integer division never traps: by zero it gives 0, and the most negative number by -1 wraps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.dtype import DType
 from mycel.engines.native import math as vector_math
-from mycel.engines.native.narrow import narrow, widen
+from mycel.engines.native.narrow import ANY, COMPUTED, narrow, widen
 from mycel.errors import Unsupported
 from mycel.ir.graph import Node
 
@@ -74,6 +74,8 @@ class Emitter:
         self.math: set[tuple[str, str, int]] = set()
         self.declares: set[str] = set()
         self.block = "entry"
+        # What values of 16-bit floats were widened from.
+        self.narrowed: dict[str, tuple[str, DType]] = {}
 
     def name(self) -> str:
         self.counter += 1
@@ -269,6 +271,8 @@ def _floor_div(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DT
     fix = e.put(f"and {_mask(kind)} {uneven}, {e.put(f'xor {_mask(kind)} {low_r}, {low_y}')}")
     rounded = choose(e, kind, fix, e.put(f"fsub {kind} {rounded}, {_number(e, kind, dtype, 1)}"), rounded)
     plain = e.put(f"fdiv {kind} {a[0]}, {a[1]}")
+    signed_zero = e.intrinsic(kind, f"llvm.copysign.{suffix(kind)}", [kind, kind], [zero, plain])
+    rounded = choose(e, kind, e.put(f"fcmp oeq {kind} {rounded}, {zero}"), signed_zero, rounded)
     by_zero = e.put(f"fcmp oeq {kind} {a[1]}, {_number(e, kind, dtype, 0)}")
     return choose(e, kind, by_zero, plain, rounded)
 
@@ -344,6 +348,14 @@ def _not(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) 
     return e.put(f"xor {kind} {a[0]}, {_constant(e, kind, 'true' if types[0] is D.bool_ else '-1')}")
 
 
+def _round(known: int) -> Rule:
+    def rule(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
+        wide = kind.startswith("<")
+        return widen(e, wide, narrow(e, wide, a[0], dtype, known), dtype)
+
+    return rule
+
+
 def _select(e: Emitter, kind: str, dtype: DType, a: list[str], types: list[DType]) -> str:
     return choose(e, kind, a[0], a[1], a[2])
 
@@ -392,7 +404,7 @@ RULES.update(
     bitwise_xor=_bits("xor"), logical_not=_not, bitwise_not=_not, shift_left=_bits("shl"),
     shift_right=lambda e, k, d, a, t: e.put(f"{'ashr' if d.kind == 'i' else 'lshr'} {k} {a[0]}, {a[1]}"),
     is_nan=lambda e, k, d, a, t: e.put(f"fcmp uno {k} {a[0]}, {a[0]}"), is_inf=_is_inf, is_finite=_is_finite, select=_select, after=lambda e, k, d, a, t: a[0],
-    identity=lambda e, k, d, a, t: a[0], stop_gradient=lambda e, k, d, a, t: a[0],
+    identity=lambda e, k, d, a, t: a[0], stop_gradient=lambda e, k, d, a, t: a[0], round_16=_round(ANY), round_sum_16=_round(COMPUTED),
 )  # fmt: skip
 for _name in (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",

@@ -15,7 +15,7 @@ from mycel.prims.base import GET_ITEM
 
 __all__ = ["expand", "is_claimed"]
 
-_OTHERS = frozenset({"constant", "iota", "get_item"})
+_OTHERS = frozenset({"constant", "iota", "get_item", "checked"})
 
 
 def is_claimed(node: Node) -> bool:

@@ -63,7 +63,7 @@ def _pairs(nest: Nest) -> list[tuple[Buffer, Buffer]]:
                 access = x.data[0]
                 buffers[id(access.buffer)] = access.buffer
                 loads.setdefault(id(access.buffer), []).append((access, stage))
-                pending += [i for i, _, _ in access.dynamic]
+                pending += [i for i, *_ in access.dynamic]
             if x.kind != "reduced":
                 pending += x.args
 
@@ -79,7 +79,7 @@ def _pairs(nest: Nest) -> list[tuple[Buffer, Buffer]]:
     for s in nest.stores:
         stage = stage_of(s.value) if s.full else last + 1
         reads(s.value, stage)
-        for x, _, _ in s.target.dynamic:
+        for x, *_ in s.target.dynamic:
             reads(x, stage)
     reducing = any(loop.kind == "r" for loop in nest.loops)
     written: dict[int, int] = {}

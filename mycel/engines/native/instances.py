@@ -20,6 +20,8 @@ from mycel.engines.native.program import Program, Template
 from mycel.errors import ShapeError
 from mycel.ir.dims import Decisions, deciding
 from mycel.ir.graph import Graph
+from mycel.ir.types import TensorType
+from mycel.kernel.nest import FAR
 from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize
 from mycel.transforms.specialize import specialize
@@ -39,6 +41,18 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+
+
+def check_positions(graph: Graph) -> None:
+    """ShapeError where an operation's positions have a type that is too small now that sizes are known."""
+    for node in graph.nodes:
+        types = [i.type for i in node.inputs]
+        if node.prim is not None and any(d > FAR for t in types if isinstance(t, TensorType) for d in t.shape):
+            kind = node.prim.type_of(*types, **node.params)
+            if kind != node.type:
+                raise ShapeError(
+                    f"{node.prim.name}: of {types} it gives {kind}, and was compiled to give {node.type}; declare these sizes as fixed"
+                )
 
 
 class Instances:
@@ -92,7 +106,9 @@ class Instances:
         return template
 
     def _fixed(self, sizes: Mapping[str, int]) -> Program:
-        opened = complex_pairs(expand(specialize(self.graph, sizes)))
+        graph = specialize(self.graph, sizes)
+        check_positions(graph)
+        opened = complex_pairs(expand(graph))
         return Program(Template(optimize(opened) if len(opened.nodes) > 1 else opened, self.aliases))
 
     def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:

@@ -112,7 +112,7 @@ def loads_of(nest: Nest) -> list[Access]:
     found: dict[Access, None] = {}
     seen: set[int] = set()
     stack = [r.value for r in nest.reduces] + [s.value for s in nest.stores]
-    stack.extend(x for s in nest.stores for x, _, _ in s.target.dynamic)
+    stack.extend(x for s in nest.stores for x, *_ in s.target.dynamic)
     while stack:
         x = stack.pop()
         if id(x) not in seen:
@@ -143,7 +143,7 @@ def _positions(nest: Nest) -> Iterator[Affine]:
     for s in nest.stores:
         yield s.target.offset
         yield from (g for g, _ in s.target.guards)
-        stack.extend(x for x, _, _ in s.target.dynamic)
+        stack.extend(x for x, *_ in s.target.dynamic)
     while stack:
         x = stack.pop()
         if id(x) in seen:
@@ -170,7 +170,7 @@ def rewritten(nest: Nest, move: Callable[[Affine], Affine], reducing: bool) -> N
             a.buffer,
             move(a.offset),
             tuple((move(g), n) for g, n in a.guards),
-            tuple((walk(x), s, n) for x, s, n in a.dynamic),
+            tuple((walk(x), s, n, site) for x, s, n, site in a.dynamic),
         )
 
     def reduce(r: Reduce) -> Reduce:
@@ -197,6 +197,8 @@ def rewritten(nest: Nest, move: Callable[[Affine], Affine], reducing: bool) -> N
             made = reduce(x.data).result
         elif x.kind == "const":
             made = builder.const(x.data[0], x.dtype)
+        elif x.kind == "check":
+            made = builder.check(walk(x.args[0]), x.data)
         else:
             made = builder.op(x.data, x.dtype, *[walk(a) for a in x.args])
         image[id(x)] = made

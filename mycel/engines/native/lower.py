@@ -23,6 +23,7 @@ from mycel.engines.native import dense, emit
 from mycel.engines.native.joining import join_maps
 from mycel.engines.native.recompute import choose
 from mycel.engines.native.relayout import along_lanes
+from mycel.engines.native.rounding import rounded
 from mycel.engines.native.rules import (
     FULL_RULES,
     GROUP_RULES,
@@ -38,7 +39,7 @@ from mycel.engines.native.values import View, contiguous_strides, room, row_majo
 from mycel.ir.dims import DimLike, hint, is_one, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
-from mycel.kernel.nest import ZERO, Affine, Buffer, Builder, Expr, Loop, Nest, Reduce, Store, affine
+from mycel.kernel.nest import ZERO, Affine, Buffer, Builder, Expr, Loop, Nest, Reduce, Site, Store, affine
 from mycel.prims.base import GET_ITEM
 from mycel.spans import timed
 
@@ -104,9 +105,18 @@ def is_dense(node: Node) -> bool:
         return False
     return (
         node.type.dtype in (D.float32, D.bfloat16, D.float16)
+        and _is_countable(node)
         and all(i.type.size for i in node.inputs)
         and node.type.size
     )
+
+
+def _is_countable(node: Node) -> bool:
+    """Whether no size or number of the window that is known is too large for the library."""
+    shapes = (node.type.shape, *[i.type.shape for i in node.inputs])
+    numbers = [node.params[k] for k in ("strides", "dilation") if k in node.params]
+    numbers += node.params.get("padding", ())
+    return all(d <= dense.MOST_SIZE for sizes in (*shapes, *numbers) for d in sizes if type(d) is int)
 
 
 def is_vector_product(node: Node) -> bool:
@@ -130,6 +140,7 @@ class _Lowering:
         self.pairs: Optional[dict[Node, Node]] = None
         self.tapes: dict[Node, Buffer] = {}
         self.results = {self.root(o) for o in graph.outputs}
+        self.sites: dict[Any, tuple[Node, Site]] = {}
         self.items: dict[Node, list[Node]] = {}
         for user in graph.nodes:
             if user.prim is GET_ITEM:
@@ -187,7 +198,13 @@ class _Lowering:
         if (
             not empty
             and not is_dense(node)
-            and (has_full_rule(node) or name in GROUP_RULES or emit.is_supported(name) or emit.is_cast(node))
+            and (
+                has_full_rule(node)
+                or name in GROUP_RULES
+                or emit.is_supported(name)
+                or emit.is_cast(node)
+                or name == "checked"
+            )
         ):
             self.join(node)
             return
@@ -375,6 +392,15 @@ class _Lowering:
         return order
 
     # Values in memory.
+
+    def site(self, node: Node, indices: Node, axis: int, size: DimLike) -> Optional[Site]:
+        """Where the indices of a node are looked at; None where they need not be, or another node looks at the same ones for the same size."""
+        bounds = node.params.get("bounds", "wrap")
+        if bounds == "drop":
+            return None
+        key = (indices, axis, size, bounds, indices.type.shape[-1] if node.prim.name.endswith("_nd") else None)  # type: ignore[union-attr]
+        owner, site = self.sites.setdefault(key, (node, Site(node, axis, size, bounds == "wrap")))
+        return site if owner is node else None
 
     def view(self, node: Node) -> View:
         """Where a node's value lies; it must have been computed."""
@@ -594,7 +620,8 @@ class _Group:
         """The expression of a member at its own position."""
         found = self.values.get(node)
         if found is None:
-            found = self.values[node] = self.compute(node, self.unit.members[node])
+            value = self.compute(node, self.unit.members[node])
+            found = self.values[node] = rounded(self.builder, node, value)
         return found
 
     def at(self, node: Node, position: tuple[Affine, ...]) -> Expr:
@@ -620,7 +647,7 @@ class _Group:
             key = (node, position)
             if key not in self.memo:
                 args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
-                self.memo[key] = self.builder.op(name, node.dtype, *args)
+                self.memo[key] = rounded(self.builder, node, self.builder.op(name, node.dtype, *args))
             return self.memo[key]
         view = self.lowering.view(node)
         if self.domain.axes:
@@ -638,6 +665,9 @@ class _Group:
         if name in FULL_RULES:
             return FULL_RULES[name](self, node, position)
         args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
+        if name == "checked":
+            site = self.lowering.site(node, node.inputs[0], node.params["axis"], node.params["size"])
+            return args[0] if site is None else self.builder.check(args[0], site)
         return self.builder.op(name, node.dtype, *args)
 
 
@@ -729,7 +759,7 @@ def buffers_of(nest: Nest) -> tuple[list[Buffer], list[Buffer]]:
         visit(r.value)
     for s in nest.stores:
         visit(s.value)
-        for x, _, _ in s.target.dynamic:
+        for x, *_ in s.target.dynamic:
             visit(x)
         if s.mode == "add":
             reads[id(s.target.buffer)] = s.target.buffer

@@ -1,12 +1,12 @@
 """Elementary and special functions as LLVM IR text over vectors of float32 or float64.
 
 Every definition is straight-line code without memory accesses or calls other than to the intrinsics fmuladd, sqrt, fabs and copysign,
-which are instructions on every machine with floating point; it therefore vectorises at any width. The functions are in `math_exp`,
+which are instructions on every machine with floating point; it therefore vectorises at any width. sin, cos and tan have one branch more: where
+any lane is large, a function beside them that is not inlined computes those lanes. The functions are in `math_exp`,
 `math_log`, `math_trig` and `math_special`, written over `math_build`; each is self-contained once emitted.
 
-Errors, with fused multiply-add and without: at most 2 units in the last place in float32 and 4 in float64 (2 for pow), except sin, cos and
-tan beyond 1e5 (float32) or 1e9 (float64), and lgamma and digamma, whose error is absolute near their zeros and 1e-13 relative elsewhere in
-float64. Special values follow Annex F of C: NaN for NaN and outside the domain, signed zeros kept, infinities where the limit is.
+Errors, with fused multiply-add and without: at most 2 units in the last place in float32 and 4 in float64 (2 for pow, sin, cos and tan),
+except lgamma and digamma, whose error is absolute near their zeros and 1e-13 relative elsewhere in float64. Special values follow Annex F of C: NaN for NaN and outside the domain, signed zeros kept, infinities where the limit is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from mycel.engines.native import math_exp as _exp
 from mycel.engines.native import math_log as _log
 from mycel.engines.native import math_special as _special
 from mycel.engines.native import math_trig as _trig
-from mycel.engines.native.math_build import FORMATS, Builder, Value, type_text
+from mycel.engines.native.math_build import FORMATS, INF, NAN, Builder, Value, fabs, select, type_text
+from mycel.engines.native.math_reduce import TABLE
 
 _BODIES: dict[str, Callable[..., Value]] = {
     "exp": _exp.exp,
@@ -52,6 +53,8 @@ _BODIES: dict[str, Callable[..., Value]] = {
     "lgamma": _special.lgamma,
     "digamma": _special.digamma,
 }
+# Functions with a second definition for arguments beyond a limit.
+_LARGE = {name: _trig.LARGE for name in ("sin", "cos", "tan")}
 _BINARY = frozenset({"pow", "hypot", "atan2"})
 
 FUNCTIONS: Mapping[str, int] = MappingProxyType({name: 2 if name in _BINARY else 1 for name in _BODIES})
@@ -82,19 +85,61 @@ def symbol(name: str, element: str, lanes: int) -> str:
 
 @lru_cache(maxsize=256)
 def _build(name: str, element: str, lanes: int) -> tuple[str, frozenset[str]]:
-    """The definition and the declarations of its intrinsics."""
+    """The definition and the declarations of what it calls or reads."""
     builder = Builder(lanes)
     parameters = ["%x", "%y"][: FUNCTIONS[name]]
     result = _BODIES[name](*[Value(builder, p, element) for p in parameters])
     text = type_text(element, lanes)
     arguments = ", ".join(f"{text} {p}" for p in parameters)
+    own = symbol(name, element, lanes)
+    if name in _LARGE:
+        return _with_large(name, builder, result)
     lines = [
-        f"define internal {text} @{symbol(name, element, lanes)}({arguments}) alwaysinline nounwind {{",
+        f"define internal {text} @{own}({arguments}) alwaysinline nounwind {{",
         *builder.lines,
         f"  ret {text} {result.name}",
         "}",
     ]
     return "\n".join(lines) + "\n", frozenset(builder.declarations)
+
+
+def _with_large(name: str, near: Builder, result: Value) -> tuple[str, frozenset[str]]:
+    """A definition that calls another one where a lane is large; lanes that are not keep their results."""
+    lanes, element = near.lanes, result.kind
+    text, own = type_text(element, lanes), symbol(name, element, lanes)
+    limit = _LARGE[name]
+    beyond = fabs(Value(near, "%x", element)) > limit
+    some = beyond.name
+    if lanes > 1:
+        reduction = f"llvm.vector.reduce.or.v{lanes}i1"
+        near.declarations.add(f"declare i1 @{reduction}({near.type('i1')})")
+        some = "%some"
+        near.lines.append(f"  {some} = call i1 @{reduction}({near.type('i1')} {beyond.name})")
+    far = Builder(lanes)
+    x = Value(far, "%x", element)
+    y = select(fabs(x) < INF, _BODIES[name](x, large=True), NAN)
+    y = select(fabs(x) > limit, y, Value(far, "%near", element))
+    # Vectors are passed as the caller passes them.
+    width = lanes * FORMATS[element].width
+    passing = f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"' if lanes > 1 else ""
+    lines = [
+        f"define internal {text} @{own}({text} %x) alwaysinline nounwind {{",
+        "near:",
+        *near.lines,
+        f"  br i1 {some}, label %far, label %done",
+        "far:",
+        f"  %large = call {text} @{own}.large({text} %x, {text} {result.name})",
+        "  br label %done",
+        "done:",
+        f"  %result = phi {text} [ {result.name}, %near ], [ %large, %far ]",
+        f"  ret {text} %result",
+        "}",
+        f"define internal {text} @{own}.large({text} %x, {text} %near) noinline cold nounwind {passing} {{",
+        *far.lines,
+        f"  ret {text} {y.name}",
+        "}",
+    ]
+    return "\n".join(lines) + "\n", frozenset(near.declarations | far.declarations | {TABLE})
 
 
 def definition(name: str, element: str, lanes: int) -> str:

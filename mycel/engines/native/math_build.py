@@ -135,10 +135,10 @@ class Value:
     def __invert__(self) -> Value:
         return self ^ -1
 
-    def __lshift__(self, count: int) -> Value:
+    def __lshift__(self, count: Operand) -> Value:
         return self._binary("shl", "shl", count)
 
-    def __rshift__(self, count: int) -> Value:
+    def __rshift__(self, count: Operand) -> Value:
         """A logical shift: zeros come in at the top."""
         return self._binary("lshr", "lshr", count)
 
@@ -209,6 +209,19 @@ class Builder:
         operands = ", ".join(f"{text} {self.operand(a, kind)}" for a in args)
         return self.emit(kind, f"call {text} @llvm.{name}.{suffix}({operands})")
 
+    def look_up(self, table: str, index: Value) -> Value:
+        """The elements of a constant table of i64 at places within it."""
+        one = self.lanes == 1
+        places = "ptr" if one else f"<{self.lanes} x ptr>"
+        at = self.emit(places, f"getelementptr i64, ptr @{table}, {self.type(index.kind)} {index.name}")
+        kind = self.type("i64")
+        if one:
+            return self.emit("i64", f"load i64, ptr {at.name}, align 8")
+        name, mask = f"llvm.masked.gather.v{self.lanes}i64.v{self.lanes}p0", f"<{self.lanes} x i1>"
+        self.declarations.add(f"declare {kind} @{name}({places}, i32, {mask}, {kind})")
+        every = "<" + ", ".join(["i1 true"] * self.lanes) + ">"
+        return self.emit("i64", f"call {kind} @{name}({places} {at.name}, i32 8, {mask} {every}, {kind} undef)")
+
 
 def _convert(opcode: str, x: Value, kind: str) -> Value:
     b = x.builder
@@ -223,6 +236,16 @@ def widen(x: Value) -> Value:
 def narrow(x: Value) -> Value:
     """float64 to float32, rounded; int64 to its low 32 bits."""
     return _convert("fptrunc", x, "f32") if x.kind == "f64" else _convert("trunc", x, "i32")
+
+
+def unsigned(x: Value) -> Value:
+    """int32 to int64, taken as a number without a sign."""
+    return _convert("zext", x, "i64")
+
+
+def number(x: Value) -> Value:
+    """int32 or int64 to float64, rounded."""
+    return _convert("sitofp", x, "f64")
 
 
 def bits(x: Value) -> Value:

@@ -2,8 +2,8 @@
 
 sin, cos and tan subtract n pi / 2 with pi / 2 in parts so short that each product with n is exact (W. J. Cody and W. Waite, Software
 manual for the elementary functions, 1980), then choose by the quadrant n mod 4 between polynomials on |r| <= pi / 4. float32 reduces in
-float64 with two parts, exact for |x| <= 1.6e6; float64 uses four parts and keeps what rounding r loses, exact for |x| <= 1.6e9.
-Beyond, the absolute error grows as |x| 2^-53; |r| is bounded, so that the results stay in [-1, 1].
+float64 with two parts; float64 uses four, of which the first three have exact products and the first two exact differences, and keeps what rounding r
+loses, so that n pi / 2 is good to 2^-119. What is beyond `LARGE` has definitions of its own, which reduce with as many bits of 2/pi as it takes (`math_reduce`).
 
 atan2 divides once: of the smaller and the larger magnitude, or of difference and sum when the quotient exceeds tan(pi / 8), so the
 polynomial sees |t| <= tan(pi / 8); the multiple of pi / 4 to be added has two parts.
@@ -17,8 +17,6 @@ from mycel.engines.native.math_build import (
     INF,
     NAN,
     Value,
-    at_least,
-    at_most,
     bits,
     copysign,
     fabs,
@@ -32,10 +30,11 @@ from mycel.engines.native.math_build import (
     widen,
     with_sign_of,
 )
+from mycel.engines.native.math_reduce import remainder32, remainder64
 
-# pi / 2 in parts: 33 bits and the rest; and three of 23 bits and the rest.
+# pi / 2 in parts: 33 bits and the rest; and 33, 20, 33 bits and the rest, the first two of which end at 2^-32 and 2^-52.
 HALF_PI_2 = (1.5707963267341256, 6.077100506506192e-11)
-HALF_PI_4 = (1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15, 3.2820035428735005e-22)
+HALF_PI_4 = (1.5707963267341256, 6.077094383272197e-11, 6.12323399409214e-17, 1.6446256936324258e-26)
 # (sin r - r) / r^3 in r^2 for |r| <= 0.787: 2^-27 (float32), 2^-57 (float64) of sin r.
 SIN = {
     "f32": (-0.16666653752326965, 0.008332106284797192, -0.00019507882825564593),
@@ -77,24 +76,28 @@ ATAN = {
 HALF_PI = {"f32": (1.5707963705062866, -4.371138828673793e-08), "f64": (1.5707963267948966, 6.123233995736766e-17)}
 QUARTER_PI = {"f32": (0.7853975296020508, 6.337954232549237e-07), "f64": (0.7853981633974474, 9.18794589678809e-16)}
 TAN_EIGHTH_PI = 2.0**0.5 - 1.0
-REMAINDER_LIMIT = 0.8
+# Arguments beyond have definitions of their own.
+LARGE = 2.0**20
 
 
-def _bounded(r: Value) -> Value:
-    return at_least(at_most(r, REMAINDER_LIMIT), -REMAINDER_LIMIT)
-
-
-def _remainder32(a: Value) -> tuple[Value, Value]:
-    """a - n pi / 2 in float64 for a widened float32, and the integer whose low bits are n."""
+def _remainder32(x: Value, large: bool) -> tuple[Value, Value]:
+    """|x| - n pi / 2 in float64 for a float32, and the integer whose low bits are n."""
+    if large:
+        r, quadrant = remainder32(_at_least_large(x))
+        return r, quadrant
+    a = widen(fabs(x))
     n, shifted = nearest(a, 2.0 / pi)
     r = a
     for part in HALF_PI_2:
         r = fma(n, -part, r)
-    return _bounded(r), bits(shifted)
+    return r, narrow(bits(shifted))
 
 
-def _remainder64(a: Value) -> tuple[Value, Value, Value]:
-    """a - n pi / 2 as the sum of two doubles, and the integer whose low bits are n."""
+def _remainder64(x: Value, large: bool) -> tuple[Value, Value, Value]:
+    """|x| - n pi / 2 as the sum of two doubles, and the integer whose low bits are n."""
+    if large:
+        return remainder64(_at_least_large(x))
+    a = fabs(x)
     n, shifted = nearest(a, 2.0 / pi)
     first, second, third, fourth = HALF_PI_4
     exact = fma(n, -second, fma(n, -first, a))
@@ -102,7 +105,13 @@ def _remainder64(a: Value) -> tuple[Value, Value, Value]:
     r = exact - term
     low = (exact - r) - term - n * fourth
     head = r + low
-    return _bounded(head), at_least(at_most((r - head) + low, 2.0**-40), -(2.0**-40)), bits(shifted)
+    return head, (r - head) + low, bits(shifted)
+
+
+def _at_least_large(x: Value) -> Value:
+    """|x|, or the least large number where that is less or NaN, so that a place in a table is within it."""
+    a = fabs(x)
+    return select(a > LARGE, a, LARGE)
 
 
 def _sin_poly(r: Value, z: Value, coefficients: tuple[float, ...], low: Value | None = None) -> Value:
@@ -119,16 +128,15 @@ def _cos_poly(r: Value, z: Value, coefficients: tuple[float, ...], low: Value | 
     return head + (((1.0 - head) - half) + (rest - r * low))
 
 
-def _quadrant(x: Value, turn: int) -> Value:
+def _quadrant(x: Value, turn: int, large: bool) -> Value:
     """sin(|x| + turn pi / 2)."""
-    a = fabs(x)
     if x.kind == "f32":
-        wide, n = _remainder32(widen(a))
-        r, n = narrow(wide), narrow(n)
+        wide, n = _remainder32(x, large)
+        r = narrow(wide)
         z = r * r
         s, c = _sin_poly(r, z, SIN["f32"]), _cos_poly(r, z, COS["f32"])
     else:
-        r, low, n = _remainder64(a)
+        r, low, n = _remainder64(x, large)
         z = r * r
         s, c = _sin_poly(r, z, SIN["f64"], low), _cos_poly(r, z, COS["f64"], low)
     if turn:
@@ -137,25 +145,24 @@ def _quadrant(x: Value, turn: int) -> Value:
     return from_bits(bits(y) ^ ((n & 2) << (x.format.width - 2)))
 
 
-def sin(x: Value) -> Value:
-    """The sine; NaN at infinity."""
-    return with_sign_of(_quadrant(x, 0), x)
+def sin(x: Value, large: bool = False) -> Value:
+    """The sine."""
+    return with_sign_of(_quadrant(x, 0, large), x)
 
 
-def cos(x: Value) -> Value:
-    """The cosine; NaN at infinity."""
-    return _quadrant(x, 1)
+def cos(x: Value, large: bool = False) -> Value:
+    """The cosine."""
+    return _quadrant(x, 1, large)
 
 
-def tan(x: Value) -> Value:
+def tan(x: Value, large: bool = False) -> Value:
     """sin / cos, or -cos / sin in odd quadrants, from one reduction."""
-    a = fabs(x)
     if x.kind == "f32":
-        r, n = _remainder32(widen(a))
+        r, n = _remainder32(x, large)
         z = r * r
         s, c = _sin_poly(r, z, SIN_SHORT), _cos_poly(r, z, COS_SHORT)
     else:
-        r, low, n = _remainder64(a)
+        r, low, n = _remainder64(x, large)
         z = r * r
         s, c = _sin_poly(r, z, SIN["f64"], low), _cos_poly(r, z, COS["f64"], low)
     even = (n & 1).equals(0)

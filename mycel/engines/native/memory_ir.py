@@ -2,7 +2,8 @@
 
 Freed blocks of a size class (four to a power of two) wait in a list for the next allocation. Memory that was touched before costs a thirtieth of new memory to
 write, so half as much again as was in use at some time may be reserved; that mark falls slowly while large blocks come and go. What is beyond is given back, the
-largest blocks first; where the limit of the program's own would be passed, or the system has no more, all that waits is. Blocks from 4 MiB on are huge pages where the
+largest blocks first; where the limit of the program's own would be passed, or the system has no more, all that waits is. What all memory of the machine would not hold is
+refused before it is asked for, as systems promise what they do not have. Blocks from 4 MiB on are huge pages where the
 system has them.
 
 `MEMORY` names the words in which account is kept. A block begins with its class, a link, its size, the bytes that were asked for and those taken from the system.
@@ -14,7 +15,7 @@ import sys
 
 __all__ = ["ALLOCATOR", "MEMORY"]
 
-MEMORY = ("allocated", "most_allocated", "reserved", "most_reserved", "limit", "blocks")
+MEMORY = ("allocated", "most_allocated", "reserved", "most_reserved", "limit", "blocks", "machine")
 
 # Linux is asked for huge pages: the first touch of memory costs a fraction, and fewer addresses have to be looked up.
 _ADVICE = "call i32 @madvise(ptr %pages, i64 %bytes, i32 14)" if sys.platform == "linux" else ""
@@ -23,7 +24,7 @@ ALLOCATOR = r"""
 @free_lists = internal global [256 x ptr] zeroinitializer
 @cached = internal global i64 0
 @peak = internal global i64 0
-@account = internal global [6 x i64] [i64 0, i64 0, i64 0, i64 0, i64 9223372036854775807, i64 0]
+@account = internal global [7 x i64] [i64 0, i64 0, i64 0, i64 0, i64 9223372036854775807, i64 0, i64 9223372036854775807]
 
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
@@ -73,6 +74,11 @@ fresh:
   %whole = and i64 %pad, -64
   %used = load i64, ptr @account
   %using = add i64 %used, %n
+  %pmachine = getelementptr i64, ptr @account, i64 6
+  %machine = load i64, ptr %pmachine
+  %too_much = icmp ugt i64 %using, %machine
+  br i1 %too_much, label %out, label %make
+make:
   %bound = call i64 @bound(i64 %using)
   %room = sub i64 %bound, %whole
   call void @trim(i64 %room)
@@ -103,6 +109,7 @@ given:
   %peak1 = select i1 %higher, i64 %a1, i64 %peak
   store i64 %peak1, ptr @peak
   %data = getelementptr i8, ptr %found, i64 64
+  ; GIVEN
   ret ptr %data
 out:
   ret ptr null
@@ -274,6 +281,7 @@ on:
   %held = getelementptr i8, ptr %block, i64 16
   %size = load i64, ptr %held
   %pasked = getelementptr i8, ptr %block, i64 24
+  ; TAKEN
   %asked = load i64, ptr %pasked
   %a0 = load i64, ptr @account
   %a1 = sub i64 %a0, %asked

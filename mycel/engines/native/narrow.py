@@ -3,6 +3,9 @@
 LLVM turns the conversions that a processor lacks into calls of a support library which is not there when code is generated at run time, and
 processors with a conversion to bfloat16 flush its subnormal numbers. So all of bfloat16, and float16 where there is no F16C, is integer
 arithmetic on the bits. It rounds to nearest, ties to even, and keeps infinities, NaNs and subnormal numbers (IEEE 754-2019, section 4.3).
+
+A value that was widened is narrowed by taking what it was widened from, and one that is known to be a number of the type (`EXACT`) by dropping bits.
+A NaN could become a number where rounding carries out of its last 16 bits; none that arithmetic gives for 16-bit operands has any there (`COMPUTED`).
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from typing import Any
 from mycel.dtype import DType, bfloat16
 from mycel.engines.native.jit import machine
 
-__all__ = ["narrow", "widen"]
+__all__ = ["ANY", "COMPUTED", "EXACT", "narrow", "widen"]
+
+ANY, COMPUTED, EXACT = range(3)
 
 _SIGN, _INFINITY, _QUIET = 0x80000000, 0x7F800000, 0x40
 _HALF_OVERFLOW = (127 + 16) << 23
@@ -57,6 +62,12 @@ class _Bits:
 
 def widen(emitter: Any, wide: bool, value: str, dtype: DType) -> str:
     """A value of a 16-bit float type as float."""
+    result = _widen(emitter, wide, value, dtype)
+    emitter.narrowed[result] = value, dtype
+    return result
+
+
+def _widen(emitter: Any, wide: bool, value: str, dtype: DType) -> str:
     b = _Bits(emitter, wide)
     kind = "bfloat" if dtype is bfloat16 else "half"
     shape = emitter.vector(kind) if wide else kind
@@ -72,23 +83,33 @@ def widen(emitter: Any, wide: bool, value: str, dtype: DType) -> str:
     return b.cast(b.op("or", scaled, b.op("shl", b.op("and", bits, 0x8000), 16)), b.int, b.float)
 
 
-def narrow(emitter: Any, wide: bool, value: str, dtype: DType) -> str:
-    """A float rounded to a 16-bit float type."""
+def narrow(emitter: Any, wide: bool, value: str, dtype: DType, known: int = ANY) -> str:
+    """A float rounded to a 16-bit float type; `known` is what is known of it."""
+    origin = emitter.narrowed.get(value)
+    if origin is not None and origin[1] is dtype:
+        return str(origin[0])
     b = _Bits(emitter, wide)
     kind = "bfloat" if dtype is bfloat16 else "half"
     shape = emitter.vector(kind) if wide else kind
     if dtype is not bfloat16 and _has_half():
         return str(emitter.put(f"fptrunc {b.float} {value} to {shape}"))
     bits = b.cast(value, b.float, b.int)
-    result = _to_bfloat(b, bits) if dtype is bfloat16 else _to_half(b, bits)
+    if dtype is bfloat16:
+        result = b.op("lshr", bits, 16) if known == EXACT else _to_bfloat(b, value, bits, known)
+    else:
+        result = _to_half(b, bits)
     return b.cast(emitter.put(f"trunc {b.int} {result} to {b.short}"), b.short, shape)
 
 
-def _to_bfloat(b: _Bits, bits: str) -> str:
+def _to_bfloat(b: _Bits, value: str, bits: str, known: int) -> str:
     upper = b.op("lshr", bits, 16)
     even = b.op("add", b.op("and", upper, 1), 0x7FFF)
     rounded = b.op("lshr", b.op("add", bits, even), 16)
-    return b.choose(f"ugt {_INFINITY}", b.op("and", bits, _SIGN - 1), b.op("or", upper, _QUIET), rounded)
+    if known == COMPUTED:
+        return rounded
+    nan = b.e.put(f"fcmp uno {b.float} {value}, {value}")
+    mask = b.e.vector("i1") if b.wide else "i1"
+    return str(b.e.put(f"select {mask} {nan}, {b.int} {b.op('or', upper, _QUIET)}, {b.int} {rounded}"))
 
 
 def _to_half(b: _Bits, bits: str) -> str:

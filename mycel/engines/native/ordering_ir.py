@@ -2,7 +2,7 @@
 
 *Keys.* An element becomes an unsigned integer of its size whose order is the wanted one: integers are shifted to
 begin at zero, floats have their sign bit flipped or, below zero, all bits; every NaN is the largest key and -0 is 0.
-For descending order all bits but those of NaN's key are flipped. A *record* is a key above the element's position, in
+For descending order all bits are flipped. A *record* is a key above the element's position, in
 64 bits, or 128 for elements of 8 bytes: no two are equal, so that any way of sorting records is stable.
 
 *Sorting.* Few records are ranked: where a record belongs is the number of those below it, counted with vectors and no
@@ -56,6 +56,7 @@ class _Order:
         self.shift = 64 if self.wide else 32
         self.infinity = (self.ones >> 1) + 1 - (1 << _MANTISSA[dtype.name]) if self.floating else 0
         self.zero = self.sign ^ (self.ones if descending else 0)
+        self.nan = 0 if descending else self.ones
 
     def kind(self, lanes: int) -> str:
         return self.element if lanes == 1 else f"<{lanes} x {self.element}>"
@@ -85,7 +86,7 @@ class _Order:
             key = c.put(f"xor {t} {key}, {n(self.ones)}")
         size = c.put(f"and {t} {plain}, {n(self.ones >> 1)}")
         nan = c.put(f"icmp ugt {t} {size}, {n(self.infinity)}")
-        return c.put(f"select {flag} {nan}, {t} {n(self.ones)}, {t} {key}")
+        return c.put(f"select {flag} {nan}, {t} {n(self.nan)}, {t} {key}")
 
     def unkey(self, c: Code, key: str, lanes: int = 1) -> str:
         """The bits of a key that is neither a zero's nor a NaN's."""
@@ -254,7 +255,7 @@ def _finish(o: _Order) -> str:
             c.store(o.kind(v), o.unkey(c, keys, v), "%values", i, o.element, o.bytes)
             if o.floating:
                 zero = c.put(f"icmp eq {o.kind(v)} {keys}, {o.number(o.zero, v)}")
-                nan = c.put(f"icmp eq {o.kind(v)} {keys}, {o.number(o.ones, v)}")
+                nan = c.put(f"icmp eq {o.kind(v)} {keys}, {o.number(o.nan, v)}")
                 special = c.put(f"bitcast <{v} x i1> {c.put(f'or <{v} x i1> {zero}, {nan}')} to i{v}")
                 with c.when(c.put(f"icmp ne i{v} {special}, 0")):
                     end = c.put(f"add i64 {i}, {v}")

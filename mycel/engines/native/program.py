@@ -8,6 +8,7 @@ library's plans. Every step's arguments are words in one block of memory. Words 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
 import types
@@ -18,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from mycel.engines.failures import note_host_step
-from mycel.engines.native import dense, jit, memory
+from mycel.engines.failures import index_out_of_range, note_host_step
+from mycel.engines.native import bounds, dense, jit, memory
 from mycel.engines.native.batch import batches, encode_batch, without_shared
-from mycel.engines.native.capacity import warn_beyond
+from mycel.engines.native.capacity import check_needs
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
 from mycel.engines.native.control_steps import Call, Nested
 from mycel.engines.native.inplace import may_take, takes
@@ -33,10 +34,11 @@ from mycel.engines.native.runtime_ir import PROGRAM
 from mycel.engines.native.schedule import schedule
 from mycel.engines.native.tape_steps import Tape, encode_tape
 from mycel.engines.native.values import View, room, row_major
+from mycel.errors import SizeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, evaluator, hint, is_zero, same
-from mycel.ir.graph import Graph
-from mycel.ir.types import TensorType, tensor_type
-from mycel.kernel.nest import Buffer
+from mycel.ir.graph import Graph, at
+from mycel.ir.types import MOST_BYTES, TensorType, tensor_type
+from mycel.kernel.nest import FAR, Buffer, Site
 from mycel.spans import timed
 from mycel.transforms.specialize import concrete
 
@@ -67,7 +69,7 @@ def release_arenas() -> None:
 HEAVY_BYTES = 1 << 18
 PAGE = 4096
 OWN_ARENA_BYTES = 1 << 20  # a larger arena goes back after a run, for other programs to use
-ARENA = PROGRAM.index("arena")
+ARENA, STATUS = PROGRAM.index("arena"), PROGRAM.index("status")
 # What a run's status says beside 0 (all is well) and 1 (too deep).
 OUT_OF_MEMORY, FAILED = 2, 3
 Table = list[tuple[int, int, int, int]]
@@ -99,10 +101,10 @@ def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
     """The entry points of kernels, compiled together where they are new."""
     with _lock:
-        missing = list(dict.fromkeys(k.text for k in kernels if k.text not in _kernels))
+        missing = {k.text: k for k in kernels if k.text not in _kernels}
         if missing:
             host = jit.machine()
-            for text, code in zip(missing, jit.compile_objects(missing)):
+            for text, code in zip(missing, jit.compile_objects([bounds.text_of(k) for k in missing.values()])):
                 _kernels[text] = host.link(code, [NAME], {})[0]
         return [_kernels[k.text] for k in kernels]
 
@@ -232,13 +234,22 @@ class Program:
         self.graph, self.lowered, self.kernels = template.graph, template.lowered, template.kernels
         self.all_steps = template.all_steps
         self.errors: list[BaseException] = [] if owner is None else owner.errors
-        self.status: Any = (ctypes.c_int64 * 1)() if owner is None else owner.status
+        self.watch: Optional[bounds.Watch] = (
+            owner.watch if owner is not None else bounds.Watch() if bounds.is_on() else None
+        )
+        self.table = (ctypes.c_int64 * len(PROGRAM))()
+        self.status: Any = (
+            ctypes.c_int64.from_address(ctypes.addressof(self.table) + 8 * STATUS) if owner is None else owner.status
+        )
+        self.sites: dict[int, tuple[Site, int]] = {} if owner is None else owner.sites
         self.routines = dict(routines or {})
         self._alive: list[Any] = []
         self._numbers = template.numbers(self.sizes)
         self._new: list[Dim] = []
         self.outputs = self.graph.output_types
         self.output_bytes = [max(self.number(t.nbytes), 1) for t in self.outputs]  # type: ignore[union-attr]
+        if max(self.output_bytes, default=0) > MOST_BYTES:
+            raise self.too_large()
         self.calls = {id(s): s.data.plan(self.number) for s in self.all_steps if s.kind == "dense"}
         self.places: dict[int, int] = {}
         self.place_arena(template.steps)
@@ -261,6 +272,21 @@ class Program:
                 self._new.append(value)
         return found
 
+    def too_large(self) -> SizeError:
+        """The error for sizes with which something in the graph passes what can be counted in 63 bits."""
+        for node in self.graph.nodes:
+            for kind in node.type if isinstance(node.type, tuple) else (node.type,):
+                try:
+                    with at(node.where):
+                        concrete(kind, self.sizes)
+                except SizeError as error:
+                    error.raised_in(node.prim.name if node.prim is not None else self.graph.name)
+                    return error
+        sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
+        return SizeError(
+            f"{self.graph.name} counts more than 2**63 - 1 elements or bytes in one step{' for ' if sizes else ''}{sizes}"
+        )
+
     def shape(self, view: View) -> tuple[int, ...]:
         """A view's sizes here."""
         return tuple([self.number(d) for d in view.shape])
@@ -269,10 +295,16 @@ class Program:
 
     def place_arena(self, steps: list[Step]) -> None:
         """Lay out the buffers that live only inside a run."""
-        live = Liveness(steps, self.calls, self.template.takes)
-        self.places, self.arena_bytes = memory.plan(live.lives(self.number), live.taking)
         new = sum(n for j, n in enumerate(self.output_bytes) if j not in self.template.aliases)
-        warn_beyond(self.graph.name, self.arena_bytes + new)
+        check_needs(self.graph, new, self.sizes)
+        live = Liveness(steps, self.calls, self.template.takes)
+        lives = live.lives(self.number)
+        if max((nbytes for _, nbytes, _, _ in lives), default=0) > MOST_BYTES:
+            raise self.too_large()
+        self.places, self.arena_bytes = memory.plan(lives, live.taking)
+        if self.watch is not None:
+            self.ends = bounds.Ends(live.times, memory.joined(lives, live.taking)[0], self.places)
+        check_needs(self.graph, self.arena_bytes + new, self.sizes)
 
     # Words.
 
@@ -289,21 +321,38 @@ class Program:
         self.relocations.append((len(self.words), base, offset + (where if kind == "arena" else 0)))
         self.words.append(0)
 
+    def record(self, site: Site) -> int:
+        """The address of a site's record: an index that was out of range, and the address of the status."""
+        made = (ctypes.c_int64 * 2)(0, ctypes.addressof(self.status))
+        self._alive.append(made)
+        self.sites[ctypes.addressof(made)] = site, self.number(site.size)
+        return ctypes.addressof(made)
+
     def view_pointer(self, view: View) -> None:
         """Append a word that will hold the address of a view's first element."""
         self.pointer(view.buffer, self.number(view.offset) * view.buffer.dtype.itemsize)
 
     def encode_all(self, steps: Sequence[Step]) -> Table:
         """Append the words of steps, batches as one."""
-        table: Table = []
+        table: Table = [] if self.watch is None else self.watch.before(self)
         for number, members in groupby(steps, lambda s: s.batch):
             alone = list(members)
-            entries = [entry for step in alone for entry in self.encode(step)]
-            table += entries if number is None else [encode_batch(self, alone, entries)]
+            if number is None:
+                for step in alone:
+                    table += [*self.encode(step), *self.ended([step])]
+            else:
+                entries = [entry for step in alone for entry in self.encode(step)]
+                table += [encode_batch(self, alone, entries), *self.ended(alone)]
         return table
+
+    def ended(self, steps: Sequence[Step]) -> Table:
+        """What is run after some steps have been."""
+        return [] if self.watch is None else self.watch.after(self, steps)
 
     def encode(self, step: Step) -> Table:
         """Append a step's words; for each native step, where they start, its function, extent and grain."""
+        if self.watch is not None:
+            self.watch.verify(self, step)
         table = self._encode(step)
         for entry in table:
             self.starts[entry[0]] = step
@@ -319,18 +368,26 @@ class Program:
         if step.kind == "kernel":
             kernel, address = self.template.code[id(step)]
             number, words = self.number, self.words
+            if self.sizes and any(number(value) > FAR for kind, value in kernel.words if isinstance(value, Dim)):
+                raise dense.Unsupported(
+                    f"{self.graph.name}: positions are numbers of 32 bits in code for all sizes, and these are larger"
+                )
             for kind, value in kernel.words:
                 if kind == "pointer":
                     self.pointer(value)
+                elif kind == "site":
+                    words.append(self.record(value))
                 else:
                     words.append(value if type(value) is int else number(value))
+            if self.watch is not None:
+                words += self.watch.words(self, step, kernel)
             extent = number(kernel.extent)
             return [(start, address, extent, grain(extent, number(kernel.work)))]
         if step.kind == "copy":
             target, source = step.data
             self.pointer(target.buffer)
             self.view_pointer(source)
-            size = int(np.prod(self.shape(source), dtype=np.int64)) * source.buffer.dtype.itemsize
+            size = math.prod(self.shape(source)) * source.buffer.dtype.itemsize
             self.words.append(size)
             pages = -(-size // PAGE)
             return [(start, runtime().address["mycel_copy"], pages, grain(pages, size // 8))]
@@ -345,16 +402,17 @@ class Program:
         return [(start, self.encode_host(step), 1, 0)]
 
     def encode_nested(self, step: Step, nested: Nested) -> Table:
-        tables = [[entry for s in part for entry in self.encode(s)] for part in (nested.first, nested.second)]
+        tables = [
+            [entry for s in part for entry in (*self.encode(s), *self.ended([s]))]
+            for part in (nested.first, nested.second)
+        ]
         start = len(self.words)
         predicate = nested.predicate
         self.view_pointer(predicate)
         for table in tables:
             self.tables.append((len(self.words), table))
             self.words += [0, len(table)]
-        if nested.loops:
-            recursive = any(isinstance(s.data, (Call, Tape)) for s in _flat([*nested.first, *nested.second]))
-            self.words.append(ctypes.addressof(self.status) if recursive else 0)
+        self.words.append(ctypes.addressof(self.status))
         return [(start, runtime().address[f"mycel_{step.kind}"], 1, 0)]
 
     def encode_call(self, step: Step, call: Call) -> Table:
@@ -410,7 +468,7 @@ class Program:
                 self.run_host(node, params, words, types, len(reads))
             except BaseException as error:
                 self.errors.append(error)
-                self.status[0] = self.status[0] or FAILED
+                self.status.value = self.status.value or FAILED
 
         callback = HOST(call)
         self._alive.append(callback)
@@ -436,6 +494,10 @@ class Program:
     # The table.
 
     def finish(self, table: Table, aliases: dict[int, int]) -> None:
+        # Ctypes would cut off the upper bits of a number that does not fit.
+        extents = [extent for entries in (table, *[t for _, t in self.tables]) for _, _, extent, _ in entries]
+        if max(*self.words, *extents, 0, 0) > MOST_BYTES or min(*self.words, 0, 0) < -MOST_BYTES:
+            raise self.too_large()
         words = (ctypes.c_int64 * max(len(self.words), 1))(*self.words)
         base = self.base = ctypes.addressof(words)
         steps = _table(table, base)
@@ -452,13 +514,13 @@ class Program:
         mutex = (ctypes.c_int64 * 16)()
         moved = sum(self.number(s.writes[0].size) * s.writes[0].dtype.itemsize for s in self.all_steps)
         recursive = any(isinstance(s.data, (Call, Tape)) for s in self.all_steps)
-        hosted = recursive or any(s.kind == "host" for s in self.all_steps)
+        hosted = recursive or self.watch is not None or any(s.kind == "host" for s in self.all_steps)
         heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
-        self.table = (ctypes.c_int64 * len(PROGRAM))(
+        self.table[:] = [
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),
-            ctypes.addressof(mutex), 0, int(not self.sizes and self.arena_bytes <= OWN_ARENA_BYTES),
-        )  # fmt: skip
+            ctypes.addressof(mutex), 0, int(not self.sizes and self.arena_bytes <= OWN_ARENA_BYTES), 0,
+        ]  # fmt: skip
         self._alive += [words, steps, relocations, sizes, alias]
         self.mutex: Any = mutex
         _programs.add(self)
@@ -480,6 +542,8 @@ class Program:
         """The entry, raising what a host step raised, or that a recursion was too deep."""
 
         def call(*buffers: Any) -> Any:
+            if self.watch is not None:
+                self.watch.inputs(self, buffers)
             return self.guarded(lambda: run(*buffers))
 
         call.__dict__["program"] = self
@@ -490,13 +554,16 @@ class Program:
         if self.lock is None:
             return run()
         with self.lock:
-            self.status[0] = 0
-            result = run()
-            status, self.status[0] = self.status[0], 0
-            if self.errors:
-                error = self.errors[0]
-                self.errors.clear()
-                raise error
+            self.status.value = 0
+            try:
+                result = run()
+            finally:
+                status, self.status.value = self.status.value, 0
+                errors, self.errors[:] = list(self.errors), []
+                if self.watch is not None:
+                    self.watch.look()
+            if errors:
+                raise errors[0]
             if status == OUT_OF_MEMORY:
                 raise MemoryError(
                     "the gradient of a loop: there is no memory for the states of its rounds; call the loop through ms.recompute, which keeps few"
@@ -507,6 +574,15 @@ class Program:
                     "end the recursion earlier, or write it as a loop"
                 )
             return result
+
+
+def outside_error(table: int, record: int, index: int) -> BaseException:
+    """The exception for an index that a kernel of the program with this table found out of range."""
+    try:
+        site, size = _by_table[table].sites[record]
+        return index_out_of_range(site.node, site.axis, size, index, site.wraps)
+    except BaseException as error:
+        return error
 
 
 def program_of(entry: Callable[..., Any]) -> Optional[Program]:

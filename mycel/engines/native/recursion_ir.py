@@ -6,8 +6,8 @@ one is called by `mycel_run` and becomes a machine with an explicit stack: for e
 steps; `cond`, `while` and further calls push frames too. So neither depth nor nesting takes anything from the stack of the thread. A frame is six words:
 kind, steps, index, count, data, bytes; kinds are 0 a branch, 1 the body of a loop, 2 its test, 3 an activation.
 
-Too many levels, or no memory, set the program's status word, give back every record and leave zeros in the outputs; loops that
-contain a recursion end when they see the status, and the caller raises RecursionError.
+Too many levels, or no memory, set the program's status word, give back every record and leave zeros in the outputs; loops
+end when they see the status, and the caller raises RecursionError. A status that a step of an activation sets ends it in the same way.
 """
 
 from __future__ import annotations
@@ -214,8 +214,10 @@ other2:
   %is_call = icmp eq ptr %f, @mycel_recursion
   br i1 %is_call, label %recur, label %plain
 plain:
-  call void @mycel_run(ptr %step, i64 1)
-  br label %next
+  call void @mycel_run(ptr %step, i64 1, ptr %status)
+  %failed1 = load i64, ptr %status
+  %stop1 = icmp ne i64 %failed1, 0
+  br i1 %stop1, label %fail, label %next
 recur:
   store ptr %a, ptr %call
   br label %enter
@@ -287,7 +289,10 @@ pop:
   br label %next
 
 fail:
-  store i64 1, ptr %status
+  %was = load i64, ptr %status
+  %unset = icmp eq i64 %was, 0
+  %now = select i1 %unset, i64 1, i64 %was
+  store i64 %now, ptr %status
   %routine0 = load ptr, ptr %args
   %qi = getelementptr i64, ptr %routine0, i64 9
   %inputs = load i64, ptr %qi

@@ -64,9 +64,8 @@ class Repetition:
         self.carries = (ctypes.c_int64 * max(3 * len(self.carried), 1))()
         for n, (j, i) in enumerate(self.carried.items()):
             self.carries[3 * n : 3 * n + 3] = [self.inputs + j, i, int(found.outputs[j].nbytes)]  # type: ignore[union-attr]
-        watched = ctypes.addressof(found.status) if found.hosted else 0
         self._words = [
-            ctypes.addressof(table), 0, 0, 0, 0, len(self.carried), ctypes.addressof(self.carries), watched, 0,
+            ctypes.addressof(table), 0, 0, 0, 0, len(self.carried), ctypes.addressof(self.carries), 0,
         ]  # fmt: skip
 
     def row_bytes(self) -> int:
@@ -83,7 +82,7 @@ class Repetition:
     ) -> Rounds:
         """Run one round for each of `rounds`, which has the buffers of the first inputs; `stay` are those of the others.
 
-        With `keep` the results of all rounds are kept whatever they take. Raises what a host step raises, RecursionError and MemoryError; before that,
+        With `keep` the results of all rounds are kept whatever they take. Raises what a host step raises, IndexRangeError, RecursionError and MemoryError; before that,
         `restore` gets each carried input, by number, with a buffer of what it was when the round that failed began.
         """
         count, moving = len(rounds), len(rounds[0])

@@ -5,7 +5,7 @@ of a result in an array of results) come from lists, one entry a round. What a r
 is copied over what was read (`carries`). Everything else stays where it is: aliased parameters are updated in place as they are by a single run.
 A round is the very table that a single run is, over the same addresses inside the arena, so the numbers are the same bit for bit.
 
-Each round is a run in the log. The loop ends early, before the next round begins, when `status` is not 0 (a host step failed, a recursion was too deep). `done` counts the rounds that were run.
+Each round is a run in the log. The loop ends early, before the next round begins, when the program's `status` is not 0 (an index was out of range, a host step failed, a recursion was too deep). `done` counts the rounds that were run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mycel.engines.native.runtime_ir import PROGRAM
 
 __all__ = ["REPEAT", "REPEAT_IR"]
 
-REPEAT = ("program", "rounds", "bases", "moves", "move_table", "carries", "carry_table", "status", "done")
+REPEAT = ("program", "rounds", "bases", "moves", "move_table", "carries", "carry_table", "done")
 
 _TEXT = r"""
 define ptr @mycel_repeat(ptr %self, ptr %args, i64 %count) {
@@ -34,9 +34,8 @@ entry:
   %carries = load i64, ptr %q5
   %q6 = getelementptr i64, ptr %plan, i64 6
   %carry_table = load ptr, ptr %q6
-  %q7 = getelementptr i64, ptr %plan, i64 7
-  %status = load ptr, ptr %q7
-  %done = getelementptr i64, ptr %plan, i64 8
+  %status = getelementptr i64, ptr %program, i64 <status>
+  %done = getelementptr i64, ptr %plan, i64 7
   %w0 = getelementptr i64, ptr %program, i64 <inputs>
   %inputs = load i64, ptr %w0
   %w1 = getelementptr i64, ptr %program, i64 <outputs>
@@ -93,15 +92,11 @@ begin:
   br label %round
 round:
   %k = phi i64 [ 0, %begin ], [ %k1, %next ]
-  %more = icmp ult i64 %k, %rounds
-  br i1 %more, label %watch, label %end
-watch:
-  %watched = icmp ne ptr %status, null
-  br i1 %watched, label %look, label %carrying
-look:
   %failed = load i64, ptr %status
-  %broken = icmp ne i64 %failed, 0
-  br i1 %broken, label %end, label %carrying
+  %sound = icmp eq i64 %failed, 0
+  %left = icmp ult i64 %k, %rounds
+  %more = and i1 %left, %sound
+  br i1 %more, label %carrying, label %end
 carrying:
   %first = icmp eq i64 %k, 0
   %no_carries = icmp eq i64 %carries, 0
@@ -168,11 +163,11 @@ relocate:
 run:
   br i1 %logs, label %timed, label %untimed
 untimed:
-  call void @mycel_run(ptr %step_table, i64 %steps)
+  call void @mycel_run(ptr %step_table, i64 %steps, ptr %status)
   br label %next
 timed:
   %t0 = call i64 @now()
-  call void @mycel_run(ptr %step_table, i64 %steps)
+  call void @mycel_run(ptr %step_table, i64 %steps, ptr %status)
   %t1 = call i64 @now()
   call void @note(ptr %log, i64 1, ptr %program, i64 %t0, i64 %t1)
   br label %next
@@ -181,6 +176,15 @@ next:
   br label %round
 end:
   store i64 %k, ptr %done
+  %outside = icmp ugt i64 %failed, 15
+  br i1 %outside, label %note_outside, label %over
+note_outside:
+  %record = inttoptr i64 %failed to ptr
+  %noted = load i64, ptr %record
+  store i64 0, ptr %status
+  br label %over
+over:
+  %index = phi i64 [ 0, %end ], [ %noted, %note_outside ]
   %ul = call i32 @pthread_mutex_unlock(ptr %mutex)
   call void @PyEval_RestoreThread(ptr %thread)
   br i1 %needs, label %give, label %answer
@@ -197,6 +201,11 @@ drop:
   call void @release(ptr %arena)
   br label %answer
 answer:
+  br i1 %outside, label %raise, label %tell_count
+raise:
+  call void @raise_outside(ptr %program, i64 %failed, i64 %index)
+  ret ptr null
+tell_count:
   %asvoid = inttoptr i64 %k to ptr
   %answered = call ptr @PyLong_FromVoidPtr(ptr %asvoid)
   ret ptr %answered

@@ -279,7 +279,13 @@ def _take(group: Any, node: Node, position: Position) -> Expr:
     index = group.at(indices, position[axis : axis + rank])
     view = group.lowering.view(x)
     at = (*position[:axis], ZERO, *position[axis + rank :])
-    access = Access(view.buffer, view.access(at).offset, (), ((index, view.strides[axis], x.type.shape[axis]),))
+    where = (
+        index,
+        view.strides[axis],
+        x.type.shape[axis],
+        group.lowering.site(node, indices, axis, x.type.shape[axis]),
+    )
+    access = Access(view.buffer, view.access(at).offset, (), (where,))
     return group.builder.load(access)  # type: ignore[no-any-return]
 
 
@@ -289,7 +295,13 @@ def _take_along(group: Any, node: Node, position: Position) -> Expr:
     index = group.at(indices, position)
     view = group.lowering.view(x)
     at = tuple(ZERO if k == axis else p for k, p in enumerate(position))
-    access = Access(view.buffer, view.access(at).offset, (), ((index, view.strides[axis], x.type.shape[axis]),))
+    where = (
+        index,
+        view.strides[axis],
+        x.type.shape[axis],
+        group.lowering.site(node, indices, axis, x.type.shape[axis]),
+    )
+    access = Access(view.buffer, view.access(at).offset, (), (where,))
     return group.builder.load(access)  # type: ignore[no-any-return]
 
 
@@ -298,7 +310,13 @@ def _gather_nd(group: Any, node: Node, position: Position) -> Expr:
     lead, depth = indices.type.rank - 1, indices.type.shape[-1]
     view = group.lowering.view(x)
     dynamic = tuple(
-        (group.at(indices, (*position[:lead], Affine((), j))), view.strides[j], x.type.shape[j]) for j in range(depth)
+        (
+            group.at(indices, (*position[:lead], Affine((), j))),
+            view.strides[j],
+            x.type.shape[j],
+            group.lowering.site(node, indices, j, x.type.shape[j]),
+        )
+        for j in range(depth)  # fmt: skip
     )
     at = (*([ZERO] * depth), *position[lead:])
     return group.builder.load(Access(view.buffer, view.access(at).offset, (), dynamic))  # type: ignore[no-any-return]

@@ -14,8 +14,9 @@ import threading
 from typing import Any, Optional
 
 from mycel import config
-from mycel.engines.native import jit
+from mycel.engines.native import bounds, jit
 from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
+from mycel.engines.native.capacity import machine_memory
 from mycel.engines.native.memory_ir import ALLOCATOR, MEMORY
 from mycel.engines.native.product_ir import PRODUCT, PRODUCT_SYMBOLS
 from mycel.engines.native.recursion_ir import RECURSION
@@ -28,7 +29,7 @@ __all__ = ["Runtime", "default_threads", "openmp", "runtime"]
 
 _PYTHON = (
     "PyCapsule_New", "PyCapsule_GetPointer", "PyCapsule_GetContext", "PyCapsule_SetContext", "PyLong_FromVoidPtr", "PyLong_FromLongLong", "PyFloat_FromDouble", "PyBool_FromLong",
-    "PyLong_AsVoidPtr", "PyLong_AsSsize_t", "PyErr_Occurred", "PyErr_NoMemory", "PyErr_SetString", "Py_IncRef", "Py_DecRef",
+    "PyLong_AsVoidPtr", "PyLong_AsSsize_t", "PyErr_Occurred", "PyErr_NoMemory", "PyErr_SetString", "PyErr_SetObject", "PyObject_Type", "Py_IncRef", "Py_DecRef",
     "PyTuple_New", "PyTuple_SetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "PyExc_TypeError",
 )  # fmt: skip
 _FASTCALL = 0x80
@@ -78,6 +79,9 @@ class Runtime:
         symbols = jit.python_symbols(_PYTHON)
         self.openmp = openmp()
         text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT + REPEAT_IR
+        names: tuple[str, ...] = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
+        if bounds.is_on():
+            text, names = bounds.poisoned(text), (*names, "mycel_poison")
         if self.openmp is None:
             for line in (
                 "void @GOMP_parallel(ptr, ptr, i32, i32)",
@@ -90,7 +94,6 @@ class Runtime:
             for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads"):
                 symbols[name] = ctypes.cast(getattr(self.openmp, name), ctypes.c_void_p).value or 0
         (code,) = jit.compile_objects([text])
-        names = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
         self.address = dict(zip(names, host.link(code, names, symbols)))
         self._new_function = ctypes.pythonapi.PyCFunction_NewEx
         self._new_function.restype = ctypes.py_object
@@ -108,7 +111,13 @@ class Runtime:
         self.drop_arena = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_drop_arena"])
         account = ctypes.PYFUNCTYPE(ctypes.c_void_p)(self.address["mycel_memory"])()
         self.account: Any = (ctypes.c_int64 * len(MEMORY)).from_address(account)
+        # For indices out of range; kept, as native code calls it.
+        self._outside = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_outside)
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_outside_hook"])(
+            ctypes.cast(self._outside, ctypes.c_void_p)
+        )
         self.set_limit(config._context["max_device_memory"])
+        self.account[MEMORY.index("machine")] = machine_memory() or (1 << 63) - 1
         self.threads = 1
         self.set_threads(config._context["runtime_num_threads"])
         config.listeners.append(self._on_change)
@@ -160,6 +169,12 @@ class Runtime:
     def set_limit(self, limit: Optional[str]) -> None:
         """Let buffers and arenas take no more than this from the system ("2GB"; None: whatever it gives)."""
         self.account[MEMORY.index("limit")] = (1 << 63) - 1 if limit is None else config.memory_size(limit)
+
+
+def _outside(table: int, record: int, index: int) -> BaseException:
+    from mycel.engines.native.program import outside_error
+
+    return outside_error(table, record, index)
 
 
 def default_threads() -> int:

@@ -8,7 +8,13 @@ work. `relocations` are triples (address of a word, base number, offset): before
 inputs, then the outputs, then the arena. So kernels find addresses and sizes in their argument words, and control flow is a step whose
 arguments name other step tables. While a log is set (`mycel_log`: its room, its length, then records of `RECORD` words), what happens adds (what, key, begin, end,
 thread): 0 a step and 2 a thread's part of one, by their arguments; 1 a run of a program, by its table; 3 memory taken and 4 given back, by its address, with its bytes for
-an end. Times are nanoseconds of the monotonic clock. The word `arena` keeps the arena of the last run for the next, where `keeps` says so; a run that finds none takes its own.
+an end. Times are nanoseconds of the monotonic clock.
+
+The word `status` is 0 while all is well. A kernel that meets an index outside of what it names stores the address of a record there, whose first word is the index (`Site`); what else
+ends a run stores a small number, which Python reads. Then no further step of the run begins, except those that free tapes; and `mycel_invoke` and `mycel_repeat` raise what `outside_hook` makes
+of the record. It belongs to the call: one thread at a time runs a program, under Python's lock or the program's mutex.
+
+The word `arena` keeps the arena of the last run for the next, where `keeps` says so; a run that finds none takes its own.
 """
 
 from __future__ import annotations
@@ -19,12 +25,12 @@ RECORD = 5
 
 PROGRAM = (
     "inputs", "outputs", "output_bytes", "output_alias", "relocations", "relocation_table",
-    "arena_bytes", "steps", "step_table", "heavy", "mutex", "arena", "keeps",
+    "arena_bytes", "steps", "step_table", "heavy", "mutex", "arena", "keeps", "status",
 )  # fmt: skip
 
 RUNTIME_SYMBOLS = (
     "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_number", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
-    "mycel_dense", "mycel_cond", "mycel_while", "mycel_release", "mycel_log", "mycel_hook",
+    "mycel_dense", "mycel_cond", "mycel_while", "mycel_release", "mycel_log", "mycel_hook", "mycel_outside_hook",
     "mycel_recursion", "mycel_memory", "mycel_empty_cache", "mycel_drop_arena",
 )  # fmt: skip
 
@@ -32,6 +38,7 @@ RUNTIME = r"""
 @threads = internal global i32 1
 @log = internal global ptr null
 @hook = internal global ptr null
+@outside_hook = internal global ptr null
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare ptr @PyCapsule_New(ptr, ptr, ptr)
@@ -47,6 +54,8 @@ declare ptr @PyBool_FromLong(i64)
 declare ptr @PyErr_Occurred()
 declare ptr @PyErr_NoMemory()
 declare void @PyErr_SetString(ptr, ptr)
+declare void @PyErr_SetObject(ptr, ptr)
+declare ptr @PyObject_Type(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyTuple_New(i64)
@@ -232,6 +241,27 @@ define void @mycel_hook(ptr %function) {
   ret void
 }
 
+; what is called, with Python's lock, for the exception of an index outside: the program's table, the record, the index
+define void @mycel_outside_hook(ptr %function) {
+  store ptr %function, ptr @outside_hook
+  ret void
+}
+
+define internal void @raise_outside(ptr %program, i64 %record, i64 %index) {
+  %hook = load ptr, ptr @outside_hook
+  %error = call ptr %hook(ptr %program, i64 %record, i64 %index)
+  %none = icmp eq ptr %error, null
+  br i1 %none, label %done, label %raise
+raise:
+  %type = call ptr @PyObject_Type(ptr %error)
+  call void @PyErr_SetObject(ptr %type, ptr %error)
+  call void @Py_DecRef(ptr %type)
+  call void @Py_DecRef(ptr %error)
+  br label %done
+done:
+  ret void
+}
+
 define internal i64 @now() {
   %time = alloca [2 x i64]
   %r = call i32 @clock_gettime(i32 1, ptr %time)
@@ -268,7 +298,8 @@ full:
   ret void
 }
 
-define void @mycel_run(ptr %steps, i64 %count) {
+; steps from the first on, until `status` is not 0; then only what frees tapes, and loops, which end at once
+define void @mycel_run(ptr %steps, i64 %count, ptr %status) {
 entry:
   %log = load ptr, ptr @log
   %logs = icmp ne ptr %log, null
@@ -285,12 +316,23 @@ loop:
   %extent = load i64, ptr %p2
   %p3 = getelementptr i64, ptr %step, i64 3
   %grain = load i64, ptr %p3
+  %failed = load i64, ptr %status
+  %broken = icmp ne i64 %failed, 0
+  br i1 %broken, label %drain, label %sound, !prof !0
+drain:
+  %is_while = icmp eq ptr %f, @mycel_while
+  %is_begin = icmp eq ptr %f, @mycel_tape_begin
+  %is_pop = icmp eq ptr %f, @mycel_tape_pop
+  %either = or i1 %is_while, %is_begin
+  %frees = or i1 %either, %is_pop
+  br i1 %frees, label %sound, label %on
+sound:
   br i1 %logs, label %before, label %start
 before:
   %t0 = call i64 @now()
   br label %start
 start:
-  %begun = phi i64 [ 0, %loop ], [ %t0, %before ]
+  %begun = phi i64 [ 0, %sound ], [ %t0, %before ]
   %serial = icmp eq i64 %grain, 0
   br i1 %serial, label %one, label %maybe
 maybe:
@@ -386,7 +428,7 @@ go:
   ret void
 }
 
-; words: predicate, then-steps, then-count, else-steps, else-count
+; words: predicate, then-steps, then-count, else-steps, else-count, status
 define void @mycel_cond(ptr %args, i64 %begin, i64 %end) {
   %pred = load ptr, ptr %args
   %v = load i8, ptr %pred
@@ -397,11 +439,13 @@ define void @mycel_cond(ptr %args, i64 %begin, i64 %end) {
   %base1 = add i64 %base, 1
   %q = getelementptr i64, ptr %args, i64 %base1
   %count = load i64, ptr %q
-  call void @mycel_run(ptr %steps, i64 %count)
+  %ps = getelementptr i64, ptr %args, i64 5
+  %status = load ptr, ptr %ps
+  call void @mycel_run(ptr %steps, i64 %count, ptr %status)
   ret void
 }
 
-; words: predicate, test-steps, test-count, body-steps, body-count, status of a recursion inside or 0
+; words: predicate, test-steps, test-count, body-steps, body-count, status
 define void @mycel_while(ptr %args, i64 %begin, i64 %end) {
 entry:
   %pred = load ptr, ptr %args
@@ -415,20 +459,18 @@ entry:
   %bodies = load i64, ptr %p4
   %p5 = getelementptr i64, ptr %args, i64 5
   %status = load ptr, ptr %p5
-  %watched = icmp ne ptr %status, null
   br label %check
 check:
-  call void @mycel_run(ptr %test, i64 %tests)
+  call void @mycel_run(ptr %test, i64 %tests, ptr %status)
   %v = load i8, ptr %pred
   %truth = icmp ne i8 %v, 0
-  br i1 %truth, label %go, label %end0
-go:
-  call void @mycel_run(ptr %body, i64 %bodies)
-  br i1 %watched, label %watch, label %check
-watch:
   %failed = load i64, ptr %status
-  %broken = icmp ne i64 %failed, 0
-  br i1 %broken, label %end0, label %check
+  %sound = icmp eq i64 %failed, 0
+  %goes = and i1 %truth, %sound
+  br i1 %goes, label %go, label %end0
+go:
+  call void @mycel_run(ptr %body, i64 %bodies, ptr %status)
+  br label %check
 end0:
   ret void
 }
@@ -592,7 +634,19 @@ relocate:
   %more_r = icmp ult i64 %r1, %relocations
   br i1 %more_r, label %relocate, label %run
 run:
-  call void @mycel_run(ptr %step_table, i64 %steps)
+  %status = getelementptr i64, ptr %program, i64 13
+  call void @mycel_run(ptr %step_table, i64 %steps, ptr %status)
+  %code = load i64, ptr %status
+  %outside = icmp ugt i64 %code, 15
+  br i1 %outside, label %note_outside, label %over, !prof !0
+note_outside:
+  ; before another thread may run the program
+  %record = inttoptr i64 %code to ptr
+  %noted = load i64, ptr %record
+  store i64 0, ptr %status
+  br label %over
+over:
+  %index = phi i64 [ 0, %run ], [ %noted, %note_outside ]
   br i1 %is_heavy, label %lock, label %finish
 lock:
   %ul = call i32 @pthread_mutex_unlock(ptr %mutex)
@@ -621,6 +675,21 @@ tell:
   call void @note(ptr %log, i64 1, ptr %program, i64 %begun, i64 %t1)
   br label %told
 told:
+  br i1 %outside, label %fail_next, label %tell_results, !prof !0
+fail_next:
+  %d = phi i64 [ %outputs, %told ], [ %d1, %fail_one ]
+  %all_dropped = icmp eq i64 %d, 0
+  br i1 %all_dropped, label %fail_raise, label %fail_one
+fail_one:
+  %d1 = sub i64 %d, 1
+  %pd = getelementptr ptr, ptr %results, i64 %d1
+  %rd = load ptr, ptr %pd
+  call void @Py_DecRef(ptr %rd)
+  br label %fail_next
+fail_raise:
+  call void @raise_outside(ptr %program, i64 %code, i64 %index)
+  ret ptr null
+tell_results:
   %single = icmp eq i64 %outputs, 1
   br i1 %single, label %one, label %several
 one:
@@ -640,4 +709,5 @@ pack:
 end:
   ret ptr %tuple
 }
+!0 = !{!"branch_weights", i32 1, i32 1048576}
 """

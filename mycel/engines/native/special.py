@@ -15,7 +15,7 @@ from mycel.engines.native.values import View, contiguous_strides, like_order, ro
 from mycel.engines.native.windows import can_scatter_phases, scatter_phases
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
-from mycel.kernel.nest import ZERO, Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
+from mycel.kernel.nest import ZERO, Access, Affine, Buffer, Builder, Expr, Loop, Nest, Site, Store, affine
 
 __all__ = ["SPECIAL"]
 
@@ -93,7 +93,7 @@ def _pad(lowering: Any, node: Node) -> None:
 
 
 def _scatter(
-    lowering: Any, node: Node, target: View, updates: Node, indices: list[tuple[Expr, DimLike, DimLike]], fixed: tuple[Affine, ...],
+    lowering: Any, node: Node, target: View, updates: Node, indices: list[tuple[Expr, DimLike, DimLike, Optional[Site]]], fixed: tuple[Affine, ...],
     sequential: set[int], mode: str, b: Builder, value: Optional[Expr] = None,
 ) -> None:  # fmt: skip
     shape = updates.type.shape
@@ -117,7 +117,7 @@ def _take_add(lowering: Any, node: Node) -> None:
     at = _positions(ct.type.shape)
     index = b.load(lowering.view(indices).access(at[axis : axis + rank]))
     fixed = (*at[:axis], ZERO, *at[axis + rank :])
-    where = [(index, target.strides[axis], target.shape[axis])]
+    where = [(index, target.strides[axis], target.shape[axis], lowering.site(node, indices, axis, target.shape[axis]))]
     _scatter(lowering, node, target, ct, where, fixed, set(range(axis, axis + rank)), "add", b)
 
 
@@ -133,9 +133,8 @@ def _put_along(lowering: Any, node: Node) -> None:
     at = _positions(updates.type.shape)
     index = b.load(lowering.view(indices).access(at))
     fixed = tuple(ZERO if k == axis else p for k, p in enumerate(at))
-    _scatter(
-        lowering, node, target, updates, [(index, target.strides[axis], target.shape[axis])], fixed, {axis}, mode, b
-    )
+    where = [(index, target.strides[axis], target.shape[axis], lowering.site(node, indices, axis, target.shape[axis]))]
+    _scatter(lowering, node, target, updates, where, fixed, {axis}, mode, b)
 
 
 def _scatter_nd(lowering: Any, node: Node) -> None:
@@ -151,7 +150,13 @@ def _scatter_nd(lowering: Any, node: Node) -> None:
     at = _positions(updates.type.shape)
     view = lowering.view(indices)
     where = [
-        (b.load(view.access((*at[:lead], Affine((), j)))), target.strides[j], target.shape[j]) for j in range(depth)
+        (
+            b.load(view.access((*at[:lead], Affine((), j)))),
+            target.strides[j],
+            target.shape[j],
+            lowering.site(node, indices, j, target.shape[j]),
+        )
+        for j in range(depth)  # fmt: skip
     ]
     fixed = (*([ZERO] * depth), *at[lead:])
     _scatter(lowering, node, target, updates, where, fixed, set(range(lead)), mode, b)

@@ -146,26 +146,27 @@ def spread_mask(w: Any, access: Access, copy: int, valid: Optional[str], owners:
     `w` is the writer of the kernel; what it says of the lanes (those that exist, and an access's guards) is said of their elements.
     """
     e: Emitter = w.e
-    kind, bits = e.vector("i32"), e.vector("i1")
-    beyond = 1 << 30
+    place, bits = f"i{w.near}", e.vector("i1")
+    kind = e.vector(place)
 
-    def numbers(step: int) -> str:
-        return "<" + ", ".join(f"i32 {beyond if k is None else step * k}" for k in owners) + ">"
+    # Added to any position, it lies beyond every size of which positions have so many bits.
+    def numbers(step: int, of: str, beyond: int) -> str:
+        return "<" + ", ".join(f"{of} {beyond if k is None else step * k}" for k in owners) + ">"
 
     parts, apart = [], None not in owners
     if w.mask is not None:
-        parts.append(e.put(f"icmp slt {kind} {numbers(1)}, {e.splat(w.left, 'i32')}"))
+        parts.append(e.put(f"icmp slt {e.vector('i32')} {numbers(1, 'i32', 1 << 30)}, {e.splat(w.left, 'i32')}"))
         apart = True
     for position, size in access.guards:
         step = position.coefficient(w.vector_loop)
-        limit = e.put(f"trunc i64 {w.size_word(position, size)} to i32")
-        base = w.place(position, 0, 32, False)
+        limit = w.limit(position, size)
+        base = w.place(position, 0, w.near, False)
         if is_zero(step):
-            parts.append(e.splat(e.put(f"icmp ult i32 {base}, {limit}"), "i1"))
+            parts.append(e.splat(e.put(f"icmp ult {place} {base}, {limit}"), "i1"))
         elif isinstance(step, int):
-            first = e.put(f"add i32 {base}, {step * copy * e.lanes}")
-            at = e.put(f"add {kind} {e.splat(first, 'i32')}, {numbers(step)}")
-            parts.append(e.put(f"icmp ult {kind} {at}, {e.splat(limit, 'i32')}"))
+            first = e.put(f"add {place} {base}, {step * copy * e.lanes}")
+            at = e.put(f"add {kind} {e.splat(first, place)}, {numbers(step, place, 3 << w.near - 3)}")
+            parts.append(e.put(f"icmp ult {kind} {at}, {e.splat(limit, place)}"))
             apart = True
         else:
             lanes = w.guards(((position, size),), copy, True)

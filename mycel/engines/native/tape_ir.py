@@ -3,7 +3,7 @@
 A tape's header is eight words: memory, entries that fit, entries, stride, rounds, rounds left. `push` is called before each round and keeps the state if the
 number of the round divides by the stride. The memory grows twofold, or, where the tape is to stay near the root of the number of rounds and has
 more entries than its stride, every second entry is dropped and the stride doubles. `pop` gives the last entry back, with the number of rounds from there to the
-next one as rounds left, and frees the memory when nothing is left. `count` says whether a round is left. Where no memory can be had, `push` drops everything and
+next one as rounds left, and frees the memory when nothing is left, or when the status says that the run is over. `count` says whether a round is left. Where no memory can be had, `push` drops everything and
 sets the program's status to 2, at which loops end.
 """
 
@@ -143,11 +143,17 @@ entry:
   %count = load i64, ptr %h2
   %memory = load ptr, ptr %h
   %empty = icmp eq i64 %count, 0
-  br i1 %empty, label %end0, label %take
+  %a3 = getelementptr i64, ptr %args, i64 3
+  %status = load ptr, ptr %a3
+  %failed = load i64, ptr %status
+  %broken = icmp ne i64 %failed, 0
+  %over = or i1 %empty, %broken
+  br i1 %over, label %end0, label %take
 end0:
   call void @free(ptr %memory)
   store ptr null, ptr %h
   store i64 0, ptr %h1
+  store i64 0, ptr %h2
   store i8 0, ptr %pred
   ret void
 take:

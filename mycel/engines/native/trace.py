@@ -78,7 +78,7 @@ class Trace:
         found: list[Event] = []
         for _, key, begin, end, thread in self.of(STEP).tolist():
             place = self.step_at(key)
-            if place is not None:
+            if place is not None and place[1].kind != "poison":
                 program, step, call = place
                 found.append(Event(program, step, begin, end, False, thread, call))
         _mark_inner(found)
@@ -87,7 +87,7 @@ class Trace:
     @property
     def missed(self) -> int:
         """The records for which there was no room, and the steps whose programs are gone."""
-        return int(self.lost + len(self.of(STEP)) - len(self.events))
+        return int(self.lost) + sum(self.step_at(key) is None for key in self.of(STEP)[:, 1].tolist())
 
     @cached_property
     def runs(self) -> list[Run]:

@@ -506,6 +506,9 @@ class SequentialLR:
         self, optimizer: Any, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
     ) -> None:
         self.optimizer = _optimizer("SequentialLR", optimizer)
+        for word, given in (("schedulers", schedulers), ("milestones", milestones)):
+            if not isinstance(given, (tuple, list)):
+                raise TypeError(f"SequentialLR: {word} must be a list, not {type(given).__name__}")
         self._schedulers = list(schedulers)
         self.milestones = [checks.integer("SequentialLR", "each milestone", m, at_least=1) for m in milestones]
         if not self._schedulers or len(self.milestones) != len(self._schedulers) - 1:

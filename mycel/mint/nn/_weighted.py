@@ -220,6 +220,7 @@ class _BatchNorm(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The normalised input; in training the running statistics follow the batch."""
+        input = checks.tensor(self, input)
         if (self.ranks and input.ndim not in self.ranks) or input.ndim < 2 or input.shape[1] != self.num_features:
             takes = " or ".join(map(str, self.ranks)) or "at least 2"
             raise ValueError(

@@ -108,6 +108,7 @@ class PReLU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
+        x = checks.tensor(self, x)
         return ops.prelu(x, cast(self.w, x.dtype))
 
 
@@ -438,6 +439,7 @@ class Softmax2d(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of a tensor."""
+        x = checks.tensor(self, x)
         if x.ndim not in (3, 4):
             raise ValueError(f"Softmax2d: the input must be (N, C, H, W) or (C, H, W), not of shape {x.shape}")
         return ops.softmax(x, -3)
@@ -500,7 +502,7 @@ def get_activation(name: Optional[str], prim_name: Optional[str] = None) -> Opti
     """
     if name is None:
         return None
-    if name not in _BY_NAME:
+    if not isinstance(name, str) or name not in _BY_NAME:
         raise KeyError(
             f"{prim_name or 'get_activation'}: {name!r} is not an activation; use one of {', '.join(_BY_NAME)}"
         )

@@ -11,6 +11,7 @@ from mycel.cell import Cell
 from mycel.common.initializer import HeUniform, Uniform, initializer
 from mycel.nn import checks
 from mycel.nn.layer.activation import activation_of
+from mycel.ops._operands import axis_of
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 
@@ -62,6 +63,7 @@ class Dense(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The product with the weight."""
+        x = checks.tensor(self, x)
         if not x.shape or x.shape[-1] != self.in_channels:
             raise ValueError(
                 f"Dense: the last axis of the input must have {self.in_channels} elements; its shape is {x.shape}"
@@ -105,6 +107,7 @@ class Linear(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The product with the weight."""
+        input = checks.tensor(self, input)
         if not input.shape or input.shape[-1] != self.in_features:
             raise ValueError(
                 f"Linear: the last axis of the input must have {self.in_features} elements; its shape is {input.shape}"
@@ -232,7 +235,8 @@ class Unflatten(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The input with more axes."""
-        axis = self.axis % input.ndim
+        input = checks.tensor(self, input)
+        axis = axis_of("Unflatten", self.axis, input.ndim)
         return ops.reshape(input, (*input.shape[:axis], *self.unflattened_size, *input.shape[axis + 1 :]))
 
 

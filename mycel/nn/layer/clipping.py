@@ -41,4 +41,5 @@ class ClipByNorm(Cell):
 
     def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
         """The clipped tensor."""
+        x = checks.tensor(self, x)
         return clipped(x, self.axis or tuple(range(x.ndim)), clip_norm)

@@ -128,6 +128,8 @@ class BiDense(Cell):
 
     def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
         """The products."""
+        input1 = checks.tensor(self, input1)
+        input2 = checks.tensor(self, input2)
         for name, x, size in (("input1", input1, self.in1_channels), ("input2", input2, self.in2_channels)):
             if x.ndim < 1 or x.shape[-1] != size:
                 raise ValueError(f"BiDense: the last axis of {name} must have {size} elements; its shape is {x.shape}")
@@ -162,6 +164,7 @@ class L1Regularizer(Cell):
 
     def construct(self, weights: Tensor) -> Tensor:
         """The sum."""
+        weights = checks.tensor(self, weights)
         kind = weights.dtype if weights.dtype.is_floating else D.float32
         return ops.sum(ops.abs(wide(ops.cast(weights, kind)))) * self.scale
 
@@ -189,6 +192,7 @@ class TimeDistributed(Cell):
 
     def construct(self, inputs: Tensor) -> Tensor:
         """The results of all time steps."""
+        inputs = checks.tensor(self, inputs)
         owner, rank = "TimeDistributed", inputs.ndim
         if rank < 3:
             raise ValueError(f"{owner}: the input must have three axes at least, not shape {inputs.shape}")

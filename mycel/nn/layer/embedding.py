@@ -10,6 +10,7 @@ from mycel.cell import Cell
 from mycel.common.initializer import Initializer, initializer
 from mycel.nn import checks
 from mycel.nn.layer.clipping import clipped
+from mycel.ops.indexed import inside
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor, cast
 
@@ -66,6 +67,7 @@ class Embedding(Cell):
         if not self.use_one_hot:
             return ops.gather(self.embedding_table, ids, 0)
         table = self.embedding_table
+        ids = inside("Embedding", ids, self.vocab_size)
         rows = ops.one_hot(ids, self.vocab_size, Tensor(1, table.dtype), Tensor(0, table.dtype))
         return ops.matmul(rows, table)
 
@@ -105,6 +107,7 @@ class EmbeddingLookup(Cell):
 
     def construct(self, indices: Tensor) -> Tensor:
         """The rows."""
+        indices = checks.tensor(self, indices)
         known = ops.logical_and(indices >= 0, indices < self.vocab_size)
         rows = ops.gather(self.embedding_table, ops.where(known, indices, ops.zeros_like(indices)), 0)
         rows = ops.where(ops.expand_dims(known, -1), rows, ops.zeros_like(rows))
@@ -144,6 +147,9 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
 
     def construct(self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor) -> Tensor:  # type: ignore[override]
         """The combined rows of every field."""
+        input_indices = checks.tensor(self, input_indices)
+        input_values = checks.tensor(self, input_values)
+        field_ids = checks.tensor(self, field_ids)
         owner, shape = "MultiFieldEmbeddingLookup", input_indices.shape
         if len(shape) != 2 or input_values.shape != shape or field_ids.shape != shape:
             raise ValueError(

@@ -47,6 +47,7 @@ class Unfold(Cell):
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The patches."""
+        input_x = checks.tensor(self, input_x)
         if input_x.ndim != 4:
             raise ValueError(f"Unfold: the input must be (N, C, H, W), not of shape {input_x.shape}")
         spans = [(k - 1) * r + 1 for k, r in zip(self.ksizes, self.rates)]
@@ -130,6 +131,7 @@ class CentralCrop(Cell):
 
     def construct(self, image: Tensor) -> Tensor:
         """The middle of each image."""
+        image = checks.tensor(self, image)
         if image.ndim not in (3, 4):
             raise ValueError(f"CentralCrop: the image must be (C, H, W) or (N, C, H, W), not {image._type}")
         cut = [int((int(d) - int(d) * self.central_fraction) / 2) for d in image.shape[-2:]]

@@ -137,6 +137,7 @@ class MatInverse(Cell):
 
     def construct(self, a: Tensor) -> Tensor:
         """The inverses."""
+        a = checks.tensor(self, a)
         _floating("MatInverse", a)
         factor = ops.inverse(_factor(a))
         return cast(ops.matmul(ops.swapaxes(factor, -1, -2), factor), a.dtype)
@@ -152,6 +153,7 @@ class MatDet(Cell):
 
     def construct(self, a: Tensor) -> Tensor:
         """The determinants."""
+        a = checks.tensor(self, a)
         _floating("MatDet", a)
         roots = ops.diagonal(_factor(a), 0, -2, -1)
         return cast(ops.square(ops.prod(roots, -1)), a.dtype)
@@ -172,6 +174,8 @@ class MatMul(Cell):
 
     def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
         """The product."""
+        x1 = checks.tensor(self, x1)
+        x2 = checks.tensor(self, x2)
         if self.transpose_x1 and x1.ndim > 1:
             x1 = ops.swapaxes(x1, -1, -2)
         if self.transpose_x2 and x2.ndim > 1:
@@ -199,6 +203,7 @@ class Moments(Cell):
 
     def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the variance."""
+        x = checks.tensor(self, x)
         _floating("Moments", x)
         axis = None if self.axis == () else self.axis
         value = wide(x)
@@ -254,5 +259,6 @@ class ReduceLogSumExp(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The logarithm."""
+        x = checks.tensor(self, x)
         axis = tuple(range(x.ndim)) if self.axis == () else self.axis
         return ops.logsumexp(x, axis, self.keep_dims)

@@ -22,6 +22,7 @@ class MatrixDiag(Cell):
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The matrices."""
+        input_x = checks.tensor(self, input_x)
         if input_x.ndim < 1:
             raise ValueError("MatrixDiag: the input must have one axis at least, not be a scalar")
         return ops.matrix_diag(input_x)
@@ -56,6 +57,8 @@ class MatrixSetDiag(Cell):
 
     def construct(self, input_x: Tensor, diagonal: Tensor) -> Tensor:
         """The matrices."""
+        input_x = checks.tensor(self, input_x)
+        diagonal = checks.tensor(self, diagonal)
         _matrices("MatrixSetDiag", input_x)
         *batch, rows, columns = input_x.shape
         if tuple(diagonal.shape) != (*batch, min(rows, columns)):

@@ -156,6 +156,7 @@ class BatchNorm3d(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The normalised input."""
+        x = checks.tensor(self, x)
         if x.ndim != 5:
             raise ValueError(f"BatchNorm3d: the input must be (N, C, D, H, W), not of shape {x.shape}")
         n, c, d, h, w = x.shape
@@ -220,6 +221,7 @@ class LayerNorm(Cell):
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The normalised input."""
+        input_x = checks.tensor(self, input_x)
         rank = input_x.ndim
         for name, axis in (("begin_norm_axis", self.begin_norm_axis), ("begin_params_axis", self.begin_params_axis)):
             if not -rank <= axis < rank:
@@ -268,6 +270,7 @@ class GroupNorm(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The normalised input."""
+        x = checks.tensor(self, x)
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ValueError(
                 f"GroupNorm: the input must be (N, C, *spatial) with {self.num_channels} channels, not of shape {x.shape}"

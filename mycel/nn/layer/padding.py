@@ -38,6 +38,7 @@ class Pad(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The padded input."""
+        x = checks.tensor(self, x)
         if len(self.paddings) != x.ndim:
             raise ValueError(f"Pad: there are {len(self.paddings)} pairs of paddings for an input of shape {x.shape}")
         if self.mode == "CONSTANT":

@@ -200,6 +200,7 @@ class _Recurrent(Cell):
 
     def construct(self, x: Tensor, hx: Any = None, seq_length: Optional[Tensor] = None) -> tuple[Tensor, Any]:
         """The last layer's outputs at all times, and the last state of every layer and direction."""
+        x = checks.tensor(self, x)
         owner = type(self).__name__
         if x.ndim != 3 or x.shape[2] != self.input_size:
             order = "batch, time" if self.batch_first else "time, batch"

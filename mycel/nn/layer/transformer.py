@@ -97,6 +97,7 @@ class MultiheadAttention(Cell):
         attn_mask: MaybeTensor = None, average_attn_weights: bool = True,
     ) -> tuple[Tensor, MaybeTensor]:  # fmt: skip
         """The attention and its weights."""
+        query = checks.tensor(self, query)
         single = query.ndim == 2
         if single:
             query, key, value = (ops.expand_dims(x, 1) for x in (query, key, value))
@@ -291,6 +292,8 @@ class TransformerDecoderLayer(Cell):
 def _copies(owner: str, layer: Any, count: int) -> CellList:
     if not isinstance(layer, Cell):
         raise TypeError(f"{owner}: the layer must be a Cell, not {type(layer).__name__}")
+    if isinstance(count, int) and count > 10000:
+        raise ValueError(f"{owner}: num_layers must be at most 10000, not {count}")
     return CellList([copy.deepcopy(layer) for _ in range(checks.integer(owner, "num_layers", count, 1))])
 
 
@@ -380,6 +383,8 @@ class Transformer(Cell):
         src_key_padding_mask: MaybeTensor = None, tgt_key_padding_mask: MaybeTensor = None, memory_key_padding_mask: MaybeTensor = None,
     ) -> Tensor:  # fmt: skip
         """The decoded target."""
+        src = checks.tensor(self, src)
+        tgt = checks.tensor(self, tgt)
         axis = 0 if self.batch_first else 1
         if src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
             raise ValueError(

@@ -6,6 +6,7 @@ from typing import Any
 
 from mycel import ops
 from mycel.cell import Cell
+from mycel.ops._operands import operand
 from mycel.tensor import Tensor
 
 __all__ = ["LossBase"]
@@ -33,7 +34,7 @@ class LossBase(Cell):
 
     def get_axis(self, x: Tensor) -> tuple[int, ...]:
         """All axes of a tensor."""
-        return tuple(range(x.ndim))
+        return tuple(range(operand(type(self).__name__, x).ndim))
 
     def get_loss(self, x: Tensor, weights: Any = 1.0) -> Tensor:
         """``weights * x``, reduced."""
@@ -47,5 +48,6 @@ class LossBase(Cell):
 
 def same_shape(owner: str, logits: Tensor, labels: Tensor) -> None:
     """Raise ValueError where two tensors differ in shape."""
+    logits, labels = operand(owner, logits), operand(owner, labels)
     if logits.shape != labels.shape:
         raise ValueError(f"{owner}: logits and labels must have the same shape, not {logits.shape} and {labels.shape}")

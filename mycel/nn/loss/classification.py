@@ -79,6 +79,8 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
+        logits = checks.tensor(self, logits)
+        labels = checks.tensor(self, labels)
         owner = "SoftmaxCrossEntropyWithLogits"
         if logits.ndim != 2:
             raise ValueError(f"{owner}: logits must be (N, C), not of shape {logits.shape}")
@@ -253,6 +255,8 @@ class MultiClassDiceLoss(LossBase):
 
     def construct(self, logits: Tensor, label: Tensor) -> Any:
         """The loss."""
+        logits = checks.tensor(self, logits)
+        label = checks.tensor(self, label)
         same_shape("MultiClassDiceLoss", logits, label)
         if logits.ndim < 2:
             raise ValueError(f"MultiClassDiceLoss: logits must be (N, C, ...), not of shape {logits.shape}")
@@ -289,6 +293,8 @@ class FocalLoss(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
+        logits = checks.tensor(self, logits)
+        labels = checks.tensor(self, labels)
         if logits.ndim < 2 or logits.ndim != labels.ndim or labels.shape[1] not in (1, logits.shape[1]):
             raise ValueError(
                 f"FocalLoss: logits must be (N, C, ...) and labels (N, 1, ...) or (N, C, ...), not of shapes {logits.shape} and "

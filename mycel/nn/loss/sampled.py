@@ -35,6 +35,8 @@ class CTCLoss(LossBase):
 
     def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:  # type: ignore[override]
         """The loss."""
+        log_probs = checks.tensor(self, log_probs)
+        targets = checks.tensor(self, targets)
         if targets.dtype not in (D.int32, D.int64):
             raise TypeError(f"CTCLoss: targets must be int32 or int64, not {targets.dtype.name}")
         single = log_probs.ndim == 2
@@ -89,6 +91,7 @@ class SampledSoftmaxLoss(LossBase):
 
     def construct(self, weights: Tensor, biases: Tensor, labels: Tensor, logits: Tensor) -> Tensor:  # type: ignore[override]
         """The loss."""
+        labels = checks.tensor(self, labels)
         owner = "SampledSoftmaxLoss"
         if labels.dtype not in (D.int32, D.int64):
             raise TypeError(f"{owner}: labels must be int32 or int64, not {labels.dtype.name}")

@@ -17,6 +17,7 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    number_of,
     one_of,
     operand,
     permuted,
@@ -319,7 +320,7 @@ def geqrf(input: Any) -> tuple[Tensor, Tensor]:
 def _reflections(name: str, input: Any, tau: Any) -> tuple[list[Tensor], list[Tensor]]:
     """The vectors (..., m, 1) of reflections and their factors (..., 1, 1)."""
     a, factors = matrices(name, input, square=False), floating(name, tau)
-    count = factors.shape[-1]
+    count = factors.shape[-1] if factors.ndim else 0
     if factors.ndim != a.ndim - 1 or count > a.shape[-1]:
         raise ShapeError(f"{name}: factors of shape {factors.shape} do not fit reflections of shape {a.shape}")
     vectors = triangle(a, True, 1.0)
@@ -390,6 +391,8 @@ def order_of(name: str, pivots: Any, size: int, first: int = 1) -> Tensor:
     given = operand(name, pivots)
     if not given.dtype.is_integer:
         raise TypeError(f"{name}: pivots must be integers, not {given.dtype.name}")
+    if given.ndim == 0:
+        raise ShapeError(f"{name}: pivots must have an axis for the rows, not be a single number")
     given = cast(given, D.int32) - first if first else cast(given, D.int32)
     count = given.shape[-1]
     order = broadcast(iota((size,), 0, D.int32), (*given.shape[:-1], size))
@@ -397,7 +400,7 @@ def order_of(name: str, pivots: Any, size: int, first: int = 1) -> Tensor:
     for k in range(count):
         other = take_slice(given, given.ndim - 1, k, k + 1)
         mine = take_slice(order, order.ndim - 1, k, k + 1)
-        its = run(I.take_along, order, other, axis=order.ndim - 1)
+        its = run(I.take_along, order, other, axis=order.ndim - 1, bounds="front")
         at_other = run(E.eq, place, other)
         order = select(run(E.eq, place, constant_like(k, place)), its, select(at_other, mine, order))
     return order
@@ -443,6 +446,9 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     else:
         u, values, vh = run(L.svd, a, full=False, vectors=True)  # type: ignore[misc]
         sizes = values
+    for word, value in (("atol", atol), ("rtol", rtol)):
+        if value is not None:
+            number_of("pinv", word, value)
     if rtol is None:
         digits = 2.0**-52 if values.dtype is D.float64 else 2.0**-23
         rtol = max(a.shape[-2:]) * digits if atol is None else 0.0

@@ -10,7 +10,7 @@ from mycel import precision
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import product
-from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run
+from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run, size_of
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.prims import reduce as R
@@ -375,7 +375,7 @@ def matrix_power(input: Any, n: int) -> Tensor:
     x = operand("matrix_power", input)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_power: the matrices must be square, not {x._type}")
-    if n < 0:
+    if size_of("matrix_power", n) < 0:
         raise ValueError(f"matrix_power: n must not be negative, got {n}; invert the matrix first")
     size = x.shape[-1]
     unit = cast(run(E.eq, iota((size, size), 0, D.int32), iota((size, size), 1, D.int32)), x.dtype)

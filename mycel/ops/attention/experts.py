@@ -14,7 +14,18 @@ from mycel.eager import apply
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ops import arrange, indexed, reduction, sorting
-from mycel.ops._operands import broadcast, constant_like, iota, operand, reshaped, run, select, take_slice, wide
+from mycel.ops._operands import (
+    broadcast,
+    cast_index,
+    constant_like,
+    iota,
+    operand,
+    reshaped,
+    run,
+    select,
+    take_slice,
+    wide,
+)
 from mycel.prims import elementwise as E
 from mycel.prims.normalization import moments
 from mycel.tensor import Tensor, cast
@@ -91,7 +102,7 @@ def moe_token_unpermute(
     x, where = operand(name, permuted_tokens), operand(name, sorted_indices)
     if x.ndim != 2 or where.ndim != 1:
         raise ShapeError(f"{name}: takes tokens (places, size) and indices (places,), not {x._type} and {where._type}")
-    found = indexed.gather(x, where, 0)
+    found = indexed.read_or_zeros(x, cast_index(name, where))
     if probs is None:
         return found
     p = operand(name, probs)
@@ -155,7 +166,7 @@ def moe_init_routing_v2(
     total = expert_num * expert_capacity
     rows = indexed.gather(v, _owner(iota((experts.size,), 0, D.int64), choices), 0)
     target = reshaped(select(room, slot, constant_like(total, slot)), (experts.size, 1))
-    filled = indexed.tensor_scatter_add(broadcast(constant_like(0.0, v), (total, v.shape[1])), target, rows)
+    filled = indexed.write(name, broadcast(constant_like(0.0, v), (total, v.shape[1])), target, rows, "add", "drop")
     before = counts if expert_tokens_before_capacity_flag else nothing
     back = select(room, slot, constant_like(-1, slot))
     return reshaped(filled, (expert_num, expert_capacity, v.shape[1])), back, nothing, before

@@ -33,6 +33,7 @@ from mycel.ops.attention.training import (
     truth,
 )
 from mycel.prims import elementwise as E
+from mycel.prims import index as I
 from mycel.tensor import Tensor, cast
 
 __all__ = ["fused_infer_attention_score", "incre_flash_attention", "prompt_flash_attention"]
@@ -493,8 +494,10 @@ def reshape_and_cache(
         if x.dtype is not cache.dtype or slots.ndim != 1 or x.size != slots.size * width:
             raise ShapeError(f"{name}: {x._type} for {slots.size} slots does not fit a cache of {cache._type}")
         beyond = run(E.lt, slots, constant_like(0, slots))
-        place = reshaped(select(beyond, constant_like(count, slots), slots), (slots.size, 1))
-        rows = indexed.tensor_scatter_update(reshaped(cache, (count, width)), place, reshaped(x, (slots.size, width)))
+        inside = run(I.checked, select(beyond, constant_like(0, slots), slots), axis=0, size=count, bounds="front")
+        place = reshaped(select(beyond, constant_like(count, slots), inside), (slots.size, 1))
+        update = reshaped(x, (slots.size, width))
+        rows = indexed.write(name, reshaped(cache, (count, width)), place, update, "set", "drop")
         cache._replace(reshaped(rows, cache.shape))
     return operand(name, key)
 

@@ -36,6 +36,7 @@ from mycel.ops.attention.training import (
     weighted,
 )
 from mycel.prims import elementwise as E
+from mycel.prims import index as I
 from mycel.prims import linalg as L
 from mycel.tensor import Tensor, cast
 
@@ -186,13 +187,15 @@ def _packed_operands(name: str, query: Any, key: Any, value: Any, heads: Any) ->
 def chosen(indices: Tensor, block: Tensor, blocks: Any) -> Tensor:
     """Whether a query attends to each key: (batch, key heads, queries, keys), from indices of blocks (..., count) and the block of each key (keys,)."""
     index = cast(indices, D.int64)
-    inside = select(run(E.lt, index, constant_like(0, index)), constant_like(blocks, index), index)
+    nobody = run(E.lt, index, constant_like(0, index))
+    inside = run(I.checked, select(nobody, constant_like(0, index), index), axis=0, size=blocks, bounds="front")
+    inside = select(nobody, constant_like(blocks, index), inside)
     flat = reshaped(inside, (inside.size // inside.shape[-1], inside.shape[-1]))
     rows = array.broadcast_to(reshaped(_iota(flat.shape[0]), (flat.shape[0], 1)), flat.shape)
     place = array.stack((rows, flat), -1)
     ones = array.broadcast_to(constant_like(1, Tensor(np.zeros((), np.int8))), flat.shape)
     none = array.broadcast_to(constant_like(0, ones), (flat.shape[0], blocks))
-    marks = indexed.tensor_scatter_update(none, place, ones)
+    marks = indexed.write("sparse_attention", none, place, ones, "set", "drop")
     found = indexed.gather(reshaped(marks, (*indices.shape[:-1], blocks)), block, indices.ndim - 1)
     return run(E.ne, found, constant_like(0, found))
 

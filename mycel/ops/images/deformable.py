@@ -24,6 +24,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    size_of,
     take_slice,
     wide,
 )
@@ -68,6 +69,8 @@ def deformable_offsets(
     (top, bottom, left, right), (kh, kw) = _ints(name, "pads", pads, 4), _ints(name, "ksize", ksize, 2)
     if data_format != "NCHW" or not modulated:
         raise ValueError(f"{name}: supports data_format 'NCHW' and modulated=True, not {data_format!r} and {modulated}")
+    if size_of(name, deformable_groups) < 1:
+        raise ValueError(f"{name}: deformable_groups must be at least 1, not {deformable_groups}")
     if value.ndim != 4 or stride[:2] != (1, 1) or step[:2] != (1, 1) or int(value.shape[1]) % deformable_groups:
         raise ShapeError(
             f"{name}: takes (N, C, H, W) with C in {deformable_groups} groups, and strides and dilations of 1 along N and C, not "
@@ -235,7 +238,7 @@ def roi_align(
     count = regions.shape[0]
     columns = reshaped(permuted(x, (0, 2, 3, 1)), (n * h * w, c))
     image, *sides = (reshaped(take_slice(regions, 1, k, k + 1), (count, 1, 1)) for k in range(5))
-    base = cast(image, D.int32) * (h * w)
+    base = run(I.checked, cast(image, D.int32), axis=0, size=n, bounds="front") * (h * w)
     starts, bins = [], []
     for k, bin_count in ((1, pooled_height), (0, pooled_width)):
         start = sides[k] * spatial_scale

@@ -22,12 +22,15 @@ from mycel.ops._operands import (
     broadcast,
     constant_like,
     floating,
+    number_of,
     one_of,
     operand,
     permuted,
     reshaped,
     run,
     select,
+    size_of,
+    sizes_of,
 )
 from mycel.ops.algebra import linalg
 from mycel.prims import elementwise as E
@@ -148,9 +151,11 @@ def interpolate(
     if size is not None:
         if recompute_scale_factor:
             raise ValueError(f"{name}: recompute_scale_factor needs a scale_factor instead of a size")
-        sizes = [int(d) for d in _per_axis(name, "size", size, rank)]
+        sizes = [size_of(name, d) for d in _per_axis(name, "size", size, rank)]
     else:
-        given = [float(s) for s in _per_axis(name, "scale_factor", scale_factor, rank)]
+        given = [float(number_of(name, "scale_factor", s)) for s in _per_axis(name, "scale_factor", scale_factor, rank)]
+        if not all(0 <= s < math.inf for s in given):
+            raise ValueError(f"{name}: scale_factor must be positive and finite, not {scale_factor}")
         sizes = [math.floor(int(d) * s) for d, s in zip(x.shape[2:], given)]
         if not recompute_scale_factor:
             scales = [None if n == int(d) else s for n, d, s in zip(sizes, x.shape[2:], given)]
@@ -289,7 +294,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
     [[[[0.0, 0.0], [1.0, 0.0]]]]
     """
     matrix = floating("affine_grid", theta)
-    shape = tuple(int(d) for d in (size.tolist() if isinstance(size, Tensor) else size))
+    shape = sizes_of("affine_grid", "size", size)
     rank = len(shape) - 2
     if rank not in (2, 3) or matrix.ndim != 3 or matrix.shape[1:] != (rank, rank + 1):
         raise ShapeError(
@@ -338,7 +343,7 @@ def crop_and_resize(
     sizes = (int(h), int(w))
     kind = x.dtype if x.dtype.is_floating and x.dtype.itemsize > 2 else D.float32
     x, box = cast(x, kind), cast(box, kind)
-    columns = indexed.gather(reshaped(x, (n, sizes[0] * sizes[1], c)), which, 0)
+    columns = indexed.gather(reshaped(x, (n, sizes[0] * sizes[1], c)), indexed.inside(name, which, n), 0)
     lines = []
     for k, (size, steps) in enumerate(zip(sizes, (height, width))):
         first, last = (reshaped(indexed.gather(box, j, 1), (count, 1)) for j in (k, k + 2))

@@ -43,7 +43,7 @@ def _survivors(start: Tensor, fixed: Sequence[Tensor], overlapping: Callable[...
     rows, count = start.shape
 
     def body(i: Tensor, alive: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor]:
-        here = reshaped(run(I.take, alive, i, axis=1), (rows, 1))
+        here = reshaped(run(I.take, alive, i, axis=1, bounds="drop"), (rows, 1))
         later = run(E.gt, iota((rows, count), 1, D.int64), i)
         hit = run(E.logical_and, run(E.logical_and, overlapping(i, *rest), later), here)
         return i + scalar(1, D.int64), run(E.logical_and, alive, run(E.logical_not, hit))
@@ -66,7 +66,7 @@ def _by_overlap(boxes: Tensor, alive: Tensor, threshold: Tensor) -> Tensor:
     area = (high[0] - low[0]) * (high[1] - low[1])
 
     def overlapping(i: Tensor, *given: Tensor) -> Tensor:
-        here = [reshaped(run(I.take, t, i, axis=1), (t.shape[0], 1)) for t in given[:5]]
+        here = [reshaped(run(I.take, t, i, axis=1, bounds="drop"), (t.shape[0], 1)) for t in given[:5]]
         shared = constant_like(1.0, given[0])
         for a, b, c, d in ((here[0], here[2], given[0], given[2]), (here[1], here[3], given[1], given[3])):
             side = run(E.minimum, b, d) - run(E.maximum, a, c)
@@ -159,7 +159,7 @@ def non_max_suppression_with_overlaps(
     alive = _survivors(
         reshaped(good, (1, count)),
         fixed,
-        lambda i, table, limit: run(E.gt, reshaped(run(I.take, table, i, axis=1), (1, count)), limit),
+        lambda i, table, limit: run(E.gt, reshaped(run(I.take, table, i, axis=1, bounds="drop"), (1, count)), limit),
     )
     return _selected(order, _first(reshaped(alive, (count,)), _limit(name, max_output_size)))
 

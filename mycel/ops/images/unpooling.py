@@ -50,7 +50,8 @@ def _max_unpool(
             )
     rows, count = math.prod(lead), math.prod(spatial)
     flat = zeros((rows, math.prod(sizes)), value.dtype)
-    written = indexed.tensor_scatter_elements(flat, reshaped(index, (rows, count)), reshaped(value, (rows, count)), 1)
+    places = reshaped(index, (rows, count))
+    written = indexed.write_elements(name, flat, places, reshaped(value, (rows, count)), 1, "none", "front")
     return reshaped(written, (*lead, *sizes))
 
 

@@ -112,7 +112,7 @@ def _inverted(input_x: Any) -> tuple[int, ...]:
 
 
 def _scatter_add(p: Any, x: Any, indices: Any, update: Any) -> Tensor:
-    return indexed.tensor_scatter_elements(x, indices, update, p.axis, "add")
+    return indexed.write_elements(p.name, x, indices, update, p.axis, "add")
 
 
 def _unravel(indices: Any, dims: Any) -> Tensor:

@@ -26,7 +26,7 @@ from mycel.ops import (
     sorting,
     state,
 )
-from mycel.ops._operands import all_axes, cast_index, floating, operand, operands, run, select, wide
+from mycel.ops._operands import all_axes, axis_of, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import linalg
 from mycel.ops.images.patches import mirror_pad
@@ -244,13 +244,15 @@ define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indic
 
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
-    """Indices of rows, in which negative ones lie beyond the last row, where reading gives zeros."""
+    """Indices of rows, in which negative ones lie beyond the last row."""
     return select(rows < 0, like(x.shape[0], rows), rows)
 
 
 define(
     "EmbeddingLookup",
-    lambda x, i, offset: indexed.gather(x, _rows_or_beyond(x, operand("EmbeddingLookup", i) - offset), 0),
+    lambda x, i, offset: indexed.read_or_zeros(
+        operand("EmbeddingLookup", x), _rows_or_beyond(x, cast_index("EmbeddingLookup", i) - offset)
+    ),
     "Rows that indices less an offset name; zeros where there is no such row.",
 )
 define(
@@ -288,7 +290,10 @@ def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
 
 
 def _padded_around(p: Any, x: Any) -> Tensor:
-    flat = [v for pair in reversed(tuple(p.paddings)) for v in pair]
+    pairs = p.paddings
+    if not isinstance(pairs, (tuple, list)) or not all(isinstance(v, (tuple, list)) and len(v) == 2 for v in pairs):
+        raise TypeError(f"Pad: paddings must be pairs of ints, one for each axis, not {pairs!r:.80}")
+    flat = [v for pair in reversed(pairs) for v in pair]
     return arrange.pad(x, tuple(flat))
 
 
@@ -320,7 +325,7 @@ def _channels_first(p: Any, x: Any) -> Tensor:
 
 def _layer_norm(p: Any, x: Any, gamma: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor]:
     value = floating("LayerNorm", x)
-    first = p.begin_norm_axis % value.ndim
+    first = axis_of("LayerNorm", p.begin_norm_axis, value.ndim)
     full = wide(value)
     spread, centre = reduction.var_mean(full, tuple(range(first, value.ndim)), 0, True)
     result = (full - centre) * run(E.rsqrt, spread + p.epsilon)
@@ -348,7 +353,8 @@ def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 
 def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
-    x, y = floating(p.name, logits), cast_index(p.name, labels)
+    x = floating(p.name, logits)
+    y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]  # type: ignore[no-any-return]
     return loss.cross_entropy(x, y)
@@ -358,7 +364,7 @@ def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]
     value = loss.nll_loss(logits, labels, weight, p.ignore_index, p.reduction)
     index = cast_index("NLLLoss", labels)
     counted = cast(run(E.ne, index, like(p.ignore_index, index)), value.dtype)
-    own = indexed.gather(weight, index, 0)
+    own = indexed.gather(weight, select(run(E.ne, index, like(p.ignore_index, index)), index, 0), 0)
     return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
 
 

@@ -73,12 +73,12 @@ def _all_gather(p: Any, x: Any) -> Tensor:
 
 
 def _all_gather_v(p: Any, x: Any, output_split_sizes: Any) -> Tensor:
-    group, sizes = _group(p), _sizes(output_split_sizes)
-    if len(sizes) != group.size or sizes[group.rank] != _flat(p, x).shape[0]:
+    group, sizes, line = _group(p), _sizes(output_split_sizes), _flat(p, x)
+    if len(sizes) != group.size or sizes[group.rank] != line.shape[0]:
         raise ValueError(
-            f"{p.name}: output_split_sizes {list(sizes)} must have {group.size} sizes, this process's being {x.shape[0]}"
+            f"{p.name}: output_split_sizes {list(sizes)} must have {group.size} sizes, this process's being {line.shape[0]}"
         )
-    return copied(joined(group.transport.gather(x)))
+    return copied(joined(group.transport.gather(line)))
 
 
 def _reduce_scatter(p: Any, x: Any, sizes: Any = None) -> Tensor:

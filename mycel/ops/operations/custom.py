@@ -23,6 +23,7 @@ from mycel.hooks import attach, attach_bprop
 from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed
 from mycel.prims.custom import Rule
+from mycel.private import check_code
 from mycel.tensor import Tensor
 from mycel.tree import flatten
 
@@ -198,6 +199,7 @@ def _library_function(func: Any) -> Any:
     if not path or not name:
         raise TypeError(f"Custom: with func_type 'aot' func must be a string 'path:function', not {func!r}")
     try:
+        check_code(path)
         found = getattr(ctypes.CDLL(os.path.abspath(path)), name)
     except OSError as error:
         raise ValueError(f"Custom: {path} cannot be loaded: {error}") from None

@@ -171,7 +171,9 @@ def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
     """Sums of weights at the positions that values give; positions outside belong nowhere."""
     from mycel.ops.segments import unsorted_segment_sum
 
-    return unsorted_segment_sum(flat(weights), flat(values), size)
+    place = flat(values)
+    place = select(run(E.lt, place, like(size, place)), place, -1)
+    return unsorted_segment_sum(flat(weights), place, size)
 
 
 def _bincount(array: Any, size: Any, weights: Any) -> Tensor:

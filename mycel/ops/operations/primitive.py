@@ -12,8 +12,13 @@ from sys import modules
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from mycel import precision
 from mycel.api.recompute import recompute
+from mycel.dtype import DType
+from mycel.ir.dims import Dim
+from mycel.tensor import Tensor
 
 __all__ = ["NEEDED", "Primitive", "definer", "only", "plain"]
 
@@ -146,6 +151,22 @@ def _text(name: str, compute: Callable[..., Any]) -> str:
     return f"The operation {name} as an object."
 
 
+# What a parameter with a default of a type may be, and what that is called.
+_KINDS: dict[type, tuple[tuple[type, ...], str]] = {
+    bool: ((bool, np.bool_, int), "a bool"),
+    str: ((str, type(None)), "a string"),
+    float: ((int, float, np.number, Tensor, type(None)), "a number"),
+    int: ((int, float, np.number, tuple, list, Tensor, Dim, str, type(None), DType), "an int"),
+}
+
+
+def _fits(name: str, parameter: str, value: Any, default: Any) -> None:
+    """TypeError where a parameter is nothing like its default."""
+    kinds, word = _KINDS.get(type(default), ((object,), ""))
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name}: {parameter} must be {word}, not {type(value).__name__}")
+
+
 def _operation(module: str, name: str, compute: Callable[..., Any], text: str, parameters: dict[str, Any]) -> type:
     given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
     signature = inspect.Signature(given)
@@ -158,6 +179,8 @@ def _operation(module: str, name: str, compute: Callable[..., Any], text: str, p
             raise TypeError(f"{name}: {error}; the parameters are {signature}") from None
         bound.apply_defaults()
         for k, v in bound.arguments.items():
+            if v is not parameters[k]:
+                _fits(name, k, v, parameters[k])
             self.add_prim_attr(k, v)
 
     def call(self: Primitive, *inputs: Any, **named: Any) -> Any:

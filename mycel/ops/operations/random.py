@@ -23,6 +23,7 @@ from mycel.ops._operands import (
     run,
     select,
     shape_of,
+    size_of,
     take_slice,
 )
 from mycel.ops.images import boxes
@@ -57,7 +58,7 @@ def _whole(value: Any) -> int:
 
 
 def _bernoulli(p: Any, x: Any, probability: Any = 0.5) -> Tensor:
-    if p.seed < -1 or p.offset < 0:
+    if size_of("Bernoulli", p.seed) < -1 or size_of("Bernoulli", p.offset) < 0:
         raise ValueError(f"Bernoulli: seed must be -1 or more and offset 0 or more, not {p.seed} and {p.offset}")
     return random.bernoulli(x, probability, None if p.seed == -1 else p.seed + p.offset)
 

@@ -60,10 +60,10 @@ def _scanned(
 
     def body(t: Tensor, rows: Tensor, *rest: Tensor) -> Any:
         now, given = list(rest[: carried - 2]), rest[carried - 2 :]
-        results, after = step(run(I.take, given[0], t, axis=0), now, list(given[1:]))
+        results, after = step(run(I.take, given[0], t, axis=0, bounds="drop"), now, list(given[1:]))
         row = reshaped(concat(results, 1), (1, batch, shown * hidden))
         # Every row is written once, onto zeros, and the derivative of a sum is the simplest.
-        rows = run(I.scatter_nd, rows, reshaped(t, (1, 1)), row, mode="add")
+        rows = run(I.scatter_nd, rows, reshaped(t, (1, 1)), row, mode="add", bounds="drop")
         return t + scalar(1, D.int64), rows, *after
 
     def test(t: Tensor, *rest: Tensor) -> Any:
@@ -271,14 +271,14 @@ def _rows(p: Any, indices: Tensor, values: Tensor, batch: int, steps: int) -> tu
         (row, select(run(E.lt, place, constant_like(width, place)), place, constant_like(2**31 - 1, place))), 1
     )
     start = creation.zeros((batch, width), values.dtype)
-    labels = run(I.scatter_nd, start, goal, values, mode="set")
+    labels = run(I.scatter_nd, start, goal, values, mode="set", bounds="drop")
     if p.preprocess_collapse_repeated:
         inside = iota((batch, width), 1, D.int64) < reshaped(counts, (batch, 1))
         before = run(S.PAD, take_slice(labels, 1, 0, steps), constant_like(-1, labels), low=(0, 1), high=(0, 0), interior=(0, 0))  # fmt: skip
         kept = run(E.logical_and, inside, run(E.ne, labels, before))
         target = select(kept, cumsum(cast(kept, D.int64), 1) - 1, 2**31 - 1)
         goal = stack((iota((batch, width), 0, D.int64), target), 2)
-        labels = run(I.scatter_nd, start, goal, labels, mode="set")
+        labels = run(I.scatter_nd, start, goal, labels, mode="set", bounds="drop")
         counts = run(R.reduce_sum, cast(kept, D.int64), axes=(1,), keepdims=False)
     return labels, run(E.minimum, counts, constant_like(width, counts))
 

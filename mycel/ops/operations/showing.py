@@ -13,7 +13,7 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import dtype as D
-from mycel import eager
+from mycel import eager, whole
 from mycel.hooks import attach
 from mycel.ops import summaries
 from mycel.ops.operations.primitive import definer
@@ -100,7 +100,9 @@ def _save(file: str, mode: str, x: Tensor) -> None:
     folder = os.path.dirname(os.path.abspath(file))
     os.makedirs(folder, exist_ok=True)
     array = (x.astype(D.float32) if x.dtype is D.bfloat16 or x.dtype.kind == "s" else x).asnumpy()
-    np.save(f"{file.removesuffix('.npy')}_{x.dtype.name}_{next(_numbers)}.npy", array)
+    path = f"{file.removesuffix('.npy')}_{x.dtype.name}_{next(_numbers)}.npy"
+    with whole.replacing(path, durable=False) as draft, open(draft, "wb") as handle:
+        np.save(handle, array)
 
 
 def _dump(p: Any, file: Any, input_x: Any) -> None:

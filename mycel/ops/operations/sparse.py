@@ -52,7 +52,7 @@ def sparse_to_dense(indices: Any, values: Any, sparse_shape: Any) -> Tensor:
     [[0.0, 3.0]]
     """
     places, held, sizes = _parts("SparseToDense", indices, values, sparse_shape)
-    return run(I.scatter_nd, zeros(sizes, held.dtype), places, held, mode="set")
+    return run(I.scatter_nd, zeros(sizes, held.dtype), places, held, mode="set", bounds="front")
 
 
 def sparse_dense_add(x1_indices: Any, x1_values: Any, x1_shape: Any, x2: Any) -> Tensor:

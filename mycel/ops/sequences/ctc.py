@@ -67,12 +67,13 @@ def _log_likelihoods(
 
     Unless `merge`, a label does not last over several steps: labels equal to the one before are labels of their own.
     """
-    steps, batch, _ = log_probs.shape
+    steps, batch, classes = log_probs.shape
     labels = int(targets.shape[1])
     states = 2 * labels + 1
     # Labels beyond a target's length are never reached, but have to be classes.
     counted = iota((batch, labels), 1, D.int32) < reshaped(cast(lengths, D.int32), (batch, 1))
-    known = cast(select(counted, targets, constant_like(blank, targets)), D.int32)
+    known = select(counted, targets, constant_like(blank, targets))
+    known = cast(run(I.checked, known, axis=2, size=classes, bounds="front"), D.int32)
     blanks = full((batch, labels), blank, dtype=D.int32)
     pairs = reshaped(run(S.CONCAT, reshaped(blanks, (batch, labels, 1)), reshaped(known, (batch, labels, 1)), axis=2), (batch, 2 * labels))  # fmt: skip
     track = run(S.CONCAT, pairs, full((batch, 1), blank, dtype=D.int32), axis=1)
@@ -96,10 +97,12 @@ def _log_likelihoods(
         one = _moved(alpha, 1) if states > 1 else full((batch, states), NEVER, dtype=alpha.dtype)
         two = _moved(alpha, 2) if states > 2 else full((batch, states), NEVER, dtype=alpha.dtype)
         stay = select(says[0], NEVER, alpha) if says else alpha
-        after = _joined(stay, one, select(skips, two, NEVER)) + run(I.take, emitted, t, axis=0)
+        after = _joined(stay, one, select(skips, two, NEVER)) + run(I.take, emitted, t, axis=0, bounds="drop")
         after = run(E.maximum, after, constant_like(NEVER, after))
         after = select(t < ends, after, alpha)
-        written = run(I.scatter_nd, rows, reshaped(t, (1, 1)), reshaped(after, (1, batch, states)), mode="add")
+        written = run(
+            I.scatter_nd, rows, reshaped(t, (1, 1)), reshaped(after, (1, batch, states)), mode="add", bounds="drop"
+        )
         return t + scalar(1, D.int64), written, after
 
     def test(t: Tensor, *rest: Tensor) -> Any:

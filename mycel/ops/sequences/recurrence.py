@@ -119,11 +119,11 @@ def _blocks(
     def body(i: Tensor, outputs: Tensor, *rest: Tensor) -> States:
         at = scalar(count - 1, D.int64) - i if reverse else i
         now, given = rest[: carried - 2], rest[carried - 2 :]
-        parts = [run(I.take, x, at, axis=0) for x in given[:inputs]]
+        parts = [run(I.take, x, at, axis=0, bounds="drop") for x in given[:inputs]]
         made, *after = _straight(mode, parts[0], parts[1] if inputs == 2 else None, now, given[inputs:], reverse)
         place, row = reshaped(at, (1, 1)), reshaped(made, (1, *made.shape))
         # Every row is written once, onto zeros, and the derivative of a sum is the simplest.
-        return i + scalar(1, D.int64), run(I.scatter_nd, outputs, place, row, mode="add"), *after
+        return i + scalar(1, D.int64), run(I.scatter_nd, outputs, place, row, mode="add", bounds="drop"), *after
 
     def test(i: Tensor, *rest: Tensor) -> States:
         return (i < scalar(count, D.int64),)

@@ -67,7 +67,7 @@ def _likelihoods(acts: Tensor, labels: Tensor, steps: Tensor, lengths: Tensor, b
     said = select(run(E.logical_and, time, state < last), said, NEVER)
 
     def body(d: Tensor, alpha: Tensor, total: Tensor, blanks: Tensor, said: Tensor, steps: Tensor, last: Tensor) -> Any:
-        stay, move = (alpha + run(I.take, v, d, axis=0) for v in (blanks, said))
+        stay, move = (alpha + run(I.take, v, d, axis=0, bounds="drop") for v in (blanks, said))
         final = run(E.eq, iota((1, states), 1, D.int64), last)
         final = run(E.logical_and, final, run(E.eq, d, steps + last - scalar(1, D.int64)))
         total = total + run(R.reduce_sum, select(final, stay, 0.0), axes=(1,), keepdims=False)

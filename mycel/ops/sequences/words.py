@@ -72,7 +72,7 @@ def edit_distance(
     ends = reshaped(said_lengths, (groups, 1))
 
     def body(i: Tensor, row: Tensor, kept: Tensor, said: Tensor, true: Tensor, ends: Tensor) -> Any:
-        word = run(I.take, said, reshaped(i, (1,)), axis=1)
+        word = run(I.take, said, reshaped(i, (1,)), axis=1, bounds="drop")
         other = cast(run(E.ne, word, true), D.int64)
         begin, before = row + scalar(1, D.int64), take_slice(row, 1, 0, longest[1])
         replaced = run(E.minimum, take_slice(begin, 1, 1, longest[1] + 1), before + other)

@@ -112,7 +112,10 @@ def _joined(
     return run(I.take, ordered, kept, axis=0), run(I.take, sums, kept, axis=0)
 
 
-def places_of(rows: Tensor, columns: Tensor, width: Any) -> Tensor:
+def places_of(rows: Tensor, columns: Tensor, width: Any, height: Any = None) -> Tensor:
+    """The numbers of places in row-major order. A column that there is not would be a place in another row: IndexRangeError, as for a row where a height is given."""
+    columns = run(I.checked, columns, axis=1, size=width, bounds="front")
+    rows = rows if height is None else run(I.checked, rows, axis=0, size=height, bounds="front")
     return rows * width + columns
 
 
@@ -121,7 +124,9 @@ def places_of(rows: Tensor, columns: Tensor, width: Any) -> Tensor:
 
 def coalesced(x: COOTensor) -> COOTensor:
     """A COO tensor with one value for each place, in row-major order."""
-    places, values = _joined(places_of(column_of(x.indices, 0), column_of(x.indices, 1), x.shape[1]), x.values)
+    places, values = _joined(
+        places_of(column_of(x.indices, 0), column_of(x.indices, 1), x.shape[1], x.shape[0]), x.values
+    )
     return COOTensor(_pairs(places // x.shape[1], places % x.shape[1], x.indices.dtype), values, x.shape)
 
 
@@ -142,7 +147,10 @@ def coalesce(x_indices: Any, x_values: Any, x_shape: Any) -> tuple[Tensor, Tenso
         raise ShapeError(
             f"coalesce: takes indices (dimensions, N), values (N,) and a shape of as many sizes, not {indices._type}, {values._type} and {sizes}"
         )
-    parts = [cast(flat(take_slice(indices, 0, a, a + 1)), D.int64) for a in range(len(sizes))]
+    parts = [
+        run(I.checked, cast(flat(take_slice(indices, 0, a, a + 1)), D.int64), axis=a, size=size, bounds="front")
+        for a, size in enumerate(sizes)
+    ]
     places = parts[0]
     for size, part in zip(sizes[1:], parts[1:]):
         places = places * size + part
@@ -157,7 +165,7 @@ def coalesce(x_indices: Any, x_values: Any, x_shape: Any) -> tuple[Tensor, Tenso
 
 def coo_to_csr(x: COOTensor) -> CSRTensor:
     """A COO tensor by rows, sorted in row-major order."""
-    order = sorting.argsort(places_of(column_of(x.indices, 0), column_of(x.indices, 1), x.shape[1]))
+    order = sorting.argsort(places_of(column_of(x.indices, 0), column_of(x.indices, 1), x.shape[1], x.shape[0]))
     ordered, kind = run(I.take, x.indices, order, axis=0), x.indices.dtype
     columns = flat(take_slice(ordered, 1, 1, 2))
     return CSRTensor(
@@ -335,7 +343,7 @@ def _turned(x: CSRTensor, transposed: bool, adjoint: bool) -> CSRTensor:
         return x
     rows, (height, width) = rows_of(x.indptr, x.values.shape[0]), x.shape
     columns = cast(x.indices, D.int64)
-    order = sorting.argsort(places_of(columns, rows, height))
+    order = sorting.argsort(places_of(columns, rows, height, width))
     values = run(I.take, conj(x.values) if adjoint else x.values, order, axis=0)
     pointers = pointers_of(run(I.take, columns, order, axis=0), width, x.indptr.dtype)
     return CSRTensor(pointers, cast(run(I.take, rows, order, axis=0), x.indices.dtype), values, (width, height))
@@ -412,7 +420,7 @@ def coo_add(x1: Any, x2: Any, thresh: Any) -> COOTensor:
     def keep(sums: Tensor, several: Tensor) -> Tensor:
         return run(E.logical_or, run(E.logical_not, several), elementwise.abs(sums) >= least)
 
-    places, values = _joined(places_of(rows, columns, a.shape[1]), run(S.CONCAT, v, w, axis=0), keep)
+    places, values = _joined(places_of(rows, columns, a.shape[1], a.shape[0]), run(S.CONCAT, v, w, axis=0), keep)
     return COOTensor(_pairs(places // a.shape[1], places % a.shape[1], kind), values, a.shape)
 
 
@@ -507,7 +515,7 @@ def coo_concat(sp_input: Any, concat_dim: int = 0) -> COOTensor:
         columns.append(column_of(p.indices, 1) + (start if axis else 0))
         start = start + p.shape[axis]
     shape = (parts[0].shape[0], start) if axis else (start, parts[0].shape[1])
-    places = places_of(_end_to_end(rows), _end_to_end(columns), shape[1])
+    places = places_of(_end_to_end(rows), _end_to_end(columns), shape[1], shape[0])
     kind = max((p.indices.dtype for p in parts), key=lambda d: d.itemsize)
     order = sorting.argsort(places)
     places, values = (

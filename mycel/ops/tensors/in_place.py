@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import dtype as D
-from mycel.ops._operands import operand
+from mycel.ops._operands import number_of, operand
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -124,8 +124,16 @@ def exponential_(input: Tensor, lambd: Any = 1, *, generator: Any = None) -> Ten
     return _written("exponential_", input).exponential_(lambd, generator=generator)  # type: ignore[attr-defined, no-any-return]
 
 
+def _need_numbers(name: str, *values: Any) -> None:
+    for value in values:
+        number_of(name, "an operand", value)
+    if name in ("scalar_div", "scalar_floordiv", "scalar_mod") and not isinstance(values[1], Tensor) and values[1] == 0:
+        raise ZeroDivisionError(f"{name}: the divisor is 0")
+
+
 def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: str) -> Callable[[Any, Any], Any]:
     def scalar(x: Any, y: Any) -> Any:
+        _need_numbers(name, x, y)
         return function(x, y)
 
     scalar.__name__ = scalar.__qualname__ = name
@@ -140,6 +148,7 @@ def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: s
 
 def _single(name: str, function: Callable[[Any], Any], meaning: str, shown: str) -> Callable[[Any], Any]:
     def scalar(x: Any) -> Any:
+        _need_numbers(name, x)
         return function(x)
 
     scalar.__name__ = scalar.__qualname__ = name

@@ -17,6 +17,7 @@ from mycel import dtype as D
 from mycel import indexing, views
 from mycel.errors import ShapeError
 from mycel.fused import fused
+from mycel.ir.dims import product
 from mycel.ops import (
     activation,
     arrange,
@@ -35,13 +36,26 @@ from mycel.ops import (
     sorting,
     special,
 )
-from mycel.ops._operands import all_axes, broadcast, cast_index, flat, operand, reshaped, run, shape_of
+from mycel.ops._operands import (
+    all_axes,
+    axis_of,
+    broadcast,
+    cast_index,
+    check_sizes,
+    flat,
+    operand,
+    reshaped,
+    run,
+    sequence_of,
+    shape_of,
+    size_of,
+)  # fmt: skip
 from mycel.ops.algebra import decompositions, diagonals, linalg
 from mycel.ops.sparse import functions as sparse
 from mycel.ops.tensors import attributes as tensor_attributes
 from mycel.ops.tensors import reductions as tensor_reductions
 from mycel.ops.tensors import writes as tensor_writes
-from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method
+from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method, bound
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
@@ -114,7 +128,7 @@ def _triangular_solve(
 ) -> tuple[Tensor, Tensor]:
     """The solution x of the triangular system A x = this tensor, or of A^T x with `transpose`, and A."""
     matrix = decompositions.matrices("triangular_solve", A)
-    return decompositions.triangular(matrix, self, not upper, "T" if transpose else "N", unitriangular), matrix
+    return decompositions.triangular(matrix, self, not upper, "T" if transpose else "N", bool(unitriangular)), matrix
 
 
 # Shapes.
@@ -140,13 +154,13 @@ def _view(self: Tensor, *shape: Any) -> Tensor:
 
 def _reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The same elements under the shape of another tensor."""
-    return array.reshape(self, other.shape)
+    return array.reshape(self, operand("reshape_as", other).shape)
 
 
 def _resize(self: Tensor, *new_shape: Any) -> Tensor:
     """The elements in order under another shape, cut off or followed by zeros where the number differs."""
     shape = shape_of("resize", _sizes(new_shape))
-    count = builtins.int(np.prod(shape, dtype=np.int64))
+    count = product(check_sizes("resize", shape))
     line = flat(self)
     if count <= self.size:
         return reshaped(line[:count], shape)
@@ -327,7 +341,7 @@ def _numel(self: Tensor) -> Any:
 def _stride(self: Tensor, dim: Optional[int] = None) -> Any:
     """Elements from one to the next along each dimension, or along one."""
     steps = [s // self.itemsize for s in self.strides]
-    return steps if dim is None else steps[dim]
+    return steps if dim is None else steps[axis_of("stride", dim, self.ndim)]
 
 
 # Reading and writing at positions.
@@ -343,45 +357,46 @@ def _gather(self: Tensor, *args: Any, **named: Any) -> Tensor:
 def _scatter_add(self: Tensor, *args: Any, **named: Any) -> Tensor:
     """``scatter_add(indices, updates)`` as `tensor_scatter_add`, or ``scatter_add(dim, index, src)`` along one axis."""
     if "dim" in named or (args and isinstance(args[0], builtins.int)):
-        bound = dict(zip(("dim", "index", "src"), args), **named)
-        return indexed.tensor_scatter_elements(self, bound["index"], bound["src"], bound["dim"], "add")
+        dim, index, src = bound("scatter_add", ("dim", "index", "src"), args, named)
+        return indexed.write_elements("scatter_add", self, index, src, dim, "add")
     return indexed.tensor_scatter_add(self, *args, **named)
 
 
 def _index_add(self: Tensor, *args: Any, alpha: Any = 1, **named: Any) -> Tensor:
     """``index_add(dim, index, source, *, alpha=1)`` or ``index_add(indices, y, axis)``: a new tensor. See `mycel.ops.index_add`."""
     if "dim" in named or (args and isinstance(args[0], builtins.int)):
-        bound = dict(zip(("dim", "index", "source"), args), **named)
-        dim, index, source = bound["dim"], bound["index"], bound["source"]
+        dim, index, source = bound("index_add", ("dim", "index", "source"), args, named)
     else:
-        bound = dict(zip(("indices", "y", "axis"), args), **named)
-        dim, index, source = bound["axis"], bound["indices"], bound["y"]
-    return indexed._along("index_add", self, dim, index, source * alpha, "add")
+        index, source, dim = bound("index_add", ("indices", "y", "axis"), args, named)
+    return _index_added(self, dim, index, source, alpha=alpha)
 
 
 def _scatter_added(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """A new tensor with the elements of `src` added at the positions that `index` names along one axis."""
-    return indexed.tensor_scatter_elements(self, index, src, dim, "add")
+    return indexed.write_elements("scatter_add", self, index, src, dim, "add")
 
 
 def _index_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """A new tensor with the parts of `source`, times `alpha`, added at the positions of a vector along one axis."""
-    return indexed._along("index_add", self, dim, index, source * alpha, "add")
+    return indexed._along(
+        "index_add", self, dim, index, operand("index_add", source) * operand("index_add", alpha), "add"
+    )
 
 
 def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "clip") -> Tensor:
-    """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" trusts them."""
+    """The elements (of the flattened tensor, or along an axis) at positions. `mode` "clip" limits them, "wrap" goes around, "raise" is an IndexRangeError for one out of range."""
     if mode not in ("clip", "wrap", "raise"):
         raise ValueError(f"take: mode must be 'clip', 'wrap' or 'raise', not {mode!r}")
     x = flat(self) if axis is None else self
     where = 0 if axis is None else all_axes("take", axis, self.ndim)[0]
     index = operand("take", indices)
+    index = cast(cast_index("take", index) if index.dtype.is_integer else index, D.int64)
     size = x.shape[where]
     if mode == "clip":
         index = math.clamp(index, -size, size - 1)
     elif mode == "wrap":
         index = index % size
-    return run(I.take, x, cast(index, D.int64), axis=where)
+    return run(I.take, x, index, axis=where)
 
 
 def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
@@ -391,7 +406,10 @@ def _where(self: Tensor, condition: Any, y: Any) -> Tensor:
 
 def _choose_from(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
     """At each place the element of the choice that the tensor's integer there names. `mode` is "clip", "wrap" or "raise"."""
-    values = [operand("choose", c) for c in (choices if not isinstance(choices, Tensor) else array.unstack(choices))]
+    members = array.unstack(choices) if isinstance(choices, Tensor) else sequence_of("choose", "choices", choices)
+    values = [operand("choose", c) for c in members]
+    if not values:
+        raise ValueError("choose: choices must hold at least one tensor")
     shape = broadcast_shapes(self.shape, *[v.shape for v in values])
     table = array.stack([broadcast(v, shape) for v in values])
     index = cast(broadcast(self, shape), D.int64)
@@ -408,22 +426,24 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     """A new tensor with values written (with `accumulate` added) at the places that index tensors, one for each leading axis, name."""
     if not accumulate:
         result = run(E.identity, self)
-        result[tuple(indices)] = values
+        result[tuple(sequence_of("index_put", "indices", indices))] = values
         return result
-    found = [cast_index("index_put", i) for i in indices]
+    found = [cast_index("index_put", i) for i in sequence_of("index_put", "indices", indices)]
     shape = broadcast_shapes(*[i.shape for i in found])
     rows = array.stack([broadcast(i, shape) for i in found], -1)
     new = broadcast(operand("index_put", values, self.dtype), (*shape, *self.shape[len(found) :]))
-    return indexed.tensor_scatter_add(self, rows, new)
+    return indexed.write("index_put", self, rows, new, "add", "wrap")
 
 
 def _index(self: Tensor, indices: Any) -> Tensor:
     """The elements at the places that index tensors or masks, one for each leading axis, name; None takes a whole axis."""
-    return self[tuple(slice(None) if i is None else i for i in indices)]  # type: ignore[no-any-return]
+    return self[tuple(slice(None) if i is None else i for i in sequence_of("index", "indices", indices))]  # type: ignore[no-any-return]
 
 
 def _itemset(self: Tensor, *args: Any) -> Tensor:
     """A new tensor with one element set: ``itemset(value)``, ``itemset(index, value)`` with a flat index, or ``itemset(i, j, value)``."""
+    if not args:
+        raise TypeError("itemset: takes the value, or an index and the value")
     *index, value = args
     index = list(index[0]) if len(index) == 1 and isinstance(index[0], (tuple, list)) else index
     if not index and self.size != 1:
@@ -446,11 +466,13 @@ def _unique(
         values, inverse, counts, _ = segments.distinct(self)
         further = [t for t, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
         return (values, *further) if further else values
+    if dim is not None:
+        dim = axis_of("unique", dim, self.ndim)
     _, first, places, numbers = np.unique(
         self.asnumpy(), return_index=True, return_inverse=True, return_counts=True, axis=dim
     )
     places = places.reshape(self.shape if dim is None else (-1,))
-    x, axis = (flat(self), 0) if dim is None else (self, dim % self.ndim)
+    x, axis = (flat(self), 0) if dim is None else (self, dim)
     extra = [Tensor(a.astype(np.int64)) for a, wanted in ((places, return_inverse), (numbers, return_counts)) if wanted]
     found = run(I.take, x, Tensor(first), axis=axis)
     return (found, *extra) if extra else found
@@ -479,9 +501,8 @@ def _select(self: Tensor, *args: Any, **named: Any) -> Tensor:
     """``select(dim, index)``: the part at one position along an axis; ``select(condition, y)``: as `where`."""
     if "condition" in named or (args and isinstance(args[0], Tensor)):
         return _where(self, *args, **named)
-    bound = dict(zip(("dim", "index"), args), **named)
-    axis = all_axes("select", bound["dim"], self.ndim)[0]
-    return self[(slice(None),) * axis + (bound["index"],)]
+    dim, index = bound("select", ("dim", "index"), args, named)
+    return self[(slice(None),) * axis_of("select", dim, self.ndim) + (size_of("select", index),)]
 
 
 def _argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> Any:

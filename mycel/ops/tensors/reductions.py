@@ -8,10 +8,12 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+import numpy as np
+
 from mycel import dtype as D
 from mycel.fused import fused
 from mycel.ops import activation, arrange, reduction, sorting
-from mycel.ops._operands import flat
+from mycel.ops._operands import flat, number_of
 from mycel.ops.algebra import decompositions
 from mycel.tensor import Tensor
 
@@ -35,6 +37,8 @@ def _keep(name: str, *given: Any) -> bool:
     chosen = [g for g in given if g is not UNSET]
     if len(chosen) > 1:
         raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
+    if chosen and not isinstance(chosen[0], (bool, int, np.bool_)):
+        raise TypeError(f"{name}: keepdims must be a bool, not {type(chosen[0]).__name__}")
     return bool(chosen[0]) if chosen else False
 
 
@@ -47,7 +51,7 @@ def _sum(
     if isinstance(dtype, bool):
         dtype, keepdims = None, dtype
     result = reduction.sum(self, axes("sum", axis, dim), _keep("sum", keepdims, keepdim), dtype=dtype)
-    return result if initial is None else result + initial
+    return result if initial is None else result + number_of("sum", "initial", initial)
 
 
 @fused
@@ -79,7 +83,9 @@ def _spread(name: str) -> Any:
         degrees = _choose(
             name, ddof, _choose(name, correction, unbiased, UNSET, "correction and unbiased"), 0, "ddof and correction"
         )
-        return function(self, axes(name, axis, dim), builtins.int(degrees), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
+        return function(
+            self, axes(name, axis, dim), builtins.int(number_of(name, "ddof", degrees)), _keep(name, keepdims, keepdim)
+        )  # type: ignore[no-any-return]
 
     return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
 

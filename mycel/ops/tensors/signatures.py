@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 from mycel.fused import fused
 
-__all__ = ["OTHER_NAMES", "SPELLINGS", "also_named", "as_method", "drawing", "with_signature"]
+__all__ = ["OTHER_NAMES", "SPELLINGS", "also_named", "as_method", "bound", "drawing", "with_signature"]
 
 # Parameters that have another name in the method than in the function.
 OTHER_NAMES: dict[str, dict[str, str]] = {
@@ -54,6 +54,15 @@ def also_named(method: Callable[..., Any], others: Mapping[str, str]) -> Callabl
 
     call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
     return call
+
+
+def bound(method: str, names: tuple[str, ...], args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+    """The arguments of one of a method's overloads in the order of `names`, all of which it needs; TypeError that says what is missing or too much."""
+    given = dict(zip(names, args))
+    if len(args) > len(names) or given.keys() & named.keys() or (given.keys() | named.keys()) != set(names):
+        what = ", ".join([*(type(a).__name__ for a in args), *(f"{k}=" for k in named)]) or "nothing"
+        raise TypeError(f"{method}: takes {', '.join(names)}, but was given {what}")
+    return [given[n] if n in given else named[n] for n in names]
 
 
 def _copy(function: FunctionType, code: Any) -> FunctionType:

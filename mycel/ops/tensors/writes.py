@@ -15,7 +15,7 @@ from mycel import dtype as D
 from mycel import eager, views
 from mycel.errors import ShapeError
 from mycel.ops import activation, creation, elementwise, indexed, math, random
-from mycel.ops._operands import broadcast, flat, operand, reshaped, run, select
+from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of
 from mycel.ops.algebra import linalg
 from mycel.ops.state import fitted
 from mycel.ops.tensors.signatures import drawing, with_signature
@@ -97,11 +97,13 @@ def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
 
 
 def _uniform(self: Tensor, generator: Any, from_: Any = 0, to: Any = 1) -> Tensor:
-    return random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype) * (to - from_) + from_  # type: ignore[no-any-return]
+    low, high = number_of("uniform_", "from_", from_), number_of("uniform_", "to", to)
+    return random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype) * (high - low) + low  # type: ignore[no-any-return]
 
 
 def _normal(self: Tensor, generator: Any, mean: Any = 0, std: Any = 1) -> Tensor:
-    return random.draw(distributions.normal, self.shape, generator, dtype=self.dtype) * std + mean  # type: ignore[no-any-return]
+    middle, spread = number_of("normal_", "mean", mean), number_of("normal_", "std", std)
+    return random.draw(distributions.normal, self.shape, generator, dtype=self.dtype) * spread + middle  # type: ignore[no-any-return]
 
 
 def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = None) -> Tensor:
@@ -109,6 +111,7 @@ def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = 
         # Up to where the type still holds every integer.
         digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
         to = 2 ** digits[self.dtype.name] if self.dtype.is_floating else builtins.int(np.iinfo(self.dtype.numpy).max)
+    size_of("random_", from_), size_of("random_", to)
     return random.draw(distributions.randint, self.shape, generator, dtype=D.int64, low=from_, high=to)
 
 
@@ -119,7 +122,8 @@ def _coins(self: Tensor, generator: Any, p: Any = 0.5) -> Tensor:
 
 
 def _exponentials(self: Tensor, generator: Any, lambd: Any = 1) -> Tensor:
-    return run(E.log1p, -random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype)) / -lambd  # type: ignore[no-any-return]
+    rate = number_of("exponential_", "lambd", lambd)
+    return run(E.log1p, -random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype)) / -rate  # type: ignore[no-any-return]
 
 
 def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:
@@ -159,7 +163,7 @@ def _put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Ten
     places, new = operand("put_", index), operand("put_", source, self.dtype)
     if not places.dtype.is_integer or places.size != new.size:
         raise ValueError(f"put_: takes integer positions and as many values, not {places._type} and {new._type}")
-    places = select(places < 0, places + self.size, places)
+    places = cast_index("put_", places)
     mode = "add" if accumulate else "set"
     return reshaped(run(I.scatter_nd, flat(self), reshaped(places, (places.size, 1)), flat(new), mode=mode), self.shape)
 

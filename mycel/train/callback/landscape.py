@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel import whole
 from mycel.common.seed import get_seed
 from mycel.tensor import Tensor
 from mycel.train._batches import Epochs
@@ -101,8 +102,7 @@ class LandscapeKeeper:
         data = {name: self.options[name] for name in known}
         data.update(epoch_group=groups, model_params_file_map=self._files, step_per_epoch=steps)
         os.makedirs(self.folder, exist_ok=True)
-        with open(os.path.join(self.folder, _METADATA), "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1, sort_keys=True)
+        whole.write(os.path.join(self.folder, _METADATA), json.dumps(data, indent=1, sort_keys=True).encode())
 
 
 class Landscape(NamedTuple):

@@ -70,7 +70,7 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
     >>> type(get_metric_fn("accuracy", eval_type="multilabel")).__name__
     'Accuracy'
     """
-    if name not in _METRICS:
+    if not isinstance(name, str) or name not in _METRICS:
         raise KeyError(f"get_metric_fn: there is no metric {name!r}; known: {', '.join(names())}")
     return _METRICS[name](*args, **kwargs)
 

@@ -202,8 +202,10 @@ class Fbeta(_Counts):
 
     def __init__(self, beta: float) -> None:
         super().__init__("classification")
-        if not beta > 0:
-            raise ValueError(f"Fbeta: beta must be greater than 0, not {beta}")
+        if not isinstance(beta, (int, float)):
+            raise TypeError(f"Fbeta: beta must be a number, not {type(beta).__name__}")
+        if not 0 < beta < 1e150:
+            raise ValueError(f"Fbeta: beta must be greater than 0 and below 1e150, not {beta}")
         self.beta = beta
 
     def eval(self, average: bool = False) -> Any:

@@ -1,0 +1,193 @@
+"""What several threads may use at once, and copies of what they may not.
+
+An object whose `__getitem__` seeks in a file, or keeps something in itself on the way, gives wrong rows when threads share it. So each worker has a copy, made anew for
+each pass, as a pickle would make it. Built-in containers and arrays are shared: reading them by number is safe. So are arrays that cannot be written to, and
+functions, classes and modules are no part of a copy. What holds an open file, a lock or a connection cannot be copied: a copied descriptor would share its position.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mycel.log import logger
+
+# The bytes that all copies of one source may take.
+MOST = 1 << 30
+_PLAIN = (list, tuple, dict, range, str, bytes, np.ndarray, np.memmap)
+_REFERENCES = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+_MOVES = {"lseek", "sendfile", "readv"}
+
+
+class _Refused(Exception):
+    """Why there can be no copies."""
+
+
+class _Bounded:
+    """Keeps what a pickler writes, up to a size."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def take(self, size: int) -> None:
+        """Account for some more bytes; `_Refused` if they are too many."""
+        self.size += size
+        if self.size > self.most:
+            raise _Refused(f"copies of it would take more than {MOST >> 20} MiB")
+
+    def write(self, part: Any) -> int:
+        """Keep a part."""
+        self.take(len(part))
+        self.parts.append(bytes(part))
+        return len(part)
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles contents, and refers to functions, classes and modules."""
+
+    def __init__(self, target: _Bounded, references: list[Any]) -> None:
+        self.buffers: list[pickle.PickleBuffer] = []
+        self.references = references
+        self.target = target
+        super().__init__(target, 5, buffer_callback=self._keep)
+
+    def _keep(self, buffer: pickle.PickleBuffer) -> bool:
+        view = buffer.raw()
+        if not view.readonly:
+            self.target.take(view.nbytes)
+        self.buffers.append(buffer)
+        return False
+
+    def reducer_override(self, item: Any) -> Any:
+        """Called for whatever is not a plain value or container."""
+        if isinstance(item, _REFERENCES) and item is not _reference:
+            if isinstance(item, types.FunctionType):
+                for reason in _files_of(item):
+                    raise _Refused(reason)
+            self.references.append(item)
+            return _reference, (len(self.references) - 1,)
+        return NotImplemented
+
+
+def _reference(number: int) -> Any:
+    """What stands in a pickle for something referred to."""
+    raise RuntimeError(f"reference {number} outside of its pickle")
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, content: bytes, buffers: list[Any], references: list[Any]) -> None:
+        super().__init__(io.BytesIO(content), buffers=buffers)
+        self.references = references
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Any class, or the list of what is referred to."""
+        if module == __name__ and name == _reference.__name__:
+            return self.references.__getitem__
+        return super().find_class(module, name)
+
+
+def copies(item: Any, count: int) -> tuple[list[Any], str]:
+    """`item` and copies of it, `count` together, or `item` alone and the reason why there are no copies."""
+    if count == 1 or type(item) in _PLAIN:
+        return [item] * count, ""
+    try:
+        reason = _held_by_code(item)
+        if reason:
+            raise _Refused(reason)
+        target = _Bounded(MOST // (count - 1))
+        references: list[Any] = []
+        pickler = _Pickler(target, references)
+        pickler.dump(item)
+        content = b"".join(target.parts)
+        made = [item]
+        for _ in range(count - 1):
+            views = [buffer.raw() for buffer in pickler.buffers]
+            buffers = [view if view.readonly else bytearray(view) for view in views]
+            made.append(_Unpickler(content, buffers, references).load())
+        return made, ""
+    except _Refused as error:
+        return [item], str(error)
+    except Exception as error:
+        # Whatever a class of the user's raises when it is copied: there is no copy then.
+        return [item], f"it cannot be copied ({type(error).__name__}: {error})"
+
+
+def held(item: Any) -> str:
+    """Why threads may not share an object or a function: it uses an open file; empty where it does not."""
+    for name, value in getattr(item, "__dict__", {}).items():
+        if _is_file(value):
+            return f"it holds the open file {name!r}"
+    return _held_by_code(item)
+
+
+def _held_by_code(item: Any) -> str:
+    kind = item if isinstance(item, type) else type(item)
+    functions: list[Any] = [item] if isinstance(item, (types.FunctionType, types.MethodType)) else []
+    for base in kind.__mro__[:-1]:
+        for name, value in vars(base).items():
+            if _is_file(value):
+                return f"its class holds the open file {name!r}"
+            functions.append(value)
+    for function in functions:
+        function = getattr(function, "__func__", function)
+        if isinstance(function, types.FunctionType):
+            found = next(_files_of(function), None)
+            if found is not None:
+                return found
+    return ""
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)) and not _is_standard(value)
+
+
+def _is_standard(value: Any) -> bool:
+    import sys
+
+    return value in (sys.stdin, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, sys.__stdin__)
+
+
+def _files_of(function: types.FunctionType) -> Iterator[str]:
+    """The open files that a function reaches by itself: through its module's names, variables around it and defaults."""
+    code = function.__code__
+    names = _global_names(code)
+    if names & _MOVES:
+        yield f"{function.__qualname__} moves in an open file by its descriptor"
+    for name in names:
+        if _is_file(function.__globals__.get(name)):
+            yield f"{function.__qualname__} uses the open file {name!r}"
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            continue
+        if _is_file(value):
+            yield f"{function.__qualname__} uses the open file {name!r}"
+    for value in (function.__defaults__ or ()) + tuple((function.__kwdefaults__ or {}).values()):
+        if _is_file(value):
+            yield f"{function.__qualname__} has an open file for a default"
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _global_names(constant)
+    return found
+
+
+_said: set[tuple[Any, ...]] = set()
+
+
+def say_once(*key: Any, message: str, arguments: tuple[Any, ...] = ()) -> None:
+    """Log a warning, the first time that it is asked for with this key."""
+    if key not in _said:
+        _said.add(key)
+        logger.warning(message, *arguments)

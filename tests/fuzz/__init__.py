@@ -1,0 +1,1 @@
+"""Cases that nobody would write, run in processes that may die: `harness` runs them, `drivers` make them."""

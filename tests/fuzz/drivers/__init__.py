@@ -1,0 +1,1 @@
+"""One module a subject; `tests.fuzz.harness` says what it holds."""
