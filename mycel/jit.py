@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import sys
-import threading
 import types
 import weakref
 from collections import OrderedDict
@@ -23,7 +22,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import config, eager, garbage
+from mycel import config, eager, garbage, locks
 from mycel.cell import compiler
 from mycel.engines.failures import out_of_memory
 from mycel.errors import CompileError, NeedsValue
@@ -455,7 +454,7 @@ class Jit:
         self.versions: dict[Any, list[Version]] = {}
         self.lives: dict[Any, LivePlan] = {}
         self.dimensions = Dimensions(bool(options.get("dynamic")))
-        self._lock = threading.RLock()
+        self._lock = locks.reentrant()
         self._warned = False
         self._watched: dict[int, Any] = {}
         self._gone: dict[Any, int] = {}

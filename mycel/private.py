@@ -16,12 +16,11 @@ import errno
 import functools
 import os
 import stat
-import threading
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Optional
 
-from mycel import whole
+from mycel import locks, whole
 from mycel.log import logger
 
 __all__ = ["Folder", "Refused", "check_code", "open_folder", "warn_once"]
@@ -36,7 +35,7 @@ _PASS = _FOLDER | getattr(os, "O_PATH", 0)
 _READ = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _NO_LINK | getattr(os, "O_BINARY", 0)
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _said: set[str] = set()
 # Folders that were reached by asking each one above: the path without links, device and number.
 _reached: dict[str, tuple[str, int, int]] = {}
@@ -324,13 +323,3 @@ def _name(user: int) -> str:
         return f"{pwd.getpwuid(user).pw_name} (uid {user})"
     except KeyError:
         return f"uid {user}"
-
-
-def _in_child() -> None:
-    global _lock
-    # Another thread of the parent may have held it.
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

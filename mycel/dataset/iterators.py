@@ -3,7 +3,8 @@
 The thread runs the pipeline and puts rows into a bounded queue; it holds no reference to the iterator, and ends when
 that is released or collected. An error in the pipeline, of whatever class, travels through the queue, after the blocks of
 rows before it, and is raised by the consumer's `next` with its own traceback. Position is (epoch, step): `state_dict` has it with the
-seed, and `load_state_dict` makes a new thread start there, which gives exactly the rows that would have followed.
+seed, and `load_state_dict` makes a new thread start there, which gives exactly the rows that would have followed; so does a forked child, which does
+not have the thread of its parent.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mycel import locks
 from mycel.dataset import config
 from mycel.dataset.blocks import Row
 from mycel.dataset.core import Dataset, Run, check_count, is_hidden, names, positions
@@ -37,9 +39,10 @@ class _Queue:
         self.items: deque[Any] = deque()
         self.closed = False
         # Reentrant, as a collection of garbage within `put` may close this very queue.
-        lock = threading.RLock()
-        self.may_read = threading.Condition(lock)
-        self.may_write = threading.Condition(lock)
+        self.is_lost = False  # in a forked child, which does not have the producer
+        lock = locks.reentrant()
+        self.may_read = locks.condition(lock)
+        self.may_write = locks.condition(lock)
 
     def put(self, item: Any) -> bool:
         """Wait for room and add an item; False once the queue is closed."""
@@ -75,6 +78,12 @@ class _Queue:
 _open_queues: weakref.WeakSet[_Queue] = weakref.WeakSet()
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _LAST_WAIT = 2.0
+
+
+@locks.in_child
+def _in_child() -> None:
+    for queue in list(_open_queues):
+        queue.is_lost = True
 
 
 @atexit.register
@@ -172,7 +181,7 @@ class _Iterator:
 
     @timed("dataset")
     def _next_item(self) -> Any:
-        if self._rows is None and self._queue is None:
+        if self._rows is None and (self._queue is None or self._queue.is_lost):
             self._start()
         if self._queue is not None:
             item = self._queue.get()

@@ -18,7 +18,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from mycel import cache
+from mycel import cache, locks
 from mycel.engines.native.pages import CodePages
 from mycel.spans import timed
 
@@ -83,7 +83,7 @@ class Machine:
         self._trackers: list[Any] = []
         self.pages = CodePages(_address)
         self._names = 0
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         # Code made for another processor of the same features runs as well; at most its instructions are in another order.
         identity = f"{llvm.llvm_version_info}|{self.triple}|{self.features or self.cpu}|{_FORMAT}"
         self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -137,20 +137,17 @@ class Machine:
 
 
 _machine: list[Machine] = []
-_machine_lock = threading.Lock()
+_machine_lock = locks.lock()
 
 
+@locks.in_child
 def _in_child() -> None:
-    """Open the locks that threads of the parent held when it forked."""
-    global _machine_lock
-    _machine_lock = threading.Lock()
     for host in _machine:
-        host._lock = threading.Lock()
         host.pages.begin_anew()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+# LLVM has locks of its own, and is called under this one.
+locks.quiet(lambda: llvm.ffi.lib._lock._lock)
 
 
 def machine() -> Machine:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from typing import Any, Optional
 
-from mycel import config
+from mycel import config, locks
 from mycel.engines.native import bounds, jit
 from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
 from mycel.engines.native.capacity import machine_memory
@@ -200,18 +199,16 @@ def _before_fork() -> None:
         pause(_OMP_PAUSE_HARD)
 
 
+@locks.in_child
 def _in_child() -> None:
-    global _lock
-    # Another thread of the parent may have held it.
-    _lock = threading.Lock()
     if _runtime and _runtime[0].threads > 1 and not hasattr(_runtime[0].openmp, "omp_pause_resource_all"):
         _runtime[0].serial_from_now_on()
 
 
 _runtime: list[Runtime] = []
-_lock = threading.Lock()
+_lock = locks.lock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork)
 
 
 def runtime() -> Runtime:
