@@ -512,6 +512,8 @@ class Program:
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),
             ctypes.addressof(mutex), 0, int(not self.sizes and self.arena_bytes <= OWN_ARENA_BYTES), 0,
+            # What is written over its own inputs is written whole: it does not end between steps.
+            int(not aliases),
         ]  # fmt: skip
         self._alive += [words, steps, relocations, sizes, alias]
         self.mutex: Any = mutex
