@@ -14,6 +14,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -101,13 +102,18 @@ class Machine:
             self._local.machine = self.target_machine()
             self._local.context = llvm.create_context()
         target = self._local.machine
-        module = llvm.parse_assembly(text, context=self._local.context)
+        # Closed here, where an interrupt is heard: from an object's own end it would be lost.
+        with ExitStack() as open_objects:
+            return self._compiled(text, target, lambda made: (made, open_objects.callback(made.close))[0])
+
+    def _compiled(self, text: str, target: Any, own: Any) -> bytes:
+        module = own(llvm.parse_assembly(text, context=self._local.context))
         module.triple = self.triple
         module.data_layout = str(target.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        options = own(llvm.create_pipeline_tuning_options(speed_level=1))
         options.loop_vectorization = options.slp_vectorization = False
-        builder = llvm.create_pass_builder(target, options)
-        passes = llvm.create_new_module_pass_manager()
+        builder = own(llvm.create_pass_builder(target, options))
+        passes = own(llvm.create_new_module_pass_manager())
         passes.add_always_inliner_pass()
         passes.add_sroa_pass()
         passes.add_instruction_combine_pass()
