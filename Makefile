@@ -4,6 +4,7 @@
 #   make examples   run the programs of examples/ in both modes, minutes; EXAMPLES='gpt vae' runs some
 #   make fuzz MINUTES=10    absurd arguments and damaged files, in child processes; DRIVERS='functions' runs some
 #   make test-bounds   the tests with every access of compiled code checked   make random-graphs COUNT=2500   against the reference
+#   make soak MINUTES=10    whether anything grows over time   make faults KILLS=1000   interrupts and kills at random moments
 #   make PYTHON=/path/to/python3 ...   use a certain interpreter
 
 SHELL := /bin/sh
@@ -19,10 +20,10 @@ JOBS ?= 2
 TORCH ?= torch==2.13.0
 PEER_VENV := .venv-torch
 
-.PHONY: help demo examples test lint types layers pytest test-bounds random-graphs fuzz bench bench-compare bench-store docs clean
+.PHONY: help demo examples test lint types layers pytest test-bounds random-graphs fuzz soak faults bench bench-compare bench-store docs clean
 
 help:
-	@sed -n '2,7p' Makefile | sed 's/^# *//'
+	@sed -n '2,9p' Makefile | sed 's/^# *//'
 
 demo: $(VENV)/.installed-plot
 	@$(BIN)/mycel train lenet5
@@ -50,6 +51,15 @@ pytest: $(VENV)/.installed-dev
 MINUTES ?= 10
 fuzz: $(VENV)/.installed-dev
 	nice -n 10 $(BIN)/python -m tests.fuzz $(DRIVERS) --minutes $(MINUTES)
+
+# Training, compiling, reading, saving and forking over and over; fails where memory, descriptors, threads or the cache grow.
+soak: $(VENV)/.installed-dev
+	nice -n 10 $(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+# So many interrupts and so many kills of runs that go on from what they saved; each has to end as if nobody had disturbed it.
+KILLS ?= 1000
+faults: $(VENV)/.installed-dev
+	nice -n 10 $(BIN)/python -m tests.faults $(KILLS)
 
 # The same tests with every access of compiled code checked against its buffer, and freed memory poisoned.
 test-bounds: $(VENV)/.installed-dev

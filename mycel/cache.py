@@ -17,13 +17,12 @@ import hashlib
 import os
 import re
 import stat
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from mycel import config
+from mycel import config, locks
 from mycel.log import logger
 from mycel.private import Folder, Refused, open_folder, warn_once
 
@@ -44,7 +43,7 @@ _LEFT = 0.8
 _BLOCK = 4096
 _MOST_NOTE = 1 << 20
 
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 class _Account:
@@ -313,13 +312,3 @@ def clear() -> tuple[int, int]:
     """
     known = _found(strict=True)[0]
     return _delete(known, strict=True)[0], sum(entry.bytes for entry, _ in known)
-
-
-def _in_child() -> None:
-    global _lock
-    # Another thread of the parent may have held it.
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

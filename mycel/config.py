@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pathlib
-import threading
 from typing import Any
+
+from mycel import locks
 
 __all__ = [
     "GRAPH_MODE",
@@ -87,7 +88,7 @@ _context: dict[str, Any] = dict(_DEFAULTS)
 _said: set[tuple[str, str]] = set()
 # As in MindSpore, MS_JIT=0 in the environment runs everything eagerly. It is read at the start and by set_context.
 jit_is_off = os.environ.get("MS_JIT") == "0"
-_lock = threading.Lock()
+_lock = locks.lock()
 listeners: list[Any] = []
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Optional
 
-from mycel import config
+from mycel import config, locks
 from mycel.engines import buffers
 from mycel.engines.failures import out_of_memory, told
 from mycel.ir.graph import Graph, input_node
@@ -50,7 +50,7 @@ class _Local(threading.local):
 
 local = _Local()
 active = 0
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 def current_context() -> Optional[Context]:

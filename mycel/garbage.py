@@ -7,8 +7,8 @@ A pause ends with its block or, where an interrupt came between its beginning an
 from __future__ import annotations
 
 import gc
-import os
-import threading
+
+from mycel import locks
 
 __all__ = ["left_alone"]
 
@@ -18,7 +18,7 @@ class _Pauses:
 
     def __init__(self) -> None:
         # An object may end, and so its pause, while its own thread holds the lock.
-        self.lock = threading.RLock()
+        self.lock = locks.reentrant()
         self.open: set[int] = set()
         self.was_on = False
 
@@ -26,15 +26,12 @@ class _Pauses:
 _pauses = _Pauses()
 
 
+@locks.in_child
 def _in_child() -> None:
     """Go on without the blocks that other threads of the parent were in."""
     if _pauses.open and _pauses.was_on:
         gc.enable()
     _pauses.__init__()  # type: ignore[misc]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
 
 
 class left_alone:

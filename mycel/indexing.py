@@ -6,7 +6,7 @@ k vectors of positions, all advanced entries broadcast together, and their shape
 separated. Their values need not be known. A scalar integer tensor is a
 position that may be unknown too: it becomes the start of a block.
 
-Writing replaces a block (basic indices), chooses between a block spread out by its strides and what was there, or scatters to the positions
+Writing into a large tensor whose memory nobody else sees costs what is written. Otherwise it replaces a block (basic indices), chooses between a block spread out by its strides and what was there, or scatters to the positions
 of all axes (advanced ones); the tensor takes the new value. Known positions out of range raise IndexError,
 unknown ones read 0 and write nothing.
 """
@@ -14,6 +14,7 @@ unknown ones read 0 and write nothing.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -21,6 +22,7 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel import eager, routes, views
+from mycel.engines import buffers
 from mycel.errors import NeedsValue, ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension
@@ -421,7 +423,51 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
                     _writers.clear()
                 block = _blocks[known] = _block(tensor, index)
     new = cast(as_tensor(value), tensor.dtype)
+    if not eager.active or eager.local.context is None:
+        kind = tensor._type
+        if kind.is_static and kind.nbytes >= _LARGE and _written_in_place(tensor, index, new):
+            return
     tensor._replace(_written(tensor, index, new) if not block else block[1](tensor, new, *block[0]))
+
+
+_LARGE = 1 << 16
+_ALONE = 3  # the tensor, a variable and an argument
+
+
+def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
+    """Write into the very memory of a tensor that nobody else sees; False where somebody may, or where the index is not NumPy's as it is.
+
+    Then a new value of the whole tensor is made, which also gives the errors.
+    """
+    buffer = tensor._buf
+    if buffer is None or tensor._view is not None or sys.getrefcount(buffer) > _ALONE or not buffers.is_own(buffer):
+        return False
+    plain = tuple([_as_numpy(e) for e in (index if type(index) is tuple else (index,))])
+    if any(e is NotImplemented for e in plain):
+        return False
+    array, given = buffers.to_array(buffer, tensor._type), value.asnumpy()
+    if value.dtype in D.STORED or value.dtype is D.bfloat16:
+        array, given = (a.view(f"u{array.dtype.itemsize}") for a in (array, given))
+    try:
+        array[plain] = given
+    except (IndexError, ValueError):
+        return False
+    if tensor._views is not None:
+        views.outdate(tensor)
+    return True
+
+
+def _as_numpy(entry: Any) -> Any:
+    """An entry of an index for NumPy; NotImplemented for what it would read otherwise, or not at all."""
+    kind = type(entry)
+    if kind is int or entry is None or entry is Ellipsis:
+        return entry
+    if kind is slice:
+        bounds = (entry.start, entry.stop, entry.step)
+        return entry if all(b is None or type(b) is int for b in bounds) else NotImplemented
+    if isinstance(entry, Tensor) and entry.dtype in (D.int32, D.int64, D.bool_) and entry.ndim:
+        return entry.asnumpy()
+    return NotImplemented
 
 
 _blocks: dict[Any, Any] = {}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import sys
-import threading
 import types
 import weakref
 from collections import OrderedDict
@@ -23,7 +22,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import config, eager, garbage
+from mycel import config, eager, garbage, locks
 from mycel.cell import compiler
 from mycel.engines.failures import out_of_memory, told
 from mycel.errors import CompileError, NeedsValue
@@ -205,8 +204,6 @@ class Version:
         changes = stage.scopes[0].take_back(stage)
         self.effects: list[tuple[_Change, Any]] = []
         for effect, value in changes.values():
-            if effect.kind == "container" and _unchanged(effect.before, value):
-                continue
             if id(effect.target) in arguments.containers:
                 refusal = CompileError(
                     f"a compiled function cannot change {effect} that was passed to it; return the new value instead"
@@ -407,17 +404,6 @@ def _on_settings(options: Any) -> None:
 config.listeners.append(_on_settings)
 
 
-def _unchanged(before: Any, after: Any) -> bool:
-    """Whether a container holds the very objects that it held before."""
-    if isinstance(before, np.ndarray):
-        return bool(before.tobytes() == after.tobytes())
-    if isinstance(before, dict):
-        return list(before) == list(after) and all(before[k] is after[k] for k in before)
-    if isinstance(before, set):
-        return bool(before == after)
-    return len(before) == len(after) and all(a is b for a, b in zip(before, after))
-
-
 def _distinct(outputs: list[Node], inputs: list[Node]) -> list[Node]:
     """The outputs, each a node of its own and none of them an input."""
     seen = set(inputs)
@@ -470,7 +456,7 @@ class Jit:
         self.versions: dict[Any, list[Version]] = {}
         self.lives: dict[Any, LivePlan] = {}
         self.dimensions = Dimensions(bool(options.get("dynamic")))
-        self._lock = threading.RLock()
+        self._lock = locks.reentrant()
         self._warned = False
         self._watched: dict[int, Any] = {}
         self._gone: dict[Any, int] = {}

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from mycel import eager
+from mycel import eager, locks
 from mycel.dtype import DType
 
 __all__ = ["Precision", "converted", "in_force", "met", "narrowed"]
@@ -39,7 +39,7 @@ class _Local(threading.local):
 
 _local = _Local()
 active = 0
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 @contextmanager

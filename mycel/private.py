@@ -16,12 +16,11 @@ import errno
 import functools
 import os
 import stat
-import threading
 from collections.abc import Collection, Iterator
 from types import TracebackType
 from typing import Optional
 
-from mycel import whole
+from mycel import locks, whole
 from mycel.log import logger
 
 __all__ = ["Folder", "Refused", "check_code", "open_folder", "warn_once"]
@@ -38,7 +37,7 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _NO_LINK | getattr(os, "O_BINARY",
 
 _MOST_LINKS = 40
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _said: set[str] = set()
 # Folders that were reached by asking each one above: the path without links, device and number.
 _reached: dict[str, tuple[str, int, int]] = {}
@@ -360,13 +359,3 @@ def _name(user: int) -> str:
         return f"{pwd.getpwuid(user).pw_name} (uid {user})"
     except KeyError:
         return f"uid {user}"
-
-
-def _in_child() -> None:
-    global _lock
-    # Another thread of the parent may have held it.
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

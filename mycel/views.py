@@ -12,13 +12,12 @@ would not have to move, by NumPy's rule, and else a copy.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 from weakref import ref
 
 from mycel import dtype as D
-from mycel import eager
+from mycel import eager, locks
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
 from mycel.ir.types import TensorType
 from mycel.prims import block as B
@@ -49,7 +48,7 @@ Step = tuple[
     Any, dict[str, Any], tuple[Tensor, ...]
 ]  # what is applied, its parameters, and tensors that it takes beside the base
 DIAGONAL = "diagonal"  # of the last two axes, which are of one size
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 class View:

@@ -8,13 +8,12 @@ Element i of a draw depends only on key and counter + i, so a draw of n elements
 from __future__ import annotations
 
 import secrets
-import threading
 from typing import Any, Optional, Union
 
 import numpy as np
 
 from mycel import dtype as D
-from mycel import eager
+from mycel import eager, locks
 from mycel.ir.dims import Dim, DimLike
 from mycel.parameter import Parameter
 from mycel.prims import elementwise as E
@@ -33,7 +32,7 @@ __all__ = [
     "set_rng_state",
 ]
 
-_lock = threading.RLock()
+_lock = locks.reentrant()
 
 
 class Generator:

@@ -6,17 +6,17 @@ Without a seed initializers draw from the operating system. With one, array k th
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator
 from typing import Optional
 
 import numpy as np
 
+from mycel import locks
 from mycel.common import generator
 
 __all__ = ["get_seed", "initializer_rng", "set_seed"]
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _seed: Optional[int] = None
 _drawn: Iterator[int] = itertools.count()
 

@@ -16,6 +16,8 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Optional, Union
 
+from mycel import locks
+
 __all__ = ["TCPStore"]
 
 MOST_KEY, MOST_VALUE = 4096, 2**30
@@ -40,7 +42,7 @@ class _Server:
     def __init__(self, host: str, port: int) -> None:
         self.listener = socket.create_server((host, port))
         self.values: dict[bytes, bytes] = {}
-        self.changed = threading.Condition()
+        self.changed = locks.condition()
         self.clients = 0
         self.open = True
         self.connections: set[socket.socket] = set()
@@ -143,7 +145,7 @@ class TCPStore:
         self.host_name, self.world_size, self.is_master = host_name, world_size, bool(is_master)
         self.timeout = timeout
         self._server: Optional[_Server] = None
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         limit = time.monotonic() + timeout.total_seconds()
         if is_master:
             try:

@@ -10,7 +10,6 @@ forked child, which has no threads, an iterator goes on in the same way.
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 import weakref
@@ -18,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mycel import locks
 from mycel.dataset import config
 from mycel.dataset.blocks import Row
 from mycel.dataset.core import Dataset, Run, check_count, is_hidden, names, positions
@@ -38,14 +38,11 @@ class _Queue:
         self.size = size
         self.items: deque[Any] = deque()
         self.closed = False
-        self.open_locks()
-
-    def open_locks(self) -> None:
-        """Make locks that nobody holds."""
+        self.is_lost = False  # in a forked child, which does not have the producer
         # Reentrant, as a collection of garbage within `put` may close this very queue.
-        lock = threading.RLock()
-        self.may_read = threading.Condition(lock)
-        self.may_write = threading.Condition(lock)
+        lock = locks.reentrant()
+        self.may_read = locks.condition(lock)
+        self.may_write = locks.condition(lock)
 
     def put(self, item: Any) -> bool:
         """Wait for room and add an item; False once the queue is closed."""
@@ -81,22 +78,14 @@ class _Queue:
 _open_queues: weakref.WeakSet[_Queue] = weakref.WeakSet()
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _LAST_WAIT = 2.0
-_forks = 0
 
 
+@locks.in_child
 def _in_child() -> None:
-    """In a forked child the threads are gone, one of them perhaps while it held a lock."""
-    global _forks
-    _forks += 1
     for queue in list(_open_queues):
-        queue.open_locks()
-        queue.close()
+        queue.is_lost = True
     _open_queues.clear()
     _threads.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
 
 
 @atexit.register
@@ -157,7 +146,6 @@ class _Iterator:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
         self._here = False
-        self._forks = _forks
         self._tensor: Any = None
         initial = dataset.get_init_step()
         if initial:
@@ -189,16 +177,13 @@ class _Iterator:
         _open_queues.add(queue)
         self._queue = queue
         self._thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
-        self._forks = _forks
         self._finalizer = weakref.finalize(self, queue.close)
         _threads.add(self._thread)
         self._thread.start()
 
     @timed("dataset")
     def _next_item(self) -> Any:
-        if self._queue is not None and self._forks != _forks:
-            self._queue = self._thread = None
-        if self._rows is None and self._queue is None:
+        if self._rows is None and (self._queue is None or self._queue.is_lost):
             self._start()
         if self._queue is not None:
             item = self._queue.get()

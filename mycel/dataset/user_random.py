@@ -13,12 +13,13 @@ from the program's numbers. Both are put in place by the first seeded pass, once
 from __future__ import annotations
 
 import ctypes
-import os
 import random
 import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from mycel import locks
 
 if TYPE_CHECKING:
     from mycel.dataset.randomness import Stream
@@ -45,7 +46,7 @@ class _Turn:
 
     def __init__(self, generator: MT19937) -> None:
         self.generator = generator
-        self.lock = threading.RLock()
+        self.lock = locks.reentrant()
         self.owner: Stream | None = None
         self.program: Any = None
         self.taking = False
@@ -85,7 +86,7 @@ class _Turn:
 
     def renew(self) -> None:
         """In a forked child there is no thread but this one, so no lock is held and nobody's numbers but the program's are wanted."""
-        self.lock = threading.RLock()
+        self.lock = locks.reentrant()
         if self.owner is not None:
             self.taking, self.owner = True, None
             self.generator.write(self.program)
@@ -194,7 +195,7 @@ class _Random(random.Random):
             _any(stream.python()).gauss_next = value
 
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _ours: MT19937 | None = None
 _native = (random.random, random.getrandbits)
 
@@ -235,12 +236,7 @@ def _install_python() -> None:
         setattr(random, name, getattr(program, name))
 
 
+@locks.in_child
 def _renew() -> None:
-    global _lock
-    _lock = threading.Lock()
     if _ours is not None:
         _ours._turn.renew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)

@@ -16,7 +16,7 @@ from mycel.engines.native.runtime import runtime
 from mycel.errors import operation_called
 from mycel.ir.types import TensorType
 
-__all__ = ["address", "copy", "empty", "from_array", "number", "share", "to_array"]
+__all__ = ["address", "copy", "empty", "from_array", "is_own", "number", "share", "to_array"]
 
 
 def empty(nbytes: int) -> Any:
@@ -56,6 +56,14 @@ def share(array: np.ndarray[Any, Any]) -> Any:
     if array.flags.c_contiguous and array.flags.writeable and array.nbytes:
         return runtime().wrap(array, array.__array_interface__["data"][0])
     return from_array(array)
+
+
+def is_own(buffer: Any) -> bool:
+    """Whether a buffer's memory is the library's, not that of an array from outside."""
+    return not _context_of(buffer)
+
+
+_context_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(("PyCapsule_GetContext", ctypes.pythonapi))
 
 
 class _Memory:

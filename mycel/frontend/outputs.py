@@ -130,7 +130,7 @@ class Outputs:
         if t._buf is not None and id(t) not in self.stage.current:
             if not self.stage.is_fresh(t):
                 return self._pinned(t)
-        elif t._buf is not None and not is_constant(self.stage.current[id(t)]):
+        elif t._buf is not None and not is_constant(self.stage.current[id(t)]) and not self.stage.is_fresh(t):
             return self._pinned(t)
         if id(t) in self.shown:
             self.shared[id(t)] = lambda out, args: out[place]

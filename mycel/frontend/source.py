@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import linecache
-import threading
 import types
 from collections.abc import Iterator
 from typing import Any, Optional, Union
+
+from mycel import locks
 
 __all__ = ["Definition", "NoSource", "definition_of", "line_of"]
 
@@ -46,7 +47,7 @@ class _File:
 
 
 _files: dict[str, _File] = {}
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 def _parsed(filename: str, module_globals: Optional[dict[str, Any]]) -> _File:

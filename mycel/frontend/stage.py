@@ -128,6 +128,17 @@ def copy_container(target: Any) -> Any:
     return target.copy()
 
 
+def is_unchanged(before: Any, after: Any) -> bool:
+    """Whether a container holds the very objects that it held before."""
+    if isinstance(before, np.ndarray):
+        return bool(before.tobytes() == after.tobytes())
+    if isinstance(before, dict):
+        return list(before) == list(after) and all(before[k] is after[k] for k in before)
+    if isinstance(before, set):
+        return bool(before == after)
+    return len(before) == len(after) and all(a is b for a, b in zip(before, after))
+
+
 def fill_container(target: Any, content: Any) -> None:
     if isinstance(target, np.ndarray):
         target[...] = content
@@ -151,9 +162,14 @@ class Scope:
         self.is_branch = is_branch
 
     def take_back(self, stage: Stage) -> dict[Any, tuple[Effect, Any]]:
-        """Undo the journaled changes; each with its value at the end of the scope."""
-        changes = {key: (effect, effect.read(stage)) for key, effect in self.journal.items()}
-        for effect in reversed(self.journal.values()):
+        """Undo the journaled changes; gives those that were made, each with its value at the end of the scope."""
+        changes = {}
+        for key, effect in self.journal.items():
+            now = effect.read(stage)
+            # What native code was given in case it changes it, and did not change, is left alone.
+            if effect.kind != "container" or not is_unchanged(effect.before, now):
+                changes[key] = effect, now
+        for effect, _ in reversed(changes.values()):
             effect.write(stage, effect.before)
         return changes
 

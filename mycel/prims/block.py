@@ -6,10 +6,11 @@ are each other's transposes. With one start for each example of a batch, a block
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.dtype import int32
+from mycel.dtype import bool_, int8, int32, int64
 from mycel.errors import ShapeError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
@@ -18,7 +19,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, Sample, constant, register, same_dtype
 from mycel.prims.conv import _below
-from mycel.prims.index import _front, _need_index, _take_batch, take
+from mycel.prims.index import _front, _need_index, _take_batch, scatter_nd, take
 
 __all__ = ["dynamic_slice", "dynamic_update_slice"]
 
@@ -112,6 +113,26 @@ def _update_by_take(
     return update if inside is None else E.select(inside, update, x)
 
 
+def _update_open(x: Node, update: Node, *starts: Node) -> Node:
+    """`dynamic_update_slice` in simpler primitives: few rows are scattered into a copy, which costs what they are; else every element is chosen."""
+    partial = [i for i, (d, n) in enumerate(zip(x.shape, update.shape)) if d is not n and d != n]
+    lead = update.shape[: max(partial, default=-1) + 1]
+    if not partial or not all(type(d) is int for d in (*x.shape, *lead)):
+        return _update_by_take(None, x, update, False, tuple(x.shape), starts)
+    if math.prod(lead) * len(lead) * _ROWS > math.prod(x.shape):
+        return _update_by_take(None, x, update, False, tuple(x.shape), starts)
+    places = []
+    for axis, (start, d, n) in enumerate(zip(starts, x.shape, lead)):
+        line = E.add(S.iota(shape=(n,), axis=0, dtype=start.dtype), _clamped(start, d, n))
+        line = S.reshape(E.cast(line, dtype=int64), (*(1,) * axis, n, *(1,) * (len(lead) - 1 - axis), 1))
+        places.append(S.broadcast_to(line, (*lead, 1)))
+    index = places[0] if len(places) == 1 else S.concat(places, len(lead))
+    if x.dtype is bool_:
+        written = scatter_nd(E.cast(x, dtype=int8), index, E.cast(update, dtype=int8), mode="set")
+        return E.cast(written, dtype=bool_)  # type: ignore[no-any-return]
+    return scatter_nd(x, index, update, mode="set")  # type: ignore[no-any-return]
+
+
 def _dynamic_slice_batch(size: DimLike, values: Sequence[Node], axes: Any, *, sizes: Shape) -> tuple[Node, int]:
     x, starts = values[0], values[1:]
     if axes[0] is not None:
@@ -133,6 +154,7 @@ def _dynamic_update_batch(size: DimLike, values: Sequence[Node], axes: Any) -> t
     return _update_by_take(size, x, update, axes[1] is not None, shape, starts), 0
 
 
+_ROWS = 8  # an index takes as many elements as one that is moved
 _STARTS = ("int32", "int64")
 
 dynamic_slice: Primitive = register(
@@ -159,10 +181,12 @@ dynamic_update_slice: Primitive = register(
         _dynamic_update_reference,
         _dynamic_update_vjp,
         _dynamic_update_batch,
-        lambda x, update, *starts: _update_by_take(None, x, update, False, tuple(x.shape), starts),
+        _update_open,
         samples=(
             Sample(((5, 4), (2, 3), (), ()), integers=(-1, 6), dtypes=("*", "*", *_STARTS)),
             Sample(((6,), (2,), ()), integers=(0, 9), dtypes=("*", "*", "int32")),
+            Sample(((40, 3), (2, 3), (), ()), integers=(-1, 50), dtypes=("*", "*", *_STARTS)),
+            Sample(((9, 4, 5), (1, 2, 5), (), (), ()), integers=(0, 9), dtypes=("*", "*", "int64", "int64", "int64")),
         ),
         dtypes=S.ANY,
         doc="x with a block replaced by `update`; its scalar starts are clamped so that it lies inside x.",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from mycel import locks
 from mycel.profiler.collect import Collector
 from mycel.profiler.limits import Machine
 from mycel.profiler.memory import Memory
@@ -15,7 +15,7 @@ from mycel.profiler.report import Kernel, Phase, Place, Report, Segments
 
 __all__ = ["profile"]
 
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 class profile:

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
+from mycel import locks
 from mycel.log import logger
 
 __all__ = ["Ahead", "Later"]
@@ -33,9 +34,10 @@ class _Channel:
         self.closed = self.ended = False
         self.error: Optional[BaseException] = None
         self.pending = 0
-        lock = threading.Lock()
-        self.may_read = threading.Condition(lock)
-        self.may_write = threading.Condition(lock)
+        self.is_lost = False
+        lock = locks.lock()
+        self.may_read = locks.condition(lock)
+        self.may_write = locks.condition(lock)
 
     def put(self, item: Any, size: int = 0) -> bool:
         """Wait for room and add an item; False once the channel is closed."""
@@ -88,6 +90,17 @@ class _Channel:
 
 
 _open: weakref.WeakSet[_Channel] = weakref.WeakSet()
+
+
+@locks.in_child
+def _in_child() -> None:
+    """The threads stayed with the parent: who waits for one is told."""
+    for channel in list(_open):
+        channel.is_lost = True
+        channel.ended, channel.pending = True, 0
+        channel.error = RuntimeError(
+            "what is made ahead in a thread cannot be had in a process that was forked meanwhile; begin anew there"
+        )
 
 
 @atexit.register
@@ -195,7 +208,7 @@ class Later:
 
     def __call__(self, task: Callable[..., Any], *arguments: Any) -> None:
         """Do `task(*arguments)` after all that was given before; waits where `most` tasks are waiting. Raises what a task before has raised."""
-        if self._channel is None:
+        if self._channel is None or self._channel.is_lost:
             self._channel = channel = _Channel(self._most)
             _open.add(channel)
             weakref.finalize(self, channel.close)
@@ -219,7 +232,7 @@ class Later:
     def flush(self) -> None:
         """Wait until all tasks are done. Raises what one of them raised."""
         channel = self._channel
-        if channel is None:
+        if channel is None or channel.is_lost:
             return
         with channel.may_write:
             while channel.pending and channel.error is None and not channel.closed:

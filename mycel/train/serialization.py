@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel import dtype
+from mycel import dtype, locks
 from mycel.cell import Cell
 from mycel.errors import Unsupported
 from mycel.log import logger
@@ -307,7 +306,7 @@ class _Background:
     """The thread that writes asynchronous saves, started with the first of them."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._changed = locks.condition()
         self._executor: Optional[ThreadPoolExecutor] = None
         self._pending = 0
         self._failure: Optional[Exception] = None
@@ -349,6 +348,12 @@ class _Background:
 
 
 _background = _Background()
+
+
+@locks.in_child
+def _in_child() -> None:
+    # What was being saved is the parent's.
+    _background._executor, _background._pending, _background._failure = None, 0, None
 
 
 def _named(path: Any, function: str) -> str:

@@ -14,14 +14,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mycel import cache, config
+from mycel import cache, config, locks
 from mycel.engines.native import dense_library as dnnl
 from mycel.engines.native import jit
 from mycel.engines.native.dense_plan import ALIGNMENT, Plan, Product, Unsupported
@@ -39,7 +38,7 @@ HOPELESS = 1.5
 # Bytes that are moderate numbers in every element type.
 FILL = 0x3C
 _FORMAT = "1"
-_lock = threading.RLock()
+_lock = locks.reentrant()
 # By number of threads and work: the way that was taken.
 chosen: dict[tuple[int, Any], str] = {}
 MOST = 4096
@@ -181,13 +180,3 @@ def _runner(plan: Plan, memory: dict[str, np.ndarray[Any, Any]]) -> Callable[[],
         return spent
 
     return run
-
-
-def _in_child() -> None:
-    """Open the lock, which another thread of the parent may have held when it forked."""
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

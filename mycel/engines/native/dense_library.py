@@ -18,12 +18,12 @@ import os
 import platform
 import site
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mycel import locks
 from mycel.private import Refused, check_code
 
 FILE_NAMES = ("libdnnl.so.3", "libdnnl.3.dylib", "dnnl.dll")
@@ -255,7 +255,7 @@ def load() -> Library:
     raise Unavailable("; ".join(reasons) + "; " + mend)
 
 
-_lock = threading.RLock()
+_lock = locks.reentrant()
 _loaded: Library | Unavailable | None = None
 _requested_threads: int | None = None
 

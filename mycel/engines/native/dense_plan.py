@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from mycel import locks
 from mycel.engines.native import dense_library as dnnl
 from mycel.spans import span
 
@@ -186,7 +186,7 @@ class Plan:
     threads: int
     _steps: tuple[Step | Product, ...] = field(repr=False)
     _keep: tuple[Any, ...] = field(repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _lock: Any = field(default_factory=locks.lock, repr=False)
 
     def copy(self) -> Plan:
         """A plan of the same primitives that may run at the same time as this one."""
@@ -520,4 +520,5 @@ def cached(build: Build) -> Build:
     return cast(Build, wrapper)
 
 
-_building = threading.RLock()
+_building = locks.reentrant()
+locks.quiet(lambda: _building)

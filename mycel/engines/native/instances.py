@@ -7,13 +7,12 @@ what the dense library refuses for some sizes only is lowered for those. The mos
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
+from mycel import locks
 from mycel.engines.native.dense import Unsupported
 from mycel.engines.native.expand import expand
 from mycel.engines.native.program import Program, Template
@@ -30,17 +29,7 @@ from mycel.transforms.symbolic_reductions import split_symbolic
 __all__ = ["MOST", "Instances", "instances_of", "types_for"]
 
 MOST = 32
-_lock = threading.RLock()
-
-
-def _in_child() -> None:
-    """Open the lock, which another thread of the parent may have held when it forked."""
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+_lock = locks.reentrant()
 
 
 def check_positions(graph: Graph) -> None:

@@ -14,11 +14,12 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from mycel import cache
+from mycel import cache, locks
 from mycel.engines.failures import no_memory
 from mycel.engines.native.capacity import addresses_left
 from mycel.engines.native.pages import CodePages
@@ -88,7 +89,7 @@ class Machine:
         self._trackers: list[Any] = []
         self.pages = CodePages(_address)
         self._names = 0
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         # Code made for another processor of the same features runs as well; at most its instructions are in another order.
         identity = f"{llvm.llvm_version_info}|{self.triple}|{self.features or self.cpu}|{_FORMAT}"
         self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -110,13 +111,18 @@ class Machine:
         left, needed = addresses_left(), CODE_BYTES + CODE_FACTOR * len(text)
         if left is not None and left < needed:
             raise no_memory("generating the machine code of a kernel", needed)
-        module = llvm.parse_assembly(text, context=self._local.context)
+        # Closed here, where an interrupt is heard: from an object's own end it would be lost.
+        with ExitStack() as open_objects:
+            return self._compiled(text, target, lambda made: (made, open_objects.callback(made.close))[0])
+
+    def _compiled(self, text: str, target: Any, own: Any) -> bytes:
+        module = own(llvm.parse_assembly(text, context=self._local.context))
         module.triple = self.triple
         module.data_layout = str(target.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        options = own(llvm.create_pipeline_tuning_options(speed_level=1))
         options.loop_vectorization = options.slp_vectorization = False
-        builder = llvm.create_pass_builder(target, options)
-        passes = llvm.create_new_module_pass_manager()
+        builder = own(llvm.create_pass_builder(target, options))
+        passes = own(llvm.create_new_module_pass_manager())
         passes.add_always_inliner_pass()
         passes.add_sroa_pass()
         passes.add_instruction_combine_pass()
@@ -149,20 +155,17 @@ class Machine:
 
 
 _machine: list[Machine] = []
-_machine_lock = threading.Lock()
+_machine_lock = locks.lock()
 
 
+@locks.in_child
 def _in_child() -> None:
-    """Open the locks that threads of the parent held when it forked."""
-    global _machine_lock
-    _machine_lock = threading.Lock()
     for host in _machine:
-        host._lock = threading.Lock()
         host.pages.begin_anew()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+# LLVM has locks of its own, and is called under this one.
+locks.quiet(lambda: llvm.ffi.lib._lock._lock)
 
 
 def machine() -> Machine:

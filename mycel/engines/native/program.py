@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
-import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
+from mycel import locks
 from mycel.engines.failures import index_out_of_range, note_host_step
 from mycel.engines.native import bounds, dense, jit, memory
 from mycel.engines.native.batch import batches, encode_batch, without_shared
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["Program", "Template", "build", "program_of"]
 
 _kernels: dict[str, int] = {}
-_lock = threading.Lock()
+_lock = locks.lock()
 _programs: weakref.WeakSet[Program] = weakref.WeakSet()
 _by_table: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
 # Who wants all programs that are made from now on to be kept.
@@ -76,18 +75,11 @@ Table = list[tuple[int, int, int, int]]
 HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
+@locks.in_child
 def _in_child() -> None:
-    """Open the locks that threads of the parent held when it forked; the child has none of these threads."""
-    global _lock
-    _lock = threading.Lock()
+    """Open the native locks, too, that threads of the parent held when it forked; the child has none of these threads."""
     for program in _programs:
         ctypes.memset(program.mutex, 0, ctypes.sizeof(program.mutex))
-        if program.lock is not None:
-            program.lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
 
 
 def build(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
@@ -522,6 +514,8 @@ class Program:
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),
             ctypes.addressof(mutex), 0, int(not self.sizes and self.arena_bytes <= OWN_ARENA_BYTES), 0,
+            # What is written over its own inputs is written whole: it does not end between steps.
+            int(not aliases),
         ]  # fmt: skip
         self._alive += [words, steps, relocations, sizes, alias]
         self.mutex: Any = mutex
@@ -530,7 +524,7 @@ class Program:
             held.add(self)
         _by_table[ctypes.addressof(self.table)] = self
         self.hosted = hosted
-        self.lock: Optional[threading.Lock] = threading.Lock() if hosted else None
+        self.lock: Any = locks.lock() if hosted else None
         # At exit the operating system takes the memory.
         weakref.finalize(self, _release_arena, self.table, runtime().release).atexit = False
 

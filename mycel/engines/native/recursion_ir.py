@@ -219,6 +219,11 @@ plain:
   %stop1 = icmp ne i64 %failed1, 0
   br i1 %stop1, label %fail, label %next
 recur:
+  call void @mycel_round(ptr %status)
+  %heard = load i64, ptr %status
+  %stop_heard = icmp ne i64 %heard, 0
+  br i1 %stop_heard, label %fail, label %recur_on
+recur_on:
   store ptr %a, ptr %call
   br label %enter
 branch:

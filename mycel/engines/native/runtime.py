@@ -13,7 +13,7 @@ import os
 import threading
 from typing import Any, Optional
 
-from mycel import config
+from mycel import config, locks
 from mycel.engines.native import bounds, jit
 from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
 from mycel.engines.native.capacity import addresses_left, machine_memory
@@ -29,7 +29,7 @@ __all__ = ["Runtime", "default_threads", "openmp", "runtime"]
 
 _PYTHON = (
     "PyCapsule_New", "PyCapsule_GetPointer", "PyCapsule_GetContext", "PyCapsule_SetContext", "PyLong_FromVoidPtr", "PyLong_FromLongLong", "PyFloat_FromDouble", "PyBool_FromLong",
-    "PyLong_AsVoidPtr", "PyLong_AsSsize_t", "PyErr_Occurred", "PyErr_NoMemory", "PyErr_SetString", "PyErr_SetObject", "PyObject_Type", "Py_IncRef", "Py_DecRef",
+    "PyLong_AsVoidPtr", "PyLong_AsSsize_t", "PyErr_Occurred", "PyErr_NoMemory", "PyErr_SetString", "PyErr_SetObject", "PyErr_CheckSignals", "PyGILState_Ensure", "PyGILState_Release", "PyObject_Type", "Py_IncRef", "Py_DecRef",
     "PyTuple_New", "PyTuple_SetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "PyExc_TypeError",
 )  # fmt: skip
 _FASTCALL = 0x80
@@ -120,9 +120,14 @@ class Runtime:
         )
         self.set_limit(config._context["max_device_memory"])
         self.account[MEMORY.index("machine")] = machine_memory() or (1 << 63) - 1
+        self.hear(threading.main_thread().ident or 0)
         self.threads, self.begun = 1, False
         self.set_threads(config._context["runtime_num_threads"])
         config.listeners.append(self._on_change)
+
+    def hear(self, main: int) -> None:
+        """Let long runs in this thread, Python's main one, look for signals."""
+        ctypes.CFUNCTYPE(None, ctypes.c_uint64)(self.address["mycel_main_thread"])(main)
 
     def _method(self, name: bytes, address: int) -> _MethodDef:
         method = _MethodDef(name, address, _FASTCALL, None)
@@ -221,18 +226,18 @@ def _before_fork() -> None:
         pause(_OMP_PAUSE_HARD)
 
 
+@locks.in_child
 def _in_child() -> None:
-    global _lock
-    # Another thread of the parent may have held it.
-    _lock = threading.Lock()
+    if _runtime:
+        _runtime[0].hear(threading.get_ident())
     if _runtime and _runtime[0].threads > 1 and not hasattr(_runtime[0].openmp, "omp_pause_resource_all"):
         _runtime[0].serial_from_now_on()
 
 
 _runtime: list[Runtime] = []
-_lock = threading.Lock()
+_lock = locks.lock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork)
 
 
 def runtime() -> Runtime:

@@ -25,17 +25,20 @@ RECORD = 5
 
 PROGRAM = (
     "inputs", "outputs", "output_bytes", "output_alias", "relocations", "relocation_table",
-    "arena_bytes", "steps", "step_table", "heavy", "mutex", "arena", "keeps", "status",
+    "arena_bytes", "steps", "step_table", "heavy", "mutex", "arena", "keeps", "status", "polls",
 )  # fmt: skip
 
 RUNTIME_SYMBOLS = (
     "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_number", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
     "mycel_dense", "mycel_cond", "mycel_while", "mycel_release", "mycel_log", "mycel_hook", "mycel_outside_hook",
-    "mycel_recursion", "mycel_memory", "mycel_empty_cache", "mycel_drop_arena",
+    "mycel_recursion", "mycel_memory", "mycel_main_thread", "mycel_empty_cache", "mycel_drop_arena",
 )  # fmt: skip
 
 RUNTIME = r"""
 @threads = internal global i32 1
+@main_thread = internal global i64 0
+@heard = internal global i64 0
+@rounds = internal global i64 1
 @log = internal global ptr null
 @hook = internal global ptr null
 @outside_hook = internal global ptr null
@@ -62,6 +65,9 @@ declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
 declare i32 @clock_gettime(i32, ptr)
 declare i64 @pthread_self()
 declare i32 @pthread_mutex_lock(ptr)
@@ -298,6 +304,53 @@ full:
   ret void
 }
 
+; Python's handlers of signals run in its main thread: which that is
+define void @mycel_main_thread(i64 %thread) {
+  store i64 %thread, ptr @main_thread
+  ret void
+}
+
+; whether a handler of a signal raised, which is looked at ten times a second; the exception is then set
+define i1 @mycel_interrupted() {
+  %self = call i64 @pthread_self()
+  %main = load i64, ptr @main_thread
+  %other = icmp ne i64 %self, %main
+  br i1 %other, label %no, label %clock
+clock:
+  %t = call i64 @now()
+  %heard = load i64, ptr @heard
+  %since = sub i64 %t, %heard
+  %soon = icmp ult i64 %since, 100000000
+  br i1 %soon, label %no, label %listen
+no:
+  ret i1 false
+listen:
+  store i64 %t, ptr @heard
+  %state = call i32 @PyGILState_Ensure()
+  %raised = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %state)
+  %is = icmp ne i32 %raised, 0
+  ret i1 %is
+}
+
+; the end of a round: every 64th asks for signals, and sets the status to 4 where one raised
+define void @mycel_round(ptr %status) alwaysinline {
+  %n = load i64, ptr @rounds
+  %n1 = sub i64 %n, 1
+  store i64 %n1, ptr @rounds
+  %goes = icmp sgt i64 %n1, 0
+  br i1 %goes, label %done, label %ask, !prof !1
+ask:
+  store i64 64, ptr @rounds
+  %stop = call i1 @mycel_interrupted()
+  br i1 %stop, label %set, label %done
+set:
+  store i64 4, ptr %status
+  br label %done
+done:
+  ret void
+}
+
 ; steps from the first on, until `status` is not 0; then only what frees tapes, and loops, which end at once
 define void @mycel_run(ptr %steps, i64 %count, ptr %status) {
 entry:
@@ -346,9 +399,24 @@ maybe:
 several:
   %n32 = trunc i64 %n to i32
   call void @GOMP_parallel(ptr @part, ptr %step, i32 %n32, i32 0)
-  br label %next
+  br label %long
 one:
+  %work = phi i64 [ 0, %start ], [ %fit, %maybe ]
   call void %f(ptr %args, i64 0, i64 %extent)
+  %is_dense = icmp eq ptr %f, @mycel_dense
+  %is_work = icmp ne i64 %work, 0
+  %is_long = or i1 %is_dense, %is_work
+  br i1 %is_long, label %long, label %next
+long:
+  %pp = getelementptr i64, ptr %status, i64 1
+  %polls = load i64, ptr %pp
+  %deaf = icmp eq i64 %polls, 0
+  br i1 %deaf, label %next, label %ask
+ask:
+  %stop = call i1 @mycel_interrupted()
+  br i1 %stop, label %set, label %next
+set:
+  store i64 4, ptr %status
   br label %next
 next:
   br i1 %logs, label %after, label %on
@@ -470,6 +538,7 @@ check:
   br i1 %goes, label %go, label %end0
 go:
   call void @mycel_run(ptr %body, i64 %bodies, ptr %status)
+  call void @mycel_round(ptr %status)
   br label %check
 end0:
   ret void
@@ -637,8 +706,14 @@ run:
   %status = getelementptr i64, ptr %program, i64 13
   call void @mycel_run(ptr %step_table, i64 %steps, ptr %status)
   %code = load i64, ptr %status
-  %outside = icmp ugt i64 %code, 15
-  br i1 %outside, label %note_outside, label %over, !prof !0
+  %outside = icmp ugt i64 %code, 3
+  br i1 %outside, label %note_stop, label %over, !prof !0
+note_stop:
+  %stopped = icmp eq i64 %code, 4
+  br i1 %stopped, label %forget, label %note_outside
+forget:
+  store i64 0, ptr %status
+  br label %over
 note_outside:
   ; before another thread may run the program
   %record = inttoptr i64 %code to ptr
@@ -646,7 +721,7 @@ note_outside:
   store i64 0, ptr %status
   br label %over
 over:
-  %index = phi i64 [ 0, %run ], [ %noted, %note_outside ]
+  %index = phi i64 [ 0, %run ], [ 0, %forget ], [ %noted, %note_outside ]
   br i1 %is_heavy, label %lock, label %finish
 lock:
   %ul = call i32 @pthread_mutex_unlock(ptr %mutex)
@@ -687,7 +762,12 @@ fail_one:
   call void @Py_DecRef(ptr %rd)
   br label %fail_next
 fail_raise:
+  %by_signal = icmp eq i64 %code, 4
+  br i1 %by_signal, label %fail_end, label %fail_outside
+fail_outside:
   call void @raise_outside(ptr %program, i64 %code, i64 %index)
+  br label %fail_end
+fail_end:
   ret ptr null
 tell_results:
   %single = icmp eq i64 %outputs, 1
@@ -710,4 +790,5 @@ end:
   ret ptr %tuple
 }
 !0 = !{!"branch_weights", i32 1, i32 1048576}
+!1 = !{!"branch_weights", i32 64, i32 1}
 """

@@ -1,0 +1,98 @@
+"""Locks that a forked child finds open.
+
+A child has the thread that forked and none of the others: a lock that one of these held at that moment would stay closed for ever. So every lock of
+the library comes from here, and is opened in each child. What a lock guarded may then be half done: whoever guards more than single writes into tables
+registers with `in_child` what has to be made anew, which runs after all locks are open.
+
+Libraries behind Python have locks of their own that nobody can open. `quiet` names the locks under which they are called: the thread that forks takes these
+first, so that no other thread is inside. In the same way it lets other threads finish what they import, as a module that was half imported stays so in the child.
+It waits `PATIENCE` seconds at most.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["condition", "in_child", "lock", "quiet", "reentrant"]
+
+PATIENCE = 10.0
+_known: dict[int, weakref.ref[Any]] = {}
+_quiet: list[Callable[[], Any]] = []
+_taken: list[Any] = []
+_tasks: list[Callable[[], None]] = []
+
+
+def _registered(made: Any) -> Any:
+    number = id(made)
+    _known[number] = weakref.ref(made, lambda _: _known.pop(number, None))
+    return made
+
+
+def lock() -> Any:
+    """A `threading.Lock`."""
+    return _registered(threading.Lock())
+
+
+def reentrant() -> Any:
+    """A `threading.RLock`."""
+    return _registered(threading.RLock())
+
+
+def condition(lock: Any = None) -> threading.Condition:
+    """A `threading.Condition`, whose waiters a child does not have."""
+    return _registered(threading.Condition(reentrant() if lock is None else lock))  # type: ignore[no-any-return]
+
+
+def in_child(task: Callable[[], None]) -> Callable[[], None]:
+    """Run `task` in each forked child once its locks are open."""
+    _tasks.append(task)
+    return task
+
+
+def quiet(find: Callable[[], Any]) -> None:
+    """Fork only while no other thread has the lock that `find` gives (None: there is none yet)."""
+    _quiet.append(find)
+
+
+def _before() -> None:
+    for find in _quiet:
+        found = find()
+        if found is not None and found.acquire(timeout=PATIENCE):
+            _taken.append(found)
+
+    limit = time.monotonic() + PATIENCE
+    while _is_importing() and time.monotonic() < limit:
+        time.sleep(0.0005)
+
+
+def _is_importing() -> bool:
+    """Whether another thread is in the middle of importing a module."""
+    held = [ref() for ref in list(getattr(importlib._bootstrap, "_module_locks", {}).values())]
+    return any(getattr(lock, "owner", None) not in (None, threading.get_ident()) for lock in held)
+
+
+def _in_parent() -> None:
+    while _taken:
+        _taken.pop().release()
+
+
+def _in_child() -> None:
+    _taken.clear()
+    for ref in list(_known.values()):
+        found = ref()
+        if isinstance(found, threading.Condition):
+            found._waiters.clear()  # type: ignore[attr-defined]
+        elif found is not None:
+            found._at_fork_reinit()
+    for task in _tasks:
+        task()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
