@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from mycel import config, locks
 from mycel.engines import buffers
-from mycel.engines.failures import out_of_memory
+from mycel.engines.failures import out_of_memory, told
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import TensorType
 from mycel.prims.base import Primitive, freeze, outputs_of
@@ -137,9 +137,12 @@ def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entr
 
 
 def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Entry:
-    from mycel.engines.select import compile_primitive
+    try:
+        from mycel.engines.select import compile_primitive
 
-    return compile_primitive(primitive, types, params), primitive.type_of(*types, **params)
+        return compile_primitive(primitive, types, params), primitive.type_of(*types, **params)
+    except MemoryError as error:
+        raise told(error, f"making the program of {primitive.name}")  # noqa: B904
 
 
 def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Any:

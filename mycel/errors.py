@@ -29,8 +29,8 @@ class ShapeError(ValueError):
 class SizeError(ShapeError):
     """A size is negative, or larger than anything that memory can hold; the message begins with the operation that the user called, where one was."""
 
-    def __init__(self, message: str) -> None:
-        self.operation = operation_called()
+    def __init__(self, message: str, operation: str = "") -> None:
+        self.operation = operation_called() or operation
         super().__init__(f"{self.operation}: {message}" if self.operation else message)
 
     def raised_in(self, name: str) -> None:
@@ -59,7 +59,8 @@ def operation_called() -> str:
             found = _SUBSCRIPTS.get(found, found)
             if found in ("__init__", "__call__", "call", "construct"):
                 found = type(frame.f_locals.get("self")).__name__
-            if not found.startswith(("__", "<")) and found not in _WRAPPERS:
+            known = found in frame.f_globals or "self" in frame.f_locals or found in _SUBSCRIPTS.values()
+            if known and not found.startswith(("__", "<")) and found not in _WRAPPERS:
                 name = found.lstrip("_")
         frame = frame.f_back  # type: ignore[assignment]
     return name

@@ -96,6 +96,8 @@ def write_idx(path: str | os.PathLike[str], array: np.ndarray[Any, np.dtype[Any]
 
     Raises TypeError for types that IDX does not have: it has uint8, int8, int16, int32, float32 and float64.
     """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"write_idx: takes a NumPy array, not {type(array).__name__}")
     wanted = array.dtype.newbyteorder(">")
     codes = [code for code, name in _TYPES.items() if np.dtype(name) == wanted]
     if not codes:

@@ -24,7 +24,7 @@ import numpy as np
 
 from mycel import config, eager, garbage, locks
 from mycel.cell import compiler
-from mycel.engines.failures import out_of_memory
+from mycel.engines.failures import out_of_memory, told
 from mycel.errors import CompileError, NeedsValue
 from mycel.frontend.dimensions import Dimensions, Plan, compiled, declared_inputs, is_open
 from mycel.frontend.guards import frozen
@@ -377,6 +377,8 @@ class Version:
                 self.program = (
                     compiled(self) if self.symbolic or self.is_open else compile_graph(self.graph, self.aliases)
                 )
+        except MemoryError as error:
+            raise told(error, f"compiling {self.graph.name}")  # noqa: B904
         except Exception as error:
             raise note_origin(error)  # noqa: B904
         return self.program
@@ -576,6 +578,8 @@ class Jit:
                 self._refused(key, error, quiet)
                 return None
             except Exception as error:
+                if isinstance(error, MemoryError):
+                    told(error, f"staging {self.__qualname__}")
                 raise show_user_lines(error) from error.__cause__
             self.versions.setdefault(key, versions).insert(0, version)
             known = set(_identities(key))

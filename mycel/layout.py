@@ -56,6 +56,8 @@ class Layout:
         if _COPIES in alias_name[:-1]:
             raise ValueError(f"Layout: {_COPIES!r} must be the last of the names, not {alias_name}")
         devices = math.prod(device_matrix)
+        if devices > 1 << 24:
+            raise ValueError(f"Layout: device_matrix has {devices} devices, more than the 2**24 that are possible")
         if rank_list is not None:
             if not isinstance(rank_list, list):
                 raise TypeError(f"Layout: rank_list must be a list, not {type(rank_list).__name__}")

@@ -16,7 +16,7 @@ import errno
 import functools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import TracebackType
 from typing import Optional
 
@@ -34,6 +34,8 @@ _PASS = _FOLDER | getattr(os, "O_PATH", 0)
 # A pipe in the place of a file must not keep its reader waiting.
 _READ = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _NO_LINK | getattr(os, "O_BINARY", 0)
+
+_MOST_LINKS = 40
 
 _lock = locks.lock()
 _said: set[str] = set()
@@ -185,7 +187,7 @@ def open_folder(path: str | os.PathLike[str], create: bool = False) -> Folder:
             if (facts.st_dev, facts.st_ino) == known[1:] and facts.st_uid == os.geteuid() and not facts.st_mode & _OTHERS:  # fmt: skip
                 return Folder(known[0], found)
             os.close(found)
-    real = os.path.realpath(text)
+    real = _without_links(text, _owners())
     found = _walked(real, create)
     facts = os.fstat(found)
     _reached[text] = (real, facts.st_dev, facts.st_ino)
@@ -196,8 +198,8 @@ def check_code(path: str | os.PathLike[str]) -> None:
     """Refused unless a file of code, and each folder above it, belongs to the user, to root, or to whoever owns Mycel, and others may not write it."""
     if not HAS_OWNERS:
         return
-    real = os.path.realpath(path)
     owners = _owners_of_code()
+    real = _without_links(os.path.abspath(os.fspath(path)), owners)
     place = ""
     for name in real.split(os.sep):
         place = os.path.join(place, name) if name else os.sep
@@ -218,6 +220,44 @@ def _owners() -> tuple[int, ...]:
     return 0, os.geteuid(), os.stat(os.sep).st_uid
 
 
+def _without_links(text: str, owners: Collection[int]) -> str:
+    """An absolute path with its links followed; Refused for a link that another made, or could put in the place of one."""
+    left, path, count = text.split(os.sep)[::-1], os.sep, 0
+    while left:
+        name = left.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            path = os.path.dirname(path)
+            continue
+        place = os.path.join(path, name)
+        try:
+            facts = os.lstat(place)
+        except FileNotFoundError:
+            facts = None
+        if facts is None or not stat.S_ISLNK(facts.st_mode):
+            path = place
+            continue
+        count += 1
+        if count > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), text)
+        if facts.st_uid not in owners:
+            raise Refused(place, f"is a link of {_name(facts.st_uid)}", _ELSEWHERE)
+        _check_above(os.stat(path), path, owners)
+        target = os.readlink(place)
+        path = os.sep if os.path.isabs(target) else path
+        left += target.split(os.sep)[::-1]
+    return path
+
+
+def _check_above(facts: os.stat_result, path: str, owners: Collection[int]) -> None:
+    """Refused for a folder whose owner, or another, may put something else in the place of what is in it."""
+    if facts.st_uid not in owners:
+        raise Refused(path, f"belongs to {_name(facts.st_uid)}", _ELSEWHERE)
+    if _others_may_write(facts, path):
+        raise Refused(path, _writers(facts), f"chmod go-w {path}")
+
+
 def _walked(real: str, create: bool) -> int:
     """The descriptor of the folder at a path without links, asking each one above it."""
     owners = _owners()
@@ -225,11 +265,7 @@ def _walked(real: str, create: bool) -> int:
     path, here = os.sep, os.open(os.sep, _PASS if names else _FOLDER)
     try:
         for number, name in enumerate(names, 1):
-            facts = os.fstat(here)
-            if facts.st_uid not in owners:
-                raise Refused(path, f"belongs to {_name(facts.st_uid)}", _ELSEWHERE)
-            if _others_may_write(facts, path):
-                raise Refused(path, _writers(facts), f"chmod go-w {path}")
+            _check_above(os.fstat(here), path, owners)
             path = os.path.join(path, name)
             below = _opened(name, path, here, _FOLDER if number == len(names) else _PASS, create)
             os.close(here)

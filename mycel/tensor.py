@@ -32,6 +32,13 @@ from mycel.tree import flatten
 __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
 
 
+def _zeros(kind: TensorType) -> Any:
+    """A buffer of zeros."""
+    made = buffers.empty(int(kind.nbytes))
+    buffers.to_array(made, kind).fill(0)
+    return made
+
+
 class Tensor:
     """An n-dimensional array of one element type.
 
@@ -116,7 +123,7 @@ class Tensor:
             free = declared_shape(sizes)
             self.__dict__["_declared_shape"] = sizes
             self._type = tensor_type(tuple(free), wanted)
-            self._buf = None if not self._type.is_static else buffers.from_array(np.zeros(tuple(free), wanted.numpy))
+            self._buf = None if not self._type.is_static else _zeros(self._type)
             return
         self._type = tensor_type(tuple(sizes), wanted)
         self._buf = None

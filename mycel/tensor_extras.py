@@ -6,6 +6,7 @@ asked for. `set_` makes a tensor a view of another (`mycel.views`), so that writ
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -91,9 +92,10 @@ def _set(
             raise TypeError("set_: storage_offset and stride need a size")
         return _become(self, views.through(source, (identity, {}, ())))
     whole = views.root_of(source)
-    shape = tuple(map(int, size))
-    order = _order_of(shape, stride)
-    count = int(np.prod(shape, dtype=np.int64))
+    shape = _whole("size", size)
+    order = _order_of(shape, None if stride is None else _whole("stride", stride))
+    (storage_offset,) = _whole("storage_offset", (storage_offset,))
+    count = math.prod(shape)
     if storage_offset < 0 or any(d < 0 for d in shape) or storage_offset + count > whole.size:
         raise RuntimeError(
             f"set_: {count} elements of shape {shape} from element {storage_offset} on do not lie in {whole.size}"
@@ -105,6 +107,12 @@ def _set(
     if order != tuple(range(len(shape))):
         steps.append((TRANSPOSE, {"permutation": tuple(int(a) for a in np.argsort(order))}, ()))
     return _become(self, views.through(whole, *steps))
+
+
+def _whole(word: str, values: Any) -> tuple[int, ...]:
+    if not isinstance(values, (tuple, list)) or not all(isinstance(v, (int, np.integer)) for v in values):
+        raise TypeError(f"set_: {word} must be whole numbers, not {values!r:.80}")
+    return tuple(map(int, values))
 
 
 def _order_of(shape: tuple[int, ...], stride: Optional[Sequence[int]]) -> tuple[int, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -189,3 +191,57 @@ def test_processes_that_write_read_and_trim_at_once() -> None:
     ]
     assert [p.communicate(timeout=100)[1] for p in running] == ["", "", ""]
     assert all(len(entry.path.read_bytes()) == 5032 for entry in cache.entries())
+
+
+def test_a_full_disk_is_no_error(folder: Path) -> None:
+    """Neither for what is being written, nor for what was there."""
+    resource = pytest.importorskip("resource")
+    cache.write(KIND, digest(1), b"one")
+    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        cache.write(KIND, digest(1), bytes(40_000))
+        cache.write(KIND, digest(2), bytes(40_000))
+        f = ms.jit(lambda x: ms.ops.exp(x) + 0.625)
+        assert abs(float(f(ms.Tensor(0.0)).asnumpy()) - 1.625) < 1e-6
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert cache.read(KIND, digest(1)) == b"one" and cache.read(KIND, digest(2)) is None
+    assert not [p for p in folder.rglob(".new*")]
+
+
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system of 64 KiB; only root makes one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = shutil.which("mount") and hasattr(os, "geteuid") and os.geteuid() == 0
+    if not made or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", str(disk)], capture_output=True).returncode:  # fmt: skip
+        pytest.skip("no small file system can be made here")
+    try:
+        monkeypatch.setenv("MYCEL_CACHE", str(disk / "cache"))
+        for k in range(40):
+            cache.write(KIND, digest(k), bytes(5000))
+        found = [k for k in range(40) if cache.read(KIND, digest(k)) is not None]
+        assert found and len(found) < 20
+        assert len(cache.entries()) == len(found)
+        assert cache.clear()[0] == len(found)
+        cache.write(KIND, digest(99), bytes(5000))
+        assert cache.read(KIND, digest(99)) == bytes(5000)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_what_killed_writers_left_is_counted_and_goes(folder: Path) -> None:
+    program = (
+        "import os, signal\n"
+        "from mycel import cache, private\n"
+        "def kill(*names): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "private.Folder._rename = kill\n"
+        "cache.write('objects-0123456789abcdef', '0' * 64, bytes(5000))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(ms.__file__).parent.parent)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment).returncode == -signal.SIGKILL
+    assert [p.name for p in folder.rglob("*") if p.is_file()] == [entry.path.name for entry in cache.entries()] != []
+    cache.trim(0)
+    assert not [p for p in folder.rglob("*") if p.is_file()]

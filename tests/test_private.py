@@ -152,6 +152,38 @@ def test_a_link_to_ones_own_folder_is_a_name_for_it(
     assert cache.read(KIND, DIGEST) == b"code"
 
 
+@as_root
+def test_a_link_of_another_user_is_not_followed(folder: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder such as /tmp it would lead to files of one's own that somebody else has chosen."""
+    cache.write(KIND, DIGEST, b"code")
+    public = folder.parent / "public"
+    public.mkdir()
+    public.chmod(0o1777)
+    (public / "link").symlink_to(folder)
+    monkeypatch.setenv("MYCEL_CACHE", str(public / "link"))
+    assert cache.read(KIND, DIGEST) == b"code"
+    private._reached.clear()
+    os.chown(public / "link", OTHER, OTHER, follow_symlinks=False)
+    assert cache.read(KIND, DIGEST) is None
+    assert len(said) == 1 and f"{public / 'link'} is a link of uid {OTHER}" in said[0]
+
+
+def test_links_where_others_may_write(folder: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.write(KIND, DIGEST, b"code")
+    public = folder.parent / "public"
+    public.mkdir()
+    (public / "link").symlink_to("../cache")
+    monkeypatch.setenv("MYCEL_CACHE", str(public / "link"))
+    assert cache.read(KIND, DIGEST) == b"code"
+    private._reached.clear()
+    public.chmod(0o777)
+    assert cache.read(KIND, DIGEST) is None
+    assert len(said) == 1 and f"{public} may be written by everybody" in said[0]
+    (public / "around").symlink_to("around")
+    monkeypatch.setenv("MYCEL_CACHE", str(public / "around"))
+    assert cache.read(KIND, DIGEST) is None
+
+
 def test_a_pipe_does_not_keep_its_reader_waiting(folder: Path, said: list[str]) -> None:
     cache.write(KIND, DIGEST, b"code")
     (folder / MEMBERS[-1]).unlink()

@@ -270,6 +270,8 @@ def _jet(fn: Any, order: int, primals: tuple[Any, ...], series: tuple[Any, ...])
         context: Any = eager.current_context()
         return context.invoke(fn, tuple(points), {})
 
+    if not flatten(primals)[0]:
+        raise ValueError("derivative: the function needs at least one tensor to be differentiated by")
     return _derivatives(along, scalar(0.0, flatten(primals)[0][0].dtype), order)
 
 

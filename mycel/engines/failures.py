@@ -12,7 +12,7 @@ from mycel.ir.places import annotate, excerpt, spelled
 from mycel.ir.types import TensorType
 from mycel.prims.index import out_of_range
 
-__all__ = ["index_out_of_range", "no_memory", "note_host_step", "out_of_memory", "readable"]
+__all__ = ["index_out_of_range", "no_memory", "note_host_step", "out_of_memory", "readable", "told"]
 
 MEND = "  work in smaller batches or pieces, use a narrower type such as float16, or free tensors that are not needed"
 
@@ -68,6 +68,13 @@ def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Ma
 def no_memory(what: str, nbytes: int) -> MemoryError:
     """The error for something that needs so many bytes, and does not get them."""
     return MemoryError(f"{what} needs {readable(nbytes)}, more memory than the system gives{_there_is()}")
+
+
+def told(error: MemoryError, what: str) -> MemoryError:
+    """The error itself, where it has no message with one that says what ran out of memory."""
+    if not error.args or not str(error):
+        error.args = (f"{what} needs more memory than the system gives{_there_is()}",)
+    return error
 
 
 def _there_is() -> str:

@@ -35,11 +35,13 @@ class InconclusiveDimension(ShapeError):
 class Atom:
     """An indeterminate: a symbol, or ``op(left, right)`` of dimensions."""
 
-    __slots__ = ("name", "operator", "operands", "low", "high", "key")
+    __slots__ = ("name", "operator", "operands", "low", "high", "key", "_text")
 
     def __init__(self, name: str, operator: str, operands: tuple[DimLike, ...], low: float, high: float) -> None:
         self.name, self.operator, self.operands, self.low, self.high = name, operator, operands, low, high
-        self.key = (operator, name, operands)
+        # A name that two files, or a file and a program, give to sizes of other bounds is not one size: types are interned.
+        self.key = (operator, name, operands, low, high) if operator == "symbol" else (operator, name, operands)
+        self._text = ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Atom) and self.key == other.key
@@ -50,6 +52,12 @@ class Atom:
     def __repr__(self) -> str:
         if self.operator == "symbol":
             return self.name
+        if not self._text:
+            # Kept, as terms are in the order of their texts: else each level would write the one below twice.
+            self._text = self._written()
+        return self._text
+
+    def _written(self) -> str:
         left, right = self.operands
         if self.operator not in ("//", "%"):
             return f"{self.operator}({left!r}, {right!r})"
@@ -412,7 +420,7 @@ def make(terms: dict[Monomial, int]) -> DimLike:
 
 
 def symbol(name: str, low: int = 1, high: float = math.inf) -> Dim:
-    """A new named size of at least `low`; two symbols with one name are the same size."""
+    """A new named size of at least `low`; two symbols with one name and the same bounds are the same size."""
     return Dim({((Atom(name, "symbol", (), low, high), 1),): 1})
 
 

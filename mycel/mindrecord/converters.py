@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import os
-import pickle
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,6 +15,7 @@ import numpy as np
 
 from mycel import log
 from mycel.idx import read_idx
+from mycel.mindrecord import plain_pickle
 from mycel.mindrecord.errors import SUCCESS, MSRStatus, PathNotExistsError
 from mycel.mindrecord.filewriter import FileWriter
 from mycel.mindrecord.packing import Schema
@@ -55,30 +54,18 @@ def _jpeg(operation: str, pixels: np.ndarray[Any, np.dtype[Any]]) -> bytes:
     return buffer.getvalue()
 
 
-class _Unpickler(pickle.Unpickler):
-    """Reads the pickles of CIFAR, which hold dictionaries, lists, bytes and NumPy arrays, and nothing that runs."""
-
-    _ALLOWED = {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")} | {
-        (f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._ALLOWED:
-            raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of CIFAR")
-        if name == "_reconstruct":
-            return np.empty(0).__reduce__()[0]
-        # Python 3 writes bytes as encoded text for readers of Python 2.
-        return codecs.encode if name == "encode" else getattr(np, name)
-
-
 def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.dtype[Any]]]:
     """The images, uint8 [N, 32, 32, 3], and the labels under `keys` of a file of CIFAR's Python version."""
     try:
-        with open(path, "rb") as handle:
-            found = _Unpickler(handle, encoding="bytes").load()
-        images = np.asarray(found[b"data"], np.uint8).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        labels = [np.asarray(found[key], np.int64) for key in keys]
-    except (pickle.UnpicklingError, EOFError, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        found = plain_pickle.load(path.read_bytes())
+        images, labels = found[b"data"], [found[key] for key in keys]
+        if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
+            raise ValueError("its images are no array of uint8")
+        if not all(isinstance(v, np.ndarray) or (type(v) is list and all(type(n) is int for n in v)) for v in labels):
+            raise ValueError("its labels are no integers")
+        images = images.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        labels = [np.asarray(v, np.int64) for v in labels]
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise RuntimeError(f"{os.fspath(path)!r} is not a file of the Python version of CIFAR: {error!r}") from error
     if any(len(values) != len(images) for values in labels):
         raise RuntimeError(f"{os.fspath(path)!r} has {len(images)} images but {[len(v) for v in labels]} labels")

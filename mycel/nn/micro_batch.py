@@ -48,6 +48,8 @@ class _Parts(Cell):
             raise TypeError(f"{owner}: network must be a Cell, not {type(network).__name__}")
         self.network = network
         self.count = checks.integer(owner, name, count, 1)
+        if self.count > 1 << 16:
+            raise ValueError(f"{owner}: {name} must be at most 65536, not {count}")
 
     def _parts(self) -> CellList:
         return CellList([_MicroBatch(type(self).__name__, i, self.count) for i in range(self.count)])

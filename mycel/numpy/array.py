@@ -10,7 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import asarray
-from mycel.ops._operands import axis_of, size_of
+from mycel.ops._operands import axis_of, sequence_of, size_of
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
@@ -106,9 +106,13 @@ def append(arr: Any, values: Any, axis: Optional[int] = None) -> Tensor:
     return concatenate((arr, values), axis)
 
 
+def _rows(arrays: Any) -> Any:
+    return list(arrays) if isinstance(arrays, (Tensor, _numpy.ndarray)) and arrays.ndim else arrays
+
+
 def _joiner(name: str, parameter: str, function: Any) -> Any:
     def made(tup: Any) -> Tensor:
-        return function([asarray(v) for v in tup])  # type: ignore[no-any-return]
+        return function([asarray(v) for v in sequence_of(name, parameter, _rows(tup))])  # type: ignore[no-any-return]
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
@@ -127,7 +131,7 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
     >>> mnp.stack(([1, 2], [3, 4])).shape
     (2, 2)
     """
-    return ops.stack([asarray(v) for v in arrays], axis)
+    return ops.stack([asarray(v) for v in sequence_of("stack", "arrays", _rows(arrays))], axis)
 
 
 @export
@@ -139,7 +143,8 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
     [[1, 2], [3, 4]]
     """
     value = asarray(x)
-    if isinstance(indices_or_sections, int) and value.shape[axis] % indices_or_sections:
+    axis = axis_of("split", axis, value.ndim)
+    if isinstance(indices_or_sections, int) and indices_or_sections > 0 and value.shape[axis] % indices_or_sections:
         raise ValueError(
             f"split: axis {axis} of size {value.shape[axis]} does not divide into {indices_or_sections} parts; use array_split"
         )
@@ -277,6 +282,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     >>> mnp.select([[True, False], [True, True]], [[1, 2], [3, 4]]).tolist()
     [1, 4]
     """
+    sequence_of("select", "condlist", _rows(condlist)), sequence_of("select", "choicelist", _rows(choicelist))
     result: Any = default
     for condition, choice in reversed(list(zip(condlist, choicelist))):
         result = ops.where(asarray(condition), asarray(choice), result)
@@ -325,7 +331,8 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
     >>> mnp.choose([0, 1], [[1, 2], [3, 4]]).tolist()
     [1, 4]
     """
-    return asarray(a).choose([asarray(c) for c in choices], mode)  # type: ignore[attr-defined, no-any-return]
+    members = sequence_of("choose", "choices", _rows(choices))
+    return asarray(a).choose([asarray(c) for c in members], mode)  # type: ignore[attr-defined, no-any-return]
 
 
 @export
@@ -451,7 +458,7 @@ def size(a: Any, axis: Optional[int] = None) -> Any:
     4
     """
     x = asarray(a)
-    return x.size if axis is None else x.shape[axis]
+    return x.size if axis is None else x.shape[axis_of("size", axis, x.ndim)]
 
 
 @export
@@ -513,6 +520,8 @@ def result_type(*arrays_and_dtypes: Any) -> D.DType:
         v if isinstance(v, D.DType) else _named_type(v) if isinstance(v, (str, type)) else asarray(v).dtype
         for v in arrays_and_dtypes
     ]
+    if not kinds:
+        raise ValueError("result_type: takes at least one array or type")
     result = kinds[0]
     for k in kinds[1:]:
         result = D.promote(result, k)

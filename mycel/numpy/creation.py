@@ -9,7 +9,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray, kind_of
-from mycel.ops._operands import size_of
+from mycel.ops._operands import check_sizes, need_room, size_of
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = ["asarray"]
@@ -184,6 +184,15 @@ def logspace(
     return as_kind(ops.pow(float(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
 
 
+def _matrix(name: str, rows: Any, columns: Any, diagonal: Any) -> tuple[int, int, int]:
+    """Sizes of a matrix, and a diagonal that is not farther out than its corners."""
+    height = size_of(name, rows)
+    width = height if columns is None else size_of(name, columns)
+    check_sizes(name, (height, width))
+    need_room(name, (height, width), D.float64)
+    return height, width, min(max(size_of(name, diagonal), -height), width)
+
+
 @export
 def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> Tensor:
     """An N x M matrix with ones on a diagonal.
@@ -192,7 +201,8 @@ def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     >>> mnp.eye(2, k=1).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
-    return Tensor(_numpy.eye(N, M, k), D.from_any(dtype))
+    rows, columns, place = _matrix("eye", N, M, k)
+    return Tensor(_numpy.eye(rows, columns, place), D.from_any(dtype))
 
 
 @export
@@ -214,7 +224,8 @@ def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = D.float32) -> 
     >>> mnp.tri(2).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    return Tensor(_numpy.tri(N, M, k), D.from_any(dtype))
+    rows, columns, place = _matrix("tri", N, M, k)
+    return Tensor(_numpy.tri(rows, columns, place), D.from_any(dtype))
 
 
 @export

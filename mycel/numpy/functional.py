@@ -11,7 +11,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import asarray
 from mycel.numpy.array import isin
-from mycel.ops._operands import all_axes
+from mycel.ops._operands import all_axes, sequence_of
 from mycel.prims.base import broadcast_shapes
 from mycel.tensor import Tensor, cast
 
@@ -75,6 +75,9 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     [1.0, 5.0]
     """
     value = asarray(x)
+    if not isinstance(condlist, (bool, Tensor, _numpy.ndarray)) and not sequence_of("piecewise", "condlist", condlist):
+        raise ValueError("piecewise: condlist must hold at least one condition")
+    sequence_of("piecewise", "funclist", funclist)
     single = isinstance(condlist, (bool, Tensor)) or not isinstance(condlist[0], (list, tuple, Tensor, _numpy.ndarray))
     # A tensor with an axis more than the array holds several conditions.
     if isinstance(condlist, Tensor) and condlist.ndim > value.ndim:

@@ -10,7 +10,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
-from mycel.ops._operands import check_sizes, shape_of, size_of
+from mycel.ops._operands import check_sizes, need_room, numbers, shape_of, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
 def _window(name: str, values: Any, M: int) -> Tensor:
     if isinstance(M, bool) or not isinstance(M, int):
         raise TypeError(f"{name}: the number of points must be an int, not {type(M).__name__}")
+    need_room(name, shape_of(name, max(M, 0)), D.float64)
     return Tensor(values(M), D.float32)
 
 
@@ -79,7 +80,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     first, last = (v if v.dtype.is_floating else cast(v, D.float32) for v in (asarray(start), asarray(stop)))
     kind = D.promote(first.dtype, last.dtype)
     parts = max(num - 1 if endpoint else num, 1)
-    way = Tensor(_numpy.arange(num) / parts).astype(kind)
+    way = Tensor(numbers(num) / parts).astype(kind)
     first, ratio = ops.expand_dims(cast(first, kind), -1), ops.expand_dims(cast(last, kind) / cast(first, kind), -1)
     return as_kind(ops.moveaxis(first * ops.pow(ratio, way), -1, axis), dtype)
 
@@ -95,8 +96,7 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     """
     kind = D.from_any(dtype)
     shape = check_sizes("indices", shape_of("indices", dimensions))
-    if math.prod(shape) > 1 << 40:
-        raise ValueError(f"indices: a grid of shape {shape} does not fit in memory")
+    need_room("indices", (len(shape), *shape), D.int64)
     made: Any = _numpy.indices(shape, sparse=sparse)  # type: ignore[call-overload]
     return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
 
@@ -118,6 +118,16 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
     return tuple(grids)
 
 
+def _count(part: Any) -> int:
+    """How many coordinates a slice of a grid has."""
+    if not isinstance(part, slice) or part.stop is None:
+        return 1
+    start, step = part.start or 0, 1 if part.step is None else part.step
+    if isinstance(step, complex):
+        return int(abs(step))
+    return max(math.ceil((part.stop - start) / step), 0) if step else 1
+
+
 class _Grid:
     """Coordinates by slices: `start:stop:step`, or `start:stop:countj` for `count` points that include both ends."""
 
@@ -125,6 +135,14 @@ class _Grid:
         self._dense = dense
 
     def __getitem__(self, key: Any) -> Any:
+        for entry in key if isinstance(key, tuple) else (key,):
+            if not isinstance(entry, slice) or (entry.step is not None and entry.step == 0):
+                raise ValueError(
+                    f"mgrid, ogrid: every index is a slice start:stop:step with a step that is not 0, not {entry!r:.80}"
+                )
+        counts = [_count(part) for part in (key if isinstance(key, tuple) else (key,))]
+        whole = counts if self._dense else [sum(counts)]
+        need_room("mgrid" if self._dense else "ogrid", shape_of("mgrid", (len(counts), *whole)), D.float64)
         made = (_numpy.mgrid if self._dense else _numpy.ogrid)[key]
         return [_grid(v) for v in made] if isinstance(made, (tuple, list)) else _grid(made)
 
@@ -150,7 +168,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     (size, count) = (size_of("diag_indices", v) for v in (n, ndim))
     if size < 0 or not 1 <= count <= 64:
         raise ValueError(f"diag_indices: n must not be negative and ndim lie between 1 and 64, not {n} and {ndim}")
-    return (ops.arange(size, dtype=D.int32),) * count
+    return (Tensor(numbers(size), D.int32),) * count
 
 
 def _pair(found: Any) -> tuple[Tensor, Tensor]:
@@ -162,8 +180,7 @@ def _triangle(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
     rows = size_of(name, n)
     columns = rows if m is None else size_of(name, m)
     check_sizes(name, (rows, columns))
-    if rows * columns > 1 << 40:
-        raise ValueError(f"{name}: a matrix of {rows} x {columns} does not fit in memory")
+    need_room(name, (rows, columns), D.int64)
     return rows, min(max(size_of(name, k), -rows), columns), columns
 
 
@@ -233,7 +250,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
     """
     if mode not in ("clip", "wrap"):
         raise ValueError(f"ravel_multi_index: mode must be 'clip' or 'wrap', not {mode!r}")
-    sizes = (dims,) if isinstance(dims, int) else tuple(dims)
+    sizes = shape_of("ravel_multi_index", dims)
+    if not isinstance(multi_index, (tuple, list, Tensor, _numpy.ndarray)):
+        raise TypeError(f"ravel_multi_index: takes rows of positions, not {type(multi_index).__name__}")
     parts = [cast(asarray(p), D.int32) for p in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(f"ravel_multi_index: {len(parts)} rows of positions for {len(sizes)} dimensions")

@@ -14,7 +14,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import asarray
-from mycel.ops._operands import size_of
+from mycel.ops._operands import need_room, size_of
 from mycel.tensor import Tensor, cast
 
 __all__ = ["digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
@@ -65,10 +65,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         if edges.ndim != 1:
             raise ValueError(f"histogram_bin_edges: the edges must be a vector, not of shape {tuple(edges.shape)}")
         return edges
-    if not 1 <= size_of("histogram_bin_edges", bins) < 1 << 40:
-        raise ValueError(
-            f"histogram_bin_edges: there must be at least one bin, and they must fit in memory, not {bins}"
-        )
+    count = size_of("histogram_bin_edges", bins)
+    if count < 1:
+        raise ValueError(f"histogram_bin_edges: there must be at least one bin, not {bins}")
+    need_room("histogram_bin_edges", (count,), D.float64)
     x = _float(ops.ravel(asarray(a)))
     if range is not None:
         low, high = (float(v) for v in range)

@@ -409,9 +409,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
     [5.0, 10.0]
     """
     point, xs, ys = (v if v.dtype.is_floating else cast(v, D.float32) for v in (asarray(x), asarray(xp), asarray(fp)))
+    if xs.ndim != 1 or xs.shape != ys.shape or not xs.shape[0]:
+        raise ValueError(f"interp: xp and fp are vectors of one length, at least 1, not {xs._type} and {ys._type}")
     last = xs.shape[0] - 1
-    high = ops.clamp(ops.searchsorted(xs, point, right=True), 1, builtins.max(last, 1))
-    low = high - 1
+    high = ops.clamp(ops.searchsorted(xs, point, right=True), builtins.min(last, 1), last)
+    low = ops.clamp(high - 1, 0)
     x0, x1, y0, y1 = (ops.gather(t, i, 0) for t, i in ((xs, low), (xs, high), (ys, low), (ys, high)))
     width = ops.where(x1 == x0, 1.0, x1 - x0)
     result = y0 + (y1 - y0) * ops.clamp((point - x0) / width, 0.0, 1.0)

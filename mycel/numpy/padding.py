@@ -13,6 +13,7 @@ import numpy as _numpy
 from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import asarray
+from mycel.ops._operands import need_room, numbers, shape_of
 from mycel.tensor import Tensor
 
 __all__ = ["pad"]
@@ -66,7 +67,14 @@ def pad(
 
 def _pairs(name: str, given: Any, rank: int) -> Any:
     try:
-        return _numpy.broadcast_to(_numpy.asarray(given), (rank, 2))
+        numbers = _numpy.asarray(given)
+        if given is not None and (
+            numbers.dtype.kind not in "biuf" or (name == "pad_width" and numbers.dtype.kind == "f")
+        ):
+            raise TypeError(
+                f"pad: {name} must hold numbers{' that are whole' * (name == 'pad_width')}, not {given!r:.80}"
+            )
+        return _numpy.broadcast_to(numbers, (rank, 2))
     except ValueError:
         raise ValueError(f"pad: {name} must be a number, a pair or a pair for each of {rank} axes, not {given}") from None  # fmt: skip
 
@@ -77,9 +85,11 @@ def _repeated(x: Tensor, axis: int, before: int, after: int, mode: str, reflect_
         raise ValueError(f"pad: there is nothing to repeat along axis {axis} of shape {x.shape}")
     odd = mode in ("reflect", "symmetric") and reflect_type == "odd"
     if not odd:
+        need_room("pad", shape_of("pad", (size + before + after,)), D.int64)
         places = _numpy.pad(_numpy.arange(size), (before, after), mode)  # type: ignore[call-overload]
         return ops.gather(x, Tensor(places), axis)
     # Every new element is a sum of whole multiples of elements: those that the reflection of unit vectors gives.
+    need_room("pad", shape_of("pad", (size + before + after, size)), D.float64)
     weights = _numpy.pad(_numpy.eye(size), ((before, after), (0, 0)), mode, reflect_type="odd")  # type: ignore[call-overload]
     return ops.moveaxis(ops.matmul(ops.moveaxis(x, axis, -1), Tensor(weights.T).astype(x.dtype)), -1, axis)
 
@@ -96,7 +106,7 @@ def _block(x: Tensor, axis: int, count: int, side: int, mode: str, value: Any, l
     if mode == "linear_ramp":
         at[axis] = slice(0, 1) if side == 0 else slice(size - 1, size)
         edge = x[tuple(at)].astype(D.float64)
-        part = _numpy.arange(count) if side == 0 else _numpy.arange(count)[::-1]
+        part = numbers(count) if side == 0 else numbers(count)[::-1]
         steps = Tensor((part / count).reshape([-1 if k == axis else 1 for k in range(x.ndim)]))
         ramp = float(value) + (edge - float(value)) * steps
         return (ops.floor(ramp) if x.dtype.is_integer else ramp).astype(x.dtype)

@@ -11,7 +11,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.numpy._operands import as_kind, asarray
 from mycel.numpy.math import cov
-from mycel.ops._operands import axis_of
+from mycel.ops._operands import axis_of, one_by_one
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -246,9 +246,9 @@ def polymul(a1: Any, a2: Any) -> Tensor:
 
 
 def _order(name: str, m: int) -> int:
-    if isinstance(m, bool) or not isinstance(m, int) or not 0 <= m <= 10000:
-        raise ValueError(f"{name}: m must be an int from 0 to 10000, not {m!r}")
-    return m
+    if isinstance(m, bool) or not isinstance(m, int) or m < 0:
+        raise ValueError(f"{name}: m must be a non-negative int, not {m!r}")
+    return one_by_one(name, "steps", m)
 
 
 def polyder(p: Any, m: int = 1) -> Tensor:

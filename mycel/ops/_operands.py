@@ -15,8 +15,10 @@ import numpy as np
 from mycel import dtype as D
 from mycel import eager, precision
 from mycel.dtype import DType
-from mycel.errors import NeedsValue, ShapeError
+from mycel.engines.native.capacity import need
+from mycel.errors import NeedsValue, ShapeError, SizeError, operation_called
 from mycel.ir.dims import Dim, InconclusiveDimension, product
+from mycel.ir.types import MOST_BYTES, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, normalize_axis
@@ -25,8 +27,8 @@ from mycel.tensor import pair as _pair
 
 __all__ = [
     "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",
-    "number_of", "operand", "operands", "reshaped", "rounded_once", "select", "sequence_of", "shape_of", "sizes_of",
-    "take_slice", "whole", "wide",
+    "need_room", "number_of", "numbers", "one_by_one", "operand", "operands", "reshaped", "rounded_once", "select",
+    "sequence_of", "shape_of", "sizes_of", "take_slice", "whole", "wide",
 ]  # fmt: skip
 
 Axis = Union[None, int, Sequence[int]]
@@ -160,7 +162,13 @@ def shape_of(name: str, shape: Any) -> Shape:
         shape = (shape,)
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"{name}: a shape is an int or a sequence of ints, not {type(shape).__name__}")
-    return tuple([size_of(name, d) for d in shape])
+    found = tuple([size_of(name, d) for d in shape])
+    whole = 1
+    for d in found:
+        whole *= abs(d) or 1 if isinstance(d, int) else 1
+    if whole > MOST_BYTES:
+        raise SizeError(f"a tensor of the shape {found} would have more than 2**63 - 1 elements", name)
+    return found
 
 
 def size_of(name: str, size: Any) -> Any:
@@ -170,11 +178,40 @@ def size_of(name: str, size: Any) -> Any:
     if isinstance(size, bool):
         raise TypeError(f"{name}: sizes are ints, not bool")
     try:
-        return operator.index(size)
+        found = operator.index(size)
     except NeedsValue:
         raise
     except TypeError:
         raise TypeError(f"{name}: sizes are ints, not {type(size).__name__}") from None
+    if abs(found) > MOST_BYTES:
+        raise SizeError(f"a size of {found} is beyond 2**63 - 1", name)
+    return found
+
+
+def need_room(name: str, shape: Shape, dtype: DType) -> None:
+    """SizeError or MemoryError for a tensor that cannot be, before the work for it is begun."""
+    kind = tensor_type(tuple(shape), dtype)
+    if kind.is_static:
+        need(f"{name}: a tensor {kind}", int(kind.nbytes))
+
+
+# What a graph's operation, or a tensor and its view, take at least.
+_EACH = 2048
+
+
+def one_by_one(name: str, what: str, count: Any) -> int:
+    """`count` as an int, where so many parts or steps can be made one by one; MemoryError where they cannot be held."""
+    found = size_of(name, count)
+    found = operator.index(found)
+    need(f"{name}: making {found} {what}", found * _EACH)
+    return found
+
+
+def numbers(count: Any, dtype: Any = np.int64) -> Any:
+    """The array 0, 1, ..., count - 1, from which tables of positions are made; MemoryError where there is no room for it."""
+    found = operator.index(count)
+    need(f"{operation_called()}: a table of {found} positions", found * np.dtype(dtype).itemsize)
+    return np.arange(found, dtype=dtype)
 
 
 def sizes_of(name: str, parameter: str, value: Any) -> tuple[Any, ...]:

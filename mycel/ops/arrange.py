@@ -22,6 +22,7 @@ from mycel.ops._operands import (
     constant_like,
     flat,
     iota,
+    need_room,
     one_of,
     operand,
     permuted,
@@ -224,10 +225,12 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
         raise ShapeError(
             f"repeat_interleave: {len(repeats)} repeats do not fit the {x.shape[where]} elements of axis {axis}, or are negative"
         )
-    positions = [i for i, r in enumerate(repeats) for _ in builtins.range(r)]
+    need_room("repeat_interleave", (*x.shape[:where], builtins.sum(repeats), *x.shape[where + 1 :]), x.dtype)
+    need_room("repeat_interleave", (builtins.sum(repeats),), D.int64)
+    positions = np.repeat(np.arange(len(repeats)), np.asarray(repeats, np.int64))
     from mycel.prims import index as I
 
-    return run(I.take, x, Tensor(positions, D.int32), axis=where)
+    return run(I.take, x, Tensor(positions, S.position_type(x.shape[where])), axis=where)
 
 
 def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
@@ -514,6 +517,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     x = operand("diag_embed", input)
     if x.ndim < 1:
         raise ShapeError("diag_embed: takes tensors of at least 1 dimension")
+    size_of("diag_embed", offset)
     count = x.shape[-1]
     above, below = builtins.max(offset, 0), builtins.max(-offset, 0)
     side = count + above + below

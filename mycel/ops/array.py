@@ -15,7 +15,7 @@ from mycel.errors import ShapeError, named
 from mycel.fused import fused
 from mycel.ir.dims import product
 from mycel.ops import _operands
-from mycel.ops._operands import all_axes, axis_of, operand, run, sequence_of, shape_of, size_of, sizes_of
+from mycel.ops._operands import all_axes, axis_of, one_by_one, operand, run, sequence_of, shape_of, size_of, sizes_of
 from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -458,6 +458,7 @@ def unstack(input_x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     where = axis_of("unstack", axis, x.ndim)
     shape = x.shape[:where] + x.shape[where + 1 :]
     drop = (S.RESHAPE, {"shape": shape}, ())
+    one_by_one("unstack", "parts", x.shape[where])
     parts = [slice_step(x.shape, where, i, i + 1) for i in builtins.range(x.shape[where])]
     return tuple(through(x, drop) if part is None else through(x, part, drop) for part in parts)
 
@@ -491,6 +492,7 @@ def split(tensor: Any, split_size_or_sections: Union[int, Sequence[int]], axis: 
         size = size_of("split", split_size_or_sections)
         if size < 1:
             raise ValueError(f"split: the size of a part must be at least 1, not {size}")
+        one_by_one("split", "parts", -(-length // size))
         sizes = [builtins.min(size, length - i) for i in builtins.range(0, length, size)] or [0]
     return _cut(x, where, sizes)
 
@@ -516,10 +518,9 @@ def tensor_split(input: Any, indices_or_sections: Union[int, Sequence[int]], axi
     length = operator.index(x.shape[where])
     if isinstance(indices_or_sections, int):
         count = indices_or_sections
-        if not 1 <= count <= builtins.max(length, MOST_PARTS):
-            raise ValueError(
-                f"tensor_split: the number of parts must lie between 1 and {builtins.max(length, MOST_PARTS)}, not {count}"
-            )
+        if count < 1:
+            raise ValueError(f"tensor_split: the number of parts must be at least 1, not {count}")
+        one_by_one("tensor_split", "parts", count)
         return _cut(x, where, [length // count + (i < length % count) for i in builtins.range(count)])
     given = sizes_of("tensor_split", "indices_or_sections", indices_or_sections)
     cuts = [builtins.min(builtins.max(c + length if c < 0 else c, 0), length) for c in given]

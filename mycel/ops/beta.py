@@ -88,5 +88,5 @@ def betainc(a: Any, b: Any, x: Any) -> Tensor:
     lead = lead + run(E.lgamma, p + q) - run(E.lgamma, p + 1.0) - run(E.lgamma, q)
     found = run(E.exp, lead) * _fraction(p, q, y)
     found = select(turned, 1.0 - found, found)
-    edge = select(cast(x, D.float64) > 0.5, constant_like(1.0, found), constant_like(0.0, found))
+    edge = select(cast(given[2], D.float64) > 0.5, constant_like(1.0, found), constant_like(0.0, found))
     return cast(select(inside, found, select(valid, edge, float("nan"))), kind)

@@ -9,6 +9,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
+from mycel.ir.dims import product
 from mycel.ops import arrange, creation, indexed, reduction
 from mycel.ops._operands import (
     axis_of,
@@ -77,7 +78,7 @@ def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Tensor:
     x = reshaped(x, (*x.shape[:first], *split))
     order = (*(first + 2 * k + 1 for k in range(count)), *range(first), *(first + 2 * k for k in range(count)))
     x = permuted(x, order)
-    return reshaped(x, (n * int(np.prod(sizes)), *x.shape[count + 1 :]))
+    return reshaped(x, (n * product(sizes), *x.shape[count + 1 :]))
 
 
 def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
@@ -90,7 +91,7 @@ def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
     name = "batch_to_space_nd"
     x = operand(name, input_x)
     sizes, pairs, first = _block(name, x, block_shape, crops, "crops")
-    whole, count = int(np.prod(sizes)), len(sizes)
+    whole, count = product(sizes), len(sizes)
     if x.shape[0] % whole:
         raise ValueError(f"{name}: the batch of {x._type} does not divide into blocks {sizes}")
     n = x.shape[0] // whole

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import dtype as D
-from mycel.ops._operands import broadcast, constant_like, floating, operand, reshaped, run, select
+from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, reshaped, run, select
 from mycel.prims import complex as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
@@ -31,7 +31,7 @@ def direction(z: Tensor) -> Tensor:
 
 def complex_of(real: Tensor, imag: Tensor) -> Tensor:
     """The complex numbers of two floating tensors, which broadcast."""
-    return run(C.complex_, real, imag)
+    return run(C.complex_, *operands("Complex", real, imag))
 
 
 def real(input: Any) -> Tensor:

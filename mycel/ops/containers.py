@@ -171,6 +171,10 @@ def _make_range(start: Any, stop: Any = None, step: Any = 1) -> Any:
             raise TypeError(f"make_range: takes whole numbers, not {v!r}")
     if isinstance(step, int) and step == 0:
         raise ValueError("make_range: the step must not be 0")
+    if all(isinstance(v, int) or v is None for v in (start, stop, step)):
+        count = start if stop is None else (stop - start) // step
+        if count > 1 << 28:
+            raise ValueError(f"make_range: {count} numbers do not fit in memory")
     return tuple(range(start)) if stop is None else tuple(range(start, stop, step))
 
 
@@ -291,6 +295,9 @@ def _augassign_sub(x: Any, y: Any) -> Any:
 
 
 def _augassign_mul(x: Any, y: Any) -> Any:
+    for many, times in ((x, y), (y, x)):
+        if isinstance(many, (tuple, list, str)) and isinstance(times, int) and len(many) * times > 1 << 32:
+            raise ValueError(f"augassign_mul: {len(many)} members {times} times do not fit in memory")
     return operator.mul(x, y)
 
 

@@ -152,9 +152,9 @@ def transposed(
 ) -> Tensor:  # fmt: skip
     """The transpose of a convolution in its input. The weight is (C_in, C_out / groups, *kernel)."""
     x, w = operands(name, input, weight)
-    if w.ndim != x.ndim:
+    if w.ndim != x.ndim or x.ndim != len(strides) + 2:
         raise ShapeError(
-            f"{name}: the input {x._type} and the weight {w._type} must have the same number of dimensions"
+            f"{name}: the input {x._type} and the weight {w._type} must have {len(strides) + 2} dimensions each"
         )
     if any(extra >= max(s, step) for extra, s, step in zip(output_padding, strides, dilation)):
         raise ValueError(

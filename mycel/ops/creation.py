@@ -22,6 +22,8 @@ from mycel.ops._operands import (
     check_sizes,
     constant_like,
     iota,
+    need_room,
+    numbers,
     operand,
     reshaped,
     run,
@@ -30,6 +32,7 @@ from mycel.ops._operands import (
     size_of,
 )  # fmt: skip
 from mycel.prims import elementwise as E
+from mycel.prims import shape as S
 from mycel.tensor import Tensor, as_tensor, cast, scalar
 
 __all__ = [
@@ -195,11 +198,9 @@ def _range(name: str, start: Any, end: Any, step: Any, dtype: Optional[DType]) -
             line = run(E.add, line, constant_like(start, line))
         return line if dtype is None else cast(line, dtype)
     length = (end - start) / step
-    if not length < 1 << 40:
-        raise ValueError(
-            f"{name}: from {start} to {end} in steps of {step} there is no number of elements that fits in memory"
-        )
-    values = start + step * np.arange(max(math.ceil(length), 0), dtype=np.float64)
+    if not math.isfinite(length):
+        raise ValueError(f"{name}: from {start} to {end} in steps of {step} there is no number of steps")
+    values = start + step * numbers(size_of(name, max(math.ceil(length), 0)), np.float64)
     return Tensor(values, dtype or D.float32)
 
 
@@ -223,7 +224,12 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
     >>> ms.ops.range(0, 4, 2).tolist()
     [0, 2]
     """
-    result = _range("range", start, end, step, None)
+    bounds = [_number("range", v) for v in (start, end, step)]
+    if all(isinstance(v, int) for v in bounds) and bounds[2]:
+        length = -((bounds[0] - bounds[1]) // bounds[2])
+        if length > maxlen:
+            raise ValueError(f"range: {length} numbers are more than maxlen, {maxlen}")
+    result = _range("range", bounds[0], bounds[1], bounds[2], None)
     if isinstance(result.shape[0], int) and result.shape[0] > maxlen:
         raise ValueError(f"range: {result.shape[0]} numbers are more than maxlen, {maxlen}")
     return result
@@ -244,6 +250,7 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     for v in (start, end):
         operand("linspace", v)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor) and isinstance(count, int):
+        need_room("linspace", (count,), D.float64)
         return Tensor(np.linspace(start, end, count), D.float32)
     first, last = operand("linspace", start, D.float32), operand("linspace", end, D.float32)
     first, last = reshaped(first, (*first.shape, 1)), reshaped(last, (*last.shape, 1))
@@ -275,15 +282,17 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     """
     rows = size_of("eye", n)
     shape = check_sizes("eye", (rows, rows if m is None else size_of("eye", m)))
-    return cast(run(E.eq, iota(shape, 0, D.int32), iota(shape, 1, D.int32)), D.from_any(dtype or D.float32))
+    need_room("eye", shape, D.from_any(dtype or D.float32))
+    kind = S.position_type(max(shape)) if all(isinstance(d, int) for d in shape) else D.int32
+    return cast(run(E.eq, iota(shape, 0, kind), iota(shape, 1, kind)), D.from_any(dtype or D.float32))
 
 
 def _triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any) -> Tensor:
     name = "triu_indices" if upper else "tril_indices"
     row, col, offset = size_of(name, row), size_of(name, col), size_of(name, offset)
     check_sizes(name, (row, col))
-    if row * col > 1 << 40:
-        raise ValueError(f"{name}: a matrix of {row} x {col} is too large")
+    need_room(name, (row, col), D.int64)
+    offset = max(min(offset, col), -row)
     mask = np.triu(np.ones((row, col), bool), offset) if upper else np.tril(np.ones((row, col), bool), offset)
     return Tensor(np.stack(np.nonzero(mask)), D.from_any(dtype))
 

@@ -23,6 +23,7 @@ from mycel.ops._operands import (
     flat,
     iota,
     move_axis,
+    numbers,
     operand,
     operands,
     reshaped,
@@ -532,7 +533,8 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     x = operand("select_scatter", input)
     where = axis_of("select_scatter", axis, x.ndim)
     part = operand("select_scatter", src, x.dtype)
-    place, size = size_of("select_scatter", index), x.shape[where]
+    place: Any = size_of("select_scatter", index)
+    size: Any = x.shape[where]
     if not -size <= place < size:
         raise I.out_of_range("select_scatter", place, where, size)
     place = place % size
@@ -561,4 +563,5 @@ def slice_scatter(
         raise ShapeError(
             f"slice_scatter: {part._type} does not fit {len(positions)} positions along axis {axis} of {x._type}"
         )
-    return _along("slice_scatter", x, where, Tensor(list(positions), D.int32), part, "set")
+    places = positions.start + positions.step * numbers(len(positions))
+    return _along("slice_scatter", x, where, Tensor(places, S.position_type(x.shape[where])), part, "set")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import math
+import operator
 from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.errors import ShapeError
-from mycel.ops._operands import floating, operand, operands, reshaped, run
+from mycel.ops._operands import floating, need_room, operand, operands, reshaped, run, size_of, take_slice
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
@@ -17,6 +19,7 @@ from mycel.ops.reduction import vector_norm
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
+from mycel.prims import shape as S
 from mycel.tensor import Tensor
 
 __all__ = ["cartesian_prod", "cdist", "combinations", "cov", "dist", "pdist", "vander"]
@@ -73,13 +76,21 @@ def vander(x: Any, N: Optional[int] = None) -> Tensor:
     value = operand("vander", x)
     if value.ndim != 1:
         raise ShapeError(f"vander: takes a vector, not {value._type}")
-    count = value.shape[0] if N is None else N
+    count = operator.index(size_of("vander", value.shape[0] if N is None else N))
+    if count < 0:
+        raise ValueError(f"vander: N must not be negative, got {count}")
     if count == 0:
         return zeros((value.shape[0], 0), value.dtype)
-    columns = [ones_like(value)]
-    for _ in builtins.range(count - 1):
-        columns.append(run(E.mul, columns[-1], value))
-    return stack(columns[::-1], 1)
+    need_room("vander", (value.shape[0], count), value.dtype)
+    # Twice as many powers a step: those there are, and they times the next one.
+    base = reshaped(value, (value.shape[0], 1))
+    powers, width = ones_like(base), 1
+    while width < count:
+        step = builtins.min(width, count - width)
+        above = run(E.mul, take_slice(powers, 1, width - 1, width), base)
+        powers = concat((powers, run(E.mul, take_slice(powers, 1, 0, step), above)), 1)
+        width += step
+    return run(S.reverse, powers, axes=(1,))
 
 
 def _over_observations(v: Tensor) -> Tensor:
@@ -136,8 +147,11 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
     [[1, 2], [1, 3], [2, 3]]
     """
     x = operand("combinations", input)
-    if x.ndim != 1 or r < 0:
+    if x.ndim != 1 or size_of("combinations", r) < 0:
         raise ShapeError(f"combinations: takes a vector and r >= 0, not {x._type} and {r}")
+    n = operator.index(x.shape[0])
+    count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
+    need_room("combinations", (size_of("combinations", count), size_of("combinations", r)), D.int64)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(builtins.range(x.shape[0]), r))
     index = Tensor([list(row) for row in rows], D.int32) if rows and r else Tensor(shape=(len(rows), r), dtype=D.int32)

@@ -16,7 +16,20 @@ from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.fused import fused
 from mycel.ir.dims import DimLike, maximum
-from mycel.ops._operands import broadcast, constant_like, floating, iota, operand, reshaped, run, size_of, take_slice
+from mycel.ops._operands import (
+    broadcast,
+    constant_like,
+    floating,
+    iota,
+    need_room,
+    numbers,
+    operand,
+    reshaped,
+    run,
+    select,
+    size_of,
+    take_slice,
+)
 from mycel.ops.convolution import Pairs, per_axis
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -30,6 +43,8 @@ __all__ = [
     "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d",
 ]  # fmt: skip
 
+# Uneven windows are cut out one by one up to so many of them along an axis; more are gathered.
+APART = 64
 MaybePair = Union[Tensor, tuple[Tensor, Tensor]]
 
 
@@ -72,15 +87,41 @@ def _checked(name: str, window: tuple[int, ...], strides: tuple[int, ...], pads:
         raise ValueError(f"{name}: padding {pads} must lie between 0 and half the kernel_size {window}")
 
 
+def _clipped(
+    spatial: tuple[DimLike, ...], window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs
+) -> tuple[tuple[int, ...], Pairs]:
+    """Windows and padding without the places that lie in the padding wherever a window stands: what counts of windows larger than the input."""
+    kernel, pads = list(window), list(pairs)
+    for i, (d, k, s, (lo, hi)) in enumerate(zip(spatial, window, strides, pairs)):
+        if all(isinstance(v, int) for v in (d, k, lo, hi)) and k > d:
+            steps = (d + lo + hi - k) // s
+            before = max(lo - steps * s, 0)
+            after = min(max(k - lo - d, 0), hi)
+            if steps >= 0 and before + after < k:
+                kernel[i], pads[i] = k - before - after, (lo - before, hi - after)
+    return tuple(kernel), tuple(pads)
+
+
 def max_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
     """The largest element of each window."""
-    return run(W.window_max, x, window=window, strides=strides, padding=pairs)
+    kernel, padding = _clipped(x.shape[2:], window, strides, pairs)
+    return run(W.window_max, x, window=kernel, strides=strides, padding=padding)
+
+
+def _sums(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
+    kernel, padding = _clipped(x.shape[2:], window, strides, pairs)
+    return run(W.window_sum, x, window=kernel, strides=strides, padding=padding)
 
 
 def max_positions(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
     """The int64 position of each window's largest element in the flattened spatial axes."""
-    place = run(W.window_argmax, x, window=window, strides=strides, padding=pairs)
+    place = _wide_places(x, run(W.window_argmax, x, window=window, strides=strides, padding=pairs))
     return _flat_positions(x, place, window, strides, pairs, (1,) * len(window))
+
+
+def _wide_places(x: Tensor, place: Tensor) -> Tensor:
+    """Places in windows in a type that has numbers for all positions of the flattened spatial axes."""
+    return cast(place, S.position_type(math.prod(x.shape[2:])))
 
 
 def _flat_positions(
@@ -91,7 +132,7 @@ def _flat_positions(
     for i, (k, s, (lo, _)) in enumerate(zip(window, strides, pairs)):
         inner = math.prod(window[i + 1 :])
         within = place // inner % k if i else place // inner
-        at = within * dilation[i] + iota(place.shape, 2 + i, D.int32) * s - constant_like(lo, place)
+        at = within * dilation[i] + iota(place.shape, 2 + i, place.dtype) * s - constant_like(lo, place)
         flat = at if flat is None else flat * constant_like(x.shape[2 + i], place) + at
     assert flat is not None
     return cast(flat, D.int64)
@@ -120,7 +161,7 @@ def dilated_max(
         where = run(E._SELECT, better, broadcast(constant_like(place, where), where.shape), where)
         best = run(E.maximum, best, part)
     assert best is not None and where is not None
-    return best, _flat_positions(x, where, window, strides, pairs, dilation)
+    return best, _flat_positions(x, _wide_places(x, where), window, strides, pairs, dilation)
 
 
 def _max_pool(
@@ -192,7 +233,7 @@ def mean_windows(
     x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs, counted: Pairs, divisor: Any = None
 ) -> Tensor:
     """The mean of each window. `counted` is the part of the padding that enters the count."""
-    total = run(W.window_sum, x, window=window, strides=strides, padding=pairs)
+    total = _sums(x, window, strides, pairs)
     whole = math.prod(window)
     if divisor:
         return total / divisor  # type: ignore[no-any-return]
@@ -202,7 +243,7 @@ def mean_windows(
 
     inside = ones((1, 1, *(d + a + b for d, (a, b) in zip(x.shape[2:], counted))), x.dtype)
     rest = tuple((lo - a, hi - b) for (lo, hi), (a, b) in zip(pairs, counted))
-    return run(E.div, total, run(W.window_sum, inside, window=window, strides=strides, padding=rest))
+    return run(E.div, total, _sums(inside, window, strides, rest))
 
 
 def _avg_pool(
@@ -331,6 +372,8 @@ def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...]) -> tuple[A
     sizes = tuple(d if n is None else size_of(name, n) for n, d in zip(sizes, spatial))
     if any(isinstance(n, int) and n < 1 for n in sizes):
         raise ValueError(f"{name}: output_size must be at least 1, not {value!r}")
+    for n in sizes:
+        size_of(name, n)
     return sizes
 
 
@@ -350,9 +393,40 @@ def _adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor
         window = tuple(d // n for d, n in zip(spatial, sizes))
         return unbatched(mean_windows(x, window, window, ((0, 0),) * rank, ((0, 0),) * rank), single)
     for axis, n in enumerate(sizes, start=2):
+        if n > APART:
+            x = _gathered_means(x, axis, n)
+            continue
         parts = [_stretch_mean(x, axis, i, n) for i in range(n)]
         x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
     return unbatched(x, single)
+
+
+def _windows_of(d: int, n: int) -> tuple[Any, Any]:
+    """For each of n windows of an axis of size d its positions, the last of them repeated in those that are smaller than others; and the sizes."""
+    count = numbers(n)
+    begin = count * d // n
+    end = -(-(count + 1) * d // n)
+    width = int((end - begin).max())
+    need_room("adaptive pooling", (n, width), D.int64)
+    return np.minimum(begin[:, None] + np.arange(width), end[:, None] - 1), end - begin
+
+
+def _gathered(x: Tensor, axis: int, at: Any) -> Tensor:
+    """The elements at positions (n, width) along an axis, which becomes two."""
+    from mycel.ops.indexed import gather
+
+    lead, rest = x.shape[:axis], x.shape[axis + 1 :]
+    need_room("adaptive pooling", (*lead, *at.shape, *rest), x.dtype)
+    return gather(x, Tensor(at), axis)
+
+
+def _gathered_means(x: Tensor, axis: int, n: int) -> Tensor:
+    at, sizes = _windows_of(int(x.shape[axis]), n)
+    ones = (1,) * (x.ndim - 1 - axis)
+    inside = np.arange(at.shape[1]) < sizes[:, None]
+    found = select(Tensor(inside.reshape(*at.shape, *ones)), _gathered(x, axis, at), 0.0)
+    total = run(R.reduce_sum, found, axes=(axis + 1,), keepdims=False)
+    return run(E.div, total, operand("adaptive pooling", sizes.reshape(n, *ones), total.dtype))
 
 
 def _stretch(x: Tensor, axis: int, i: int, n: int) -> Tensor:
@@ -415,6 +489,14 @@ def _adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions:
         best, place = _uneven_max(x, tuple(map(int, spatial)), tuple(map(int, sizes)))
         return unbatched(best, single), unbatched(place, single)
     for axis, n in enumerate(sizes, start=2):
+        if n > APART:
+            x = run(
+                R.reduce_max,
+                _gathered(x, axis, _windows_of(int(x.shape[axis]), n)[0]),
+                axes=(axis + 1,),
+                keepdims=False,
+            )
+            continue
         parts = [run(R.reduce_max, _stretch(x, axis, i, n), axes=(axis,), keepdims=True) for i in range(n)]
         x = run(S.CONCAT, *parts, axis=axis) if n > 1 else parts[0]
     return unbatched(x, single)
@@ -428,12 +510,10 @@ def _uneven_max(x: Tensor, spatial: tuple[int, ...], sizes: tuple[int, ...]) -> 
     rank = len(spatial)
     flat: Any = np.zeros((1,) * (2 * rank), np.int64)
     for k, (d, n) in enumerate(zip(spatial, sizes)):
-        begin = np.arange(n) * d // n
-        end = -(-(np.arange(n) + 1) * d // n)
-        width = int((end - begin).max())
-        at = np.minimum(begin[:, None] + np.arange(width), end[:, None] - 1)
+        at, _ = _windows_of(d, n)
         shape = [1] * (2 * rank)
-        shape[k], shape[rank + k] = n, width
+        shape[k], shape[rank + k] = at.shape
+        need_room("adaptive pooling", tuple([max(a, b) for a, b in zip(flat.shape, shape)]), D.int64)
         flat = flat * d + at.reshape(shape)
     index = Tensor(flat.reshape(math.prod(sizes), -1))
     lead = x.shape[:2]

@@ -299,5 +299,7 @@ def add_flags(fn: Optional[Callable[..., Any]] = None, **flags: Any) -> Any:
         return fn.add_flags(**flags)
     if not callable(fn):
         raise TypeError(f"add_flags: takes a function or a Cell, not a {type(fn).__name__}")
+    if not hasattr(fn, "__dict__"):
+        raise TypeError(f"add_flags: takes a function or a Cell, which can hold them, not a {type(fn).__name__}")
     fn._func_graph_flags = {**getattr(fn, "_func_graph_flags", {}), **flags}  # type: ignore[attr-defined]
     return fn

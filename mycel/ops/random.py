@@ -8,6 +8,7 @@ fixed mask.
 from __future__ import annotations
 
 import builtins
+import operator
 from typing import Any, Optional
 
 from mycel import dtype as D
@@ -15,6 +16,7 @@ from mycel.common.generator import Generator, seeded_generator
 from mycel.dtype import DType
 from mycel.errors import ShapeError
 from mycel.ir.dims import Dim, DimLike, product
+from mycel.ir.types import tensor_type
 from mycel.ops._compose import compose
 from mycel.ops._operands import (
     axis_of,
@@ -55,6 +57,8 @@ def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Te
     if not isinstance(count, (int, Dim)):
         shape = check_sizes(function.__name__, tuple([size_of(function.__name__, d) for d in shape]))
         count = product(shape)
+    if isinstance(count, int):
+        tensor_type(shape, D.int8)
     return compose(function, generator.take(count), shape=shape, **params)
 
 
@@ -298,6 +302,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Op
         raise ShapeError(f"multinomial: the weights must be (C,) or (N, C), not {weights._type}")
     if size_of("multinomial", num_samples) < 1:
         raise ValueError(f"multinomial: num_samples must be at least 1, not {num_samples}")
+    num_samples = operator.index(size_of("multinomial", num_samples))
     if replacement:
         return _categories(weights, num_samples, seed)
     classes = weights.shape[-1]
@@ -322,7 +327,10 @@ def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any =
     x = wide(floating("random_categorical", logits))
     if x.ndim != 2:
         raise ShapeError(f"random_categorical: the logits must be (N, C), not {x._type}")
-    return cast(_categories(softmax(x), num_sample, seed or None), D.from_any(dtype))
+    count = size_of("random_categorical", num_sample)
+    if isinstance(count, int) and count < 0:
+        raise ValueError(f"random_categorical: num_sample must not be negative, got {count}")
+    return cast(_categories(softmax(x), count, seed or None), D.from_any(dtype))
 
 
 def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: Optional[int]) -> Tensor:

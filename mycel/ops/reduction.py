@@ -178,12 +178,17 @@ def _arg(name: str, primitive: Any, input: Any, axis: Any, keep: bool, dtype: DT
     x = cast(x, D.int8) if x.dtype is D.bool_ else x
     if axis is None or x.ndim == 0:
         result = run(primitive, flat(x), axis=0)
-        return cast(reshaped(result, (1,) * x.ndim) if keep else result, dtype)
+        return cast(reshaped(result, (1,) * x.ndim) if keep else result, _reaching(result, dtype))
     where = axis_of(name, axis, x.ndim)
     result = run(primitive, x, axis=where)
     if keep:
         result = reshaped(result, (*x.shape[:where], 1, *x.shape[where + 1 :]))
-    return cast(result, dtype)
+    return cast(result, _reaching(result, dtype))
+
+
+def _reaching(positions: Tensor, dtype: DType) -> DType:
+    """A type for positions: the usual one, unless they are int64 as the axis has more than int32 can number."""
+    return D.int64 if positions.dtype is D.int64 else dtype
 
 
 @fused
@@ -199,7 +204,7 @@ def argmax(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Tens
 
 @fused
 def argmin(input: Any, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
-    """The int32 position of the first smallest element along `axis`, or among all elements in order; the first NaN wins.
+    """The int32 position of the first smallest element along `axis`, or among all elements in order; the first NaN wins. It is int64 where int32 has no numbers for all positions.
 
     >>> import mycel as ms
     >>> ms.ops.argmin(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1).tolist()
@@ -291,7 +296,11 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
     """
     value = operand("count_nonzero", x, None)
     here = cast(cast(value, D.bool_), D.int64)
-    return cast(_reduce(R.reduce_sum, here, all_axes("count_nonzero", axis, value.ndim), keep_dims), D.from_any(dtype))
+    axes, kind = all_axes("count_nonzero", axis, value.ndim), D.from_any(dtype)
+    count = whole(value, axes)
+    if kind.is_integer and isinstance(count, int) and count > np.iinfo(kind.numpy).max and kind.itemsize >= 4:
+        raise ValueError(f"count_nonzero: {kind.name} cannot count {count} elements; give dtype=mindspore.int64")
+    return cast(_reduce(R.reduce_sum, here, axes, keep_dims), kind)
 
 
 def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:

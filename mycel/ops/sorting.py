@@ -24,6 +24,7 @@ from mycel.ops._operands import (
     floating,
     iota,
     move_axis,
+    need_room,
     number_of,
     operand,
     operands,
@@ -38,6 +39,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import ordered as O
 from mycel.prims import reduce as R
+from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast
 
 __all__ = [
@@ -147,8 +149,9 @@ def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
     hit = run(E.eq, x, best)
     if x.dtype.is_floating:
         hit = run(E.logical_or, hit, run(E.is_nan, x))
-    places = select(hit, iota(x.shape, where, D.int32), -1)
-    return best, cast(run(O.cummax, cast(places, D.int32), axis=where, reverse=False), D.int64)
+    kind = S.position_type(x.shape[where])
+    places = select(hit, iota(x.shape, where, kind), -1)
+    return best, cast(run(O.cummax, cast(places, kind), axis=where, reverse=False), D.int64)
 
 
 def cummax(input: Any, axis: int) -> Pair:
@@ -162,14 +165,15 @@ def cummax(input: Any, axis: int) -> Pair:
 
 
 def cummin(input: Any, axis: int) -> Pair:
-    """The smallest element so far along an axis, and its int32 position (the latest of equals).
+    """The smallest element so far along an axis, and its int32 position (the latest of equals); int64 where int32 has no numbers for all positions.
 
     >>> import mycel as ms
     >>> [t.tolist() for t in ms.ops.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0)]
     [[3.0, 1.0, 1.0], [0, 1, 1]]
     """
     least, place = _running_extreme("cummin", O.cummin, input, axis)
-    return least, cast(place, D.int32)
+    x = operand("cummin", input)
+    return least, cast(place, S.position_type(x.shape[axis_of("cummin", axis, x.ndim)]))
 
 
 def logcumsumexp(input: Any, axis: int) -> Tensor:
@@ -208,8 +212,10 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts = [operand("diff", v, value.dtype) for v in (prepend, value, append) if v is not None]
     parts = [broadcast(v, (*value.shape[:where], 1, *value.shape[where + 1 :])) if v.ndim == 0 else v for v in parts]
     value = concat(parts, where)
-    for _ in builtins.range(n):
+    for _ in builtins.range(size_of("diff", n)):
         size = value.shape[where]
+        if isinstance(size, int) and size == 0:
+            break
         later, earlier = take_slice(value, where, 1, size), take_slice(value, where, 0, size - 1)
         value = run(E.logical_xor if value.dtype is D.bool_ else E.sub, later, earlier)
     return value
@@ -370,6 +376,8 @@ def searchsorted(
     if rows.ndim == 1:
         wanted = flat(wanted)
     found = run(O.search_sorted, rows, wanted, side="right" if right or side == "right" else "left")
+    if out_int32 and found.dtype is D.int64:
+        raise ValueError(f"searchsorted: int32 has no numbers for the positions in {rows._type}; leave out_int32 False")
     return cast(reshaped(found, shape), _index_type(out_int32))
 
 
@@ -416,12 +424,11 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     [0.0, 2.0, 1.0, 0.0]
     """
     x = operand("histc", input)
-    if size_of("histc", bins) > 1 << 40:
-        raise ValueError(f"histc: {bins} bins do not fit in memory")
     number_of("histc", "min", min)
     number_of("histc", "max", max)
     if bins < 1 or not -np.inf < min <= max < np.inf:
         raise ValueError(f"histc: bins must be at least 1 and min at most max, not {bins}, {min}, {max}")
+    need_room("histc", (size_of("histc", bins),), D.float64)
     array = x.asnumpy().astype(np.float64).ravel()
     low, high = (min, max) if min != max or not array.size else (array.min(), array.max())
     low, high = (low - 1, high + 1) if low == high else (low, high)

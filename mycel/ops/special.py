@@ -15,7 +15,18 @@ import numpy as np
 
 from mycel import dtype as D
 from mycel.fused import fused
-from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, reshaped, run, select, wide
+from mycel.ops._operands import (
+    broadcast,
+    constant_like,
+    floating,
+    one_by_one,
+    operand,
+    operands,
+    reshaped,
+    run,
+    select,
+    wide,
+)
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
@@ -122,8 +133,9 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     1.5502
     """
     x = floating("mvlgamma", input)
-    if isinstance(p, bool) or not isinstance(p, int) or not 1 <= p <= 10000:
-        raise ValueError(f"mvlgamma: p must be an int from 1 to 10000, not {p!r}")
+    if isinstance(p, bool) or not isinstance(p, int) or p < 1:
+        raise ValueError(f"mvlgamma: p must be an int of at least 1, not {p!r}")
+    one_by_one("mvlgamma", "terms", p)
     total = run(E.lgamma, x)
     for j in range(1, p):
         total = total + run(E.lgamma, x - 0.5 * j)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.errors import ShapeError
 from mycel.ops import elementwise as E
 from mycel.ops.creation import ones_like, zeros_like
 from mycel.ops.indexed import gather, where, write
@@ -243,6 +244,8 @@ def adafactor(
 
 def summed(g: Tensor, indices: Tensor, p: Tensor) -> Tensor:
     """The gradient of the whole of p from rows of it; rows that are named twice add up."""
+    if p.ndim == 0:
+        raise ShapeError("a sparse gradient updates rows, of which a parameter without axes has none")
     return unsorted_segment_sum(g, indices, p.shape[0])
 
 

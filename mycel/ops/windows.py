@@ -15,7 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import fourier, indexed
-from mycel.ops._operands import floating, number_of, operand, permuted, reshaped, size_of
+from mycel.ops._operands import floating, need_room, number_of, numbers, operand, permuted, reshaped, size_of
 from mycel.ops.arrange import pad
 from mycel.ops.complex_numbers import view_as_real
 from mycel.tensor import Tensor, cast
@@ -30,8 +30,7 @@ def _window(name: str, length: Any, periodic: bool, dtype: Any, default: Any, sh
     n = int(n)
     if n < 0:
         raise ValueError(f"{name}: window_length must not be negative, got {n}")
-    if n > 1 << 40:
-        raise ValueError(f"{name}: a window of {n} elements does not fit in memory")
+    need_room(name, (size_of(name, n),), D.float64)
     kind = default if dtype is None else D.from_any(dtype)
     if not kind.is_floating:
         raise TypeError(f"{name}: dtype must be a floating type, not {kind.name}")
@@ -74,7 +73,7 @@ def hamming_window(
     number_of("hamming_window", "alpha", alpha), number_of("hamming_window", "beta", beta)
 
     def shape(n: int) -> Any:
-        return alpha - beta * np.cos(np.arange(n) * (2 * math.pi / (n - 1)))
+        return alpha - beta * np.cos(numbers(n) * (2 * math.pi / (n - 1)))
 
     return _window("hamming_window", window_length, periodic, dtype, D.float32, shape)
 
@@ -155,6 +154,7 @@ def stft(
     left = (n_fft - width) // 2
     if width < n_fft:
         shape = pad(shape, (left, n_fft - width - left))
+    hop = min(hop, length)
     frames = 1 + (length - n_fft) // hop
     places = np.arange(frames)[:, None] * hop + np.arange(n_fft)
     parts = indexed.gather(signal, operand(name, places.astype(np.int32)), 1) * shape

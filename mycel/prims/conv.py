@@ -12,6 +12,7 @@ folds into N, a batched weight axis into the groups.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product as positions_of
 from typing import Any, Optional
@@ -162,7 +163,7 @@ def _padded(x: Any, padding: Any) -> Any:
 
 def _grouped(a: Any, groups: int) -> Any:
     """(N, G * C, *spatial) as (N, G, C, positions)."""
-    return a.reshape(a.shape[0], groups, a.shape[1] // groups, -1 if a.size else int(np.prod(a.shape[2:])))
+    return a.reshape(a.shape[0], groups, a.shape[1] // groups, -1 if a.size else math.prod(a.shape[2:]))
 
 
 def _weights(w: Any, groups: int, k: Any) -> Any:

@@ -488,11 +488,11 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
         if x.dtype.kind == "c" and dtype.kind != "c":
             x = x.real
         if dtype.kind == "s" and x.dtype == np.float64:
-            x = _to_odd(x)
+            x = to_odd(x)
         return x.astype(dtype.numpy)
 
 
-def _to_odd(x: Any) -> Any:
+def to_odd(x: Any) -> Any:
     """float64 with the precision of float32, odd where bits were cut off: so what is then rounded by way of float32 is rounded once."""
     bits = x.view(np.uint64) if x.flags.c_contiguous else x.copy().view(np.uint64)
     cut = np.uint64((1 << 29) - 1)

@@ -38,6 +38,8 @@ class profile:
     """
 
     def __init__(self, *, machine: Optional[Machine] = None, gradient_lines: bool = True) -> None:
+        if machine is not None and not isinstance(machine, Machine):
+            raise TypeError(f"profile: machine must be a Machine or None, not {type(machine).__name__}")
         self._limits, self._gradient_lines = machine, gradient_lines
         self._collector: Optional[Collector] = None
         self._report: Optional[Report] = None

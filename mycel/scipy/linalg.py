@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 
 from mycel import dtype as D
 from mycel.errors import NeedsValue, ShapeError
-from mycel.ops._operands import floating, iota, operand, reshaped, run
+from mycel.ops._operands import floating, iota, operand, reshaped, run, size_of
 from mycel.ops.algebra import decompositions as M
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import block_diag as _block_diag
@@ -77,6 +77,12 @@ def cho_factor(
     return cholesky(a, lower, overwrite_a, check_finite), lower
 
 
+def _two(name: str, word: str, value: Any) -> Any:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"{name}: {word} must be a pair, not {value!r:.80}")
+    return value
+
+
 def _columns(b: Tensor) -> Tensor:
     if b.ndim == 0:
         raise ShapeError("scipy.linalg: the right side must be a vector or matrices, not a number")
@@ -94,7 +100,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     >>> ms.scipy.linalg.cho_solve(ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]])), ms.Tensor([8.0])).tolist()
     [2.0]
     """
-    factor, lower = c_and_lower
+    factor, lower = _two("cho_solve", "c_and_lower", c_and_lower)
     right = floating("cho_solve", b)
     _finite("cho_solve", check_finite, right)
     return _as_given(M.cholesky_solve(_columns(right), factor, not lower), right)
@@ -152,7 +158,7 @@ def eigh(
     if factor is not None:
         vectors = matmul(factor, vectors) if type == 3 else M.triangular(factor, vectors, True, "C")
     if eigvals is not None:
-        first, last = eigvals
+        first, last = (size_of("eigh", v) for v in _two("eigh", "eigvals", eigvals))
         values, vectors = values[..., first : last + 1], vectors[..., first : last + 1]
     return values if eigvals_only else (values, vectors)
 
@@ -206,7 +212,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     """
     if trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: trans must be 0, 1 or 2, not {trans!r}")
-    packed, pivots = lu_and_piv
+    packed, pivots = _two("lu_solve", "lu_and_piv", lu_and_piv)
     right = floating("lu_solve", b)
     _finite("lu_solve", check_finite, right)
     columns = _columns(right)

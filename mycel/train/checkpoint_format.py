@@ -42,6 +42,7 @@ from mycel.whole import replacing
 __all__ = [
     "CheckpointError",
     "Entry",
+    "MAX_RANK",
     "fill_safetensors",
     "read_ckpt",
     "read_safetensors",
@@ -58,9 +59,11 @@ _TRAILER_SIZE = len(_TRAILER) + 10
 _TITLE = {d.numpy: str(d) for d in (*dtype.ALL, *dtype.STORED)}
 _NUMPY = {title: numpy_type for numpy_type, title in _TITLE.items()}
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_MAX_RANK = 32
+MAX_RANK = 32
 _CHUNK = 1 << 20
 _COUNTED = 1 << 24
+# So many are read of a shape that has too many.
+_MOST_DIMS = 1024
 
 
 class CheckpointError(ValueError):
@@ -265,13 +268,13 @@ class _Reader:
         dims: list[int] = []
         title: str | None = None
         content: tuple[int, int] | None = None
-        while self.position < end:
+        while self.position < end and len(dims) < _MOST_DIMS:
             number, kind = self._field(end)
             if (number, kind) == (1, _VARINT):
                 dims.append(self._varint(end))
             elif (number, kind) == (1, _BYTES):
                 stop = self._length(end)
-                while self.position < stop:
+                while self.position < stop and len(dims) < _MOST_DIMS:
                     dims.append(self._varint(stop))
             elif (number, kind) == (2, _BYTES):
                 title = self._text(self._length(end), "a type")
@@ -281,12 +284,14 @@ class _Reader:
                 self._seek(stop)
             else:
                 self._skip(number, kind, end)
+        if len(dims) > MAX_RANK:
+            raise self.error(f"has an impossible shape: {len(dims)} dimensions", name or "?")
         if title is None or content is None:
             raise self.error(f"has no {'type' if title is None else 'content'}", name or "?")
         if title != "str" and title not in _NUMPY:
             raise self.error(f"has elements of type {title}; supported: {', '.join(_NUMPY)}, str", name or "?")
-        if len(dims) > _MAX_RANK or any(size >= 1 << 62 for size in dims):
-            raise self.error(f"has an impossible shape: {len(dims)} dimensions, the largest {max(dims)}", name or "?")
+        if any(size >= 1 << 62 for size in dims):
+            raise self.error(f"has an impossible shape: the largest of its sizes is {max(dims)}", name or "?")
         if math.prod(size for size in dims if size) >= 1 << 58:
             raise self.error(f"has the impossible shape {dims}", name or "?")
         return tuple(dims), title, *content

@@ -73,6 +73,8 @@ def _convert(
         raise ValueError(f"{function}: processes_num must be a positive integer, not {processes_num!r}")
     if not isinstance(file_path, (str, os.PathLike)):
         raise TypeError(f"{function}: file_path must be a path, not {type(file_path).__name__}")
+    if save_path is not None and not isinstance(save_path, (str, os.PathLike)):
+        raise TypeError(f"{function}: save_path must be a path, not {type(save_path).__name__}")
     if name_map is not None and not isinstance(name_map, Mapping):
         raise TypeError(f"{function}: name_map must be a dictionary, not {type(name_map).__name__}")
     given = os.fspath(file_path)

@@ -15,6 +15,9 @@ Sizes that are symbols are checked again as numbers (`check_sizes`), when the gr
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +30,7 @@ from mycel.ir.types import TensorType
 from mycel.ir.verify import verify
 from mycel.prims.base import Literal, Primitive
 from mycel.prims.custom import Rule
+from mycel.prims.index import BOUNDS
 from mycel.transforms.specialize import specialize
 
 __all__ = [
@@ -96,6 +100,10 @@ _mode = _one_of("set", "add", "mul", "min", "max")
 _conv = {"strides": _counts, "padding": _pairs, "dilation": _counts, "groups": _is_size}
 _window = {"window": _sizes, "strides": _counts, "padding": _pairs}
 
+_bounded = {"bounds": _one_of(*BOUNDS)}
+# What a file may leave out.
+_OPTIONAL = frozenset(_bounded)
+
 # The parameters of the primitives that files may hold; those that are not here take none.
 FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "constant": {"value": _instance(Literal)},
@@ -116,11 +124,13 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "conv": _conv,
     "conv_grad_input": {"input_shape": _sizes, **_conv},
     "conv_grad_weight": {"weight_shape": _sizes, **_conv},
-    "scatter_nd": {"mode": _mode},
-    "take": {"axis": _is_count},
-    "take_add": {"axis": _is_count, "size": _is_size},
-    "take_along": {"axis": _is_count},
-    "put_along": {"axis": _is_count, "mode": _mode},
+    "gather_nd": _bounded,
+    "scatter_nd": {"mode": _mode, **_bounded},
+    "take": {"axis": _is_count, **_bounded},
+    "take_add": {"axis": _is_count, "size": _is_size, **_bounded},
+    "take_along": {"axis": _is_count, **_bounded},
+    "put_along": {"axis": _is_count, "mode": _mode, **_bounded},
+    "checked": {"axis": _is_count, "size": _is_size, **_bounded},
     "dynamic_slice": {"sizes": _sizes},
     "cond": {"true": _graph, "false": _graph},
     "while_loop": {"test": _graph, "body": _graph, "carried": _is_count},
@@ -167,14 +177,17 @@ def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, A
     if not str(getattr(prim.infer, "__module__", "")).startswith("mycel."):
         raise Refusal(f"the operation {name} has no place in a file")
     forms = FORMS.get(name, {})
-    if set(params) != set(forms):
+    if not set(forms) - _OPTIONAL <= set(params) <= set(forms):
         raise Refusal(f"{name} takes the parameters {sorted(forms)}, not {sorted(params)}")
     for key, form in forms.items():
-        if not form(params[key]):
+        if key in params and not form(params[key]):
             raise Refusal(f"{name}: {params[key]!r:.200} is no value for its parameter {key}")
-        check_terms(params[key], f"{name}: {key}")
+        check_terms(params.get(key), f"{name}: {key}")
+    least, most = _operands_of(prim)
+    if not least <= len(operands) <= most:
+        raise Refusal(f"{name} takes {least} operands, not {len(operands)}")
     if name == "get_item":
-        if len(operands) != 1 or not isinstance(operands[0].type, tuple):
+        if not isinstance(operands[0].type, tuple):
             raise Refusal("a part is taken of a value that has none")
         if params["index"] >= len(operands[0].type):
             raise Refusal(f"part {params['index']} is taken of a value of {len(operands[0].type)}")
@@ -182,6 +195,14 @@ def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, A
         raise Refusal(f"{name} takes tensors, not a value of several parts")
     if name in _FURTHER:
         _FURTHER[name](operands, **params)
+
+
+@functools.cache
+def _operands_of(prim: Primitive) -> tuple[int, float]:
+    """How many operands the rule of a primitive names, at least and at most."""
+    kinds = [p.kind for p in inspect.signature(prim.infer).parameters.values()]
+    named = sum(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds)
+    return named, math.inf if inspect.Parameter.VAR_POSITIONAL in kinds else named
 
 
 def check_terms(value: Any, what: str) -> None:

@@ -309,7 +309,9 @@ class _Reader:
         self.dims: list[Any] = []
         self.graphs: list[Graph] = []
         self.symbols: dict[str, Atom] = {}
+        # Of sizes and what they are made of: how deep, and how much with everything written out.
         self.depth: dict[Any, int] = {}
+        self.weight: dict[Any, int] = {}
         self.literals: dict[int, Literal] = {}
 
     def model(self) -> Model:
@@ -337,13 +339,16 @@ class _Reader:
         for node, state in zip(graph.inputs[given:], states):
             if node.type != tensor_type(state.value.shape, from_any(state.value.dtype)):
                 raise GraphFileError(f"tensor {state.name!r} is {state.value.dtype}{list(state.value.shape)}, and the graph takes {node.type}")  # fmt: skip
-        writes = [(_index(s, states), _index(o, graph.outputs)) for s, o in header["writes"]]
+        writes = [(_index(s, states), _index(o, graph.outputs)) for s, o in _rows(header["writes"], 2, "a write")]
         for s, o in writes:
             if graph.inputs[given + s].type is not graph.outputs[o].type:
                 raise GraphFileError(
                     f"output {o} of the graph does not fit tensor {states[s].name!r}, which it replaces"
                 )
-        conditions = {(self.dims[_index(d, self.dims)], bool(e)): bool(a) for d, e, a in header["conditions"]}
+        conditions = {
+            (self.dims[_index(d, self.dims)], bool(e)): bool(a)
+            for d, e, a in _rows(header["conditions"], 3, "a condition")
+        }
         if not all(isinstance(d, Dim) and set(symbols_in(d)) <= set(sizes) for d, _ in conditions):
             raise GraphFileError("a condition is about no size of an argument")
         # What was decided while types were inferred holds whether the file says so or not.
@@ -397,9 +402,11 @@ class _Reader:
     def graph(self, entry: Any) -> Graph:
         if type(entry) is not dict or any(type(entry.get(k)) is not list for k in ("inputs", "nodes", "outputs")):
             raise GraphFileError("a graph has no inputs, nodes or outputs")
-        nodes = [input_node(self.type(t), str(name)) for name, t in entry["inputs"]]
+        nodes = [input_node(self.type(t), str(name)) for name, t in _rows(entry["inputs"], 2, "an input")]
         inputs = list(nodes)
-        for name, numbers, given in entry["nodes"]:
+        for name, numbers, given in _rows(entry["nodes"], 3, "an operation"):
+            if type(numbers) is not list or type(given) is not dict:
+                raise GraphFileError(f"an operation {name!r:.100} has no operands or no parameters")
             prim = REGISTRY.get(name) if type(name) is str else None
             if prim is None:
                 raise GraphFileError(f"there is no operation {name!r:.100} in this version of Mycel")
@@ -424,6 +431,10 @@ class _Reader:
         if type(value) is not dict or len(value) != 1:
             raise GraphFileError(f"{value!r:.100} is no parameter")
         ((kind, content),) = value.items()
+        if kind in ("float", "complex", "set", "slice", "rule", "type") and type(content) is not (
+            str if kind == "float" else list
+        ):
+            raise GraphFileError(f"{value!r:.100} is no parameter")
         if kind == "float":
             return float.fromhex(content)
         if kind == "complex":
@@ -459,19 +470,25 @@ class _Reader:
 
     def dim(self, terms: Any) -> Any:
         made: dict[Any, int] = {}
-        depth = 0
-        for factor, atoms in terms:
-            mono = [(self.atom(*a), _whole(power, 1, _MOST_POWER)) for a, power in atoms]
+        depth = weight = 0
+        for factor, atoms in _rows(terms, 2, "a size"):
+            mono = [
+                (self.atom(*a), _whole(power, 1, _MOST_POWER))
+                for a, power in _rows(atoms, 2, "a size")
+                for a in _rows([a], 5, "a size")
+            ]
             made[tuple(sorted(mono, key=lambda e: repr(e[0])))] = _whole(factor, -MOST, MOST)
             depth = max([depth, *[self.depth.get(a, 0) for a, _ in mono]])
-        if len(made) > MOST_TERMS:
-            raise GraphFileError("a size is a sum of too many terms")
+            weight += 1 + sum(self.weight.get(a, 1) for a, _ in mono)
+            if weight > MOST_TERMS:
+                raise GraphFileError("a size is a sum of too many terms")
         found = make(made)
-        self.depth[found] = depth
+        self.depth[found], self.weight[found] = depth, weight
         return found
 
     def atom(self, operator: str, name: str, operands: Any, low: Optional[int], high: Optional[int]) -> Atom:
-        if operator not in ("symbol", "//", "%", "max") or len(operands) != (0 if operator == "symbol" else 2):
+        wanted = {"symbol": 0, "//": 2, "%": 2, "max": 2}.get(operator) if type(operator) is str else None
+        if wanted is None or type(operands) is not list or len(operands) != wanted:
             raise GraphFileError(f"a size is made by the unknown operation {operator!r:.100}")
         if operator == "symbol":
             bounds = (_whole(low, 0, MOST), math.inf if high is None else _whole(high, 0, MOST))
@@ -491,6 +508,7 @@ class _Reader:
         for mono in found.terms if isinstance(found, Dim) else ():
             atom = next((a for a, _ in mono if a == atom), atom)
         self.depth[atom] = 1 + max(self.depth.get(v, 0) for v in sizes)
+        self.weight[atom] = 1 + sum(self.weight.get(v, 1) for v in sizes)
         if self.depth[atom] > DEEPEST:
             raise GraphFileError("a size is made of sizes too deep")
         return atom
@@ -500,6 +518,13 @@ def _index(number: Any, items: Any) -> int:
     if type(number) is not int or not 0 <= number < len(items):
         raise GraphFileError(f"{number!r} is not one of the {len(items)} things that it counts")
     return number
+
+
+def _rows(rows: Any, count: int, what: str) -> list[Any]:
+    """A list of lists that have so many entries each."""
+    if type(rows) is not list or not all(type(row) is list and len(row) == count for row in rows):
+        raise GraphFileError(f"{what} has not the {count} parts that it needs")
+    return rows
 
 
 def _size(number: Any) -> int:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor
 from mycel.train.checkpoint_format import (
+    MAX_RANK,
     CheckpointError,
     Entry,
     fill_safetensors,
@@ -222,7 +223,7 @@ def _read_index(path: str) -> tuple[str | None, dict[str, str]]:
             index = json.load(file)
     except FileNotFoundError:
         raise CheckpointError(f"there is no file {path!r}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: damaged, or not an index in JSON: {error}") from error
     found = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(found, dict) or not all(isinstance(file, str) for file in found.values()):
@@ -255,19 +256,29 @@ def _header(path: str) -> tuple[dict[str, _Entry], dict[str, str]]:
                 raise ValueError("its header is longer than the file")
             header = json.loads(file.read(length))
         metadata = header.pop("__metadata__", None) or {}
+        if not isinstance(metadata, dict):
+            raise ValueError("its metadata is no object")
         titles = titles_of_safetensors()
-        found, ends = {}, [0]
+        found, places = {}, []
         for name, entry in header.items():
             title, kind = titles[entry["dtype"]]
             shape, (start, stop) = tuple(entry["shape"]), entry["data_offsets"]
-            if stop - start != math.prod(shape) * kind.itemsize or start < 0:
+            if not all(type(n) is int and n >= 0 for n in (*shape, start, stop)) or len(shape) > MAX_RANK:
+                raise ValueError(
+                    f"{name!r} has an impossible shape or place: {shape!r:.100}, {start!r:.30}, {stop!r:.30}"
+                )
+            if stop - start != math.prod(shape) * kind.itemsize:
                 raise ValueError(f"{name!r} has {stop - start} bytes for {title} of shape {shape}")
             found[name] = _Entry(title, kind, shape, 8 + length + start)
-            ends.append(stop)
-    except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+            places.append((start, stop))
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError) as error:
         raise CheckpointError(f"{path}: damaged, or not a safetensors file: {error}") from error
-    if max(ends) != size - 8 - length:
-        raise CheckpointError(
-            f"{path}: damaged: its tensors take {max(ends)} bytes, and the file has {size - 8 - length}"
-        )
+    end = 0
+    for start, stop in sorted(places):
+        # One behind the other, so that they take no more memory than the file.
+        if start != end:
+            raise CheckpointError(f"{path}: damaged: bytes {min(start, end)} to {max(start, end)} of its tensors are two's or nobody's")  # fmt: skip
+        end = stop
+    if end != size - 8 - length:
+        raise CheckpointError(f"{path}: damaged: its tensors take {end} bytes, and the file has {size - 8 - length}")
     return found, metadata

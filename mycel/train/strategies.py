@@ -42,6 +42,8 @@ __all__ = [
     "write_strategy",
 ]
 
+# Ranks are counted one by one.
+_MOST_DEVICES = 1 << 20
 _STAGE = re.compile(r"(\d+)-(.+)", re.S)
 
 
@@ -107,7 +109,7 @@ def _read(path: Any, function: str) -> StrategyFile:
         raise CheckpointError(f"{function}: the strategy file {path!r} is empty")
     try:
         return _from_json(json.loads(content)) if path.endswith(".json") else _from_message(content)
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{path}: damaged, or not a strategy file: {error}") from error
 
 
@@ -317,7 +319,7 @@ class Layout:
     def checked(self, name: str) -> Layout:
         """The layout itself; ValueError where it is no cutting of a tensor."""
         used = [a for axes in self.axes for a in axes]
-        if not self.devices or any(d < 1 for d in self.devices) or len(set(used)) != len(used):
+        if not self.devices or any(d < 1 for d in self.devices) or self.count > _MOST_DEVICES or len(set(used)) != len(used):  # fmt: skip
             raise CheckpointError(
                 f"parameter {name!r} has an impossible layout: devices {list(self.devices)}, axes {self.axes}"
             )

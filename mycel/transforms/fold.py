@@ -4,6 +4,10 @@ A constant here is a literal, or a literal broadcast to no more than `LIMIT` ele
 computed, nor is one from more than `INPUT_LIMIT`. Literals whose elements are all the same bytes become a broadcast scalar, so that the rules that
 know scalars see them and none takes memory. `broadcast_to` is therefore never computed itself. Effects, random numbers, control flow
 and whatever depends on a symbolic size stay as they are.
+
+A constant is to be what the same numbers would give as arguments, up to the rounding of the result. NumPy adds a long float32 column with an error that grows with its
+length, which engines do not; so sums, products and element-wise functions are computed in float64 (sums of float64 in the widest type there is) and rounded once.
+Sums that are written in place round each time in 16 bits, and are left to the engine.
 """
 
 from __future__ import annotations
@@ -12,16 +16,26 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.dtype import from_any
 from mycel.errors import IndexRangeError, VerifyError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT, GET_ITEM, Literal
+from mycel.prims.elementwise import to_odd
 from mycel.prims.random import random_bits
 from mycel.prims.recursion import recur
 from mycel.transforms.rewrite import Visit, holds_graphs, rewrite, sizes_in
 
 __all__ = ["INPUT_LIMIT", "LIMIT", "fold_constants"]
+
+_SUMS = frozenset("reduce_sum reduce_prod cumsum cumprod".split())
+_PRODUCTS = frozenset(
+    "matmul conv conv_grad_input conv_grad_weight window_sum moments softmax log_softmax complex_abs".split()
+)
+_IN_PLACE = frozenset("take_add put_along scatter_nd window_scatter".split())
+# Quotients that are cut off are functions of the rounded one.
+_AS_THEY_ARE = frozenset("floor_div mod cast".split())
 
 LIMIT = 4096
 INPUT_LIMIT = 1 << 20
@@ -120,6 +134,8 @@ def _arguments(node: Node) -> Optional[list[Array]]:
         arrays.append(array)
     if not arrays or prim.reference is None or prim.effect or prim in _LEFT:
         return None
+    if prim.name in _IN_PLACE and node.type.dtype.is_floating and node.type.dtype.itemsize == 2:
+        return None
     if not _is_small(node.type) or sum(a.size for a in arrays) > INPUT_LIMIT:
         return None
     if any(sizes_in(v) or holds_graphs(v) for v in node.params.values()):
@@ -131,14 +147,36 @@ def _compute(node: Node, arrays: list[Array]) -> Any:
     prim = node.prim
     assert prim is not None and prim.reference is not None
     with np.errstate(all="ignore"):
-        result = prim.reference(*arrays, **node.params)
+        result = prim.reference(*[_widened(prim, a) for a in arrays], **node.params)
     if isinstance(node.type, tuple):
         return tuple([_checked(prim.name, r, t) for r, t in zip(result, node.type)])
     return _checked(prim.name, result, node.type)
 
 
+def _widened(prim: Any, array: Array) -> Array:
+    """An operand in the type that its operation is computed in."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if prim.name not in _SUMS and (prim.name in _AS_THEY_ARE or not (prim.elementwise or prim.name in _PRODUCTS)):
+        return array
+    if kind == "f" and size == 8:
+        return array.astype(np.longdouble) if prim.name in _SUMS else array
+    if array.dtype == np.complex64:
+        return array.astype(np.complex128)
+    return array.astype(np.float64) if from_any(array.dtype).is_floating else array
+
+
+def _rounded(array: Array, wanted: Any) -> Array:
+    """Results in the type that they were promised in, rounded once."""
+    if array.dtype == wanted or array.dtype.kind not in "fc" or from_any(wanted).kind not in "fc":
+        return array
+    with np.errstate(all="ignore"):
+        # 16-bit floats of ml_dtypes are made by way of float32, of which the last bit may not be a rounded one.
+        narrow = wanted.itemsize == 2 and array.dtype == np.float64
+        return (to_odd(array) if narrow else array).astype(wanted)
+
+
 def _checked(name: str, result: Any, type: TensorType) -> Array:
-    array = np.asarray(result, order="C")
+    array = _rounded(np.asarray(result, order="C"), type.dtype.numpy)
     if array.dtype != type.dtype.numpy or array.shape != type.shape:
         raise VerifyError(f"{name}: infer promises {type}, the reference gave {array.dtype}{list(array.shape)}")
     return array

@@ -207,5 +207,5 @@ def test_truncated_gzip_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     idx.write_idx(path, np.random.default_rng(0).integers(0, 256, (50, 50)).astype(np.uint8))
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(ValueError, match="damaged or truncated"):
+    with pytest.raises(ValueError, match="cut off"):
         idx.read_idx(path)

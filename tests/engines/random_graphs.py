@@ -129,6 +129,7 @@ class RandomGraph(Steps):
         """A graph of a few steps over values like those given, whose last is like `result`, within -4 and 4."""
         outside = self.inputs, self.arrays, self.pool
         inputs = [input_node(v.node.type, f"i{k}") for k, v in enumerate(given)]
+        self.with_nan.update(node for node, v in zip(inputs, given) if self.may_be_nan(v.node))
         self.pool = [Value(node, v.bound, v.grain, v.error) for node, v in zip(inputs, given)]
         self.depth += 1
         try:

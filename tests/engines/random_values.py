@@ -71,6 +71,10 @@ class Values:
         self.pool: list[Value] = []
         # A quarter are made of what has derivatives, of float32 and float64 mostly.
         self.smooth = self.chance(0.25)
+        # Some have NaN here and there.
+        self.holes = not self.smooth and self.chance(0.15)
+        self.with_nan: set[Node] = set()
+        self.without_nan: set[Node] = set()
         self.depth = 0
         self.long = int(self.choose(LONG)) if self.chance(0.6) else int(self.choose(AXES[12:]))
         side = [d for d in AXES if d * self.long <= MOST]
@@ -112,6 +116,8 @@ class Values:
         elif dtype.kind == "f":
             grain = self.choose((0, 1, 2))
             array, bound = rng.integers(-8, 9, shape) / 2.0**grain, 8.0 / 2**grain
+            if self.holes:
+                array = np.where(rng.random(shape) < 0.02, np.nan, array)
         elif self.chance(0.3):
             info = np.iinfo(dtype.numpy)
             array, bound = rng.integers(info.min, info.max, shape, dtype.numpy, endpoint=True), 2.0**dtype.bits
@@ -120,6 +126,8 @@ class Values:
         node = input_node(tensor_type(shape, dtype), f"x{len(self.inputs)}")
         self.inputs.append(node)
         self.arrays.append(np.array(array, dtype.numpy, order="C"))
+        if dtype.kind == "f" and self.holes:
+            self.with_nan.add(node)
         value = Value(node, bound, grain)
         self.pool.append(value)
         return value
@@ -163,8 +171,27 @@ class Values:
         self.pool.append(value)
         return value
 
+    def may_be_nan(self, node: Node) -> bool:
+        """Whether an element may be NaN."""
+        if node in self.without_nan or not (isinstance(node.type, tuple) or node.dtype.kind == "f"):
+            return False
+        if node not in self.with_nan and any(map(self.may_be_nan, node.inputs)):
+            self.with_nan.add(node)
+        if node not in self.with_nan:
+            self.without_nan.add(node)
+        return node in self.with_nan
+
+    def cleaned(self, x: Value) -> Value:
+        """The value with 0 in place of NaN."""
+        if not self.may_be_nan(x.node):
+            return x
+        node = E.select(E.is_nan(x.node), 0.0, x.node)
+        self.without_nan.add(node)
+        return Value(node, x.bound, x.grain, x.error)
+
     def settled(self, x: Value) -> Value:
-        """The value with elements of at most 4, without fractions where it is exact."""
+        """The value with elements of at most 4 and no NaN, without fractions where it is exact."""
+        x = self.cleaned(x)
         if x.dtype.kind != "f" or (x.bound <= 4 and x.grain == 0):
             return x
         if not x.exact and self.smooth:
@@ -213,6 +240,7 @@ class Values:
         elif dtype.kind in "iu" and x.dtype.kind == "f":
             if not x.exact:
                 raise Skip
+            x = self.cleaned(x)
             x = Value(E.abs_(x.node), x.bound, x.grain) if dtype.kind == "u" else x
             if x.bound >= 127:
                 x = self.settled(x)

@@ -56,11 +56,36 @@ AROUND = (
     "({}).astype(ms.int32)", "({}).astype(ms.float16)", "({}).astype(ms.float64)", "({}).astype(ms.bool_)", "({}).astype(ms.uint8)", "({}).astype(ms.complex64)", "({}).astype(ms.bfloat16)",
     "({})[None]", "({})[..., :0]", "({})[:0]", "({})[0]", "({}).reshape(-1)", "({}).T", "({}) * nan", "-({})", "({}) + 2**40", "[{}]", "({},)", "({}, {})", "({}).asnumpy()", "list({})",
 )  # fmt: skip
+# What finds most.
+FIRST = (
+    "None",
+    "3",
+    "2**64",
+    "inf",
+    "nan",
+    "'abc'",
+    "object()",
+    "[]",
+    "()",
+    "(1, 2)",
+    "(1,)",
+    "Tensor(3.0)",
+    "Tensor([])",
+    "Tensor(2)",
+    "-1",
+    "0",
+    "{}",
+    "len",
+    "[None]",
+    "Tensor([1.0])",
+)
 KINDS = (WHOLE, WHOLE, REAL, OTHER, SEQUENCES, SEQUENCES, TENSORS, TENSORS)
 
 
 def absurd(random: random_module.Random) -> str:
     """An expression that few callers would write."""
+    if random.random() < 0.4:
+        return random.choice(FIRST)
     return random.choice(random.choice(KINDS))
 
 
@@ -109,6 +134,12 @@ def _other(random: random_module.Random, old: ast.expr) -> ast.expr:
 def _change(random: random_module.Random, call: ast.Call, parameters: Sequence[str]) -> None:
     given = len(call.args) + len(call.keywords)
     unused = [name for name in parameters[len(call.args) :] if name not in {word.arg for word in call.keywords}]
+    way = random.random()
+    if given and way < 0.06:
+        same = absurd(random)
+        call.args = [_parsed(same) for _ in call.args]
+        call.keywords = [ast.keyword(word.arg, _parsed(same)) for word in call.keywords]
+        return
     way = random.random()
     if unused and (way < 0.25 or not given):
         call.keywords.append(ast.keyword(random.choice(unused), _parsed(absurd(random))))

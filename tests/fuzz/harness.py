@@ -190,7 +190,7 @@ def _batch(name: str, first: int, count: int, seconds: float, cache: str, until:
         try:
             while True:
                 waited = time.monotonic() - started
-                allowed = seconds if at is not None else 120.0
+                allowed = seconds if at is not None else 600.0  # it imports first, on a machine that may be busy
                 if waited > allowed:
                     kind = "hang"
                     child.send_signal(signal.SIGUSR1)

@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Optional
 
-from mycel.engines.failures import out_of_memory, readable
+from mycel.engines.failures import no_memory, out_of_memory, readable
 from mycel.ir.graph import Graph
 from mycel.log import logger
 
-__all__ = ["available_memory", "check_needs", "machine_memory", "room_left"]
+__all__ = ["addresses_left", "available_memory", "check_needs", "machine_memory", "need", "room_left"]
 
 # What is asked for below this is not worth a look at the system.
 WORTH_ASKING = 64 << 20
@@ -35,6 +35,15 @@ def check_needs(graph: Graph, nbytes: int, sizes: Optional[Mapping[str, int]] = 
             "%s takes %s beside its inputs, but %s are available: the system may end the process; mycel.estimate says what is alive at the peak",
             graph.name, readable(nbytes), readable(left),
         )  # fmt: skip
+
+
+def need(what: str, nbytes: int) -> None:
+    """MemoryError if something needs more bytes at once, outside of the allocator, than are available."""
+    if nbytes < WORTH_ASKING:
+        return
+    left = available_memory()
+    if left is not None and nbytes > left + _swap_left():
+        raise no_memory(what, nbytes)
 
 
 def available_memory() -> Optional[int]:
@@ -80,10 +89,9 @@ def _rooms() -> Iterator[tuple[int, str]]:
         yield left + idle, f"the machine's {readable(whole)}" if whole else "the machine's memory"
     for used, share in _containers():
         yield max(share - used, 0) + idle, f"the {readable(share)} of this container"
-    addresses, taken = _address_space(), _number_in("/proc/self/statm")
-    if addresses is not None and taken is not None:
-        room = max(addresses - taken * os.sysconf("SC_PAGE_SIZE"), 0) + idle
-        yield room, f"the {readable(addresses)} of addresses that this process may use (ulimit -v)"
+    addresses = _addresses_left()
+    if addresses is not None:
+        yield addresses[0] + idle, f"the {readable(addresses[1])} of addresses that this process may use (ulimit -v)"
 
 
 def _system_memory() -> tuple[Optional[int], Optional[int]]:
@@ -104,6 +112,20 @@ def _system_memory() -> tuple[Optional[int], Optional[int]]:
         return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
     except (AttributeError, OSError, ValueError):
         return None, None
+
+
+def addresses_left() -> Optional[int]:
+    """The bytes of addresses that this process may still use; None where they are not limited."""
+    found = _addresses_left()
+    return None if found is None else found[0]
+
+
+def _swap_left() -> int:
+    try:
+        with open("/proc/meminfo") as file:
+            return next((int(line.split()[1]) * 1024 for line in file if line.startswith("SwapFree:")), 0)
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _containers() -> Iterator[tuple[int, int]]:
@@ -137,13 +159,17 @@ def _group_paths() -> Iterator[str]:
                 path = os.path.dirname(path)
 
 
-def _address_space() -> Optional[int]:
+def _addresses_left() -> Optional[tuple[int, int]]:
+    """The bytes of addresses that this process has not used of those that it may, and these."""
     try:
         import resource
     except ImportError:
         return None
-    found = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return None if found == resource.RLIM_INFINITY or found >= UNLIMITED else found
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most == resource.RLIM_INFINITY or most >= UNLIMITED:
+        return None
+    taken = _number_in("/proc/self/statm")
+    return None if taken is None else (max(most - taken * os.sysconf("SC_PAGE_SIZE"), 0), most)
 
 
 def _number_in(path: str) -> Optional[int]:

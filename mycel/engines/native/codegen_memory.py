@@ -235,6 +235,9 @@ class MemoryWriter(KernelWriter):
         moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
         moved, valid = self.dynamic(access, copy, moved_wide)
         value = self.to_memory(value, dtype, wide, known)
+        if not wide and kind in ("half", "bfloat"):
+            # Processors without such numbers would move them by way of float, and call a library for the way back.
+            value, kind = e.put(f"bitcast {kind} {value} to i16"), "i16"
         if not wide:
             pointer = self.address(access, 0)
             if moved is not None:

@@ -20,6 +20,8 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from mycel import cache, locks
+from mycel.engines.failures import no_memory
+from mycel.engines.native.capacity import addresses_left
 from mycel.engines.native.pages import CodePages
 from mycel.spans import timed
 
@@ -32,6 +34,9 @@ _LEVELS = {
     "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
 }
 _FORMAT = 4
+# What LLVM takes for a module beside so many bytes for each byte of its text, and what its threads may reserve.
+CODE_BYTES, CODE_FACTOR, THREADS_BYTES = 24 << 20, 256, 1 << 30
+LINK_BYTES = 8 << 20
 
 
 def processor() -> tuple[str, str, frozenset[str]]:
@@ -102,6 +107,10 @@ class Machine:
             self._local.machine = self.target_machine()
             self._local.context = llvm.create_context()
         target = self._local.machine
+        # LLVM ends the process where it gets no memory.
+        left, needed = addresses_left(), CODE_BYTES + CODE_FACTOR * len(text)
+        if left is not None and left < needed:
+            raise no_memory("generating the machine code of a kernel", needed)
         # Closed here, where an interrupt is heard: from an object's own end it would be lost.
         with ExitStack() as open_objects:
             return self._compiled(text, target, lambda made: (made, open_objects.callback(made.close))[0])
@@ -129,6 +138,9 @@ class Machine:
             found = None if symbols else self.pages.load(object_code, names)
             if found is not None:
                 return found
+            left = addresses_left()
+            if left is not None and left < LINK_BYTES:
+                raise no_memory("linking the machine code of a kernel", LINK_BYTES)
             self._names += 1
             library = f"mycel{self._names}"
             builder = llvm.JITLibraryBuilder().add_object_img(object_code)
@@ -180,7 +192,8 @@ def _one_object(text: str) -> bytes:
 @timed("LLVM", lambda texts: f"{len(texts)} modules")
 def compile_objects(texts: Sequence[str]) -> list[bytes]:
     """The object code of several modules, compiled at once on the machine's cores; from the cache where they are known."""
-    if len(texts) < 3:
+    left = addresses_left()
+    if len(texts) < 3 or (left is not None and left < THREADS_BYTES):
         return [_one_object(t) for t in texts]
     from concurrent.futures import ThreadPoolExecutor
 

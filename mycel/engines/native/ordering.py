@@ -91,7 +91,9 @@ def search_step(lowering: Any, node: Node) -> None:
         words: list[Word] = [("int", n), ("int", m)]
         words += [("pointer", v.buffer) for v in (rows, values, target)]
         count = product(values.shape)
-        text = search_text(rows.buffer.dtype, node.params["side"], same(product(rows.shape[:-1]), 1))
+        text = search_text(
+            rows.buffer.dtype, node.params["side"], same(product(rows.shape[:-1]), 1), target.buffer.dtype
+        )
         kernel = Kernel(text, words, count, count * FOUND)
         lowering.step("kernel", [rows.buffer, values.buffer], [target.buffer], kernel, node)
     lowering.bind(node, [target])

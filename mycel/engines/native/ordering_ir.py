@@ -386,8 +386,8 @@ def top_text(dtype: DType, largest: bool, stack: int) -> str:
     return "\n".join(parts) + "\n"
 
 
-def search_text(dtype: DType, side: str, one_row: bool) -> str:
-    """The kernel that finds where values belong in sorted rows.
+def search_text(dtype: DType, side: str, one_row: bool, position: DType) -> str:
+    """The kernel that finds where values belong in sorted rows, as int32 or int64.
 
     Words: elements of a row, values of a row, addresses of the rows, values and positions. Its range is all values.
     """
@@ -409,6 +409,8 @@ def search_text(dtype: DType, side: str, one_row: bool) -> str:
         return o.key(c, c.put(f"call {bits} @{gatherer}({arguments})"), v)
 
     gatherer = f"llvm.masked.gather.v{v}{o.element}.v{v}p0"
+    whole_words, kind = position.bits == 64, f"<{v} x i{position.bits}>"
+    storer = f"llvm.masked.store.v{v}i{position.bits}.p0"
     with c.loop("%begin", "%end", v * copies) as p:
         places, keys, starts = [], [], []
         for k in range(copies):
@@ -441,15 +443,13 @@ def search_text(dtype: DType, side: str, one_row: bool) -> str:
             where = c.op(f"add {wide}", c.op(f"sub {wide}", now, row), c.put(f"zext <{v} x i1> {found} to {wide}"))
             first = c.op("add i64", p, k * v)
             inside = c.op(f"icmp sle {wide}", c.op(f"add {wide}", _splat(c, first, "i64", v), lanes), last)
-            result = c.put(f"trunc {wide} {where} to <{v} x i32>")
-            target = c.at("i32", positions, first)
-            c.do(
-                f"call void @llvm.masked.store.v{v}i32.p0(<{v} x i32> {result}, ptr {target}, i32 4, <{v} x i1> {inside})"
-            )
+            result = where if whole_words else c.put(f"trunc {wide} {where} to {kind}")
+            target = c.at(f"i{position.bits}", positions, first)
+            c.do(f"call void @{storer}({kind} {result}, ptr {target}, i32 {position.itemsize}, <{v} x i1> {inside})")
     c.do("ret void")
     declared = (
         f"declare {wide} @llvm.smin.v{v}i64({wide}, {wide})",
         f"declare {bits} @{gatherer}(<{v} x ptr>, i32, <{v} x i1>, {bits})",
-        f"declare void @llvm.masked.store.v{v}i32.p0(<{v} x i32>, ptr, i32, <{v} x i1>)",
+        f"declare void @{storer}({kind}, ptr, i32, <{v} x i1>)",
     )
     return "\n".join([*declared, _kernel(c)]) + "\n"

@@ -12,6 +12,7 @@ A chunk is shared with child processes of a fork: a child begins chunks of its o
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import struct
@@ -93,7 +94,9 @@ class CodePages:
         if self._current is None or self._current.used + size > CHUNK:
             try:
                 self._current = _Chunk()
-            except OSError:
+            except OSError as error:
+                if error.errno == errno.ENOMEM:
+                    return None
                 # The system forbids such memory (a hardened kernel, a limit): LLVM's linker has its own ways.
                 self.works = False
                 return None

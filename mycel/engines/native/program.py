@@ -486,6 +486,8 @@ class Program:
     # The table.
 
     def finish(self, table: Table, aliases: dict[int, int]) -> None:
+        if not runtime().begun:
+            runtime().begin_team()
         # Ctypes would cut off the upper bits of a number that does not fit.
         extents = [extent for entries in (table, *[t for _, t in self.tables]) for _, _, extent, _ in entries]
         if max(*self.words, *extents, 0, 0) > MOST_BYTES or min(*self.words, 0, 0) < -MOST_BYTES:

@@ -16,7 +16,7 @@ from typing import Any, Optional
 from mycel import config, locks
 from mycel.engines.native import bounds, jit
 from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
-from mycel.engines.native.capacity import machine_memory
+from mycel.engines.native.capacity import addresses_left, machine_memory
 from mycel.engines.native.memory_ir import ALLOCATOR, MEMORY
 from mycel.engines.native.product_ir import PRODUCT, PRODUCT_SYMBOLS
 from mycel.engines.native.recursion_ir import RECURSION
@@ -33,6 +33,8 @@ _PYTHON = (
     "PyTuple_New", "PyTuple_SetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "PyExc_TypeError",
 )  # fmt: skip
 _FASTCALL = 0x80
+# The addresses that a thread takes: its stack, and what the C library sets aside for its memory.
+THREAD_BYTES = 32 << 20
 
 
 class _MethodDef(ctypes.Structure):
@@ -119,7 +121,7 @@ class Runtime:
         self.set_limit(config._context["max_device_memory"])
         self.account[MEMORY.index("machine")] = machine_memory() or (1 << 63) - 1
         self.hear(threading.main_thread().ident or 0)
-        self.threads = 1
+        self.threads, self.begun = 1, False
         self.set_threads(config._context["runtime_num_threads"])
         config.listeners.append(self._on_change)
 
@@ -150,12 +152,31 @@ class Runtime:
             self.openmp.omp_set_dynamic(0)
         ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(count)
         self.threads = count
+        self.begun = count == 1
         if self.openmp is not None:
             from mycel.engines.native import dense_library
 
             self.openmp.omp_set_num_threads(count)
             if dense_library.available() and dense_library.library().has_openmp:
                 dense_library.set_num_threads(count)
+
+    def begin_team(self) -> None:
+        """Start the threads of parallel steps where the process's addresses are limited, or do without: libgomp ends a process in which it cannot."""
+        self.begun = True
+        left = addresses_left()
+        if left is None or self.threads == 1 or self.openmp is None:
+            return
+        if left < self.threads * THREAD_BYTES:
+            logger.warning(
+                "there are %d MiB of addresses left (ulimit -v), too few for %d threads: computing on one",
+                left >> 20,
+                self.threads,
+            )
+            self.set_threads(1)
+            return
+        # Each thread of the team frees nothing, once.
+        free = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)
+        self.openmp.GOMP_parallel(free, None, ctypes.c_uint(self.threads), ctypes.c_uint(0))
 
     def serial_from_now_on(self) -> None:
         """Run generated code on one thread: this child process has lost the others, and its libgomp cannot make new ones."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import itertools
 import math
 from typing import Any, Optional
 
@@ -13,7 +12,9 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.api import stop_gradient
 from mycel.errors import ShapeError
-from mycel.ops._operands import floating, operand, reshaped, take_slice
+from mycel.ir.dims import product
+from mycel.ops import pooling
+from mycel.ops._operands import floating, numbers, one_by_one, operand, reshaped
 from mycel.ops.images import resize
 from mycel.tensor import Tensor, cast
 
@@ -192,18 +193,11 @@ def _adaptive_max(x: Tensor, sizes: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
     height, width = x.shape[-2:]
     if builtins.any(not isinstance(n, int) or n < 1 for n in sizes):
         raise ValueError(f"adaptive_max_pool: output_size must be at least 1, not {sizes}")
-    values, places = [], []
-    for i, j in itertools.product(range(sizes[0]), range(sizes[1])):
-        top, left = i * height // sizes[0], j * width // sizes[1]
-        part = take_slice(x, x.ndim - 2, top, -(-(i + 1) * height // sizes[0]))
-        part = take_slice(part, x.ndim - 1, left, -(-(j + 1) * width // sizes[1]))
-        across = part.shape[-1]
-        flat = reshaped(part, (*part.shape[:-2], part.shape[-2] * across))
-        at = cast(ops.argmax(flat, -1, True), D.int64)
-        values.append(ops.gather_elements(flat, -1, at))
-        places.append((at // across + top) * width + at % across + left)
+    one_by_one("adaptive_max_pool2d", "windows", sizes[0] * sizes[1])
+    flat = reshaped(x, (1, product(x.shape[:-2]), height, width))
+    values, places = pooling._uneven_max(flat, (int(height), int(width)), sizes)
     shape = (*x.shape[:-2], *sizes)
-    return reshaped(ops.concat(values, -1), shape), reshaped(ops.concat(places, -1), shape)
+    return reshaped(values, shape), reshaped(places, shape)
 
 
 def max_unpool2d(
@@ -293,7 +287,7 @@ def interpolate(
 
 def _cubic(x: Tensor, axis: int, out: int, ratio: float) -> Tensor:
     """Cubic convolution along an axis, `ratio` input elements for each of the output, the edge repeated outside."""
-    at = (np.arange(out) + 0.5) * ratio - 0.5
+    at = (numbers(out) + 0.5) * ratio - 0.5
     low = np.floor(at)
     total: Optional[Tensor] = None
     for k in (-1, 0, 1, 2):

@@ -400,6 +400,8 @@ class Embedding(Cell):
         self.scale_grad_by_freq = checks.boolean("Embedding", "scale_grad_by_freq", scale_grad_by_freq)
         shape = (num_embeddings, embedding_dim)
         if _weight is not None:
+            if not isinstance(_weight, Tensor):
+                raise TypeError(f"Embedding: _weight must be a tensor, not {type(_weight).__name__}")
             if _weight.shape != shape:
                 raise ValueError(f"Embedding: _weight must have shape {shape}, not {_weight.shape}")
             self.weight = Parameter(_weight, name="weight", requires_grad=not _freeze)

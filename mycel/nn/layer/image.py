@@ -18,6 +18,7 @@ from mycel import dtype as D
 from mycel import ops
 from mycel.cell import Cell
 from mycel.nn import checks
+from mycel.ops._operands import numbers
 from mycel.ops.images.patches import image_gradients
 from mycel.tensor import Tensor, cast
 
@@ -192,7 +193,7 @@ class _Similarity(Cell):
         k1, k2 = checks.number(owner, "k1", k1, above=0), checks.number(owner, "k2", k2, above=0)
         largest = min(self.max_val, 1.0)
         self.c1, self.c2 = (k1 * largest) ** 2, (k2 * largest) ** 2
-        bell = np.exp(-((np.arange(filter_size) - (filter_size - 1) / 2) ** 2) / (2 * self.filter_sigma**2))
+        bell = np.exp(-((numbers(filter_size) - (filter_size - 1) / 2) ** 2) / (2 * self.filter_sigma**2))
         self._weights = tuple((bell / bell.sum()).tolist())
 
     def _smooth(self, x: Tensor) -> Tensor:

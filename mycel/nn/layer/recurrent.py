@@ -21,6 +21,7 @@ from mycel.cell import Cell
 from mycel.common.initializer import Uniform, initializer
 from mycel.nn import checks
 from mycel.nn.layer.basic import Dropout
+from mycel.ops._operands import one_by_one
 from mycel.ops.sequences.recurrence import GATES, recurrence, step
 from mycel.parameter import Parameter, ParameterTuple
 from mycel.tensor import Tensor, cast
@@ -155,7 +156,7 @@ class _Recurrent(Cell):
         owner = type(self).__name__
         self.input_size = checks.integer(owner, "input_size", input_size, 1)
         self.hidden_size = checks.integer(owner, "hidden_size", hidden_size, 1)
-        self.num_layers = checks.integer(owner, "num_layers", num_layers, 1)
+        self.num_layers = one_by_one(owner, "layers", checks.integer(owner, "num_layers", num_layers, 1))
         self.has_bias = checks.boolean(owner, "has_bias", has_bias)
         self.batch_first = checks.boolean(owner, "batch_first", batch_first)
         self.dropout = checks.number(owner, "dropout", dropout, at_least=0, below=1)

@@ -22,6 +22,7 @@ from mycel.nn import checks
 from mycel.nn.layer.basic import Dense, Dropout
 from mycel.nn.layer.container import CellList
 from mycel.nn.layer.normalization import LayerNorm
+from mycel.ops._operands import one_by_one
 from mycel.parameter import Parameter
 from mycel.tensor import Tensor, cast
 
@@ -292,9 +293,12 @@ class TransformerDecoderLayer(Cell):
 def _copies(owner: str, layer: Any, count: int) -> CellList:
     if not isinstance(layer, Cell):
         raise TypeError(f"{owner}: the layer must be a Cell, not {type(layer).__name__}")
-    if isinstance(count, int) and count > 10000:
-        raise ValueError(f"{owner}: num_layers must be at most 10000, not {count}")
-    return CellList([copy.deepcopy(layer) for _ in range(checks.integer(owner, "num_layers", count, 1))])
+    return CellList(
+        [
+            copy.deepcopy(layer)
+            for _ in range(one_by_one(owner, "layers", checks.integer(owner, "num_layers", count, 1)))
+        ]
+    )
 
 
 class TransformerEncoder(Cell):
@@ -386,9 +390,9 @@ class Transformer(Cell):
         src = checks.tensor(self, src)
         tgt = checks.tensor(self, tgt)
         axis = 0 if self.batch_first else 1
-        if src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
+        if src.ndim not in (2, 3) or src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[axis] != tgt.shape[axis]):
             raise ValueError(
-                f"Transformer: src and tgt must have one batch; their shapes are {src.shape} and {tgt.shape}"
+                f"Transformer: src and tgt must have 2 or 3 dimensions and one batch; their shapes are {src.shape} and {tgt.shape}"
             )
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise ValueError(

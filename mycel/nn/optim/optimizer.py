@@ -141,6 +141,9 @@ class Optimizer(Extensible):
                     raise KeyError(
                         f"{name}: {key!r} is not a key of a parameter group; use {', '.join(map(repr, _GROUP_KEYS))}"
                     )
+            for key in ("params", "order_params"):
+                if key in group and not isinstance(group[key], Iterable):
+                    raise TypeError(f"{name}: {key!r} must be a list of parameters, not {type(group[key]).__name__}")
             if "order_params" in group:
                 if len(group) > 1 or order is not None:
                     raise ValueError(f"{name}: 'order_params' must be alone in one group")

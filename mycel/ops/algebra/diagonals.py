@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import arrange, indexed
-from mycel.ops._operands import broadcast, operand, permuted, reshaped, run, select
+from mycel.ops._operands import broadcast, need_room, operand, permuted, reshaped, run, select, size_of
 from mycel.prims import elementwise as E
 from mycel.tensor import Tensor
 
@@ -24,7 +25,7 @@ ALIGNS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 def _ints(value: Any) -> tuple[int, ...]:
     value = value.tolist() if isinstance(value, Tensor) else value
-    return tuple(int(v) for v in value) if isinstance(value, (tuple, list)) else (int(value),)
+    return tuple(size_of("diagonals", v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
 
 
 def _bounds(name: str, k: Any, align: str) -> tuple[int, int]:
@@ -50,6 +51,7 @@ def _inside(name: str, rows: int, columns: int, low: int, high: int) -> None:
 
 def _layout(rows: int, columns: int, low: int, high: int, align: str) -> tuple[Any, Any, Any, Any]:
     """For each diagonal and place in it the row and column of the matrix and whether there is one; and where each diagonal begins, (high - low + 1,)."""
+    need_room("matrix_diag", (rows, columns), D.int64)
     longest = max(_length(rows, columns, k) for k in range(low, high + 1))
     ks = np.arange(high, low - 1, -1)
     lengths = np.array([_length(rows, columns, int(k)) for k in ks])

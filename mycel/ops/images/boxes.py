@@ -14,7 +14,19 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import random
-from mycel.ops._operands import constant_like, flat, floating, iota, one_of, operand, reshaped, run, select, take_slice
+from mycel.ops._operands import (
+    constant_like,
+    flat,
+    floating,
+    iota,
+    numbers,
+    one_of,
+    operand,
+    reshaped,
+    run,
+    select,
+    take_slice,
+)
 from mycel.ops.array import stack
 from mycel.ops.sorting import argsort
 from mycel.prims import elementwise as E
@@ -152,7 +164,7 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Optional[int] = None)
     keys = select(line, random.rand(*line.shape, seed=seed), 2.0)
     order = argsort(keys, 0)
     size = int(line.shape[0])
-    places = operand(name, np.minimum(np.arange(count), max(size - 1, 0)).astype(np.int32))
+    places = operand(name, np.minimum(numbers(count), max(size - 1, 0)).astype(np.int32))
     chosen = run(I.take, order, places, axis=0)
     true = run(R.reduce_sum, cast(line, D.int32), axes=(0,), keepdims=False)
     valid = run(E.lt, iota((count,), 0, D.int32), true)

@@ -16,7 +16,7 @@ from mycel import dtype as D
 from mycel.common.generator import seeded_generator
 from mycel.errors import ShapeError
 from mycel.ops import indexed, random, reduction
-from mycel.ops._operands import constant_like, floating, operand, reshaped, run, select, take_slice
+from mycel.ops._operands import constant_like, floating, numbers, operand, reshaped, run, select, take_slice
 from mycel.ops.array import concat, stack
 from mycel.ops.sorting import cumsum
 from mycel.prims import elementwise as E
@@ -31,11 +31,11 @@ def _cuts(size: int, count: int, pseudo: bool, fixed: Any) -> Tensor:
     """Where the cells of an axis begin and where the last one ends: (count + 1,) of int64. `fixed` is NumPy's generator of a fixed choice."""
     least, extra = divmod(size, count)
     if not extra:
-        return operand("cuts", np.arange(count + 1, dtype=np.int64) * least)
+        return operand("cuts", numbers(count + 1) * least)
     if pseudo:
         alpha = size / count
         most = min((least + 2) / alpha - 1, (size + 1 - least) / alpha - (count - 1))
-        place = np.arange(1, count, dtype=np.float64)
+        place = numbers(count, np.float64)[1:]
         if fixed is not None:
             inner = operand("cuts", np.ceil(alpha * (place + fixed.uniform() * most)).astype(np.int64) - 1)
         else:
@@ -84,7 +84,7 @@ def fractional_pool(
         last = reshaped(take_slice(cut, 0, 1, count + 1), (count, 1))
         last = run(E.minimum, last, constant_like(size - 1, last)) if overlapping else last - 1
         width = -(-size // count) + overlapping
-        at = begin + operand(name, np.arange(width)[None])
+        at = begin + operand(name, numbers(width)[None])
         shape = (count, width, *(1,) * (3 - axis))
         inside = reshaped(run(E.le, at, last), shape)
         parts = indexed.gather(value, run(E.minimum, at, last), axis)

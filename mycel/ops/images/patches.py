@@ -18,6 +18,7 @@ from mycel.ops._operands import (
     broadcast,
     constant_like,
     floating,
+    numbers,
     one_of,
     operand,
     operands,
@@ -153,7 +154,7 @@ def extract_glimpse(
         centre = reshaped(take_slice(at, 1, k, k + 1), (n, 1))
         centre = centre * float(d) if normalized else centre
         centre = (centre + float(d)) * 0.5 if centered else centre
-        place = cast(run(E.trunc, centre - g * 0.5), D.int64) + operand(name, np.arange(g)[None])
+        place = cast(run(E.trunc, centre - g * 0.5), D.int64) + operand(name, numbers(g)[None])
         here = run(E.logical_and, run(E.ge, place, constant_like(0, place)), run(E.lt, place, constant_like(d, place)))
         line = (n, g, 1) if k == 0 else (n, 1, g)
         places.append(reshaped(select(here, place, 0), line))

@@ -20,6 +20,7 @@ from mycel.ops._operands import (
     constant_like,
     floating,
     iota,
+    numbers,
     one_of,
     operand,
     permuted,
@@ -54,7 +55,7 @@ def _one_convention(name: str, align_corners: bool, half_pixel_centers: bool) ->
 
 
 def _places(size: int, out: int, align: bool, half: bool) -> Any:
-    place = np.arange(out, dtype=np.float64)
+    place = numbers(out, np.float64)
     if align and out > 1:
         return place * (size - 1) / (out - 1)
     return (place + 0.5) * size / out - 0.5 if half else place * size / out
@@ -71,7 +72,7 @@ def resize_nearest(x: Any, size: Any, align_corners: bool = False, half_pixel_ce
     value = operand(name, x)
     _one_convention(name, align_corners, half_pixel_centers)
     for axis, out in zip((2, 3), _sizes(name, value, size, 4, (2, 3))):
-        d, place = int(value.shape[axis]), np.arange(out)
+        d, place = int(value.shape[axis]), numbers(out)
         if align_corners and out > 1:
             at = (2 * place * (d - 1) + out - 1) // (2 * (out - 1))
         else:
@@ -136,10 +137,10 @@ def resize_area(images: Any, size: Any, align_corners: bool = False) -> Tensor:
     for axis, out in zip((1, 2), _sizes(name, value, size, 4, (1, 2))):
         d = int(value.shape[axis])
         step = (d - 1) / (out - 1) if align_corners and out > 1 else d / out
-        begin = np.arange(out) * step
+        begin = numbers(out) * step
         first = np.floor(begin).astype(np.int64)
         count = max(int(np.max(np.ceil(begin + step - 1e-9).astype(np.int64) - first)), 1)
-        at = first[:, None] + np.arange(count)
+        at = first[:, None] + numbers(count)
         inside = np.minimum(at + 1, (begin + step)[:, None]) - np.maximum(at, begin[:, None])
         weights = np.maximum(inside, 0.0) / step if step else np.ones((out, 1))
         parts = indexed.gather(value, operand(name, np.minimum(at, d - 1).astype(np.int32)), axis)

@@ -22,7 +22,9 @@ from mycel.ops._operands import (
     broadcast,
     constant_like,
     floating,
+    need_room,
     number_of,
+    numbers,
     one_of,
     operand,
     permuted,
@@ -55,7 +57,7 @@ def _per_axis(name: str, parameter: str, value: Any, rank: int) -> list[Any]:
 
 def _sources(size: int, out: int, scale: Optional[float], align: bool) -> Any:
     """Where the output positions of an axis lie in the input."""
-    place = np.arange(out, dtype=np.float64)
+    place = numbers(out, np.float64)
     if align:
         return place * ((size - 1) / (out - 1) if out > 1 else 0.0)
     return (place + 0.5) * (1 / scale if scale else size / out) - 0.5
@@ -75,7 +77,7 @@ def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
 
 def _nearest(x: Tensor, axis: int, out: int, scale: Optional[float], exact: bool) -> Tensor:
     size = int(x.shape[axis])
-    place = np.arange(out, dtype=np.int64)
+    place = numbers(out)
     if scale:
         found = np.floor((place + (0.5 if exact else 0.0)) / scale).astype(np.int64)
     else:
@@ -304,8 +306,10 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Tensor:
         raise ShapeError(f"affine_grid: {matrix.shape[0]} matrices do not fit the size {shape}")
     lines = []
     for d in shape[2:]:
+        need_room("affine_grid", (size_of("affine_grid", d),), D.float64)
         line = np.linspace(-1.0, 1.0, d) if d > 1 else np.zeros(d)
         lines.append(line if align_corners or d < 1 else line * ((d - 1) / d))
+    need_room("affine_grid", (*shape[2:], rank + 1), D.float64)
     points = np.stack([*np.meshgrid(*lines, indexing="ij")[::-1], np.ones(shape[2:])], -1).reshape(-1, rank + 1)
     found = linalg.matmul(operand("affine_grid", points, matrix.dtype), permuted(matrix, (0, 2, 1)))
     return reshaped(found, (shape[0], *shape[2:], rank))
@@ -347,7 +351,7 @@ def crop_and_resize(
     lines = []
     for k, (size, steps) in enumerate(zip(sizes, (height, width))):
         first, last = (reshaped(indexed.gather(box, j, 1), (count, 1)) for j in (k, k + 2))
-        place = operand(name, np.arange(steps).reshape(1, steps), kind)
+        place = operand(name, numbers(steps).reshape(1, steps), kind)
         if method == "bilinear_v2":
             first, last = run(E.trunc, first * float(size)), run(E.trunc, last * float(size))
             end = run(E.maximum, first, last)

@@ -15,7 +15,7 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import indexed, random, reduction
-from mycel.ops._operands import broadcast, cast_index, operand, reshaped, run
+from mycel.ops._operands import broadcast, cast_index, numbers, operand, reshaped, run
 from mycel.ops.convolution import per_axis
 from mycel.ops.creation import zeros
 from mycel.prims import elementwise as E
@@ -133,7 +133,7 @@ def _fractional(
         d, n, w = spatial[k], sizes[k], kernel[k]
         u = indexed.gather(drawn, np.asarray([rank - 1 - k if backwards else k]), 1)
         step = (d - w) / (n - 1) if n > 1 else 0.0
-        place = operand(name, np.arange(n).reshape(1, n), drawn.dtype)
+        place = operand(name, numbers(n).reshape(1, n), drawn.dtype)
         starts = cast(run(E.trunc, (place + u) * step), D.int64) - cast(run(E.trunc, u * step), D.int64)
         last = operand(name, np.arange(n).reshape(1, n) == n - 1)
         starts = run(
@@ -141,7 +141,7 @@ def _fractional(
         )
         shape = [rows, *(1,) * (2 * rank)]
         shape[1 + k] = n
-        within = np.arange(w).reshape([w if j == rank + k else 1 for j in range(2 * rank)])
+        within = numbers(w).reshape([w if j == rank + k else 1 for j in range(2 * rank)])
         at = reshaped(starts, tuple(shape)) + operand(name, within[None])
         flat = at if flat is None else flat * d + at
     assert flat is not None

@@ -9,7 +9,18 @@ import numpy as np
 from mycel import dtype as D
 from mycel.errors import ShapeError
 from mycel.ops import array, creation, indexed, sorted_segments, sorting
-from mycel.ops._operands import all_axes, cast_index, flat, iota, operand, operands, reshaped, run, take_slice
+from mycel.ops._operands import (
+    axis_of,
+    cast_index,
+    flat,
+    iota,
+    operand,
+    operands,
+    reshaped,
+    run,
+    sizes_of,
+    take_slice,
+)
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra.decompositions import diagonal_of
 from mycel.ops.extended import fill_diagonal, inplace_index_add, unique_with_pad
@@ -28,20 +39,20 @@ plain(define, {
 })  # fmt: skip
 
 
-def _lists(values: Any) -> list[int]:
-    return [int(v) for v in (values.tolist() if isinstance(values, Tensor) else values)]
+def _lists(name: str, values: Any) -> list[int]:
+    return list(sizes_of(name, "the argument", values))
 
 
 # Shapes and views.
 
 
 def _expand(x: Any, shape: Any) -> Tensor:
-    return array.broadcast_to(x, tuple(_lists(shape)))
+    return array.broadcast_to(x, tuple(_lists("Expand", shape)))
 
 
 def _select_view(input_tensor: Any, input_indices: Any, axis: int) -> Tensor:
     x = operand("SelectView", input_tensor)
-    where = all_axes("SelectView", axis, x.ndim)[0]
+    where = axis_of("SelectView", axis, x.ndim)
     return x[(slice(None),) * where + (input_indices,)]  # type: ignore[no-any-return]
 
 
@@ -103,7 +114,8 @@ def _put(p: Any, x1: Any, x2: Any, indices: Any) -> Tensor:
 
 
 def _inverted(input_x: Any) -> tuple[int, ...]:
-    order = np.asarray(_lists(input_x), np.int64)
+    given = _lists("InvertPermutation", input_x)
+    order = np.asarray(given if max(given, default=0) < 1 << 63 else [-1], np.int64)
     if not np.array_equal(np.sort(order), np.arange(order.size)):
         raise ValueError(
             f"InvertPermutation: the values must be 0 .. {order.size - 1} in some order, not {order.tolist()}"

@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from mycel import dtype as D
 from mycel.common.generator import seeded_generator
+from mycel.errors import ShapeError
 from mycel.ops import (
     activation,
     arrange,
@@ -26,7 +27,7 @@ from mycel.ops import (
     sorting,
     state,
 )
-from mycel.ops._operands import all_axes, axis_of, cast_index, floating, operand, operands, run, select, wide
+from mycel.ops._operands import axis_of, cast_index, floating, operand, operands, run, select, wide
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import linalg
 from mycel.ops.images.patches import mirror_pad
@@ -34,6 +35,7 @@ from mycel.ops.operations.primitive import NEEDED, definer, plain
 from mycel.prims import elementwise as E
 from mycel.prims import random as distributions
 from mycel.prims import reduce as R
+from mycel.prims import shape as S
 from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
@@ -149,12 +151,23 @@ define(
     unbiased=True,
     keep_dims=False,
 )
-define(
-    "Argmax", lambda p, x: cast(reduction.argmax(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
-)
-define(
-    "Argmin", lambda p, x: cast(reduction.argmin(x, p.axis), D.from_any(p.output_type)), axis=-1, output_type=D.int32
-)
+
+
+def _position(find: Any) -> Any:
+    def run_(p: Any, x: Any) -> Tensor:
+        value, kind = operand(p.name, x), D.from_any(p.output_type)
+        size = value.shape[axis_of(p.name, p.axis, value.ndim)] if value.ndim else 1
+        if kind is D.int32 and S.position_type(size) is not kind:
+            raise ValueError(
+                f"{p.name}: int32 has no numbers for the {size} positions of axis {p.axis}; give output_type=mindspore.int64"
+            )
+        return cast(find(value, p.axis), kind)
+
+    return run_
+
+
+define("Argmax", _position(reduction.argmax), axis=-1, output_type=D.int32)
+define("Argmin", _position(reduction.argmin), axis=-1, output_type=D.int32)
 define("ArgMaxWithValue", lambda p, x: reduction.max(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
 define("ArgMinWithValue", lambda p, x: reduction.min(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False)
 define("CountNonZero", lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims), dims=None)
@@ -173,7 +186,7 @@ define("EuclideanNorm", lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.k
 def _accumulated(function: Any) -> Callable[..., Tensor]:
     def compute(p: Any, x: Any, axis: Any) -> Tensor:
         value = operand(p.name, x)
-        where = all_axes(p.name, axis, value.ndim)[0]
+        where = axis_of(p.name, axis.item() if isinstance(axis, Tensor) else axis, value.ndim)
         value = arrange.flip(value, where) if p.reverse else value
         total = function(value, where)
         if p.exclusive:
@@ -245,7 +258,10 @@ define("InplaceSub", lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indic
 
 def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
     """Indices of rows, in which negative ones lie beyond the last row."""
-    return select(rows < 0, like(x.shape[0], rows), rows)
+    table = operand("EmbeddingLookup", x)
+    if table.ndim == 0:
+        raise ShapeError("EmbeddingLookup: takes a table with an axis of rows, not a single number")
+    return select(rows < 0, like(table.shape[0], rows), rows)
 
 
 define(
@@ -283,7 +299,7 @@ define(
 
 def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
     value = operand("Split", x)
-    size = value.shape[all_axes("Split", p.axis, value.ndim)[0]]
+    size = value.shape[axis_of("Split", p.axis, value.ndim)]
     if isinstance(size, int) and size % p.output_num:
         raise ValueError(f"Split: axis {p.axis} of size {size} does not divide into {p.output_num} parts")
     return array.split(value, size // p.output_num, p.axis)
@@ -354,6 +370,8 @@ def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
     x = floating(p.name, logits)
+    if x.ndim != 2:
+        raise ShapeError(f"{p.name}: takes logits (N, C) and labels (N,), not {x._type}")
     y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]  # type: ignore[no-any-return]

@@ -161,6 +161,8 @@ def _median(p: Any, x: Any) -> tuple[Tensor, Tensor]:
 
 def _nth(p: Any, x: Any, n: Any) -> Tensor:
     value = operand("NthElement", x)
+    if value.ndim == 0:
+        raise ShapeError("NthElement: takes a tensor with an axis, not a single number")
     if isinstance(n, int) and not 0 <= n < value.shape[-1]:
         raise ValueError(f"NthElement: n must lie in [0, {value.shape[-1]}), not {n}")
     ordered = sorting.sort(value, -1, p.reverse)[0]
@@ -285,6 +287,8 @@ define("FFTWithSize", _transform, "The Fourier transform over the last `signal_n
 
 def _multilabel(p: Any, x: Any, target: Any) -> tuple[Tensor, Tensor]:
     labels = cast_index("MultilabelMarginLoss", target)
+    if labels.ndim == 0:
+        raise ShapeError("MultilabelMarginLoss: takes labels (C,) or (N, C), not a single number")
     classes = labels.shape[-1]
     # Labels count up to the first that is negative.
     given = run(E.eq, sorting.cumsum(cast(labels < 0, D.int32), labels.ndim - 1), like(0, labels))

@@ -160,11 +160,12 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
 }
 
 
-def _fits(name: str, parameter: str, value: Any, default: Any) -> None:
-    """TypeError where a parameter is nothing like its default."""
+def _fitting(name: str, parameter: str, value: Any, default: Any) -> Any:
+    """`value`, a bool where the default is one; TypeError where it is nothing like the default."""
     kinds, word = _KINDS.get(type(default), ((object,), ""))
     if not isinstance(value, kinds):
         raise TypeError(f"{name}: {parameter} must be {word}, not {type(value).__name__}")
+    return bool(value) if isinstance(default, bool) else value
 
 
 def _operation(module: str, name: str, compute: Callable[..., Any], text: str, parameters: dict[str, Any]) -> type:
@@ -180,7 +181,7 @@ def _operation(module: str, name: str, compute: Callable[..., Any], text: str, p
         bound.apply_defaults()
         for k, v in bound.arguments.items():
             if v is not parameters[k]:
-                _fits(name, k, v, parameters[k])
+                v = _fitting(name, k, v, parameters[k])
             self.add_prim_attr(k, v)
 
     def call(self: Primitive, *inputs: Any, **named: Any) -> Any:

@@ -99,6 +99,8 @@ def _fits(p: Any, what: str, value: Tensor, shape: tuple[Any, ...]) -> None:
 def _basic_cell(p: Any, x: Any, h: Any, c: Any, w: Any, b: Any) -> tuple[Tensor, ...]:
     only(p, keep_prob=1.0, activation="tanh")
     x, h, c, w, b = (floating(p.name, v) for v in (x, h, c, w, b))
+    if (x.ndim, h.ndim) != (2, 2):
+        raise ShapeError(f"{p.name}: takes x (batch, inputs) and h (batch, hidden), not {x._type} and {h._type}")
     hidden = h.shape[-1]
     _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
     kind = c.dtype
@@ -115,6 +117,8 @@ def _dynamic_lstm(
     if seq_length is not None:
         raise ValueError("DynamicRNN: seq_length must be None; nn.LSTM takes lengths")
     x, w, b = (floating(p.name, v) for v in (x, w, b))
+    if (x.ndim, w.ndim) != (3, 2):
+        raise ShapeError(f"{p.name}: takes x (time, batch, inputs) and a matrix w, not {x._type} and {w._type}")
     kind, hidden = b.dtype, w.shape[-1] // 4
     _fits(p, "w", w, (x.shape[-1] + hidden, 4 * hidden))
     batch = x.shape[1]
@@ -138,6 +142,10 @@ def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_inp
     if seq_length is not None:
         raise ValueError("DynamicGRUV2: seq_length must be None; nn.GRU takes lengths")
     x, w_input, w_hidden, h = (floating(p.name, v) for v in (x, weight_input, weight_hidden, init_h))
+    if x.ndim != 3 or h.ndim == 0:
+        raise ShapeError(
+            f"{p.name}: takes x (time, batch, inputs) and a state (batch, hidden), not {x._type} and {h._type}"
+        )
     hidden = h.shape[-1]
     _fits(p, "weight_input", w_input, (x.shape[-1], 3 * hidden))
     _fits(p, "weight_hidden", w_hidden, (hidden, 3 * hidden))
@@ -206,6 +214,8 @@ def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, 
 
 def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
     x, h, c, w = (floating(p.name, v) for v in (input, h, c, w))
+    if x.ndim != 3:
+        raise ShapeError(f"{p.name}: takes (time, batch, inputs), not {x._type}")
     ways, size = 2 if p.bidirectional else 1, p.hidden_size
     out, count = p.proj_size or size, p.num_layers * ways
     _fits(p, "h", h, (count, x.shape[1], out))

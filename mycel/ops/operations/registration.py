@@ -341,6 +341,8 @@ def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
         parsed("custom_info_register", info)
 
     def attach(func: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(func):
+            raise TypeError(f"custom_info_register: decorates a function, not {type(func).__name__}")
         func.reg_info = reg_info  # type: ignore[attr-defined]
         return func
 
@@ -358,6 +360,8 @@ def op_info_register(op_info: Any) -> Callable[..., Any]:
     info = parsed("op_info_register", op_info)
 
     def attach(func: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(func):
+            raise TypeError(f"op_info_register: decorates a function, not {type(func).__name__}")
         func.op_info = info  # type: ignore[attr-defined]
         return func
 

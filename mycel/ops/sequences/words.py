@@ -10,7 +10,18 @@ from mycel import dtype as D
 from mycel import eager
 from mycel.errors import ShapeError
 from mycel.fused import graph_of
-from mycel.ops._operands import cast_index, constant_like, floating, iota, operand, reshaped, run, select, take_slice
+from mycel.ops._operands import (
+    cast_index,
+    constant_like,
+    floating,
+    iota,
+    operand,
+    reshaped,
+    run,
+    select,
+    sizes_of,
+    take_slice,
+)
 from mycel.ops.array import concat
 from mycel.ops.creation import full, ones, zeros
 from mycel.ops.indexed import tensor_scatter_elements
@@ -60,7 +71,7 @@ def edit_distance(
     >>> edit_distance(*one, ms.Tensor([[0, 0]]), ms.Tensor([2]), (1, 1)).tolist()
     [1.0]
     """
-    sizes = [[int(v) for v in (s.tolist() if isinstance(s, Tensor) else s)] for s in (hypothesis_shape, truth_shape)]
+    sizes = [list(sizes_of("EditDistance", "a shape", s)) for s in (hypothesis_shape, truth_shape)]
     if len(sizes[0]) != len(sizes[1]) or not sizes[0]:
         raise ShapeError(f"EditDistance: the two shapes must have equally many sizes, not {sizes[0]} and {sizes[1]}")
     lead = tuple(max(m, n) for m, n in zip(sizes[0][:-1], sizes[1][:-1]))

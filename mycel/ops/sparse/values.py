@@ -89,6 +89,8 @@ def csr_gather(indptr: Any, indices: Any, dense: Any, sparse_shape: Any) -> Tens
     """
     rows, columns = cast_index("csr_gather", indptr), cast_index("csr_gather", indices)
     x, sizes = operand("csr_gather", dense), shape_of("csr_gather", sparse_shape)
+    if rows.ndim != 1 or columns.ndim != 1:
+        raise ShapeError(f"csr_gather: indptr and indices are vectors, not {rows._type} and {columns._type}")
     if x.ndim < 2 or differ(x.shape[:2], sizes[:2]):
         raise ShapeError(f"csr_gather: the dense tensor must have the rows and columns of {sizes}, not {x._type}")
     places = places_of(rows_of(rows, columns.shape[0]), cast(columns, D.int64), sizes[1])

@@ -129,6 +129,10 @@ def _need_numbers(name: str, *values: Any) -> None:
         number_of(name, "an operand", value)
     if name in ("scalar_div", "scalar_floordiv", "scalar_mod") and not isinstance(values[1], Tensor) and values[1] == 0:
         raise ZeroDivisionError(f"{name}: the divisor is 0")
+    if name == "scalar_pow" and all(isinstance(v, int) for v in values):
+        x, y = values
+        if abs(x) > 1 and y * x.bit_length() > 1 << 24:
+            raise ValueError("scalar_pow: the power has more than 2**24 bits; use floating numbers")
 
 
 def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: str) -> Callable[[Any, Any], Any]:

@@ -37,7 +37,6 @@ from mycel.ops import (
     special,
 )
 from mycel.ops._operands import (
-    all_axes,
     axis_of,
     broadcast,
     cast_index,
@@ -388,7 +387,7 @@ def _take(self: Tensor, indices: Any, axis: Optional[int] = None, mode: str = "c
     if mode not in ("clip", "wrap", "raise"):
         raise ValueError(f"take: mode must be 'clip', 'wrap' or 'raise', not {mode!r}")
     x = flat(self) if axis is None else self
-    where = 0 if axis is None else all_axes("take", axis, self.ndim)[0]
+    where = 0 if axis is None else axis_of("take", axis, self.ndim)
     index = operand("take", indices)
     index = cast(cast_index("take", index) if index.dtype.is_integer else index, D.int64)
     size = x.shape[where]

@@ -29,6 +29,12 @@ def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any
     return first if first is not UNSET else second if second is not UNSET else default
 
 
+def _degrees(name: str, given: Any) -> int:
+    if not isinstance(given, (bool, int, np.integer)):
+        raise TypeError(f"{name}: ddof must be an int, not {type(given).__name__}")
+    return builtins.int(given)
+
+
 def axes(name: str, axis: Any, dim: Any, default: Any = None) -> Any:
     return _choose(name, axis, dim, default, "axis and dim")
 
@@ -83,9 +89,7 @@ def _spread(name: str) -> Any:
         degrees = _choose(
             name, ddof, _choose(name, correction, unbiased, UNSET, "correction and unbiased"), 0, "ddof and correction"
         )
-        return function(
-            self, axes(name, axis, dim), builtins.int(number_of(name, "ddof", degrees)), _keep(name, keepdims, keepdim)
-        )  # type: ignore[no-any-return]
+        return function(self, axes(name, axis, dim), _degrees(name, degrees), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
 
     return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
 

@@ -32,6 +32,8 @@ class ConfusionMatrix(Metric):
             raise ValueError(f"ConfusionMatrix: normalize must be one of {', '.join(_NORMS)}, not {normalize!r}")
         if not isinstance(threshold, float):
             raise TypeError(f"ConfusionMatrix: threshold must be a float, not {type(threshold).__name__}")
+        if num_classes > 1 << 16:
+            raise ValueError(f"ConfusionMatrix: a matrix of {num_classes} classes does not fit in memory")
         self.num_classes = num_classes
         self.normalize = normalize
         self.threshold = threshold

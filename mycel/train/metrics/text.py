@@ -46,6 +46,8 @@ class BleuScore(Metric):
         if len(inputs) != 2:
             raise ValueError(f"BleuScore.update takes 2 inputs (candidate_corpus, reference_corpus), not {len(inputs)}")
         candidates, references = inputs
+        if not all(isinstance(v, (tuple, list, str)) for v in inputs):
+            raise TypeError("BleuScore.update: takes lists of candidates and of their references")
         if len(candidates) != len(references):
             raise ValueError(
                 f"BleuScore.update: {len(candidates)} candidates with references for {len(references)}; give references for each"

@@ -83,7 +83,10 @@ class Distribution(Cell):
         """Numbers given as Python or NumPy values must lie between bounds; tensors are not looked into."""
         if value is None or isinstance(value, Tensor):
             return
-        found = np.asarray(value, np.float64)
+        try:
+            found = np.asarray(value, np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{type(self).__name__}: {what} must be numbers, not {value!r:.80}") from None
         if not np.all((found >= low if closed else found > low) & (found <= high if closed else found < high)):
             raise ValueError(
                 f"{self.name}: {what} must be {'at least' if closed else 'greater than'} {low:g} and "
