@@ -76,7 +76,7 @@ class Layout:
 
         def place(name: Any) -> int:
             if not isinstance(name, str):
-                raise TypeError(f"Layout: names of axes are strings, not {type(name).__name__}")
+                raise ValueError(f"Layout: the name of an axis is a string, not {name!r:.80}")
             if name == _NONE:
                 return -1
             if name not in self.alias_name:

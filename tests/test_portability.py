@@ -241,7 +241,7 @@ def test_a_cache_that_cannot_be_written(
         (code,) = jit.compile_objects([text])
         assert code[:4] == b"\x7fELF"
     assert compiled == [text, text]
-    assert len(told) == 2 and told[0].startswith("the compiled-object cache could not be written: ")
+    assert [t.partition(": ")[0] for t in told[-2:]] == ["the compiled-object cache could not be written"] * 2
     assert main(["info"]) == 0
     assert "(0 files, 0.0 MB; not writable, so every process compiles anew)" in capsys.readouterr().out
 

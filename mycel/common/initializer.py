@@ -312,13 +312,13 @@ class XavierNormal(Initializer):
 class _He(Initializer):
     def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
         super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
-        _numbers(type(self).__name__, negative_slope)
         if mode not in ("fan_in", "fan_out"):
             raise ValueError(f"{type(self).__name__}: mode must be 'fan_in' or 'fan_out', not {mode!r}")
         self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
         _gain(type(self).__name__, nonlinearity, 0)
 
     def _deviation(self, shape: Sequence[int]) -> float:
+        _numbers(type(self).__name__, self.negative_slope)
         fan_in, fan_out = _fans(type(self).__name__, shape)
         gain = _gain(type(self).__name__, self.nonlinearity, self.negative_slope)
         return gain / math.sqrt(fan_in if self.mode == "fan_in" else fan_out)

@@ -91,7 +91,7 @@ ROWS = {
     "nll_loss": lambda x: ops.nll_loss(x, ops.argmin(x, 1), SCALE),
     "matmul": lambda x: ops.matmul(x, x.T),
     "dense": lambda x: ops.dense(x, Tensor(numbers(2, 3))),
-    "gather": lambda x: (ops.gather_elements(x, 1, ops.argsort(x)), ops.gather(x, ops.argmax(x, 0), 1)),
+    "gather": lambda x: (ops.gather_elements(x, 1, ops.argsort(x)), ops.gather(x, ops.argmax(x, 1), 1)),
     "one_hot": lambda x: ops.one_hot(ops.argmax(x, 1), 4),
     "triangles": lambda x: (ops.tril(x), ops.triu(x, 1)),
     "cov": lambda x: ops.cov(x.T),

@@ -166,7 +166,7 @@ def definitions(requests: Iterable[tuple[str, str, int]]) -> str:
     Raises:
         ValueError: a function, an element or a number of lanes is not supported.
 
-    >>> definitions([("sin", "f32", 8), ("cos", "f32", 8), ("sin", "f32", 8)]).count("define internal")
+    >>> definitions([("exp", "f32", 8), ("log", "f32", 8), ("exp", "f32", 8)]).count("define internal")
     2
     """
     unique = list(dict.fromkeys(requests))

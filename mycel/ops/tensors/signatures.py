@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, Optional
 
 from mycel.fused import fused
+from mycel.ops._operands import rounded_once
 
 __all__ = ["OTHER_NAMES", "SPELLINGS", "also_named", "as_method", "bound", "drawing", "with_signature"]
 
@@ -88,6 +89,16 @@ def _renamed(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
     return made
 
 
+def _shown(function: FunctionType, names: Mapping[str, str]) -> FunctionType:
+    """A copy of a wrapper, or of one around another, whose signature shows other names."""
+    inner = function.__dict__.get("__wrapped__")
+    if inner is None:
+        return _renamed(function, names)
+    made = _copy(function, function.__code__)
+    made.__dict__["__wrapped__"] = _shown(inner, names)
+    return made
+
+
 def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] = None) -> Callable[..., Any]:
     """`function` with its first parameter named `self`, and others as `others` says; the function itself where nothing changes.
 
@@ -103,11 +114,11 @@ def as_method(function: Callable[..., Any], others: Optional[Mapping[str, str]] 
     if inner is None:
         made = _renamed(function, names)
     elif others:
-        # What is passed by name reaches the inner function, so it is wrapped anew.
-        made = fused(_renamed(inner, names))
+        # What is passed by name reaches the innermost function, so it is wrapped anew.
+        within = inner.__dict__.get("__wrapped__")
+        made = fused(_renamed(inner, names) if within is None else rounded_once(_renamed(within, names)))
     else:
-        made = _copy(function, function.__code__)
-        made.__dict__["__wrapped__"] = _renamed(inner, names)
+        made = _shown(function, names)
     made.__dict__["method_of"] = function
     return made
 
