@@ -19,7 +19,7 @@ __all__ = ["angle", "conj", "imag", "polar", "real", "view_as_real"]
 
 def absolute_value(z: Tensor) -> Tensor:
     """The distances of complex numbers from 0, in the type of their parts; the derivative at 0 is 0."""
-    return run(C.complex_abs, z)
+    return run(C.complex_abs, operand("ComplexAbs", z))
 
 
 def direction(z: Tensor) -> Tensor:

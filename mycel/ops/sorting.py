@@ -399,7 +399,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     [0.0, 2.0, 1.0]
     """
     x = operand("bincount", input)
-    if minlength < 0:
+    if size_of("bincount", minlength) < 0:
         raise ValueError(f"bincount: minlength must not be negative, got {minlength}")
     if not x.dtype.is_integer or x.ndim != 1:
         raise TypeError(f"bincount: takes a vector of integers, not {x._type}")

@@ -423,6 +423,12 @@ class Erase(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         check_inside("Erase", array.shape, self.top, self.left, self.height, self.width)
+        if array.dtype.kind in "iu":
+            low, high = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
+            if not np.all((np.asarray(self.value) >= low) & (np.asarray(self.value) <= high)):
+                raise ValueError(
+                    f"Erase: value {self.value!r:.80} is not between {low} and {high}, as elements of {array.dtype} are"
+                )
         result = array if self.inplace else array.copy()
         result[self.top : self.top + self.height, self.left : self.left + self.width] = self.value
         return result
