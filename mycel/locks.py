@@ -11,6 +11,7 @@ It waits `PATIENCE` seconds at most.
 
 from __future__ import annotations
 
+import _imp as imp
 import importlib
 import os
 import threading
@@ -66,9 +67,17 @@ def _before() -> None:
         if found is not None and found.acquire(timeout=PATIENCE):
             _taken.append(found)
 
+    _wait_for_imports()
+
+
+def _wait_for_imports() -> None:
+    """Keep others from beginning to import until the fork is done; a few may have to finish first, for which they need this lock."""
     limit = time.monotonic() + PATIENCE
+    imp.acquire_lock()
     while _is_importing() and time.monotonic() < limit:
+        imp.release_lock()
         time.sleep(0.0005)
+        imp.acquire_lock()
 
 
 def _is_importing() -> bool:
@@ -78,11 +87,14 @@ def _is_importing() -> bool:
 
 
 def _in_parent() -> None:
+    imp.release_lock()
     while _taken:
         _taken.pop().release()
 
 
 def _in_child() -> None:
+    # Python opens its lock of imports in a child but for who had it, which is this thread.
+    imp.release_lock()
     _taken.clear()
     for ref in list(_known.values()):
         found = ref()
