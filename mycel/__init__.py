@@ -11,6 +11,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from mycel.garbage import left_alone
+
+# Modules are no garbage.
+_rest = left_alone()
+_rest.__enter__()
+
 from mycel import dtype as dtype
 from mycel import nn as nn
 from mycel import ops as ops
@@ -81,6 +87,9 @@ from mycel.tensor import from_numpy as from_numpy
 from mycel.tensor import is_tensor as is_tensor
 from mycel.tensor import tensor as tensor
 from mycel.vmap import vmap as vmap
+
+_rest.__exit__()
+del _rest, left_alone
 
 importlib.import_module("mycel.tensor_extras")
 
