@@ -15,7 +15,7 @@ import numpy as np
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_probability, numpy_type
-from mycel.dataset.vision.geometry import check_inside, draw_rectangle
+from mycel.dataset.vision.geometry import check_inside, check_range, draw_rectangle
 from mycel.dataset.vision.utils import ImageTransform, decode_image
 
 
@@ -460,7 +460,8 @@ class RandomErasing(ImageTransform):
         self.prob = check_probability("RandomErasing", prob)
         if isinstance(value, str) and value != "random":
             raise ValueError(f"RandomErasing: value must be numbers or 'random', got {value!r}")
-        self.scale, self.ratio = tuple(scale), tuple(ratio)
+        self.scale = check_range("RandomErasing", "scale", scale)
+        self.ratio = check_range("RandomErasing", "ratio", ratio)
         self.value = value
         self.inplace = inplace
         self.max_attempts = max_attempts

@@ -398,6 +398,8 @@ class RandomResizedCrop(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead)
         height, width = array.shape[:2]
+        if not height * width:
+            raise ValueError(f"{type(self).__name__}: an image of {height} x {width} has no part to crop")
         found = draw_rectangle(height, width, self.scale, self.ratio, self.max_attempts)
         if found is None:
             aspect = min(max(width / height, self.ratio[0]), self.ratio[1])
