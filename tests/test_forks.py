@@ -125,11 +125,14 @@ os._exit(1 if bad else 0)
 """
 
 
+@pytest.mark.skipif(
+    "MYCEL_FORKS" not in os.environ, reason="takes a minute and more of a busy machine; MYCEL_FORKS=1 runs it"
+)
 def test_children_of_a_busy_process(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     run = subprocess.run(
-        [sys.executable, str(program), "4", str(tmp_path), "120"], capture_output=True, text=True, timeout=900
+        [sys.executable, str(program), "40", str(tmp_path), "60"], capture_output=True, text=True, timeout=1800
     )
     assert run.returncode == 0, run.stdout + run.stderr
 
