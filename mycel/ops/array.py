@@ -343,10 +343,6 @@ def stack(tensors: Any, axis: int = 0) -> Tensor:
     return _joined([_operands.reshaped(v, shape) for v in values], place)
 
 
-# More parts than elements are empty; a number far beyond is a mistake that would take all memory.
-MOST_PARTS = 1 << 16
-
-
 def _stacker(name: str, tensors: Any, raise_to: Any, axis: int) -> Tensor:
     if isinstance(tensors, Tensor):
         tensors = unstack(tensors)

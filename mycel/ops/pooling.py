@@ -372,8 +372,6 @@ def _output_size(name: str, value: Any, spatial: tuple[DimLike, ...]) -> tuple[A
     sizes = tuple(d if n is None else size_of(name, n) for n, d in zip(sizes, spatial))
     if any(isinstance(n, int) and n < 1 for n in sizes):
         raise ValueError(f"{name}: output_size must be at least 1, not {value!r}")
-    for n in sizes:
-        size_of(name, n)
     return sizes
 
 

@@ -300,9 +300,9 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Op
     weights = wide(floating("multinomial", input))
     if weights.ndim not in (1, 2):
         raise ShapeError(f"multinomial: the weights must be (C,) or (N, C), not {weights._type}")
-    if size_of("multinomial", num_samples) < 1:
-        raise ValueError(f"multinomial: num_samples must be at least 1, not {num_samples}")
     num_samples = operator.index(size_of("multinomial", num_samples))
+    if num_samples < 1:
+        raise ValueError(f"multinomial: num_samples must be at least 1, not {num_samples}")
     if replacement:
         return _categories(weights, num_samples, seed)
     classes = weights.shape[-1]
