@@ -178,20 +178,12 @@ next:
 end:
   store i64 %k, ptr %done
   %outside = icmp ugt i64 %failed, 3
-  br i1 %outside, label %note_stop, label %over
-note_stop:
-  %stopped = icmp eq i64 %failed, 4
-  br i1 %stopped, label %forget, label %note_outside
-forget:
-  store i64 0, ptr %status
-  br label %over
-note_outside:
-  %record = inttoptr i64 %failed to ptr
-  %noted = load i64, ptr %record
-  store i64 0, ptr %status
+  br i1 %outside, label %take_status, label %over
+take_status:
+  %noted = call i64 @taken(ptr %status, i64 %failed)
   br label %over
 over:
-  %index = phi i64 [ 0, %end ], [ 0, %forget ], [ %noted, %note_outside ]
+  %index = phi i64 [ 0, %end ], [ %noted, %take_status ]
   %ul = call i32 @pthread_mutex_unlock(ptr %mutex)
   call void @PyEval_RestoreThread(ptr %thread)
   br i1 %needs, label %give, label %answer
@@ -210,12 +202,7 @@ drop:
 answer:
   br i1 %outside, label %raise, label %tell_count
 raise:
-  %by_signal = icmp eq i64 %failed, 4
-  br i1 %by_signal, label %raised, label %raise_index
-raise_index:
-  call void @raise_outside(ptr %program, i64 %failed, i64 %index)
-  br label %raised
-raised:
+  call void @raise_taken(ptr %program, i64 %failed, i64 %index)
   ret ptr null
 tell_count:
   %asvoid = inttoptr i64 %k to ptr

@@ -253,7 +253,24 @@ define void @mycel_outside_hook(ptr %function) {
   ret void
 }
 
-define internal void @raise_outside(ptr %program, i64 %record, i64 %index) {
+; the index that a status of a run names (0 for a signal), after which the status is free; before another thread may run the program
+define internal i64 @taken(ptr %status, i64 %code) {
+  store i64 0, ptr %status
+  %by_signal = icmp eq i64 %code, 4
+  br i1 %by_signal, label %none, label %noted
+noted:
+  %record = inttoptr i64 %code to ptr
+  %index = load i64, ptr %record
+  ret i64 %index
+none:
+  ret i64 0
+}
+
+; the exception of a status that was taken; that of a signal is set
+define internal void @raise_taken(ptr %program, i64 %record, i64 %index) {
+  %by_signal = icmp eq i64 %record, 4
+  br i1 %by_signal, label %done, label %ask
+ask:
   %hook = load ptr, ptr @outside_hook
   %error = call ptr %hook(ptr %program, i64 %record, i64 %index)
   %none = icmp eq ptr %error, null
@@ -707,21 +724,12 @@ run:
   call void @mycel_run(ptr %step_table, i64 %steps, ptr %status)
   %code = load i64, ptr %status
   %outside = icmp ugt i64 %code, 3
-  br i1 %outside, label %note_stop, label %over, !prof !0
-note_stop:
-  %stopped = icmp eq i64 %code, 4
-  br i1 %stopped, label %forget, label %note_outside
-forget:
-  store i64 0, ptr %status
-  br label %over
-note_outside:
-  ; before another thread may run the program
-  %record = inttoptr i64 %code to ptr
-  %noted = load i64, ptr %record
-  store i64 0, ptr %status
+  br i1 %outside, label %take_status, label %over, !prof !0
+take_status:
+  %noted = call i64 @taken(ptr %status, i64 %code)
   br label %over
 over:
-  %index = phi i64 [ 0, %run ], [ 0, %forget ], [ %noted, %note_outside ]
+  %index = phi i64 [ 0, %run ], [ %noted, %take_status ]
   br i1 %is_heavy, label %lock, label %finish
 lock:
   %ul = call i32 @pthread_mutex_unlock(ptr %mutex)
@@ -762,12 +770,7 @@ fail_one:
   call void @Py_DecRef(ptr %rd)
   br label %fail_next
 fail_raise:
-  %by_signal = icmp eq i64 %code, 4
-  br i1 %by_signal, label %fail_end, label %fail_outside
-fail_outside:
-  call void @raise_outside(ptr %program, i64 %code, i64 %index)
-  br label %fail_end
-fail_end:
+  call void @raise_taken(ptr %program, i64 %code, i64 %index)
   ret ptr null
 tell_results:
   %single = icmp eq i64 %outputs, 1
