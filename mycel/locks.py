@@ -5,15 +5,17 @@ the library comes from here, and is opened in each child. What a lock guarded ma
 registers with `in_child` what has to be made anew, which runs after all locks are open.
 
 Libraries behind Python have locks of their own that nobody can open. `quiet` names the locks under which they are called: the thread that forks takes these
-first, so that no other thread is inside. In the same way it lets other threads finish what they import, as a module that was half imported stays so in the child.
-It waits `PATIENCE` seconds at most.
+first, so that no other thread is inside. In the same way it lets other threads finish what they import. It waits `PATIENCE` seconds at most, as a thread that imports
+may need what was locked for the fork before this module was asked; a child forgets a module that was half imported, and imports it anew.
 """
 
 from __future__ import annotations
 
 import _imp as imp
 import importlib
+import logging  # noqa: F401  its lock is taken for a fork too: by who registers first, last
 import os
+import sys
 import threading
 import time
 import weakref
@@ -74,16 +76,20 @@ def _wait_for_imports() -> None:
     """Keep others from beginning to import until the fork is done; a few may have to finish first, for which they need this lock."""
     limit = time.monotonic() + PATIENCE
     imp.acquire_lock()
-    while _is_importing() and time.monotonic() < limit:
+    while _imported_elsewhere() and time.monotonic() < limit:
         imp.release_lock()
         time.sleep(0.0005)
         imp.acquire_lock()
 
 
-def _is_importing() -> bool:
-    """Whether another thread is in the middle of importing a module."""
-    held = [ref() for ref in list(getattr(importlib._bootstrap, "_module_locks", {}).values())]
-    return any(getattr(lock, "owner", None) not in (None, threading.get_ident()) for lock in held)
+def _imported_elsewhere() -> list[str]:
+    """The modules that other threads are in the middle of importing."""
+    held = {name: ref() for name, ref in list(_module_locks().items())}
+    return [name for name, lock in held.items() if getattr(lock, "owner", None) not in (None, threading.get_ident())]
+
+
+def _module_locks() -> dict[str, Any]:
+    return getattr(importlib._bootstrap, "_module_locks", {})
 
 
 def _in_parent() -> None:
@@ -93,6 +99,9 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
+    for name in _imported_elsewhere():
+        sys.modules.pop(name, None)
+        _module_locks().pop(name, None)
     # Python opens its lock of imports in a child but for who had it, which is this thread.
     imp.release_lock()
     _taken.clear()
