@@ -1,4 +1,4 @@
-"""Ctrl-C while compiled code runs: loops, recursions, rounds of a sink and programs of many steps end soon, and everything goes on afterwards."""
+"""Ctrl-C while compiled code runs: loops, recursions, rounds of a sink, programs of many steps and long kernels end soon, and everything goes on afterwards."""
 
 from __future__ import annotations
 
@@ -83,8 +83,17 @@ def other_thread():
     t.join()
 
 
+# Single kernels that would run for hours: by the number of rows that threads share, and by the length of one row.
+many_rows = ms.jit(lambda x: (ops.sin(x[:, None]) * x[None]).sum(-1))
+long_rows = {
+    "one sum": ms.jit(lambda x: ops.tile(x, (2**44,)).sum()),
+    "half sum": ms.jit(lambda x: ops.tile(x, (2**44,)).astype(ms.float16).sum()),
+    "position": ms.jit(lambda x: ops.tile(x, (2**44,)).argmax()),
+}
+
 zero = Tensor([0.0])
 cases = {
+    "rows": lambda: many_rows(Tensor(np.zeros(2**22, np.float32))), **{name: lambda f=f: f(zero) for name, f in long_rows.items()},
     "loop": lambda: forever(zero), "large loop": lambda: forever(Tensor(np.zeros(1 << 18, np.float32))), "recursion": lambda: fib(Tensor(70)),
     "gradient of a loop": lambda: backwards(zero), "steps": lambda: steps(Tensor(np.random.rand(1 << 20).astype(np.float32))),
     "parameters": lambda: writing(zero), "rounds": rounds, "another thread": other_thread,
@@ -159,8 +168,9 @@ def program(tmp_path_factory):
     [
         ("loop", "told", "large loop", "recursion", "parameters"),
         ("gradient of a loop", "steps", "rounds", "another thread"),
+        ("rows", "one sum", "half sum", "position"),
     ],
-    ids=["loops", "others"],
+    ids=["loops", "others", "kernels"],
 )
 def test_compiled_code_hears_ctrl_c(program, names):
     run = subprocess.run([sys.executable, program, *names], capture_output=True, text=True, timeout=300)

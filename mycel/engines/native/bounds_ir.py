@@ -156,7 +156,7 @@ _CALL = re.compile(rf"^(\s*(?:{_NAME} = )?(?:tail )?call [^@]*)@([\w.]+)\((.*)\)
 _POINTER = re.compile(rf"^(ptr (?:align \d+ )?)({_NAME})$")
 _IGNORED = ("llvm.prefetch", "llvm.lifetime", "llvm.assume", "llvm.experimental.noalias")
 _HARMLESS = re.compile(
-    r"^\s*(?:br|ret|switch|;|define|declare|attributes|!|target|source_filename)|= icmp |= ptrtoint "
+    r"^\s*(?:br|ret|switch|;|define|declare|attributes|!|target|source_filename)|= icmp |= ptrtoint |= call i1 %w\d+\(ptr %w\d+\)$"
 )
 
 

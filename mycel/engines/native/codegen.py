@@ -5,8 +5,9 @@ is reducing, accumulators are joined across lanes at the end of each row. Iterat
 outer parallel loops are one range that threads split; without any, the vector loop itself is.
 
 Code does not depend on sizes: extents, strides, offsets and addresses are read from the argument words, so that one kernel serves every shape of
-the same structure. `Kernel.words` lists what a caller puts there: ('pointer', buffer), ('int', value), or ('site', site): the address of a site's record. Values that do not depend on an inner
-loop are computed outside it.
+the same structure. `Kernel.words` lists what a caller puts there: ('pointer', buffer), ('int', value), or ('site', site): the address of a site's record; kernels with
+very long rows have ('status', 0) and ('listen', 0): the address of the program's status, and the function that says whether the run is to end. Values that do
+not depend on an inner loop are computed outside it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from mycel.spans import timed
 __all__ = ["Kernel", "generate", "grain"]
 
 NAME = "mycel_kernel"
+OBJECTS = ("pointer", "site")
 
 
 @dataclass
@@ -54,11 +56,11 @@ def generate(nest: Nest) -> Kernel:
         numbers = {id(b): k for k, b in enumerate(buffers)}
         while len(_written) >= _MOST:
             _written.pop(next(iter(_written)), None)
-        words = [(kind, value if kind == "int" else numbers[id(value)]) for kind, value in made.words]
+        words = [(kind, numbers[id(value)] if kind in OBJECTS else value) for kind, value in made.words]
         made.text = _texts.setdefault(made.text, made.text)
         _written[key] = replace(made, words=words)
         return made
-    words = [(kind, value if kind == "int" else buffers[value]) for kind, value in found.words]
+    words = [(kind, buffers[value] if kind in OBJECTS else value) for kind, value in found.words]
     return replace(found, words=words)
 
 

@@ -15,12 +15,15 @@ from mycel import dtype as D
 from mycel.engines.native import emit
 from mycel.engines.native.emit import Emitter, choose, compute_type, literal
 from mycel.engines.native.jit import machine
+from mycel.engines.native.nest_schedule import row_work
 from mycel.ir.dims import Dim, is_one, is_zero
 from mycel.kernel.nest import Access, Affine, Expr, Nest, Site, reaches_far
 
 __all__ = ["KernelWriter", "Word"]
 
 Word = tuple[str, Any]
+# A row of so many iterations, some 20 milliseconds at least, is worth a question on the way; `TICKS` iterations of its loops pass between two.
+LONG, TICKS = 1 << 26, 1 << 20
 
 
 class KernelWriter:
@@ -75,6 +78,7 @@ class KernelWriter:
         self.late: set[int] = set()
         self.accumulators: dict[Any, list[str]] = {}
         self.has_sites = False
+        self.listens = row_work(nest, self.rows or ([] if self.across else parallel)) >= LONG
 
     # Analysis.
 
@@ -158,11 +162,31 @@ class KernelWriter:
         e.do(f"br i1 {e.put(f'icmp slt i64 {iv}, {end}')}, label %{body}, label %{leave}")
         e.label(body)
         yield iv
+        if self.listens:
+            self.listen()
         e.do(f"br label %{latch}")
         e.label(latch)
         e.do(f"{following} = add i64 {iv}, {step}")
         e.do(f"br label %{head}")
         e.label(leave)
+
+    def listen(self) -> None:
+        """The end of an iteration in a kernel with very long rows: from time to time ask whether the run is to end, and end."""
+        e = self.e
+        if "ticks" not in self.pointers:
+            self.pointers["ticks"] = "%ticks"
+            self.entry += ["  %ticks = alloca i64", f"  store i64 {TICKS}, ptr %ticks"]
+        ask, stop, on = (self.fresh(n) for n in ("ask", "stop", "on"))
+        left = e.put(f"sub i64 {e.put('load i64, ptr %ticks')}, 1")
+        e.do(f"store i64 {left}, ptr %ticks")
+        e.do(f"br i1 {e.put(f'icmp sgt i64 {left}, 0')}, label %{on}, label %{ask}")
+        e.label(ask)
+        e.do(f"store i64 {TICKS}, ptr %ticks")
+        asks, status = self.word_once("listen", 0, "listen"), self.word_once("status", 0, "status")
+        e.do(f"br i1 {e.put(f'call i1 {asks}(ptr {status})')}, label %{stop}, label %{on}")
+        e.label(stop)
+        e.do("ret void")
+        e.label(on)
 
     @contextmanager
     def stretches(self, start: str, end: str, extent: str) -> Iterator[tuple[str, str, str]]:

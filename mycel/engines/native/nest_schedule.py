@@ -20,7 +20,7 @@ from mycel.engines.native.strided import small_step
 from mycel.ir.dims import DimLike, hint, is_one, is_zero
 from mycel.kernel.nest import Access, Nest
 
-__all__ = ["better_lanes", "copies", "described", "grain", "pays_to_copy", "tile_of", "turnable", "turns"]
+__all__ = ["better_lanes", "copies", "described", "grain", "pays_to_copy", "row_work", "tile_of", "turnable", "turns"]
 
 NARROW = 4
 GRAIN_WORK = 65536
@@ -116,6 +116,12 @@ def described(nest: Nest, lanes: int, count: int, extent: DimLike) -> str:
     if nest.tile is not None:
         parts.append(f"tiles of {nest.loops[nest.tile].extent} for {len(nest.turned)}")
     return f"{loops}: {', '.join(parts)}; " + ("one thread" if is_one(extent) else f"threads share {extent}")
+
+
+def row_work(nest: Nest, shared: Sequence[int]) -> int:
+    """How many iterations there are for each of those loops that threads share; 0 where that depends on sizes that are not known."""
+    inner = [loop.extent for k, loop in enumerate(nest.loops) if k not in shared]
+    return prod(inner) if all(type(d) is int for d in inner) else 0  # type: ignore[arg-type]
 
 
 def grain(extent: int, work: int) -> int:

@@ -66,6 +66,7 @@ def release_arenas() -> None:
 
 
 HEAVY_BYTES = 1 << 18
+HEAVY_WORK = 1 << 20
 PAGE = 4096
 OWN_ARENA_BYTES = 1 << 20  # a larger arena goes back after a run, for other programs to use
 ARENA, STATUS = PROGRAM.index("arena"), PROGRAM.index("status")
@@ -249,6 +250,7 @@ class Program:
         self.relocations: list[tuple[int, int, int]] = []
         self.tables: list[tuple[int, Table]] = []
         self.starts: dict[int, Step] = {}
+        self.work = 0
         table = self.encode_all(template.steps)
         self.finish(table, template.aliases)
         template.note(self._new)
@@ -369,12 +371,17 @@ class Program:
                     self.pointer(value)
                 elif kind == "site":
                     words.append(self.record(value))
+                elif kind == "status":
+                    words.append(ctypes.addressof(self.status))
+                elif kind == "listen":
+                    words.append(runtime().address["mycel_listen"])
                 else:
                     words.append(value if type(value) is int else number(value))
             if self.watch is not None:
                 words += self.watch.words(self, step, kernel)
-            extent = number(kernel.extent)
-            return [(start, address, extent, grain(extent, number(kernel.work)))]
+            extent, work = number(kernel.extent), number(kernel.work)
+            self.work = max(self.work, work)
+            return [(start, address, extent, grain(extent, work))]
         if step.kind == "copy":
             target, source = step.data
             self.pointer(target.buffer)
@@ -509,7 +516,9 @@ class Program:
         moved = sum(self.number(s.writes[0].size) * s.writes[0].dtype.itemsize for s in self.all_steps)
         recursive = any(isinstance(s.data, (Call, Tape)) for s in self.all_steps)
         hosted = recursive or self.watch is not None or any(s.kind == "host" for s in self.all_steps)
-        heavy = hosted or moved > HEAVY_BYTES or any(s.kind == "while" for s in self.all_steps)
+        heavy = (
+            hosted or moved > HEAVY_BYTES or self.work > HEAVY_WORK or any(s.kind == "while" for s in self.all_steps)
+        )
         self.table[:] = [
             len(self.lowered.inputs), count, ctypes.addressof(sizes), ctypes.addressof(alias), len(self.relocations),
             ctypes.addressof(relocations), self.arena_bytes, len(table), ctypes.addressof(steps), int(heavy),

@@ -30,9 +30,12 @@ PROGRAM = (
 
 RUNTIME_SYMBOLS = (
     "mycel_new_buffer", "mycel_wrap", "mycel_address", "mycel_number", "mycel_invoke", "mycel_run", "mycel_set_threads", "mycel_copy",
-    "mycel_dense", "mycel_cond", "mycel_while", "mycel_release", "mycel_log", "mycel_hook", "mycel_outside_hook",
+    "mycel_dense", "mycel_cond", "mycel_while", "mycel_listen", "mycel_release", "mycel_log", "mycel_hook", "mycel_outside_hook",
     "mycel_recursion", "mycel_memory", "mycel_main_thread", "mycel_empty_cache", "mycel_drop_arena",
 )  # fmt: skip
+
+# Grains after which a signal is looked for on the way: some 10 milliseconds of one core.
+PIECES = 512
 
 RUNTIME = r"""
 @threads = internal global i32 1
@@ -207,7 +210,21 @@ define void @mycel_set_threads(i32 %n) {
   ret void
 }
 
+; one thread's share of a step
 define internal void @part(ptr %step) {
+  call void @part_from(ptr %step, i64 0)
+  ret void
+}
+
+; one thread's share of a piece: a function, its arguments, a length and where that begins
+define internal void @part_of_piece(ptr %piece) {
+  %p3 = getelementptr i64, ptr %piece, i64 3
+  %first = load i64, ptr %p3
+  call void @part_from(ptr %piece, i64 %first)
+  ret void
+}
+
+define internal void @part_from(ptr %step, i64 %first) alwaysinline {
   %t32 = call i32 @omp_get_thread_num()
   %n32 = call i32 @omp_get_num_threads()
   %t = zext i32 %t32 to i64
@@ -219,9 +236,11 @@ define internal void @part(ptr %step) {
   %extent = load i64, ptr %p2
   %t1 = add i64 %t, 1
   %b0 = mul i64 %extent, %t
-  %begin = udiv i64 %b0, %n
+  %b1 = udiv i64 %b0, %n
+  %begin = add i64 %first, %b1
   %e0 = mul i64 %extent, %t1
-  %end = udiv i64 %e0, %n
+  %e1 = udiv i64 %e0, %n
+  %end = add i64 %first, %e1
   %log = load ptr, ptr @log
   %logs = icmp ne ptr %log, null
   br i1 %logs, label %timed, label %plain
@@ -350,6 +369,78 @@ listen:
   ret i1 %is
 }
 
+; what kernels with long rows ask: whether the run is to end, by a signal that is heard now or by what another thread found
+define i1 @mycel_listen(ptr %status) {
+  %before = load atomic i64, ptr %status monotonic, align 8
+  %failed = icmp ne i64 %before, 0
+  %pp = getelementptr i64, ptr %status, i64 1
+  %polls = load i64, ptr %pp
+  %deaf = icmp eq i64 %polls, 0
+  br i1 %deaf, label %no, label %sound
+no:
+  ret i1 false
+sound:
+  br i1 %failed, label %yes, label %ask
+ask:
+  %stop = call i1 @mycel_interrupted()
+  br i1 %stop, label %set, label %no
+set:
+  store atomic i64 4, ptr %status monotonic, align 8
+  br label %yes
+yes:
+  ret i1 true
+}
+
+; a step of more than `PIECES` grains, so many at a time, as long as nobody ends the run
+define internal void @mycel_pieces(ptr %step, ptr %status) {
+entry:
+  %piece = alloca [4 x i64]
+  %f = load ptr, ptr %step
+  %p1 = getelementptr i64, ptr %step, i64 1
+  %args = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %step, i64 2
+  %extent = load i64, ptr %p2
+  %p3 = getelementptr i64, ptr %step, i64 3
+  %grain = load i64, ptr %p3
+  %most = mul i64 %grain, PIECES
+  %all32 = load i32, ptr @threads
+  %all = zext i32 %all32 to i64
+  %q1 = getelementptr i64, ptr %piece, i64 1
+  %q2 = getelementptr i64, ptr %piece, i64 2
+  %q3 = getelementptr i64, ptr %piece, i64 3
+  store ptr %f, ptr %piece
+  store ptr %args, ptr %q1
+  br label %loop
+loop:
+  %first = phi i64 [ 0, %entry ], [ %end, %on ]
+  %rest = sub i64 %extent, %first
+  %less = icmp ult i64 %rest, %most
+  %length = select i1 %less, i64 %rest, i64 %most
+  %end = add i64 %first, %length
+  store i64 %length, ptr %q2
+  store i64 %first, ptr %q3
+  %fit = udiv i64 %length, %grain
+  %few = icmp ult i64 %fit, %all
+  %n = select i1 %few, i64 %fit, i64 %all
+  %many = icmp ugt i64 %n, 1
+  br i1 %many, label %several, label %one
+several:
+  %n32 = trunc i64 %n to i32
+  call void @GOMP_parallel(ptr @part_of_piece, ptr %piece, i32 %n32, i32 0)
+  br label %ask
+one:
+  call void %f(ptr %args, i64 %first, i64 %end)
+  br label %ask
+ask:
+  %stop = call i1 @mycel_listen(ptr %status)
+  br i1 %stop, label %done, label %on
+on:
+  %more = icmp ult i64 %end, %extent
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+
 ; the end of a round: every 64th asks for signals, and sets the status to 4 where one raised
 define void @mycel_round(ptr %status) alwaysinline {
   %n = load i64, ptr @rounds
@@ -409,6 +500,12 @@ maybe:
   %all32 = load i32, ptr @threads
   %all = zext i32 %all32 to i64
   %fit = udiv i64 %extent, %grain
+  %huge = icmp ugt i64 %fit, PIECES
+  br i1 %huge, label %pieces, label %share, !prof !0
+pieces:
+  call void @mycel_pieces(ptr %step, ptr %status)
+  br label %next
+share:
   %few = icmp ult i64 %fit, %all
   %n = select i1 %few, i64 %fit, i64 %all
   %many = icmp ugt i64 %n, 1
@@ -418,7 +515,7 @@ several:
   call void @GOMP_parallel(ptr @part, ptr %step, i32 %n32, i32 0)
   br label %long
 one:
-  %work = phi i64 [ 0, %start ], [ %fit, %maybe ]
+  %work = phi i64 [ 0, %start ], [ %fit, %share ]
   call void %f(ptr %args, i64 0, i64 %extent)
   %is_dense = icmp eq ptr %f, @mycel_dense
   %is_work = icmp ne i64 %work, 0
@@ -794,4 +891,4 @@ end:
 }
 !0 = !{!"branch_weights", i32 1, i32 1048576}
 !1 = !{!"branch_weights", i32 64, i32 1}
-"""
+""".replace("PIECES", str(PIECES))
