@@ -251,7 +251,8 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
+        found = self == value
+        return bool(found if isinstance(found, bool) else found.any())
 
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self._type.shape))

@@ -165,6 +165,10 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     x, places, given = operand("scatter_add", input), operand("scatter_add", index), operand("scatter_add", src)
     if tuple(places.shape) != tuple(given.shape):
         # More may be given than there are places.
+        if given.ndim != places.ndim:
+            raise ShapeError(
+                f"scatter_add: index {places._type} and src {given._type} have different numbers of dimensions"
+            )
         for axis, size in enumerate(places.shape):
             given = take_slice(given, axis, 0, size)
     return ops.tensor_scatter_elements(x, places, given, dim, "add")

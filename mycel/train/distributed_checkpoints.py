@@ -743,6 +743,7 @@ def get_ckpt_path_with_strategy(cur_ckpt_path: str, cur_strategy_path: Any) -> O
 
     Ranks are told by ``rank_<i>`` in the path. Ranks hold the same where the strategy file cuts no parameter differently for them.
     """
+    cur_ckpt_path = os.fspath(cur_ckpt_path)
     rank = get_rank()
     if f"rank_{rank}" in cur_ckpt_path and os.path.isfile(cur_ckpt_path):
         return cur_ckpt_path

@@ -182,6 +182,8 @@ def write_strategy(
     path: Any, layouts: Mapping[str, ParallelLayouts], nodes: Iterable[bytes] = (), stage: int = 0
 ) -> None:
     """Write a strategy file, whole or not at all; without `nodes`, an entry without a name says the stage."""
+    if not isinstance(layouts, Mapping):
+        raise TypeError(f"write_strategy: layouts are a dictionary of ParallelLayouts by name, not {layouts!r:.200}")
     nodes = list(nodes) or [wire_field(1, "stage") + wire_field(2, wire_field(1, stage))]
     content = b"".join([wire_field(2, node) for node in nodes])
     for name, layout in layouts.items():

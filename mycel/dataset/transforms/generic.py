@@ -28,7 +28,10 @@ class TypeCast(Transform):
         self.data_type = numpy_type("TypeCast", data_type)
 
     def compute(self, array: Array, lead: int) -> Array:
-        return array.astype(self.data_type)
+        try:
+            return array.astype(self.data_type)
+        except OverflowError as error:
+            raise ValueError(f"TypeCast: a number is too large for {self.data_type}") from error
 
 
 class OneHot(Transform):

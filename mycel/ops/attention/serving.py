@@ -513,6 +513,10 @@ def paged_attention(
         raise ShapeError(
             f"{name}: caches are (blocks, tokens, {shared}, size), not {caches[0]._type} and {caches[1]._type}"
         )
+    if tables.ndim != 2 or lengths.ndim != 1:
+        raise ShapeError(
+            f"{name}: block_tables are (sequences, blocks) and context_lens (sequences,), not {tables._type} and {lengths._type}"
+        )
     size = caches[0].shape[3]
     count = tables.shape[0]
     if q.size != count * heads * size:
