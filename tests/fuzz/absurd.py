@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import random as random_module
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Optional
 
 __all__ = ["absurd", "compiled", "mutate"]
@@ -165,6 +165,16 @@ def _named(call: ast.Call) -> str:
     return of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
 
 
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    """The calls of a program outside of its formatted texts, in which not every expression can be written."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.JoinedStr):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        yield from _calls(node)
+
+
 # Calls that only make operands or show results.
 PLAIN = set(
     "Tensor print range len array ones zeros asnumpy astype arange sorted list tuple dict round float int str repr Array allclose sum tolist set_seed".split()
@@ -174,7 +184,7 @@ PLAIN = set(
 def mutate(random: random_module.Random, source: str, name: str, parameters: Sequence[str]) -> str:
     """`source` with one or two arguments of one call changed: of a call of `name`, or of another that is not only a detail."""
     tree = ast.parse(source)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = list(_calls(tree))
     own = [call for call in calls if _named(call) == name]
     made = [call for call in calls if isinstance(call.func, ast.Call)]
     others = [call for call in calls if _named(call) not in PLAIN]
