@@ -8,19 +8,19 @@ checked. So is that buffers fit into where they lie; and at each call, that the 
 *Poison* (`POISON`, a NaN in every float type, large in every integer type) fills what the allocator gives and takes back, the arena before a run, and each slot of the arena
 when what was in it has been read for the last time. So a value that is read too early or too late is a wrong number for certain.
 
-A process is checked or not from its start; one that is not has none of this in its code.
+A process is checked or not from its start (`checking`); one that is not has none of this in its code.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
+from mycel.engines.native.checking import is_on
 from mycel.errors import BoundsError
 from mycel.ir.places import excerpt
 from mycel.kernel.nest import Buffer
@@ -30,82 +30,17 @@ if TYPE_CHECKING:
     from mycel.engines.native.lower import Step
     from mycel.engines.native.values import View
 
-__all__ = ["Ends", "POISON", "Watch", "is_on", "poisoned", "setting", "text_of"]
+__all__ = ["Ends", "Watch", "text_of"]
 
-POISON = 0x7FFB7FFB7FFB7FFB
 LINE = 64
 # What is noted of an access; see `bounds_ir`.
 RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
-_CHECKS = ("bounds",)
-
-_POISON_IR = f"""
-define internal void @poison(ptr %data, i64 %bytes) {{
-entry:
-  %up = add i64 %bytes, 7
-  %count = lshr i64 %up, 3
-  br label %check
-check:
-  %i = phi i64 [ 0, %entry ], [ %i1, %fill ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %fill, label %done
-fill:
-  %at = getelementptr i64, ptr %data, i64 %i
-  store i64 {POISON}, ptr %at
-  %i1 = add i64 %i, 1
-  br label %check
-done:
-  ret void
-}}
-
-; words: address, bytes
-define void @mycel_poison(ptr %args, i64 %begin, i64 %end) {{
-  %data = load ptr, ptr %args
-  %p1 = getelementptr i64, ptr %args, i64 1
-  %bytes = load i64, ptr %p1
-  call void @poison(ptr %data, i64 %bytes)
-  ret void
-}}
-"""
-# What stands in the allocator's text where memory is given and taken back.
-_MARKS = {"; GIVEN": "call void @poison(ptr %data, i64 %n)", "; TAKEN": "call void @poison(ptr %data, i64 %size)"}
-
-
-def poisoned(runtime: str) -> str:
-    """The runtime's text, with an allocator that fills what it gives and takes back."""
-    for mark, call in _MARKS.items():
-        if mark not in runtime:
-            raise NotImplementedError(f"the allocator has no mark {mark!r}")
-        runtime = runtime.replace(mark, call)
-    return runtime + _POISON_IR
-
-
-def _asked() -> bool:
-    asked = [name for name in os.environ.get("MYCEL_CHECK", "").split(",") if name]
-    for name in asked:
-        if name not in _CHECKS:
-            raise ValueError(f"MYCEL_CHECK={name}: there is no such check; there is {', '.join(_CHECKS)}")
-    return "bounds" in asked
-
-
-_on = _asked()
-
-
-def is_on() -> bool:
-    """Whether programs are checked."""
-    return _on
-
-
-def setting() -> str:
-    """What is entered in the keys of kept programs."""
-    return "checked bounds" if _on else ""
-
-
 _texts: dict[str, str] = {}
 
 
 def text_of(kernel: Kernel) -> str:
     """The text that is compiled for a kernel."""
-    if not _on:
+    if not is_on():
         return kernel.text
     found = _texts.get(kernel.text)
     if found is None:

@@ -21,9 +21,9 @@ import llvmlite.binding as llvm
 
 from mycel import cache, locks
 from mycel.engines.failures import no_memory
-from mycel.engines.native.capacity import addresses_left
 from mycel.engines.native.pages import CodePages
 from mycel.spans import timed
+from mycel.system_memory import addresses_left
 
 __all__ = ["Machine", "compile_objects", "machine", "processor", "python_symbols"]
 

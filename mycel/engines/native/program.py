@@ -19,7 +19,7 @@ import numpy as np
 
 from mycel import locks
 from mycel.engines.failures import index_out_of_range, note_host_step
-from mycel.engines.native import bounds, dense, jit, memory
+from mycel.engines.native import bounds, checking, dense, jit, memory
 from mycel.engines.native.batch import batches, encode_batch, without_shared
 from mycel.engines.native.capacity import check_needs
 from mycel.engines.native.codegen import NAME, Kernel, generate, grain
@@ -228,7 +228,7 @@ class Program:
         self.all_steps = template.all_steps
         self.errors: list[BaseException] = [] if owner is None else owner.errors
         self.watch: Optional[bounds.Watch] = (
-            owner.watch if owner is not None else bounds.Watch() if bounds.is_on() else None
+            owner.watch if owner is not None else bounds.Watch() if checking.is_on() else None
         )
         self.table = (ctypes.c_int64 * len(PROGRAM))()
         self.status: Any = (
@@ -493,6 +493,8 @@ class Program:
     # The table.
 
     def finish(self, table: Table, aliases: dict[int, int]) -> None:
+        if not _programs:
+            runtime().raise_outside(outside_error)
         if not runtime().begun:
             runtime().begin_team()
         # Ctypes would cut off the upper bits of a number that does not fit.

@@ -11,12 +11,12 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel import config, locks
-from mycel.engines.native import bounds, jit
-from mycel.engines.native.batch import BATCH, BATCH_SYMBOLS
-from mycel.engines.native.capacity import addresses_left, machine_memory
+from mycel.engines.native import checking, jit
+from mycel.engines.native.batch_ir import BATCH, BATCH_SYMBOLS
 from mycel.engines.native.memory_ir import ALLOCATOR, MEMORY
 from mycel.engines.native.product_ir import PRODUCT, PRODUCT_SYMBOLS
 from mycel.engines.native.recursion_ir import RECURSION
@@ -24,6 +24,7 @@ from mycel.engines.native.repeat_ir import REPEAT_IR
 from mycel.engines.native.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
 from mycel.engines.native.tape_ir import TAPE, TAPE_SYMBOLS
 from mycel.log import logger
+from mycel.system_memory import addresses_left, machine_memory
 
 __all__ = ["Runtime", "default_threads", "openmp", "runtime"]
 
@@ -82,8 +83,8 @@ class Runtime:
         self.openmp = openmp()
         text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT + REPEAT_IR
         names: tuple[str, ...] = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
-        if bounds.is_on():
-            text, names = bounds.poisoned(text), (*names, "mycel_poison")
+        if checking.is_on():
+            text, names = checking.poisoned(text), (*names, "mycel_poison")
         if self.openmp is None:
             for line in (
                 "void @GOMP_parallel(ptr, ptr, i32, i32)",
@@ -113,17 +114,20 @@ class Runtime:
         self.drop_arena = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_drop_arena"])
         account = ctypes.PYFUNCTYPE(ctypes.c_void_p)(self.address["mycel_memory"])()
         self.account: Any = (ctypes.c_int64 * len(MEMORY)).from_address(account)
-        # For indices out of range; kept, as native code calls it.
-        self._outside = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_outside)
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_outside_hook"])(
-            ctypes.cast(self._outside, ctypes.c_void_p)
-        )
         self.set_limit(config._context["max_device_memory"])
         self.account[MEMORY.index("machine")] = machine_memory() or (1 << 63) - 1
         self.hear(threading.main_thread().ident or 0)
         self.threads, self.begun = 1, False
         self.set_threads(config._context["runtime_num_threads"])
         config.listeners.append(self._on_change)
+
+    def raise_outside(self, make: Callable[[int, int, int], BaseException]) -> None:
+        """Raise what `make` gives for a program's table, a record and an index, where a kernel meets that index outside of what it names."""
+        # Kept, as native code calls it.
+        self._outside = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(make)
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_outside_hook"])(
+            ctypes.cast(self._outside, ctypes.c_void_p)
+        )
 
     def hear(self, main: int) -> None:
         """Let long runs in this thread, Python's main one, look for signals."""
@@ -195,12 +199,6 @@ class Runtime:
     def set_limit(self, limit: Optional[str]) -> None:
         """Let buffers and arenas take no more than this from the system ("2GB"; None: whatever it gives)."""
         self.account[MEMORY.index("limit")] = (1 << 63) - 1 if limit is None else config.memory_size(limit)
-
-
-def _outside(table: int, record: int, index: int) -> BaseException:
-    from mycel.engines.native.program import outside_error
-
-    return outside_error(table, record, index)
 
 
 def default_threads() -> int:

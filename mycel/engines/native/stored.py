@@ -26,7 +26,7 @@ import numpy as np
 
 from mycel import cache, dtype
 from mycel.dtype import DType, from_any
-from mycel.engines.native import autotune, bounds, dense, jit, rounding
+from mycel.engines.native import autotune, checking, dense, jit, rounding
 from mycel.engines.native.lower import Lowered
 from mycel.engines.native.program import Template, kernel_addresses
 from mycel.engines.native.runtime import runtime
@@ -47,7 +47,7 @@ MOST_BYTES = 256 << 20
 _IDENTITY = 1 << 20
 _MODULES = ("mycel.engines.native.", "mycel.kernel.", "mycel.ir.", "mycel.prims.")
 # What else lowering depends on: functions that give a text, entered by whoever adds such a setting.
-settings: list[Callable[[], str]] = [autotune.setting, bounds.setting, rounding.setting]
+settings: list[Callable[[], str]] = [autotune.setting, checking.setting, rounding.setting]
 counts = {"found": 0, "made": 0}
 
 
