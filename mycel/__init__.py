@@ -11,23 +11,42 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from mycel.garbage import left_alone
+from mycel.base.garbage import left_alone
 
 # Modules are no garbage.
 _rest = left_alone()
 _rest.__enter__()
 
-from mycel import dtype as dtype
 from mycel import nn as nn
 from mycel import ops as ops
-from mycel.api import get_grad as get_grad
-from mycel.api import grad as grad
-from mycel.api import jacfwd as jacfwd
-from mycel.api import jacrev as jacrev
-from mycel.api import jvp as jvp
-from mycel.api import recompute as recompute
-from mycel.api import value_and_grad as value_and_grad
-from mycel.api import vjp as vjp
+from mycel.base import dtype as dtype
+from mycel.base.config import COMPATIBLE as COMPATIBLE
+from mycel.base.config import GRAPH_MODE as GRAPH_MODE
+from mycel.base.config import LAX as LAX
+from mycel.base.config import PYNATIVE_MODE as PYNATIVE_MODE
+from mycel.base.config import STRICT as STRICT
+from mycel.base.config import get_context as get_context
+from mycel.base.config import set_context as set_context
+from mycel.base.dtype import Type as Type
+from mycel.base.dtype import bfloat16 as bfloat16
+from mycel.base.dtype import bool_ as bool_
+from mycel.base.dtype import complex64 as complex64
+from mycel.base.dtype import complex128 as complex128
+from mycel.base.dtype import float8_e4m3fn as float8_e4m3fn
+from mycel.base.dtype import float8_e5m2 as float8_e5m2
+from mycel.base.dtype import float16 as float16
+from mycel.base.dtype import float32 as float32
+from mycel.base.dtype import float64 as float64
+from mycel.base.dtype import int8 as int8
+from mycel.base.dtype import int16 as int16
+from mycel.base.dtype import int32 as int32
+from mycel.base.dtype import int64 as int64
+from mycel.base.dtype import uint8 as uint8
+from mycel.base.dtype import uint16 as uint16
+from mycel.base.dtype import uint32 as uint32
+from mycel.base.dtype import uint64 as uint64
+from mycel.base.jit_config import JitConfig as JitConfig
+from mycel.base.jit_config import set_recursion_limit as set_recursion_limit
 from mycel.common.generator import Generator as Generator
 from mycel.common.generator import default_generator as default_generator
 from mycel.common.generator import get_rng_state as get_rng_state
@@ -41,57 +60,38 @@ from mycel.common.markers import lazy_inline as lazy_inline
 from mycel.common.markers import no_inline as no_inline
 from mycel.common.seed import get_seed as get_seed
 from mycel.common.seed import set_seed as set_seed
-from mycel.compare import Comparison as Comparison
-from mycel.compare import compare_modes as compare_modes
-from mycel.config import COMPATIBLE as COMPATIBLE
-from mycel.config import GRAPH_MODE as GRAPH_MODE
-from mycel.config import LAX as LAX
-from mycel.config import PYNATIVE_MODE as PYNATIVE_MODE
-from mycel.config import STRICT as STRICT
-from mycel.config import get_context as get_context
-from mycel.config import set_context as set_context
-from mycel.dtype import Type as Type
-from mycel.dtype import bfloat16 as bfloat16
-from mycel.dtype import bool_ as bool_
-from mycel.dtype import complex64 as complex64
-from mycel.dtype import complex128 as complex128
-from mycel.dtype import float8_e4m3fn as float8_e4m3fn
-from mycel.dtype import float8_e5m2 as float8_e5m2
-from mycel.dtype import float16 as float16
-from mycel.dtype import float32 as float32
-from mycel.dtype import float64 as float64
-from mycel.dtype import int8 as int8
-from mycel.dtype import int16 as int16
-from mycel.dtype import int32 as int32
-from mycel.dtype import int64 as int64
-from mycel.dtype import uint8 as uint8
-from mycel.dtype import uint16 as uint16
-from mycel.dtype import uint32 as uint32
-from mycel.dtype import uint64 as uint64
-from mycel.estimate import Estimate as Estimate
-from mycel.estimate import estimate as estimate
-from mycel.explain import explain as explain
+from mycel.compiled.compare import Comparison as Comparison
+from mycel.compiled.compare import compare_modes as compare_modes
+from mycel.compiled.estimate import Estimate as Estimate
+from mycel.compiled.estimate import estimate as estimate
+from mycel.compiled.explain import explain as explain
+from mycel.compiled.jit import jit as jit
+from mycel.compiled.vmap import vmap as vmap
+from mycel.core.parameter import Parameter as Parameter
+from mycel.core.parameter import ParameterTuple as ParameterTuple
+from mycel.core.tensor import Tensor as Tensor
+from mycel.core.tensor import from_numpy as from_numpy
+from mycel.core.tensor import is_tensor as is_tensor
+from mycel.core.tensor import tensor as tensor
+from mycel.derivatives import get_grad as get_grad
+from mycel.derivatives import grad as grad
+from mycel.derivatives import jacfwd as jacfwd
+from mycel.derivatives import jacrev as jacrev
+from mycel.derivatives import jvp as jvp
+from mycel.derivatives import recompute as recompute
+from mycel.derivatives import value_and_grad as value_and_grad
+from mycel.derivatives import vjp as vjp
 from mycel.frontend.mutables import mutable as mutable
 from mycel.ir.symbols import Symbol as Symbol
-from mycel.jit import jit as jit
-from mycel.jit_config import JitConfig as JitConfig
-from mycel.jit_config import set_recursion_limit as set_recursion_limit
 from mycel.ops.sparse.tensors import COOTensor as COOTensor
 from mycel.ops.sparse.tensors import CSRTensor as CSRTensor
 from mycel.ops.sparse.tensors import RowTensor as RowTensor
 from mycel.ops.sparse.tensors import SparseTensor as SparseTensor
-from mycel.parameter import Parameter as Parameter
-from mycel.parameter import ParameterTuple as ParameterTuple
-from mycel.tensor import Tensor as Tensor
-from mycel.tensor import from_numpy as from_numpy
-from mycel.tensor import is_tensor as is_tensor
-from mycel.tensor import tensor as tensor
-from mycel.vmap import vmap as vmap
 
 _rest.__exit__()
 del _rest, left_alone
 
-importlib.import_module("mycel.tensor_extras")
+importlib.import_module("mycel.core.tensor_facts")
 
 __version__ = "0.1.0"
 
@@ -125,26 +125,26 @@ _OTHERS = {
     "mycel.train.distributed_checkpoints": "load_segmented_checkpoints rank_list_for_transform transform_checkpoint_by_rank "
     "transform_checkpoints unified_safetensors",
     "mycel.train.strategies": "merge_pipeline_strategys",
-    "mycel.machine": "DeviceCtx dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
+    "mycel.devices.machine": "DeviceCtx dispatch_threads_num get_current_device launch_blocking ms_memory_recycle run_check set_cpu_affinity set_deterministic "
     "set_device synchronize",
     "mycel.rewrite": "Node NodeType ScopedValue SymbolTree",
-    "mycel.saved": "register_saved_tensors_hooks saved_tensors_hooks",
-    "mycel.jit_dynamic": "enable_dynamic",
-    "mycel.layout": "Layout parameter_broadcast reshard shard sync_pipeline_shared_parameters",
-    "mycel.parameter_server": "get_ps_context reset_ps_context set_ps_context",
-    "mycel.stream": "Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream set_kernel_launch_capture "
+    "mycel.core.saved_tensors": "register_saved_tensors_hooks saved_tensors_hooks",
+    "mycel.compiled.dynamic": "enable_dynamic",
+    "mycel.parallel.layout": "Layout parameter_broadcast reshard shard sync_pipeline_shared_parameters",
+    "mycel.parallel.parameter_server": "get_ps_context reset_ps_context set_ps_context",
+    "mycel.devices.stream": "Event Stream StreamCtx communication_stream current_stream default_stream set_cur_stream set_kernel_launch_capture "
     "set_kernel_launch_group",
-    "mycel.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
+    "mycel.core.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
     "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR SUCCESS TFRecordToMR set_dec_mode "
     "set_enc_key set_enc_mode",
-    "mycel.dtype": "dtype_to_nptype dtype_to_pytype pytype_to_dtype",
-    "mycel.object_types": "Int QuantDtype TensorType get_py_obj_dtype list_ number string tensor_type tuple_ type_none",
+    "mycel.base.dtype": "dtype_to_nptype dtype_to_pytype pytype_to_dtype",
+    "mycel.base.object_types": "Int QuantDtype TensorType get_py_obj_dtype list_ number string tensor_type tuple_ type_none",
     "mycel.frontend.permissions": "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module",
-    "mycel.log": "get_level get_log_config",
+    "mycel.base.log": "get_level get_log_config",
     "mycel.compat.context": "ParallelMode get_algo_parameters get_auto_parallel_context reset_algo_parameters "
     "reset_auto_parallel_context set_algo_parameters set_auto_parallel_context",
 }
-_LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel.runtime" for name in _RUNTIME}
+_LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel.devices.runtime" for name in _RUNTIME}
 _LAZY.update((name, module) for module, names in _OTHERS.items() for name in names.split())
 _LAZY.update(profile="mycel.profiler.whole", Profiler="mycel.profiler.session", EnvProfiler="mycel.profiler.session")
 _MODULES = (
@@ -154,8 +154,10 @@ _MODULES = (
     "communication",
     "compat",
     "dataset",
+    "errors",
     "experimental",
     "hal",
+    "log",
     "mindrecord",
     "mint",
     "numpy",

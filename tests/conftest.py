@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mycel import config
-from mycel.engines.native import stored
+from mycel.base import config
+from mycel.engines.native.program import stored
 
 
 @pytest.fixture(scope="session", autouse=True)

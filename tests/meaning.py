@@ -24,7 +24,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor
-from mycel.tree import flatten
+from mycel.base.tree import flatten
 
 __all__ = ["A", "Array", "B", "Checks", "I", "resolve"]
 

@@ -17,9 +17,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
+from mycel.base.log import logger
 from mycel.cli import main
-from mycel.engines.native import jit
-from mycel.log import logger
+from mycel.engines.native.llvm import jit
 
 
 def run(program: str, *arguments: object, cache: Optional[Path] = None, **environment: Optional[str]) -> str:
@@ -292,7 +292,7 @@ def test_processes_that_fill_a_cache_at_once(cache: Path) -> None:
 
 
 def test_places_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mycel.config import cache_directory
+    from mycel.base.config import cache_directory
 
     monkeypatch.delenv("MYCEL_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -321,7 +321,7 @@ def test_no_home_and_one_that_cannot_be_written(tmp_path: Path) -> None:
     assert run(ONE_SUM, **nowhere, HOME=str(tmp_path / "file")) == "[2.0, 3.0]\n"
     # Where the user has no home either, the folder is one that cannot be written.
     unknown = f"import os.path\nos.path.expanduser = lambda path: path\nos.chdir({str(tmp_path)!r})\n"
-    where = "from mycel.config import cache_directory\nassert str(cache_directory()) == '/.cache/mycel'\n"
+    where = "from mycel.base.config import cache_directory\nassert str(cache_directory()) == '/.cache/mycel'\n"
     assert run(unknown + where, **nowhere, HOME=None) == ""
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

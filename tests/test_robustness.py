@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import mycel as ms
+from mycel.base.idx import write_idx
 from mycel.cli import main
 from mycel.demo import data, lenet
-from mycel.idx import write_idx
 
 COMMAND = (sys.executable, "-m", "mycel", "train", "lenet5")
 

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 import mycel as ms
 from mycel import COOTensor, CSRTensor, Parameter, RowTensor, SparseTensor, Tensor, nn, ops
-from mycel.errors import VmapError
-from mycel.tree import fixed_in, flatten, map_fixed, unflatten
+from mycel.base.errors import VmapError
+from mycel.base.tree import fixed_in, flatten, map_fixed, unflatten
 
 CHECKED = {"COOTensor": "SciPy", "CSRTensor": "SciPy", "RowTensor": "definition", "SparseTensor": "definition"}
 RANDOM = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from mycel.amp.scalers import StaticLossScaler as StaticLossScaler
 from mycel.amp.scalers import all_finite as all_finite
 from mycel.common.markers import constexpr as constexpr
 from mycel.common.markers import jit_class as jit_class
+from mycel.compiled.jit import jit as jit
+from mycel.core.parameter import Parameter as Parameter
+from mycel.core.tensor import Tensor as Tensor
 from mycel.frontend.mutables import mutable as mutable
-from mycel.jit import jit as jit
-from mycel.parameter import Parameter as Parameter
-from mycel.tensor import Tensor as Tensor

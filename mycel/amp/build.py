@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import nn
 from mycel.amp.levels import LEVELS, auto_mixed_precision, get_black_list, keep_wide
 from mycel.amp.managers import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
-from mycel.cell import Cell
-from mycel.errors import Unsupported
-from mycel.log import logger
+from mycel.base import dtype as D
+from mycel.base.errors import Unsupported
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
+from mycel.core.precision import converted
 from mycel.nn.loss_scale import TrainOneStepWithLossScaleCell
 from mycel.nn.optim import Optimizer
-from mycel.precision import converted
 
 __all__ = ["build_train_network"]
 

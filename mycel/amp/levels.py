@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import nn, ops
-from mycel.cell import Cell
-from mycel.dtype import DType
-from mycel.precision import Precision
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.cells.cell import Cell
+from mycel.core.precision import Precision
 
 __all__ = ["LEVELS", "auto_mixed_precision", "custom_mixed_precision", "get_black_list", "get_white_list", "keep_wide"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.cell import Cell
-from mycel.log import logger
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
 from mycel.nn import checks
 from mycel.nn.loss_scale import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.base.tree import flatten, map_leaves
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.nn.loss_scale import finite
 from mycel.nn.state import store
 from mycel.ops.operations.primitive import Primitive
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor, cast
-from mycel.tree import flatten, map_leaves
 
 __all__ = ["AllFinite", "DynamicLossScaler", "LossScaler", "StaticLossScaler", "all_finite"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
-from mycel.cell import Cell
-from mycel.log import logger
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
 from mycel.nn import LARS, Optimizer
-from mycel.parameter import Parameter
 
 __all__ = ["OptimizerProcess", "ParameterProcess"]
 

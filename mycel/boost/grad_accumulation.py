@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.state import store
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
 

@@ -10,13 +10,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
 from mycel.boost.grad_accumulation import GradientAccumulation
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import LARS, CellList, DistributedGradReducer, Identity, Optimizer, checks
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["FreezeOpt", "GradientFreeze", "freeze_cell"]
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from mycel import ops
 from mycel.boost.grad_freeze import FreezeOpt, freeze_cell
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import CellList, Optimizer, TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mycel.nn.state import store
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["BoostTrainOneStepCell", "BoostTrainOneStepWithLossScaleCell"]
 

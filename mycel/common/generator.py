@@ -12,14 +12,15 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager, locks
+from mycel.base import dtype as D
+from mycel.base import locks
+from mycel.core import eager
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, as_tensor
 from mycel.ir.dims import Dim, DimLike
-from mycel.parameter import Parameter
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.random import seed_state
-from mycel.tensor import Tensor, as_tensor
 
 __all__ = [
     "Generator",

@@ -14,11 +14,11 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import dtype as D
+from mycel.base import dtype as D
 from mycel.common.seed import get_seed, initializer_rng
+from mycel.core.parameter import initializers
+from mycel.core.tensor import Tensor
 from mycel.ir.dims import Dim
-from mycel.parameter import initializers
-from mycel.tensor import Tensor
 
 __all__ = [
     "Constant",

@@ -10,9 +10,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import eager
-from mycel.cell import Cell
-from mycel.log import logger
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
+from mycel.core import eager
 
 __all__ = ["constexpr", "jit_class", "lazy_inline", "no_inline"]
 

@@ -11,7 +11,7 @@ from typing import Optional
 
 import numpy as np
 
-from mycel import locks
+from mycel.base import locks
 from mycel.common import generator
 
 __all__ = ["get_seed", "initializer_rng", "set_seed"]

@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import eager
+from mycel.base.errors import ShapeError
 from mycel.communication.groups import Group, find_group, member, number
 from mycel.communication.steps import (
     ReduceOp,
@@ -29,10 +29,10 @@ from mycel.communication.steps import (
     write,
     writes,
 )  # fmt: skip
-from mycel.errors import ShapeError
+from mycel.core import eager
+from mycel.core.tensor import Tensor
 from mycel.prims import linalg as L
 from mycel.prims import shape as S
-from mycel.tensor import Tensor
 
 __all__ = [
     "all_gather", "all_gather_into_tensor", "all_gather_into_tensor_uneven", "all_gather_matmul", "all_reduce", "all_to_all", "all_to_all_single",

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Protocol
 
-from mycel.log import logger
-from mycel.tensor import Tensor
+from mycel.base.log import logger
+from mycel.core.tensor import Tensor
 
 __all__ = [
     "HCCL_WORLD_COMM_GROUP", "MCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP", "Alone", "GlobalComm", "Group", "Transport", "create_group",

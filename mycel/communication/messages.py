@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 from mycel.communication.groups import Group, find_group, member, number
 from mycel.communication.steps import CommHandle, counted, tensor_of, write, writes
-from mycel.tensor import Tensor
+from mycel.core.tensor import Tensor
 
 __all__ = [
     "P2POp", "all_gather_object", "batch_isend_irecv", "broadcast_object_list", "gather_object", "irecv", "isend", "recv", "recv_object_list",

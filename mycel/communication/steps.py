@@ -7,12 +7,12 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import eager
+from mycel.base.errors import ShapeError
 from mycel.communication.groups import Group, number
-from mycel.errors import ShapeError
+from mycel.core import eager
+from mycel.core.tensor import Tensor
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.tensor import Tensor
 
 __all__ = ["CommHandle", "ReduceOp", "set_comm_ops_inplace"]
 

@@ -16,7 +16,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Optional, Union
 
-from mycel import locks
+from mycel.base import locks
 
 __all__ = ["TCPStore"]
 

@@ -11,9 +11,9 @@ import importlib.machinery
 import sys
 from types import ModuleType
 
+from mycel.base.log import logger
 from mycel.compat.finder import Finder
 from mycel.compat.paths import API_VERSION, ROOT
-from mycel.log import logger
 
 __all__ = ["API_VERSION", "install", "is_installed", "uninstall"]
 

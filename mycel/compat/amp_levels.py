@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
 from mycel import nn
 from mycel.amp import get_black_list
 from mycel.amp.build import WideLoss
 from mycel.amp.levels import keep_wide
 from mycel.amp.managers import DynamicLossScaleManager
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 
 __all__: list[str] = []
 

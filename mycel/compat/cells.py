@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import Uniform, initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import LossBase, checks
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["RNNCellBase"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, Optional
 
-from mycel import dtype as D
+from mycel.base import dtype as D
 
 __all__ = [
     "EQ", "GE", "GT", "IN", "INC_BOTH", "INC_LEFT", "INC_NEITHER", "INC_RIGHT", "LE", "LT", "NE", "NOT_IN", "Rel", "Validator",

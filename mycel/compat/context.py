@@ -10,8 +10,8 @@ import copy
 import difflib
 from typing import Any
 
-from mycel.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
-from mycel.log import logger
+from mycel.base.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
+from mycel.base.log import logger
 
 __all__ = [
     "COMPATIBLE",

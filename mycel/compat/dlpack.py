@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import from_dlpack
-from mycel.tensor import Tensor
+from mycel.core.tensor import Tensor
 
 __all__ = ["from_dlpack", "to_dlpack"]
 

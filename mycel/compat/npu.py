@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.errors import Unsupported
+from mycel.base.errors import Unsupported
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUGetFloatStatus"]

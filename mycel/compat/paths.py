@@ -18,15 +18,15 @@ API_VERSION = "2.10.0"
 
 _HERE = "mycel.compat"
 _NN = ("mycel.nn", "mycel.train", f"{_HERE}.cells")
-_OPS = ("mycel.ops", "mycel.api", "mycel.tensor", "mycel.parameter", f"{_HERE}.npu")
-_COMMON = ("mycel", "mycel.common.seed", "mycel.common.initializer", "mycel.jit")
+_OPS = ("mycel.ops", "mycel.derivatives", "mycel.core.tensor", "mycel.core.parameter", f"{_HERE}.npu")
+_COMMON = ("mycel", "mycel.common.seed", "mycel.common.initializer", "mycel.compiled.jit")
 _PY_VISION = (f"{_HERE}.vision_py_transforms", "mycel.dataset.vision", "mycel.dataset.transforms")
 _TRAIN = ("mycel.train", "mycel.amp", f"{_HERE}.context")
 
 _TABLE: dict[str, tuple[str, ...]] = {
     "": (
-        "mycel.api",
-        "mycel.jit",
+        "mycel.derivatives",
+        "mycel.compiled.jit",
         f"{_HERE}.context",
         "mycel.train",
         "mycel.amp",
@@ -47,15 +47,15 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "parallel._utils": (f"{_HERE}.parallel",),
     "parallel.algo_parameter_config": (f"{_HERE}.context",),
     "common": _COMMON,
-    "common.api": ("mycel.jit", "mycel.api", "mycel", f"{_HERE}.retired"),
-    "common.dtype": ("mycel.dtype",),
-    "common.jit_config": ("mycel.jit_config",),
+    "common.api": ("mycel.compiled.jit", "mycel.derivatives", "mycel", f"{_HERE}.retired"),
+    "common.dtype": ("mycel.base.dtype",),
+    "common.jit_config": ("mycel.base.jit_config",),
     "common.lazy_inline": ("mycel.common.markers",),
     "common.mutable": ("mycel.frontend.mutables",),
     "common.initializer": (),
-    "common.parameter": ("mycel.parameter", "mycel.tensor"),
+    "common.parameter": ("mycel.core.parameter", "mycel.core.tensor"),
     "common.seed": (),
-    "common.tensor": ("mycel.tensor",),
+    "common.tensor": ("mycel.core.tensor",),
     "dataset": (),
     "dataset.core.config": ("mycel.dataset.config",),
     "dataset.engine": ("mycel.dataset",),
@@ -77,7 +77,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "dataset.vision.transforms": ("mycel.dataset.vision",),
     "dataset.vision.utils": ("mycel.dataset.vision",),
     "nn": (f"{_HERE}.metrics", "mycel.train.metrics"),
-    "nn.cell": ("mycel.cell", "mycel.nn"),
+    "nn.cell": ("mycel.cells.cell", "mycel.nn"),
     "nn.layer": _NN,
     "nn.loss": _NN,
     "nn.loss.loss": ("mycel.nn.loss", *_NN),
@@ -87,7 +87,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "nn.wrap.cell_wrapper": _NN,
     "nn.wrap.grad_reducer": _NN,
     "nn.wrap.loss_scale": _NN,
-    "ops": ("mycel.api",),
+    "ops": ("mycel.derivatives",),
     "profiler": (),
     "profiler.common": ("mycel.profiler",),
     "profiler.common.constant": ("mycel.profiler",),
@@ -101,7 +101,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "ops.auto_generate": (*_OPS, f"{_HERE}.extended"),
     "ops.communication": _OPS,
     "ops.operations": _OPS,
-    "ops.primitive": ("mycel.common.markers", "mycel.ops", "mycel.api"),
+    "ops.primitive": ("mycel.common.markers", "mycel.ops", "mycel.derivatives"),
     "train": _TRAIN,
     "train.amp": ("mycel.amp", f"{_HERE}.amp_levels"),
     "train.callback": ("mycel.train",),
@@ -135,7 +135,7 @@ def sources(path: str) -> list[str]:
     """The modules that answer for `path` below `ROOT` ("" for the root itself), in order; empty where there is no such path.
 
     >>> sources("common.dtype")[0], sources("no.such.path")
-    ('mycel.dtype', [])
+    ('mycel.base.dtype', [])
     """
     same = f"mycel.{path}" if path else "mycel"
     found = [same] if _exists(same) else []

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from mycel.common.markers import jit_class as ms_class
-from mycel.jit import jit as ms_function
+from mycel.compiled.jit import jit as ms_function
 
 __all__ = ["cell_attr_register", "ms_class", "ms_function", "opt_init_args_register"]
 

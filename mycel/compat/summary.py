@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mycel.core.tensor import Tensor
 from mycel.ops.summaries import Collected
-from mycel.tensor import Tensor
 
 __all__: list[str] = []
 

@@ -10,16 +10,6 @@
 """
 
 from mycel.dataset import audio, config, text, transforms, vision
-from mycel.dataset.annotated import CocoDataset, VOCDataset
-from mycel.dataset.audio_sets import (
-    CMUArcticDataset,
-    GTZANDataset,
-    LibriTTSDataset,
-    LJSpeechDataset,
-    SpeechCommandsDataset,
-    TedliumDataset,
-    YesNoDataset,
-)
 from mycel.dataset.bases import (
     AudioBaseDataset,
     TextBaseDataset,
@@ -35,35 +25,6 @@ from mycel.dataset.config import (
     set_seed,
 )
 from mycel.dataset.core import Dataset
-from mycel.dataset.idx_sets import (
-    EMnistDataset,
-    FakeImageDataset,
-    QMnistDataset,
-    RandomDataset,
-    SemeionDataset,
-    USPSDataset,
-)
-from mycel.dataset.image_files import (
-    CelebADataset,
-    Cifar10Dataset,
-    Cifar100Dataset,
-    ImageFolderDataset,
-    STL10Dataset,
-    SVHNDataset,
-)
-from mycel.dataset.image_sets import (
-    Caltech101Dataset,
-    Caltech256Dataset,
-    DIV2KDataset,
-    FlickrDataset,
-    Food101Dataset,
-    LSUNDataset,
-    OmniglotDataset,
-    Places365Dataset,
-    RenderedSST2Dataset,
-    SBUDataset,
-    SUN397Dataset,
-)
 from mycel.dataset.iterators import DictIterator, TupleIterator
 from mycel.dataset.mapping import MapDataset
 from mycel.dataset.nodes import (
@@ -78,7 +39,9 @@ from mycel.dataset.nodes import (
     ZipDataset,
 )
 from mycel.dataset.nodes import zip_datasets as zip
-from mycel.dataset.records import MindDataset
+from mycel.dataset.readers.records import MindDataset
+from mycel.dataset.readers.schema import Schema
+from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
 from mycel.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,
@@ -92,7 +55,46 @@ from mycel.dataset.samplers import (
     SubsetSampler,
     WeightedRandomSampler,
 )
-from mycel.dataset.scene_sets import (
+from mycel.dataset.sets.annotated import CocoDataset, VOCDataset
+from mycel.dataset.sets.audio import (
+    CMUArcticDataset,
+    GTZANDataset,
+    LibriTTSDataset,
+    LJSpeechDataset,
+    SpeechCommandsDataset,
+    TedliumDataset,
+    YesNoDataset,
+)
+from mycel.dataset.sets.digits_and_letters import (
+    EMnistDataset,
+    FakeImageDataset,
+    QMnistDataset,
+    RandomDataset,
+    SemeionDataset,
+    USPSDataset,
+)
+from mycel.dataset.sets.image_files import (
+    CelebADataset,
+    Cifar10Dataset,
+    Cifar100Dataset,
+    ImageFolderDataset,
+    STL10Dataset,
+    SVHNDataset,
+)
+from mycel.dataset.sets.images import (
+    Caltech101Dataset,
+    Caltech256Dataset,
+    DIV2KDataset,
+    FlickrDataset,
+    Food101Dataset,
+    LSUNDataset,
+    OmniglotDataset,
+    Places365Dataset,
+    RenderedSST2Dataset,
+    SBUDataset,
+    SUN397Dataset,
+)
+from mycel.dataset.sets.scenes import (
     CityscapesDataset,
     Flowers102Dataset,
     KITTIDataset,
@@ -102,24 +104,7 @@ from mycel.dataset.scene_sets import (
     SBDataset,
     WIDERFaceDataset,
 )
-from mycel.dataset.schema import Schema
-from mycel.dataset.sources import (
-    FashionMnistDataset,
-    GeneratorDataset,
-    KMnistDataset,
-    MappableDataset,
-    MnistDataset,
-    NumpySlicesDataset,
-)
-from mycel.dataset.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
-from mycel.dataset.text_pairs import (
-    CLUEDataset,
-    IWSLT2016Dataset,
-    IWSLT2017Dataset,
-    Multi30kDataset,
-    SQuADDataset,
-)
-from mycel.dataset.text_sets import (
+from mycel.dataset.sets.text import (
     AGNewsDataset,
     AmazonReviewDataset,
     CoNLL2000Dataset,
@@ -133,6 +118,15 @@ from mycel.dataset.text_sets import (
     WikiTextDataset,
     YahooAnswersDataset,
     YelpReviewDataset,
+)
+from mycel.dataset.sets.text_pairs import CLUEDataset, IWSLT2016Dataset, IWSLT2017Dataset, Multi30kDataset, SQuADDataset
+from mycel.dataset.sources import (
+    FashionMnistDataset,
+    GeneratorDataset,
+    KMnistDataset,
+    MappableDataset,
+    MnistDataset,
+    NumpySlicesDataset,
 )
 
 __all__ = [

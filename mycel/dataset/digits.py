@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.idx import read_idx
-from mycel.idx import write_idx as write_idx_file
+from mycel.base.idx import read_idx
+from mycel.base.idx import write_idx as write_idx_file
 
 __all__ = ["load_digits", "stratified_split", "write_idx"]
 

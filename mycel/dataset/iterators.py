@@ -17,11 +17,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mycel import locks
+from mycel.base import locks
+from mycel.base.spans import timed
 from mycel.dataset import config
 from mycel.dataset.blocks import Row
 from mycel.dataset.core import Dataset, Run, check_count, is_hidden, names, positions
-from mycel.spans import timed
 
 _EPOCH_END = object()
 
@@ -218,7 +218,7 @@ class _Iterator:
         if self.output_numpy:
             return list(row)
         if self._tensor is None:
-            from mycel.tensor import Tensor
+            from mycel.core.tensor import Tensor
 
             self._tensor = Tensor
         # Tensors hold numbers; text and bytes stay NumPy arrays.

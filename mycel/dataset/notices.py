@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.log import logger
+from mycel.base.log import logger
 
 _said: set[tuple[Any, ...]] = set()
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base.idx import read_idx
 from mycel.dataset import config
 from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array, drop
@@ -26,7 +27,6 @@ from mycel.dataset.randomness import Stream, row_key, using
 from mycel.dataset.samplers import BuiltinSampler, Indices, Shuffle, select_sampler
 from mycel.dataset.sharing import copies
 from mycel.dataset.workers import Workers
-from mycel.idx import read_idx
 
 
 class MappableDataset(Dataset):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mycel import locks
+from mycel.base import locks
 
 if TYPE_CHECKING:
     from mycel.dataset.randomness import Stream

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base.idx import read_idx
 from mycel.dataset import digits
-from mycel.idx import read_idx
 
 __all__ = ["DataError", "DigitData", "bundled", "mnist"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.whole import replacing
+from mycel.base.atomic_files import replacing
 
 __all__ = ["available", "draw"]
 

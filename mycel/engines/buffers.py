@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.base.errors import operation_called
 from mycel.engines.failures import no_memory
-from mycel.engines.native.runtime import runtime
-from mycel.errors import operation_called
+from mycel.engines.native.runtime.door import runtime
 from mycel.ir.types import TensorType
 
 __all__ = ["address", "copy", "empty", "from_array", "is_own", "number", "share", "to_array"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from mycel.errors import IndexRangeError, operation_called
+from mycel.base.errors import IndexRangeError, operation_called
 from mycel.ir.dims import evaluate
 from mycel.ir.graph import Graph, Node
 from mycel.ir.places import annotate, excerpt, spelled
@@ -78,7 +78,7 @@ def told(error: MemoryError, what: str) -> MemoryError:
 
 
 def _there_is() -> str:
-    from mycel.engines.native.capacity import room_left
+    from mycel.engines.native.program.capacity import room_left
 
     found = room_left()
     return f"; {found}" if found else ""

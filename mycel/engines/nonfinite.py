@@ -22,14 +22,14 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel import config
+from mycel.base import config
+from mycel.base.errors import NonFiniteError
+from mycel.base.log import logger
 from mycel.engines import buffers
 from mycel.engines.one_by_one import OneByOne, several
-from mycel.errors import NonFiniteError
 from mycel.ir.graph import Graph, Node, Where, current_where
 from mycel.ir.places import caller, excerpt, library_frames
 from mycel.ir.types import TensorType
-from mycel.log import logger
 from mycel.prims import control as C
 from mycel.prims.base import CONSTANT, GET_ITEM
 from mycel.prims.custom import kept_call
@@ -382,14 +382,14 @@ def _warn_of_inputs(graph: Graph, given: Sequence[Any]) -> None:
 _PARTS = (
     "mycel.ops",
     "mycel.numpy",
-    "mycel.tensor",
-    "mycel.indexing",
-    "mycel.fused",
-    "mycel.routes",
-    "mycel.eager",
-    "mycel.errors",
+    "mycel.core.tensor",
+    "mycel.core.indexing",
+    "mycel.core.fused",
+    "mycel.core.routes",
+    "mycel.core.eager",
+    "mycel.base.errors",
     "mycel.engines",
-    "mycel.record",
+    "mycel.core.recording",
     "mycel.common",
 )
 _pending = threading.local()

@@ -16,7 +16,7 @@ __all__ = ["compile_graph", "compile_primitive"]
 def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Callable[..., Any]:
     """A function from buffers to a buffer (or a tuple of them) that runs one primitive."""
     if primitive.name in ("call", "kept_call") and (sizes := sizes_in_call(params["graph"], types)):
-        from mycel.engines.native.instances import instances_of
+        from mycel.engines.native.program.instances import instances_of
 
         if not nonfinite.is_on():
             return instances_of(params["graph"]).entry(sizes)

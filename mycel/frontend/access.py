@@ -12,13 +12,13 @@ import types
 from collections import OrderedDict, deque
 from typing import Any
 
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
+from mycel.core.tensor import Tensor
 from mycel.frontend import guards as G
 from mycel.frontend.interpret import Closure, Frame, call, is_native
 from mycel.frontend.snapshots import CONTAINERS
 from mycel.frontend.stage import MISSING, Stage
 from mycel.ir.graph import current_where
-from mycel.tensor import Tensor
 
 __all__ = ["load_attribute", "load_cell", "load_from_module", "load_global", "store_attribute"]
 
@@ -92,7 +92,7 @@ def load_cell(frame: Frame, name: str) -> Any:
 
 def load_attribute(stage: Stage, target: Any, name: str) -> Any:
     """`target.name` with its guard."""
-    from mycel.cell import Cell
+    from mycel.cells.cell import Cell
 
     kind = type(target)
     if kind in _UNGUARDED:
@@ -248,7 +248,7 @@ def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
 
 def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
     """``target.name = value``, journaled."""
-    from mycel.cell import Cell
+    from mycel.cells.cell import Cell
 
     if isinstance(target, Cell) and not stage.is_fresh(target):
         own = target.__dict__

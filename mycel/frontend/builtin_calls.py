@@ -9,9 +9,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.errors import CompileError
+from mycel.base import dtype as D
+from mycel.base.errors import CompileError
+from mycel.core import eager
+from mycel.core.tensor import Tensor, pair
 from mycel.frontend.access import load_attribute, store_attribute
 from mycel.frontend.control import truth
 from mycel.frontend.interpret import call_natively, callback
@@ -23,7 +24,6 @@ from mycel.frontend.stage import Stage, is_staged
 from mycel.ir.dims import Dim
 from mycel.ir.graph import current_where
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, pair
 
 __all__ = ["SPECIAL"]
 

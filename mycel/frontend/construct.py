@@ -7,11 +7,11 @@ import inspect
 import types
 from typing import Any
 
+from mycel.core.tensor import Tensor
 from mycel.frontend import guards as G
 from mycel.frontend.interpret import Closure, call, call_natively, is_native, is_users
 from mycel.frontend.snapshots import PLAIN_SET
 from mycel.frontend.stage import Stage
-from mycel.tensor import Tensor
 
 __all__ = ["construct"]
 

@@ -16,9 +16,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.errors import CompileError, NeedsValue, VmapError
+from mycel.base import dtype as D
+from mycel.base.errors import CompileError, NeedsValue, VmapError
+from mycel.core import eager
+from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend import operators
 from mycel.frontend.join import Joiner, placeholder
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished, is_constant, is_staged
@@ -28,7 +29,6 @@ from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims.base import constant
 from mycel.prims.shape import reshape
-from mycel.tensor import Tensor, make_staged
 
 __all__ = ["BREAK", "CONTINUE", "Choice", "Dynamic", "Return"]
 

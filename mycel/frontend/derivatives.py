@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional
 
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
+from mycel.base.tree import flatten, unflatten
+from mycel.core.recording import along_units
+from mycel.core.tensor import Tensor, make_staged
 from mycel.ir.graph import Graph, Node, current_where, input_node, substitute, toposort
 from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.prims.custom import Rule, custom
 from mycel.prims.elementwise import identity
 from mycel.prims.recompute import recompute
-from mycel.record import along_units
-from mycel.tensor import Tensor, make_staged
 from mycel.transforms import jacobian
 from mycel.transforms.grad import vjp
 from mycel.transforms.jvp import jvp
-from mycel.tree import flatten, unflatten
 
 __all__ = ["Differentiating"]
 

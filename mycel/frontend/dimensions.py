@@ -25,7 +25,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.positions import positions
 
 if TYPE_CHECKING:
-    from mycel.jit import Version
+    from mycel.compiled.jit import Version
 
 __all__ = ["Dimensions", "Plan", "compiled", "declared_inputs", "is_open"]
 
@@ -83,7 +83,7 @@ class Symbolic:
     """A version with symbols: what it takes to serve a call, and its programs."""
 
     def __init__(self, version: Version, plan: Plan) -> None:
-        from mycel.engines.native.instances import Instances, instances_of
+        from mycel.engines.native.program.instances import Instances, instances_of
         from mycel.transforms.specialize import specialize
 
         self.version, self.plan = version, plan
@@ -243,7 +243,7 @@ class Dimensions:
 
 def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
     """A copy of a version with symbols that runs the program for actual sizes."""
-    from mycel.engines.native.instances import types_for
+    from mycel.engines.native.program.instances import types_for
 
     made = copy.copy(symbolic.version)
     made.symbolic, made.sizes = symbolic, sizes
@@ -256,7 +256,7 @@ def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
 def compiled(version: Version) -> Callable[..., Any]:
     """The program of a version that is bound to actual sizes, or whose data decide sizes: that gives buffers and types."""
     from mycel.engines import nonfinite
-    from mycel.engines.native.phases import Phases
+    from mycel.engines.native.program.phases import Phases
     from mycel.engines.select import compile_graph
     from mycel.transforms.specialize import specialize
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
+from mycel.core.tensor import Tensor
 from mycel.frontend import control, loops, operators
 from mycel.frontend.access import load_attribute, load_cell, load_global
 from mycel.frontend.interpret import (
@@ -27,7 +28,6 @@ from mycel.frontend.interpret import (
 from mycel.frontend.operators import FAST
 from mycel.frontend.scopes import NameScope, scope_of
 from mycel.ir.graph import Where, current_where, set_where
-from mycel.tensor import Tensor
 
 __all__ = ["Evaluate", "ExpressionBuilder"]
 

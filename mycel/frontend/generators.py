@@ -11,13 +11,13 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
+from mycel.core.tensor import Tensor
 from mycel.frontend import control, loops, operators
 from mycel.frontend.control import BREAK, CONTINUE, Dynamic, Return
 from mycel.frontend.interpret import Frame, call
 from mycel.frontend.scopes import contains_yield
 from mycel.ir.graph import Where, set_where
-from mycel.tensor import Tensor
 
 __all__ = ["Managed", "build_generator", "holds_yield"]
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from mycel.base.errors import CompileError
 from mycel.engines import buffers
-from mycel.errors import CompileError
 from mycel.frontend.snapshots import CONTAINERS, PLAIN, PLAIN_SET, frozen, reach, snapshot
 
 __all__ = ["Guards", "frozen", "lookup"]
@@ -546,12 +546,12 @@ def lookup(kind: type, name: str) -> Any:
 
 
 def _is_cell(value: Any) -> bool:
-    from mycel.cell import Cell
+    from mycel.cells.cell import Cell
 
     return isinstance(value, Cell)
 
 
 def _epoch() -> Any:
-    from mycel.cell import state_epoch
+    from mycel.cells.cell import state_epoch
 
     return state_epoch

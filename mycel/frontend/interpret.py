@@ -24,11 +24,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mycel import eager
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
+from mycel.core import eager
 from mycel.frontend import arguments
 from mycel.frontend import guards as G
-from mycel.frontend.outside import see_call, see_library, see_result
+from mycel.frontend.native_calls import see_call, see_library, see_result
 from mycel.frontend.scopes import NameScope, contains_yield, scope_of
 from mycel.frontend.source import NoSource, definition_of
 from mycel.frontend.stage import Activation, Stage
@@ -295,14 +295,14 @@ def call(stage: Optional[Stage], fn: Any, args: Any, kwargs: dict[str, Any]) -> 
     special = getattr(fn, "call_staged", None) if kind.__module__.startswith("mycel.frontend") else None
     if special is not None:
         return special(stage, args, kwargs)
-    if kind.__module__.startswith("mycel.api"):
+    if kind.__module__.startswith("mycel.derivatives"):
         return stage.as_unit(fn, lambda: call_natively(stage, fn, args, kwargs), args, kwargs)
     return call_natively(stage, fn, args, kwargs)
 
 
 def _guard_receiver(stage: Stage, target: Any) -> None:
     """Guard what a method of the library may read of a Cell, such as which of its parameters are trained."""
-    from mycel.cell import Cell
+    from mycel.cells.cell import Cell
 
     # A Cell whose constructor is running has nothing yet.
     if isinstance(target, Cell) and "_cells" in target.__dict__:
@@ -369,7 +369,7 @@ def interpret(stage: Optional[Stage], fn: types.FunctionType, args: Any, kwargs:
     return activate(stage, Frame(variables, None, fn.__globals__, cells, stage, code))
 
 
-_INVOKING = ("mycel.api", "mycel.jit", "mycel.vmap")
+_INVOKING = ("mycel.derivatives", "mycel.compiled.jit", "mycel.compiled.vmap")
 
 
 def is_users(value: Any) -> bool:

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import CompileError
+from mycel.base import dtype as D
+from mycel.base.errors import CompileError
+from mycel.core.tensor import Tensor, make_staged, number_dtype
 from mycel.frontend.stage import MISSING, Scope, Stage
 from mycel.frontend.views import Either, Tree, mix, origin, parts, settle
 from mycel.ir.graph import Node, current_where
 from mycel.prims import elementwise as E
 from mycel.prims.base import constant
 from mycel.prims.shape import broadcast_to
-from mycel.tensor import Tensor, make_staged, number_dtype
 
 __all__ = ["NUMBERS", "Joiner", "common_dtype", "describe", "node_as", "placeholder", "same"]
 

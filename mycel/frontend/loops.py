@@ -13,9 +13,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.errors import CompileError, NeedsValue, VmapError
+from mycel.base import dtype as D
+from mycel.base.errors import CompileError, NeedsValue, VmapError
+from mycel.base.log import logger
+from mycel.core import eager
+from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend import operators
 from mycel.frontend.control import (
     BREAK,
@@ -43,10 +45,8 @@ from mycel.frontend.views import OWN, Either, Mixed, Tree, is_sole, mix, origin,
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel.ir.types import TensorType
-from mycel.log import logger
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, make_staged
 
 __all__ = ["Loop", "TensorRange", "run_for", "run_while", "static_items"]
 
@@ -110,7 +110,7 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
                 return _sized(f, loop, SizeRange(0, items.shape[0], 1), lambda g, i: store(g, items[i]))
 
             return stage.attempt(loop.where, counted, lambda: _rounds(f, loop, iter(items), store))
-        from mycel.cell import Cell
+        from mycel.cells.cell import Cell
 
         stage.need_own_iterator(items)
         if isinstance(items, Cell):

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel import eager
+from mycel.base import dtype as D
+from mycel.base.log import logger
+from mycel.core import eager
+from mycel.core.tensor import Tensor, make_staged
 from mycel.ir.graph import Node, input_node, toposort
-from mycel.log import logger
 from mycel.prims.base import CONSTANT
-from mycel.tensor import Tensor, make_staged
 
 __all__ = ["MUTABLES", "describe_mutable", "is_python_number", "mutable", "number_class", "replace_mutable"]
 

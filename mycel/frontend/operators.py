@@ -13,14 +13,14 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import eager
+from mycel.core import eager
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.frontend import guards as G
 from mycel.frontend.interpret import Closure, call, is_native
-from mycel.frontend.outside import see
+from mycel.frontend.native_calls import see
 from mycel.ir.dims import Dim
-from mycel.parameter import Parameter
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor
 
 __all__ = [
     "FAST",

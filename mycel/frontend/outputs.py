@@ -13,7 +13,9 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
+from mycel.core.tensor import Tensor
+from mycel.core.views import View, attach
 from mycel.frontend.control import Choice
 from mycel.frontend.interpret import Closure
 from mycel.frontend.loops import TensorRange
@@ -24,8 +26,6 @@ from mycel.frontend.stage import Stage, is_constant
 from mycel.frontend.views import OWN, Either, Mixed, Origin, Tree, decided, is_left
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
-from mycel.tensor import Tensor
-from mycel.views import View, attach
 
 __all__ = ["Outputs"]
 

@@ -10,7 +10,7 @@ import inspect
 import types
 from typing import Any, Optional
 
-from mycel.frontend.outside import PROCESS_MODULES
+from mycel.frontend.native_calls import PROCESS_MODULES
 
 __all__ = ["get_obj_module_and_name_info", "is_invalid_or_jit_forbidden_method", "is_jit_forbidden_module"]
 

@@ -16,7 +16,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
+from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.control import closed, free_nodes, outputs_of_call
 from mycel.frontend.interpret import Frame
 from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, same
@@ -24,7 +25,6 @@ from mycel.frontend.stage import Activation, Scope, Stage, Unfinished
 from mycel.ir.graph import Node, current_where, input_node, set_where
 from mycel.ir.types import TensorType
 from mycel.prims.recursion import recur, recursion
-from mycel.tensor import Tensor, make_staged
 
 __all__ = ["recursive_call"]
 

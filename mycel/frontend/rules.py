@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.errors import Unsupported
+from mycel.base.errors import Unsupported
+from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.control import closed, free_nodes
 from mycel.frontend.stage import Scope, Stage
 from mycel.frontend.tracebacks import keep_position
 from mycel.ir.graph import Graph, Node, current_where, input_node, set_where
 from mycel.prims.base import outputs_of
 from mycel.prims.custom import Rule, cotangents_of, custom
-from mycel.tensor import Tensor, make_staged
 
 __all__ = ["attach", "own_rule"]
 

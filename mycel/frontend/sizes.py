@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mycel import dtype as D
-from mycel import eager
+from mycel.base import dtype as D
+from mycel.core import eager
+from mycel.core.selection import SERVICES
+from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.stage import Stage
 from mycel.ir.dims import Dim, current_decisions, symbol
 from mycel.prims import elementwise as E
 from mycel.prims.positions import positions
 from mycel.prims.shape import RESHAPE, size_node
-from mycel.selection import SERVICES
-from mycel.tensor import Tensor, make_staged
 
 __all__ = ["FUNCTIONS", "SizeRange", "converted", "giving_up", "number_of", "open_test", "size_of", "use_stage"]
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dtype import DType
-from mycel.errors import CompileError
+from mycel.base.dtype import DType
+from mycel.base.errors import CompileError
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.ir.graph import current_where
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["CONTAINERS", "IMMUTABLE", "PLAIN_SET", "Same", "frozen", "is_closed", "reach", "snapshot"]
 
@@ -148,7 +148,7 @@ class Snapshot:
             return (kind, Same(value.__func__), self.of(value.__self__))
         if kind.__name__ == "partial":
             return (kind, Same(value.func), self.of(value.args), self.of(value.keywords))
-        from mycel.cell import Cell
+        from mycel.cells.cell import Cell
 
         if isinstance(value, Cell) or is_closed(value, kind):
             return Same(value)

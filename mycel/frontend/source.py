@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, Optional, Union
 
-from mycel import locks
+from mycel.base import locks
 
 __all__ = ["Definition", "NoSource", "definition_of", "line_of"]
 

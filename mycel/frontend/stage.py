@@ -16,22 +16,22 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager
+from mycel.base import dtype as D
+from mycel.base.errors import CompileError, NeedsValue
+from mycel.base.tree import map_leaves
+from mycel.core import eager
+from mycel.core.parameter import Parameter
+from mycel.core.saved_tensors import staged
+from mycel.core.tensor import Tensor, make_staged
+from mycel.core.views import root_of
 from mycel.engines import buffers
-from mycel.errors import CompileError, NeedsValue
 from mycel.frontend import views
 from mycel.frontend.cell_scope import inside_cell
 from mycel.frontend.derivatives import Differentiating
 from mycel.frontend.guards import Guards, lookup
 from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
-from mycel.parameter import Parameter
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
-from mycel.saved import staged
-from mycel.tensor import Tensor, make_staged
-from mycel.tree import map_leaves
-from mycel.views import root_of
 
 __all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
 

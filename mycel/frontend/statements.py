@@ -15,7 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mycel.errors import CompileError, NeedsValue, Unsupported
+from mycel.base.errors import CompileError, NeedsValue, Unsupported
+from mycel.core.tensor import Tensor
 from mycel.frontend import control, loops, operators
 from mycel.frontend.access import load_attribute, load_from_module, store_attribute
 from mycel.frontend.control import BREAK, CONTINUE, Dynamic, Return
@@ -26,7 +27,6 @@ from mycel.frontend.patterns import PatternBuilder
 from mycel.frontend.scopes import assigned_names, scope_of, terminates
 from mycel.frontend.tracebacks import Caught, keep_position
 from mycel.ir.graph import current_where, set_where
-from mycel.tensor import Tensor
 
 __all__ = ["StatementBuilder", "build_body"]
 

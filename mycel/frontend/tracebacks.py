@@ -21,7 +21,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional, Union
 
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
 from mycel.frontend.source import line_of
 from mycel.ir.graph import Where, current_where
 from mycel.ir.places import annotate, excerpt, is_library
@@ -167,7 +167,7 @@ def note_origin(error: Exception) -> Exception:
 
 
 # What raises where a call does not fit a function or Cell: the fault is the caller's.
-_CALLING = ("mycel.frontend.interpret", "mycel.cell")
+_CALLING = ("mycel.frontend.interpret", "mycel.cells.cell")
 
 
 def _innermost(error: BaseException) -> str:

@@ -19,15 +19,15 @@ from weakref import ref
 
 import numpy as np
 
-from mycel import eager, views
+from mycel.base.errors import CompileError
+from mycel.core import eager, views
+from mycel.core.tensor import Tensor
+from mycel.core.views import View
 from mycel.engines import buffers
-from mycel.errors import CompileError
 from mycel.ir.graph import Node, current_where
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT
-from mycel.tensor import Tensor
-from mycel.views import View
 
 __all__ = [
     "OWN",

@@ -18,7 +18,7 @@ __all__ = ["Binder"]
 class Binder:
     """Types with symbols in them; calling it with actual types gives the sizes by symbol, or None where they do not fit.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.dims import symbol
     >>> from mycel.ir.types import tensor_type
     >>> n = symbol("n")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional, Union
 
-from mycel.errors import ShapeError
+from mycel.base.errors import ShapeError
 
 __all__ = [
     "Decisions", "Dim", "DimLike", "InconclusiveDimension", "Symbol", "current_decisions", "deciding", "evaluate", "evaluator",

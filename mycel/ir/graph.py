@@ -245,6 +245,6 @@ def substitute(outputs: Iterable[Node], replacement: Mapping[Node, Node]) -> lis
 
 def static_type(array: np.ndarray[Any, Any]) -> TensorType:
     """The type of a NumPy array."""
-    from mycel.dtype import from_any
+    from mycel.base.dtype import from_any
 
     return tensor_type(tuple(int(d) for d in array.shape), from_any(array.dtype))

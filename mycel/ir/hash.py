@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dtype import DType
+from mycel.base.dtype import DType
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, Where, toposort
 from mycel.ir.types import TensorType, TokenType
@@ -26,7 +26,7 @@ def structural_hash(graph: Graph) -> str:
 
     TypeError where a parameter is of a kind that has no lasting identity, such as a Python function.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> from mycel.prims import elementwise as E

@@ -38,7 +38,7 @@ def caller(depth: int = 1) -> Optional[Where]:
 
 
 _RUNNING = frozenset(f"mycel.frontend.{name}" for name in ("expressions", "statements", "interpret", "builtin_calls"))
-_TENSORS = frozenset(("mycel.tensor", "mycel.parameter"))
+_TENSORS = frozenset(("mycel.core.tensor", "mycel.core.parameter"))
 _DEBUGGERS = frozenset(("pdb", "bdb", "cmd", "code", "reprlib", "traceback", "_pytest", "IPython", "pydevd", "debugpy"))
 
 

@@ -10,7 +10,7 @@ import keyword
 from collections.abc import Iterator
 from typing import Any
 
-from mycel.dtype import DType
+from mycel.base.dtype import DType
 from mycel.ir.graph import Graph, Node
 
 __all__ = ["node_text", "to_text"]
@@ -21,7 +21,7 @@ _SHOWN_ELEMENTS = 8
 def to_text(graph: Graph) -> str:
     """The text of a graph and of the graphs nested in it.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> from mycel.prims import elementwise as E

@@ -10,8 +10,8 @@ from __future__ import annotations
 import operator
 from typing import Any, Union
 
-from mycel.dtype import DType
-from mycel.errors import SizeError
+from mycel.base.dtype import DType
+from mycel.base.errors import SizeError
 from mycel.ir.dims import Dim, DimLike, product
 
 __all__ = ["MOST_BYTES", "TOKEN", "TensorType", "TokenType", "Type", "tensor_type"]

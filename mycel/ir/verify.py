@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.errors import VerifyError
+from mycel.base.errors import VerifyError
 from mycel.ir.graph import Graph, Node, toposort
 from mycel.ir.printer import graphs_in, node_text, type_text
 from mycel.ir.types import TensorType, TokenType
@@ -21,13 +21,13 @@ __all__ = ["verify"]
 def verify(graph: Graph) -> None:
     """Check a graph and the graphs nested in it; VerifyError names the node that breaks an invariant.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> x = input_node(tensor_type((), float32), "x")
     >>> verify(Graph([], [x], "f"))
     Traceback (most recent call last):
-    mycel.errors.VerifyError: f: `input x: float32[]` is reached but is not an input of the graph
+    mycel.base.errors.VerifyError: f: `input x: float32[]` is reached but is not an input of the graph
     """
     _verify(graph, graph.name, set())
 

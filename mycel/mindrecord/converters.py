@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel import log
-from mycel.idx import read_idx
+from mycel.base import log
+from mycel.base.idx import read_idx
 from mycel.mindrecord import plain_pickle
 from mycel.mindrecord.errors import SUCCESS, MSRStatus, PathNotExistsError
 from mycel.mindrecord.filewriter import FileWriter

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Callable
 from typing import IO, Any, Union
 
-from mycel.errors import Unsupported
-from mycel.whole import Draft
+from mycel.base.atomic_files import Draft
+from mycel.base.errors import Unsupported
 
 _END = b"ENCRYPT"
 _OWN = b"UDF-ENC"

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
+from mycel.base.atomic_files import Draft
 from mycel.mindrecord.encryption import Plain, encrypted, encryption_function, encryption_key
 from mycel.mindrecord.errors import (
     MRMAddIndexError,
@@ -47,7 +48,6 @@ from mycel.mindrecord.packing import (
     unpack_map,
 )
 from mycel.mindrecord.schema import check_filename, check_schema, plain_value, valid_rows
-from mycel.whole import Draft
 
 
 class _Draft:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel import log
+from mycel.base import log
 from mycel.mindrecord.errors import MRMInvalidSchemaError, MRMValidateDataError, ParamTypeError, ParamValueError
 from mycel.mindrecord.layout import ARRAY_TYPES, FIELD_NAME, PLAIN_TYPES
 from mycel.mindrecord.packing import Field, Schema

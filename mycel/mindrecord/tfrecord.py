@@ -14,7 +14,7 @@ from typing import IO, Any, Union
 
 import numpy as np
 
-from mycel.inflate import PIECE, Inflated
+from mycel.base.decompression import PIECE, Inflated
 
 Values = Union[list[bytes], np.ndarray[Any, np.dtype[Any]]]
 _MASK = (1 << 64) - 1

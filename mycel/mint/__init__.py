@@ -10,7 +10,7 @@ from mycel.mint import nn as nn
 from mycel.mint import distributed as distributed
 from mycel.mint import optim as optim
 from mycel.mint import special as special
-from mycel.tensor import Tensor as Tensor
+from mycel.core.tensor import Tensor as Tensor
 from mycel.ops import (
     mul as mul, div as div, bitwise_not as bitwise_not, clamp as clamp, clip as clip, eq as eq, ge as ge, greater_equal as greater_equal, less as less, lt as lt,
     floor_divide as floor_divide, fmod as fmod, remainder as remainder, lerp as lerp, xlogy as xlogy, real as real, imag as imag, t as t, reshape as reshape,

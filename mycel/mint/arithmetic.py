@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.errors import ShapeError
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, operand, operands
 from mycel.ops.algebra.decompositions import matrices, triangular
 from mycel.ops.tensors import in_place
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "add", "addcdiv", "addcmul", "addr_", "allclose", "baddbmm", "batch_norm_elemt", "batch_norm_gather_stats_with_counts", "batch_norm_stats",

@@ -6,11 +6,11 @@ import builtins
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, operand, reshaped, take_slice
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "cat", "chunk", "clone", "concat", "diag", "diff", "flatten", "gather", "index_add", "index_select", "item", "meshgrid", "narrow", "nonzero", "permute",

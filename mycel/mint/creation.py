@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
 from mycel.common.generator import Generator
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, iota, operand, shape_of
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "bernoulli", "empty", "empty_like", "linspace", "multinomial", "normal", "ones", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",

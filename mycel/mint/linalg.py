@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.core.tensor import Tensor
 from mycel.ops.algebra import decompositions as M
 from mycel.ops.reduction import vector_norm as _vector_norm
-from mycel.tensor import Tensor
 
 __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 

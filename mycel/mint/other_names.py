@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mycel import ops
+from mycel.core.tensor import Tensor
 from mycel.mint.arrangement import squeeze
 from mycel.mint.nn.functional import flatten as flatten_ext
 from mycel.mint.nn.functional import softmax as softmax_ext
 from mycel.ops._operands import operands
-from mycel.tensor import Tensor
 
 __all__ = [
     "cdist_", "equal_ext_op", "flatten_ext", "jit_forbidden_register", "jit_view_unsupported", "npu_gelu", "softmax_ext", "squeeze_impl",

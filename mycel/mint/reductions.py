@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, flat, floating, number_of, operand, reshaped, take_slice
 from mycel.ops.algebra.decompositions import matrix_norm
 from mycel.ops.reduction import vector_norm
-from mycel.tensor import Tensor, cast
+from mycel.ops.sorting import Chosen, kthvalue
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax", "cummin", "cumsum", "kthvalue", "max", "mean", "median",
     "min", "nansum", "norm", "prod", "sort", "std", "std_mean", "sum", "topk", "unique", "var", "var_mean",
 ]  # fmt: skip
-
-
-class Chosen(NamedTuple):
-    """Values and their int64 positions."""
-
-    values: Tensor
-    indices: Tensor
 
 
 def _chosen(values: Tensor, indices: Tensor) -> Chosen:
@@ -304,22 +298,6 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     [0, 2]
     """
     return _chosen(*ops.topk(input, k, dim, largest, sorted))
-
-
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
-    """The `k`-th smallest element along `dim`, counted from 1, with its position. ValueError for `k` out of range.
-
-    >>> import mycel as ms
-    >>> ms.mint.kthvalue(ms.Tensor([3.0, 1.0, 2.0]), 2).values.item()
-    2.0
-    """
-    x = operand("kthvalue", input)
-    axis = axis_of("kthvalue", dim, x.ndim)
-    if not 1 <= k <= x.shape[axis]:
-        raise ValueError(f"kthvalue: k must be in [1, {x.shape[axis]}], not {k}")
-    values, indices = sort(x, dim=axis)
-    parts = [take_slice(t, axis, k - 1, k) for t in (values, indices)]
-    return Chosen(*(parts if keepdim else [ops.squeeze(p, axis) for p in parts]))
 
 
 def median(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.core.tensor import Tensor
 from mycel.ops import erfc as erfc
 from mycel.ops import exp2 as exp2
 from mycel.ops import expm1 as expm1
 from mycel.ops import log1p as log1p
 from mycel.ops import sinc as sinc
 from mycel.ops._operands import operand
-from mycel.tensor import Tensor
 
 __all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "round_op", "sinc"]
 

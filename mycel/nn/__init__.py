@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from mycel.cell import Cell as Cell
-from mycel.cell import GraphCell as GraphCell
+from mycel.cells.cell import Cell as Cell
+from mycel.cells.cell import GraphCell as GraphCell
+from mycel.core.parameter import no_init_parameters as no_init_parameters
 from mycel.nn import probability as probability
 from mycel.nn.derivatives import Jvp as Jvp
 from mycel.nn.derivatives import Vjp as Vjp
@@ -231,7 +232,6 @@ from mycel.nn.wrap import TrainOneStepCell as TrainOneStepCell
 from mycel.nn.wrap import WithEvalCell as WithEvalCell
 from mycel.nn.wrap import WithGradCell as WithGradCell
 from mycel.nn.wrap import WithLossCell as WithLossCell
-from mycel.parameter import no_init_parameters as no_init_parameters
 
 # Metrics, which MindSpore has here as well.
 _METRICS = (

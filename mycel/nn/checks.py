@@ -6,8 +6,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from mycel.core.tensor import Tensor
 from mycel.ops._operands import operand
-from mycel.tensor import Tensor
 
 __all__ = ["boolean", "choice", "integer", "number", "optional_tensor", "sizes", "tensor", "text"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.api import jvp, vjp
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.derivatives import jvp, vjp
 
 __all__ = ["Jvp", "Vjp"]
 

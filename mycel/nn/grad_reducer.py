@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
 from mycel.communication import get_group_size
 from mycel.nn import checks
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "CosineDecayLR",

@@ -12,16 +12,17 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager, ops
-from mycel.api import value_and_grad
-from mycel.cell import Cell
+from mycel import ops
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core import eager
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, as_tensor, cast
+from mycel.derivatives import value_and_grad
 from mycel.nn import checks
 from mycel.nn.state import store
 from mycel.nn.wrap import TrainOneStepCell
-from mycel.parameter import Parameter
 from mycel.prims.elementwise import identity
-from mycel.tensor import Tensor, as_tensor, cast
 
 __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell", "finite"]
 

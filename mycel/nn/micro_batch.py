@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.layer.container import CellList
-from mycel.tensor import Tensor
 
 __all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell", "VirtualDatasetCellTriple"]
 

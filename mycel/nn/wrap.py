@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.api import value_and_grad
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter, ParameterTuple
+from mycel.core.tensor import Tensor, cast
+from mycel.derivatives import value_and_grad
 from mycel.nn.layer.basic import Identity
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
-from mycel.parameter import Parameter, ParameterTuple
-from mycel.tensor import Tensor, cast
 
 __all__ = ["ForwardValueAndGrad", "ParameterUpdate", "TrainOneStepCell", "WithEvalCell", "WithGradCell", "WithLossCell"]
 
@@ -63,8 +63,8 @@ class WithEvalCell(Cell):
 
     def construct(self, data: Any, label: Any) -> tuple[Any, Any, Any]:
         """The loss, the outputs and the labels."""
-        from mycel import dtype as D
-        from mycel.tree import map_leaves
+        from mycel.base import dtype as D
+        from mycel.base.tree import map_leaves
 
         outputs = self._network(data)
         if self.add_cast_fp32:

@@ -9,10 +9,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.dtype import DType
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import operand
-from mycel.tensor import Tensor, cast
 
 __all__ = ["as_kind", "asarray", "both"]
 

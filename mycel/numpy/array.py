@@ -7,11 +7,11 @@ from typing import Any, Optional
 
 import numpy as _numpy
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
 from mycel.ops._operands import axis_of, sequence_of, size_of
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

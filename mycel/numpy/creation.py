@@ -6,11 +6,11 @@ from typing import Any, Optional
 
 import numpy as _numpy
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, kind_of
 from mycel.ops._operands import check_sizes, need_room, size_of
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = ["asarray"]
 

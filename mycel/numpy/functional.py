@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as _numpy
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
 from mycel.numpy.array import isin
 from mycel.ops._operands import all_axes, sequence_of
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "apply_along_axis", "apply_over_axes", "array_equiv", "array_str", "in1d", "intersect1d", "isscalar", "piecewise", "setdiff1d",

@@ -7,11 +7,11 @@ from typing import Any, Optional
 
 import numpy as _numpy
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray
 from mycel.ops._operands import check_sizes, need_room, numbers, shape_of, size_of
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "bartlett", "blackman", "diag_indices", "geomspace", "hamming", "hanning", "indices", "ix_", "mgrid", "ogrid", "ravel_multi_index",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.core.tensor import Tensor
 from mycel.numpy._operands import as_kind, asarray
-from mycel.tensor import Tensor
 
 __all__ = ["dot", "inner", "kron", "matmul", "matrix_power", "multi_dot", "norm", "outer", "tensordot", "trace"]
 

@@ -6,10 +6,10 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, both
-from mycel.tensor import Tensor, cast
 
 _UNARY = """abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp exp2 expm1 floor invert isfinite
     isinf isnan log log10 log1p log2 logical_not negative positive rad2deg reciprocal rint:round sign signbit sin sinh sqrt square tan tanh

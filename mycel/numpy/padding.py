@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as _numpy
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor
 from mycel.numpy._operands import asarray
 from mycel.ops._operands import need_room, numbers, shape_of
-from mycel.tensor import Tensor
 
 __all__ = ["pad"]
 

@@ -7,12 +7,12 @@ from typing import Any, Optional, Union
 
 import numpy as _numpy
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray
 from mycel.numpy.math import cov
 from mycel.ops._operands import axis_of, one_by_one
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "convolve", "corrcoef", "correlate", "cross", "ediff1d", "gradient", "polyadd", "polyder", "polyint", "polymul", "polysub", "unwrap",

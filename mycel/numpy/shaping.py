@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.core.tensor import Tensor
 from mycel.numpy._operands import asarray
 from mycel.ops._operands import sizes_of
-from mycel.tensor import Tensor
 
 __all__ = [
     "argwhere", "array_split", "dsplit", "expand_dims", "fliplr", "flipud", "hsplit", "moveaxis", "ravel", "swapaxes", "vsplit",

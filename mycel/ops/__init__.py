@@ -4,15 +4,12 @@
 # fmt: off
 from __future__ import annotations
 
-from mycel.api import (
-    derivative as derivative, get_grad as get_grad, grad as grad, jacfwd as jacfwd, jacrev as jacrev, jet as jet, jvp as jvp,
-    linearize as linearize, stop_gradient as stop_gradient, value_and_grad as value_and_grad, vjp as vjp,
-)
+from mycel.derivatives import derivative as derivative, get_grad as get_grad, grad as grad, jacfwd as jacfwd, jacrev as jacrev, jet as jet, jvp as jvp, linearize as linearize, stop_gradient as stop_gradient, value_and_grad as value_and_grad, vjp as vjp
 from mycel.ops.gradients import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf, StopGradient as StopGradient, stop_gradient_ as stop_gradient_
 from mycel.ops.composite import GradOperation as GradOperation, HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph, Partial as Partial, partial as partial
 from mycel.common.markers import constexpr as constexpr
-from mycel.tensor import Tensor as Tensor, is_tensor as is_tensor
-from mycel.vmap import vmap as vmap
+from mycel.core.tensor import Tensor as Tensor, is_tensor as is_tensor
+from mycel.compiled.vmap import vmap as vmap
 from mycel.ops.activation import (
     celu as celu, elu as elu, fast_gelu as fast_gelu, gelu as gelu, glu as glu, hardshrink as hardshrink,
     hardsigmoid as hardsigmoid, hardswish as hardswish, hardtanh as hardtanh, leaky_relu as leaky_relu,

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel import eager
+from mycel.core import eager
+from mycel.core.tensor import Tensor, make
 from mycel.engines.failures import out_of_memory
 from mycel.engines.select import compile_graph
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.prims.base import GET_ITEM, freeze
-from mycel.tensor import Tensor, make
 
 _graphs: dict[Any, list[Any]] = {}
 

@@ -12,18 +12,18 @@ from typing import Any, Optional, TypeVar, Union
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager, precision
-from mycel.dtype import DType
-from mycel.engines.native.capacity import need
-from mycel.errors import NeedsValue, ShapeError, SizeError, operation_called
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import NeedsValue, ShapeError, SizeError, operation_called
+from mycel.core import eager, precision
+from mycel.core.tensor import Tensor, as_tensor, cast, scalar
+from mycel.core.tensor import pair as _pair
+from mycel.engines.native.program.capacity import need
 from mycel.ir.dims import Dim, InconclusiveDimension, product
 from mycel.ir.types import MOST_BYTES, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import Primitive, normalize_axis
-from mycel.tensor import Tensor, as_tensor, cast, scalar
-from mycel.tensor import pair as _pair
 
 __all__ = [
     "Axis", "Shape", "all_axes", "apply", "axis_of", "broadcast", "constant_like", "flat", "floating", "move_axis",

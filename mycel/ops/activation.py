@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     axis_of,
     constant_like,
@@ -29,7 +30,6 @@ from mycel.ops._operands import (
 from mycel.prims import elementwise as E
 from mycel.prims import normalization as N
 from mycel.prims.base import Primitive
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax",

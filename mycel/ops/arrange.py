@@ -10,10 +10,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import views
-from mycel.dtype import DType
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
+from mycel.core import views
+from mycel.core.tensor import Tensor
 from mycel.ops._operands import (
     all_axes,
     axis_of,
@@ -37,7 +38,6 @@ from mycel.ops.array import concat, moveaxis, ravel, stack
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.tensor import Tensor
 
 __all__ = [
     "block_diag", "cast", "deepcopy", "diag", "diag_embed", "diagonal", "dtype", "dyn_shape", "flip", "fliplr", "flipud",
@@ -391,7 +391,7 @@ def strided_slice(
     >>> ms.ops.strided_slice(ms.ops.arange(6), (1,), (6,), (2,)).tolist()
     [1, 3, 5]
     """
-    from mycel import indexing
+    from mycel.core import indexing
 
     first, last, steps = (shape_of("strided_slice", v) for v in (begin, end, strides))
     if not len(first) == len(last) == len(steps):

@@ -10,18 +10,18 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Union
 
-from mycel import dtype as D
-from mycel.errors import ShapeError, named
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError, named
+from mycel.core.fused import fused
+from mycel.core.routes import viewing
+from mycel.core.tensor import Tensor, cast
+from mycel.core.views import broadcast, permuted, reshaped, slice_step, take_slice, through
 from mycel.ir.dims import product
 from mycel.ops import _operands
 from mycel.ops._operands import all_axes, axis_of, one_by_one, operand, run, sequence_of, shape_of, size_of, sizes_of
 from mycel.ops.complex_numbers import conj
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.routes import viewing
-from mycel.tensor import Tensor, cast
-from mycel.views import broadcast, permuted, reshaped, slice_step, take_slice, through
 
 __all__ = [
     "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "cat", "chunk", "column_stack", "concat", "dsplit",

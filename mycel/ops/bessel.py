@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel.fused import fused
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, run, select, wide
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "bessel_j0", "bessel_j1", "bessel_k0", "bessel_k0e", "bessel_k1", "bessel_k1e",

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.errors import ShapeError
-from mycel.fused import graph_of
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import constant_like, floating, run, select
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast, scalar
 
 __all__ = ["betainc"]
 

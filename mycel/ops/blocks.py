@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor
 from mycel.ir.dims import product
 from mycel.ops import arrange, creation, indexed, reduction
 from mycel.ops._operands import (
@@ -33,7 +34,6 @@ from mycel.ops.convolution import fold
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor
 
 __all__ = [
     "batch_to_space_nd", "col2im", "nextafter", "padding", "renorm", "reverse_sequence", "space_to_batch_nd", "tensor_range",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, reshaped, run, select
 from mycel.prims import complex as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, cast
 
 __all__ = ["angle", "conj", "imag", "polar", "real", "view_as_real"]
 

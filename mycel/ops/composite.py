@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.api import grad
-from mycel.parameter import Parameter, ParameterTuple
-from mycel.tensor import Tensor
+from mycel.base import dtype as D
+from mycel.core import eager
+from mycel.core.parameter import Parameter, ParameterTuple
+from mycel.core.tensor import Tensor
+from mycel.derivatives import grad
 
 __all__ = ["GradOperation", "HyperMap", "Map", "MultitypeFuncGraph", "Partial", "partial"]
 

@@ -11,10 +11,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from mycel import eager
+from mycel.base.tree import flatten
+from mycel.core import eager
+from mycel.core.tensor import Tensor
 from mycel.ir.dims import Dim
-from mycel.tensor import Tensor
-from mycel.tree import flatten
 
 __all__ = [
     "augassign_add", "augassign_div", "augassign_floordiv", "augassign_mod", "augassign_mul", "augassign_sub", "bool_and", "bool_eq", "bool_not",

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor
 from mycel.ir.dims import DimLike, maximum, product
 from mycel.ops._operands import one_of, operand, operands, permuted, reshaped, run, size_of
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.conv import conv, conv_grad_input
-from mycel.tensor import Tensor
 
 __all__ = [
     "bias_add", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv3d_transpose", "conv_transpose2d", "fold", "pixel_shuffle",

@@ -11,10 +11,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.dtype import DType
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.ir.dims import Dim
 from mycel.ops._operands import (
     axis_of,
@@ -33,7 +34,6 @@ from mycel.ops._operands import (
 )  # fmt: skip
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, as_tensor, cast, scalar
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "fill", "fills", "full", "full_like", "linspace", "logspace", "one_hot", "ones", "ones_like",

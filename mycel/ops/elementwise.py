@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, beyond, cast
 from mycel.ops._operands import floating, operand, operands, run, size_of
 from mycel.ops.complex_numbers import absolute_value, direction
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
-from mycel.tensor import Tensor, beyond, cast
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from mycel.core.parameter import Parameter
 from mycel.ops.creation import zeros_like
 from mycel.ops.elementwise import add
-from mycel.parameter import Parameter
 
 __all__ = [
     "Environment",

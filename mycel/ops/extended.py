@@ -7,9 +7,10 @@ from typing import Any
 
 import ml_dtypes
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
-from mycel.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise, loss, math, sorting
 from mycel.ops._operands import axis_of, constant_like, floating, iota, operand, reshaped, run, select
 from mycel.ops.algebra import linalg
@@ -23,7 +24,6 @@ from mycel.ops.state import updated
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import random as P
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "baddbmm_ext", "bernoulli_ext", "bidense", "diff_ext", "eps", "fill_diagonal", "float_power_ext", "hyper_add",

@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, constant_like, floating, iota, operand, run, take_slice
 from mycel.ops.arrange import roll
 from mycel.ops.complex_numbers import conj
@@ -19,7 +20,6 @@ from mycel.ops.complex_numbers import real as real_part
 from mycel.prims import elementwise as E
 from mycel.prims import fourier as F
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from mycel.api import stop_gradient
-from mycel.hooks import attach, call_user, replaced_gradients
+from mycel.core.hooks import attach, call_user, replaced_gradients
+from mycel.core.tensor import Tensor
+from mycel.derivatives import stop_gradient
 from mycel.prims.custom import Rule
-from mycel.tensor import Tensor
 
 __all__ = ["HookBackward", "InsertGradientOf", "StopGradient", "stop_gradient_"]
 

@@ -4,7 +4,7 @@ Positions are integers. One that is out of range is an IndexRangeError, raised a
 they count from the end: in `gather`, `gather_elements`, `index_select`, `embedding`, `take`, `index_fill`, `inplace_update`, `scatter`; in `gather_nd`, `index_add` and whatever writes at rows of
 indices they are out of range. `tensor_scatter_elements` leaves out what lies outside. Functions named after MindSpore's
 in-place operations (`scatter_add`, `scatter_nd_update`, ...) write to the parameter they are given and return it;
-those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` have shapes that depend on values (`mycel.selection`).
+those named `tensor_scatter_*` give a new tensor. `masked_select` and `nonzero` have shapes that depend on values (`mycel.core.selection`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 import builtins
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.selection import flat_positions, positions_in
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -40,8 +42,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
 from mycel.prims.base import broadcast_shapes
-from mycel.selection import flat_positions, positions_in
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "argwhere", "embedding", "gather", "gather_d", "gather_elements", "gather_nd", "index_add", "index_fill", "index_select",
@@ -374,7 +374,7 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
     >>> ms.ops.index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
     [[1.0, 7.0]]
     """
-    from mycel.parameter import Parameter
+    from mycel.core.parameter import Parameter
 
     result = _along("index_add", x, axis, indices, y, "add", "front")
     if isinstance(x, Parameter):

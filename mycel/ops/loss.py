@@ -10,9 +10,10 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -35,7 +36,6 @@ from mycel.ops.activation import _softplus, log_softmax
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity", "cross_entropy",

@@ -10,13 +10,13 @@ import builtins
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, rounded_once, run, select, wide
 from mycel.ops.complex_numbers import direction, imag
 from mycel.prims import elementwise as E
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "accumulate_n", "addcdiv", "addcmul", "addn", "approximate_equal", "clamp", "clip", "clip_by_value", "copysign", "deg2rad", "float_power", "fmax", "fmin", "frac", "gcd", "heaviside", "hypot", "isclose",

@@ -10,9 +10,10 @@ import builtins
 import math
 from typing import Any, Optional
 
-from mycel.eager import apply
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base.errors import ShapeError
+from mycel.core.eager import apply
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import product
 from mycel.ops._operands import (
     all_axes,
@@ -32,7 +33,6 @@ from mycel.ops._operands import (
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.normalization import moments
-from mycel.tensor import Tensor, cast
 
 __all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "layer_norm", "lrn", "rms_norm"]
 

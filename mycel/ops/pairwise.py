@@ -8,8 +8,9 @@ import math
 import operator
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor
 from mycel.ops._operands import floating, need_room, operand, operands, reshaped, run, size_of, take_slice
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
@@ -20,7 +21,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.tensor import Tensor
 
 __all__ = ["cartesian_prod", "cdist", "combinations", "cov", "dist", "pdist", "vander"]
 

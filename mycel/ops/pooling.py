@@ -12,9 +12,10 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import DimLike, maximum
 from mycel.ops._operands import (
     broadcast,
@@ -36,7 +37,6 @@ from mycel.prims import reduce as R
 from mycel.prims import shape as S
 from mycel.prims import window as W
 from mycel.prims.conv import window_output
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool2d_ext", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",

@@ -6,18 +6,18 @@ import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import eager
-from mycel import object_types as O
-from mycel.api import vjp
-from mycel.cell import Cell
-from mycel.dtype import DType, Type, float32
+from mycel.base import object_types as O
+from mycel.base.dtype import DType, Type, float32
+from mycel.base.tree import flatten
+from mycel.cells.cell import Cell
+from mycel.core import eager
+from mycel.core.tensor import Tensor
+from mycel.derivatives import vjp
 from mycel.ir.dims import Dim
 from mycel.ops import arrange
 from mycel.ops._operands import sizes_of
 from mycel.ops.containers import followed
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor
-from mycel.tree import flatten
 
 __all__ = [
     "J", "SliceGetItem", "add_flags", "array_to_scalar", "broadcast_gradient_args", "hastype", "is_sequence_shape_unknown",

@@ -11,10 +11,11 @@ import builtins
 import operator
 from typing import Any, Optional
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
 from mycel.common.generator import Generator, seeded_generator
-from mycel.dtype import DType
-from mycel.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import Dim, DimLike, product
 from mycel.ir.types import tensor_type
 from mycel.ops._compose import compose
@@ -38,7 +39,6 @@ from mycel.prims import ordered as O
 from mycel.prims import random as P
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "bernoulli", "dropout", "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "laplace", "multinomial", "normal", "rand", "rand_like",

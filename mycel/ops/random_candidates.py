@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel import dtype as D
-from mycel import eager
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
 from mycel.common.generator import _step, seeded_generator
-from mycel.errors import ShapeError
-from mycel.fused import graph_of
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops._compose import compose
 from mycel.ops._operands import constant_like, floating, operand, reshaped, run, select
 from mycel.ops.creation import arange, zeros
@@ -23,7 +24,6 @@ from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast, scalar
 
 __all__ = [
     "log_uniform_candidate_sampler", "multinomial_with_replacement", "uniform_candidate_sampler",

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel import eager
+from mycel.base import dtype as D
 from mycel.common.generator import Generator, _step, seeded_generator
-from mycel.fused import graph_of
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ir.dims import product
 from mycel.ops._compose import compose
 from mycel.ops._operands import broadcast, check_sizes, constant_like, floating, run, select, shape_of
@@ -26,7 +27,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import random as P
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, cast, scalar
 
 __all__ = ["gamma", "gamma_numbers", "poisson", "poisson_numbers", "random_gamma", "random_poisson"]
 

@@ -13,10 +13,11 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.dtype import DType
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     all_axes,
     axis_of,
@@ -35,7 +36,6 @@ from mycel.ops._operands import (
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "nanmean",

@@ -1,6 +1,6 @@
 """Groups of elements: segments that share a number, runs of equal elements, masks of lengths, and ranks of targets.
 
-`unique` and `unique_consecutive` have shapes that depend on values (`mycel.selection`).
+`unique` and `unique_consecutive` have shapes that depend on values (`mycel.core.selection`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from typing import Any, Optional
 import ml_dtypes
 import numpy as np
 
-from mycel import dtype as D
-from mycel.dtype import DType
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
+from mycel.core.selection import flat_positions, is_open
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import sorting
 from mycel.ops._operands import (
     axis_of,
@@ -33,8 +35,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.selection import flat_positions, is_open
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "intopk", "sequence_mask", "unique", "unique_consecutive", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod",

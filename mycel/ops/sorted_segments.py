@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.errors import ShapeError
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import segments
 from mycel.ops._operands import cast_index, constant_like, operand, reshaped, run, select
 from mycel.ops.creation import ones
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, cast
 
 __all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum"]
 

@@ -7,13 +7,14 @@ from.
 from __future__ import annotations
 
 import builtins
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.dtype import DType
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     apply,
     axis_of,
@@ -40,7 +41,6 @@ from mycel.prims import index as I
 from mycel.prims import ordered as O
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "argsort", "bincount", "bucketize", "cummax", "cummin", "cumprod", "cumsum", "diff", "histc", "logcumsumexp", "median",
@@ -254,6 +254,28 @@ def _axis_with_elements(name: str, axis: Any, x: Tensor) -> int:
     if certainly(lambda: x.shape[where] == 0):
         raise ShapeError(f"{name}: nothing lies along axis {axis} of a tensor of shape {tuple(x.shape)}")
     return where
+
+
+class Chosen(NamedTuple):
+    """Values and their int64 positions."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
+    """The `k`-th smallest element along `dim`, counted from 1, with its position. ValueError for `k` out of range.
+
+    >>> import mycel as ms
+    >>> ms.mint.kthvalue(ms.Tensor([3.0, 1.0, 2.0]), 2).values.item()
+    2.0
+    """
+    x = operand("kthvalue", input)
+    axis = axis_of("kthvalue", dim, x.ndim)
+    if not 1 <= k <= x.shape[axis]:
+        raise ValueError(f"kthvalue: k must be in [1, {x.shape[axis]}], not {k}")
+    values, indices = sort(x, axis)
+    return Chosen(*_kth(values, cast(indices, D.int64), axis, k - 1, keepdim))
 
 
 def median(input: Any, axis: int = -1, keepdims: bool = False) -> Pair:

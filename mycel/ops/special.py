@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -30,7 +31,6 @@ from mycel.ops._operands import (
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, cast
 
 __all__ = ["igamma", "igammac", "mvlgamma", "polygamma", "population_count", "zeta"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.errors import ShapeError
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor
+from mycel.core.views import whole
 from mycel.ops._operands import broadcast, operand, run
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor
-from mycel.views import whole
 
 __all__ = ["assign", "assign_add", "assign_sub", "depend"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.tensor import Tensor
+from mycel.core.tensor import Tensor
 
 __all__ = ["Collected", "note"]
 

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.errors import ShapeError
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor
 from mycel.ops import elementwise as E
 from mycel.ops.creation import ones_like, zeros_like
 from mycel.ops.indexed import gather, where, write
 from mycel.ops.reduction import sum as total
 from mycel.ops.segments import unsorted_segment_sum
-from mycel.tensor import Tensor
 
 __all__ = [
     "adadelta", "adagrad", "adagrad_da", "adafactor", "adam", "adam_rate", "adam_decayed", "adamax", "average", "centred_rmsprop", "ftrl", "keras_momentum", "lars", "lamb", "momentum",

@@ -12,13 +12,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import fourier, indexed
 from mycel.ops._operands import floating, need_room, number_of, numbers, operand, permuted, reshaped, size_of
 from mycel.ops.arrange import pad
 from mycel.ops.complex_numbers import view_as_real
-from mycel.tensor import Tensor, cast
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window", "stft"]
 

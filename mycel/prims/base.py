@@ -24,8 +24,8 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.dtype import DType, from_any
-from mycel.errors import ShapeError, SizeError
+from mycel.base.dtype import DType, from_any
+from mycel.base.errors import ShapeError, SizeError
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type

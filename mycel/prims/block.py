@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.dtype import bool_, int8, int32, int64
-from mycel.errors import ShapeError
+from mycel.base.dtype import bool_, int8, int32, int64
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dtype import DType, complex64, complex128, float32, float64
+from mycel.base.dtype import DType, complex64, complex128, float32, float64
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E

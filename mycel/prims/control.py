@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mycel.dtype import bool_, float64, int64
+from mycel.base.dtype import bool_, float64, int64
 from mycel.ir.binding import Binder
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.ir.types import TensorType, Type, tensor_type

@@ -19,7 +19,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.errors import ShapeError
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import DimLike, InconclusiveDimension, product
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
-from mycel.dtype import float64
-from mycel.errors import Unsupported
+from mycel.base.dtype import float64
+from mycel.base.errors import Unsupported
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import Type, tensor_type
 from mycel.prims import control as C

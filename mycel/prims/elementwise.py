@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import ALL, DType, bool_
+from mycel.base.dtype import ALL, DType, bool_
 from mycel.ir.dims import same
 from mycel.ir.graph import OPERATORS, Node
 from mycel.ir.types import TensorType, tensor_type

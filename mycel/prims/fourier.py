@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.errors import ShapeError
+from mycel.base.errors import ShapeError
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType
 from mycel.prims import shape as S

@@ -28,8 +28,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import bool_, int32, int64
-from mycel.errors import IndexRangeError, ShapeError
+from mycel.base.dtype import bool_, int32, int64
+from mycel.base.errors import IndexRangeError, ShapeError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.errors import ShapeError
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type

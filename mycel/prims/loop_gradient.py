@@ -28,7 +28,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import bool_, float64, int8, int64
+from mycel.base.dtype import bool_, float64, int8, int64
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import Type, tensor_type
 from mycel.prims import elementwise as E

@@ -15,8 +15,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import int32
-from mycel.errors import ShapeError
+from mycel.base.dtype import int32
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type

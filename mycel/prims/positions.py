@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dtype import bool_, int64
-from mycel.errors import ShapeError
+from mycel.base.dtype import bool_, int64
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import DimLike
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E

@@ -18,8 +18,8 @@ from typing import Any, Union
 
 import numpy as np
 
-from mycel.dtype import DType, float32, float64, int32, uint32, uint64
-from mycel.errors import ShapeError
+from mycel.base.dtype import DType, float32, float64, int32, uint32, uint64
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import DimLike, product
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type

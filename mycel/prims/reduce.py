@@ -10,8 +10,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import bool_
-from mycel.errors import ShapeError
+from mycel.base.dtype import bool_
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import product
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type

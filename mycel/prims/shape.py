@@ -9,8 +9,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import DType, bool_, int32, int64
-from mycel.errors import ShapeError
+from mycel.base.dtype import DType, bool_, int32, int64
+from mycel.base.errors import ShapeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type

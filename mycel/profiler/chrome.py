@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mycel import whole
-from mycel.engines.native.trace import PART
+from mycel.base import atomic_files as whole
+from mycel.engines.native.report.trace import PART
 from mycel.profiler.report import Report
 
 __all__ = ["events", "write"]

@@ -1,7 +1,7 @@
 """Taking a profile: what is noted while it runs.
 
 The native engine's trace has every step, every run of a program and all memory; it calls `Collector._before_run` before each run, which notes the line of the program's source that
-Python is at. `mycel.spans` has the phases of compilation. Wrappers around calls of compiled functions and of Cells are put in place when a profile begins and taken away when
+Python is at. `mycel.base.spans` has the phases of compilation. Wrappers around calls of compiled functions and of Cells are put in place when a profile begins and taken away when
 it ends, so that there is nothing of it at other times. Gradients of eager code are compiled once more, with the lines of the operations that they are of (unless
 `gradient_lines` is False).
 """
@@ -19,17 +19,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
-from mycel import eager, runtime
-from mycel.cell import Cell
-from mycel.engines.native.program import ARENA, programs
-from mycel.engines.native.trace import Trace, tracing
+from mycel.base.spans import Span, sinks
+from mycel.cells.cell import Cell
+from mycel.compiled.jit import Jit
+from mycel.core import eager
+from mycel.core.recording import Recorded
+from mycel.core.tensor import Tensor
+from mycel.devices import runtime
+from mycel.engines.native.program.program import ARENA, programs
+from mycel.engines.native.report.trace import Trace, tracing
 from mycel.frontend.cell_scope import path_in
 from mycel.ir.graph import current_where
 from mycel.ir.places import caller, is_library
-from mycel.jit import Jit
-from mycel.record import Recorded
-from mycel.spans import Span, sinks
-from mycel.tensor import Tensor
 
 __all__ = ["Asked", "Collector", "Held", "Recording"]
 
@@ -100,7 +101,7 @@ class Collector:
         recording.thread = threading.get_ident()
         self._replace(Jit, "__call__", self._function)
         self._replace(Cell, "__call__", self._cell)
-        self._replace(importlib.import_module("mycel.jit"), "run_live", self._live)
+        self._replace(importlib.import_module("mycel.compiled.jit"), "run_live", self._live)
         if self.gradient_lines:
             self._replace(Recorded, "__init__", self._recorded)
         sinks.append(recording.spans)

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mycel import whole
+from mycel.base import atomic_files as whole
 from mycel.profiler.pictures import color, memory_picture, roofline, time_line
 from mycel.profiler.report import Report
 from mycel.profiler.table import OUTRUN, amount, short, time_text

@@ -24,17 +24,18 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import cache
-from mycel.dtype import float32
+from mycel.base import cache
+from mycel.base.dtype import float32
+from mycel.base.log import logger
 from mycel.engines import buffers
-from mycel.engines.native import dense_library, jit
-from mycel.engines.native.costs import total
 from mycel.engines.native.engine import compile_native
-from mycel.engines.native.runtime import default_threads, runtime
-from mycel.engines.native.trace import STEP, tracing
+from mycel.engines.native.llvm import jit
+from mycel.engines.native.onednn import library as dense_library
+from mycel.engines.native.report.costs import total
+from mycel.engines.native.report.trace import STEP, tracing
+from mycel.engines.native.runtime.door import default_threads, runtime
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type
-from mycel.log import logger
 from mycel.prims import elementwise as E
 from mycel.prims import linalg
 from mycel.prims.base import constant

@@ -6,7 +6,7 @@ import itertools
 import time
 from typing import Any, Optional
 
-from mycel.log import logger
+from mycel.base.log import logger
 from mycel.profiler import whole
 
 __all__ = ["add", "mstx"]

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
 
-from mycel.engines.native.control_steps import Nested
-from mycel.engines.native.program import Program
-from mycel.engines.native.trace import ALLOCATED, RELEASED, Run
+from mycel.engines.native.lowering.control_steps import Nested
+from mycel.engines.native.program.program import Program
+from mycel.engines.native.report.trace import ALLOCATED, RELEASED, Run
 from mycel.ir.graph import Node
 from mycel.profiler.collect import Recording
 from mycel.profiler.names import label, lines_of, members_of, name_of

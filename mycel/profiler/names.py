@@ -13,11 +13,11 @@ import linecache
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from mycel.engines.native.dense_steps import DenseCall
+from mycel.engines.native.lowering.dense_steps import DenseCall
 from mycel.ir.graph import Node, Where
 
 if TYPE_CHECKING:
-    from mycel.engines.native.lower import Step
+    from mycel.engines.native.lowering.lower import Step
 
 __all__ = ["cells_of", "composed", "label", "lines_of", "members_of", "name_of"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Optional
 
-from mycel.log import logger
+from mycel.base.log import logger
 
 __all__ = ["AicoreMetrics", "ExportType", "HostSystem", "ProfilerActivity", "ProfilerLevel", "told"]
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from mycel import whole
+from mycel.base import atomic_files as whole
 from mycel.profiler import chrome, html
 from mycel.profiler.report import Kernel, Report
 

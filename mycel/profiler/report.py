@@ -1,7 +1,7 @@
 """From what was noted to what it means: kernels with their bounds, source lines, Cells, phases.
 
 * A kernel's time is its own: of a branch or loop, what its steps do not take.
-* `bytes` and `flops` are `engines.native.costs`'; `least` is the time that the machine's measured bandwidth and arithmetic allow for them on the threads that ran. The larger of
+* `bytes` and `flops` are `engines.native.report.costs`'; `least` is the time that the machine's measured bandwidth and arithmetic allow for them on the threads that ran. The larger of
   the two names the bound, unless the fixed cost of a step is most of the kernel's mean time: then it is overhead. Efficiency is least time / time.
 * Phases divide the wall time of the thread that took the profile, each instant to the innermost thing noted then; what nothing was noted for is Python's.
 """
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Optional
 
-from mycel.engines.native.costs import ZERO_COST, Cost, cost, plan_costs
-from mycel.engines.native.dense_steps import DenseCall
-from mycel.engines.native.trace import PART, Event
+from mycel.engines.native.lowering.dense_steps import DenseCall
+from mycel.engines.native.report.costs import ZERO_COST, Cost, cost, plan_costs
+from mycel.engines.native.report.trace import PART, Event
 from mycel.profiler.collect import Asked, Recording
 from mycel.profiler.limits import Machine
 from mycel.profiler.limits import machine as this_machine

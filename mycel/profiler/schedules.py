@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from mycel.log import logger
+from mycel.base.log import logger
 
 __all__ = ["ProfilerAction", "schedule"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from mycel.log import logger
+from mycel.base.log import logger
 from mycel.profiler import mark
 from mycel.profiler.options import ProfilerActivity, _ExperimentalConfig, told
 from mycel.profiler.output import OUTPUT, STEP, statistics, write_all

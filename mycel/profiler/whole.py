@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from mycel import locks
+from mycel.base import locks
 from mycel.profiler.collect import Collector
 from mycel.profiler.limits import Machine
 from mycel.profiler.memory import Memory

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
 from mycel.rewrite.building import build, source_of
 from mycel.rewrite.flattening import kind_of_cell
 from mycel.rewrite.statements import NodeType, Statement, python_of

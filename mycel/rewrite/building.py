@@ -13,7 +13,7 @@ import types
 from collections import OrderedDict
 from typing import Any, Optional
 
-from mycel.cell import Cell, state_epoch
+from mycel.cells.cell import Cell, state_epoch
 from mycel.rewrite.statements import NodeType, Statement, python_of
 from mycel.rewrite.tree import Tree
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
 from mycel.nn.layer.container import SequentialCell
 from mycel.ops.operations.primitive import Primitive
 from mycel.rewrite.statements import NodeType, Statement

@@ -12,8 +12,8 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
-from mycel.cell import Cell
-from mycel.errors import Unsupported
+from mycel.base.errors import Unsupported
+from mycel.cells.cell import Cell
 from mycel.frontend.source import NoSource, definition_of
 from mycel.rewrite.flattening import Flattener
 from mycel.rewrite.statements import NodeType, Statement, objects_of

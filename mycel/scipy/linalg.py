@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Optional, Union
 
-from mycel import dtype as D
-from mycel.errors import NeedsValue, ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import NeedsValue, ShapeError
+from mycel.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import floating, iota, operand, reshaped, run, size_of
 from mycel.ops.algebra import decompositions as M
 from mycel.ops.algebra.linalg import matmul
@@ -17,7 +18,6 @@ from mycel.ops.arrange import block_diag as _block_diag
 from mycel.ops.reduction import vector_norm
 from mycel.prims import decompositions as L
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, as_tensor, cast
 
 __all__ = [
     "Cholesky", "Eigh", "LU", "SolveTriangular", "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "lstsq", "lu", "lu_factor",

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.api import value_and_grad
-from mycel.errors import ShapeError
-from mycel.jit import jit
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.compiled.jit import jit
+from mycel.core.tensor import Tensor, cast
+from mycel.derivatives import value_and_grad
 from mycel.ops._operands import floating, operand, size_of
-from mycel.tensor import Tensor, cast
 
 __all__ = ["line_search", "linear_sum_assignment", "minimize"]
 

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
-from mycel import locks
-from mycel.log import logger
+from mycel.base import locks
+from mycel.base.log import logger
 
 __all__ = ["Ahead", "Later"]
 

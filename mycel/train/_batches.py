@@ -14,12 +14,12 @@ from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base.dtype import from_any
+from mycel.core.tensor import Tensor, make
 from mycel.dataset import config
 from mycel.dataset.core import Dataset
-from mycel.dtype import from_any
 from mycel.engines import buffers
 from mycel.ir.types import tensor_type
-from mycel.tensor import Tensor, make
 from mycel.train._background import Ahead
 
 __all__ = ["Epochs", "OneBatch", "check_dataset"]

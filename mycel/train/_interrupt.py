@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Any, Optional
 
-from mycel.log import logger
+from mycel.base.log import logger
 
 __all__ = ["DeferredInterrupt"]
 

@@ -34,10 +34,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel import dtype
+from mycel.base import dtype
+from mycel.base.atomic_files import replacing
 from mycel.train._wire import field, varint
 from mycel.train.encryption import Encrypted, decrypted, is_encrypted
-from mycel.whole import replacing
 
 __all__ = [
     "CheckpointError",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
 from mycel.train._batches import LONGEST, Epochs, check_dataset
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset"]

@@ -21,11 +21,12 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.cell import Cell
+from mycel.base.atomic_files import replacing
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
 from mycel.communication import get_group_size, get_rank
-from mycel.log import logger
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,
@@ -36,7 +37,6 @@ from mycel.train.checkpoint_format import (
 )
 from mycel.train.serialization import load_checkpoint, load_param_into_net
 from mycel.train.strategies import Layout, ParallelLayouts, build_searched_strategy, layout, layouts_of, stage_of_file
-from mycel.whole import replacing
 
 __all__ = [
     "get_ckpt_path_with_strategy",

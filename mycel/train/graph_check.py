@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mycel.dtype import DType
+from mycel.base.dtype import DType
 from mycel.ir.binding import Binder
 from mycel.ir.dims import Dim, deciding, symbols_in
 from mycel.ir.graph import Graph, Node

@@ -32,8 +32,8 @@ from typing import Any, BinaryIO, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.dtype import DType, from_any
-from mycel.errors import Unsupported, VerifyError
+from mycel.base.dtype import DType, from_any
+from mycel.base.errors import Unsupported, VerifyError
 from mycel.ir.dims import Atom, Decisions, Dim, deciding, make, maximum, symbols_in
 from mycel.ir.graph import Graph, Node, at, input_node
 from mycel.ir.types import TOKEN, TensorType, TokenType, tensor_type

@@ -16,26 +16,26 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import eager
-from mycel.cell import Cell
+from mycel.base.atomic_files import replacing
+from mycel.base.errors import CompileError, Unsupported, VerifyError
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
 from mycel.common.generator import default_generator
-from mycel.errors import CompileError, Unsupported, VerifyError
+from mycel.compiled.jit import Jit, Version
+from mycel.core import eager
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.frontend.dimensions import Plan, is_open
-from mycel.frontend.live import REFUSALS
+from mycel.frontend.segments import REFUSALS
 from mycel.frontend.tracebacks import show_user_lines
 from mycel.ir.binding import Binder
 from mycel.ir.dims import Decisions, symbols_in
 from mycel.ir.graph import Graph
-from mycel.jit import Jit, Version
-from mycel.log import logger
-from mycel.parameter import Parameter
 from mycel.prims import control as C
-from mycel.tensor import Tensor
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
 from mycel.train.graph_check import check_sizes
 from mycel.train.graph_file import GraphFileError, Model, State, check_loaded, read_model, write_model
 from mycel.transforms.specialize import specialize
-from mycel.whole import replacing
 
 __all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]
 

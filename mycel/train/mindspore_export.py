@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.errors import Unsupported
+from mycel.base.errors import Unsupported
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.train._wire import field

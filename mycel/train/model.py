@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 from mycel import nn
-from mycel.cell import Cell
-from mycel.errors import Unsupported
-from mycel.jit_repeat import Results, held
-from mycel.log import logger
+from mycel.base.errors import Unsupported
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
+from mycel.compiled.repeat import Results, held
+from mycel.core.tensor import Tensor
 from mycel.nn.optim import Optimizer
-from mycel.tensor import Tensor
 from mycel.train._background import Later
 from mycel.train._batches import LONGEST, Epochs, OneBatch, check_dataset
 from mycel.train._interrupt import DeferredInterrupt

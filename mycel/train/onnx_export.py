@@ -13,8 +13,8 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel.dtype import bool_, from_any
-from mycel.errors import Unsupported
+from mycel.base.dtype import bool_, from_any
+from mycel.base.errors import Unsupported
 from mycel.ir.binding import Binder
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, input_node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
 from mycel.nn.layer.thor_conversion import convert_to_thor
 from mycel.train.model import Model
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel import dtype, locks
-from mycel.cell import Cell
-from mycel.errors import Unsupported
-from mycel.log import logger
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.base import dtype, locks
+from mycel.base.errors import Unsupported
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,

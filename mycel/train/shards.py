@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.base.atomic_files import replacing
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
     MAX_RANK,
     CheckpointError,
@@ -36,7 +37,6 @@ from mycel.train.checkpoint_format import (
     titles_of_safetensors,
     write_safetensors,
 )
-from mycel.whole import replacing
 
 __all__ = ["ShardedCheckpoint", "byte_count", "index_of", "read_shards", "write_shards"]
 

@@ -1,6 +1,6 @@
 """Sinking: steps that run on many batches of a dataset per call, with no Python in between.
 
-`data_sink` makes such a function of a step and a dataset; `Runner` is what it and `Model` run: rounds of a native loop (`mycel.jit_repeat`) over the batches that are
+`data_sink` makes such a function of a step and a dataset; `Runner` is what it and `Model` run: rounds of a native loop (`mycel.compiled.repeat`) over the batches that are
 ready, in stretches of no more than `STRETCH` seconds, so that Ctrl-C is heard. How a sink is cut into stretches changes no number.
 """
 
@@ -10,15 +10,15 @@ import time
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.cell import Cell
+from mycel.base.jit_config import JitConfig
+from mycel.base.tree import flatten
+from mycel.cells.cell import Cell
+from mycel.compiled.jit import Jit
+from mycel.compiled.repeat import Repeater, Results
+from mycel.core.tensor import Tensor
 from mycel.ir.binding import Binder
-from mycel.jit import Jit
-from mycel.jit_config import JitConfig
-from mycel.jit_repeat import Repeater, Results
-from mycel.tensor import Tensor
 from mycel.train._background import BYTES
 from mycel.train._batches import LONGEST, Epochs, check_dataset
-from mycel.tree import flatten
 
 __all__ = ["Runner", "data_sink"]
 

@@ -25,10 +25,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
+from mycel.base.atomic_files import replacing
 from mycel.train._wire import WireError, fields, integers, signed
 from mycel.train._wire import field as wire_field
 from mycel.train.checkpoint_format import CheckpointError
-from mycel.whole import replacing
 
 __all__ = [
     "Dims",

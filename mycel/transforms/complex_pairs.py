@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from mycel.errors import Unsupported
+from mycel.base.errors import Unsupported
 from mycel.ir.graph import Graph, Node, at, input_node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E

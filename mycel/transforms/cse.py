@@ -32,7 +32,7 @@ COMMUTATIVE = frozenset(
 def eliminate_common_subexpressions(graph: Graph) -> Graph:
     """`graph` with each subexpression computed once; the graph itself where none is repeated.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> x = input_node(tensor_type((2,), float32), "x")

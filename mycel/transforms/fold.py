@@ -16,8 +16,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import from_any
-from mycel.errors import IndexRangeError, VerifyError
+from mycel.base.dtype import from_any
+from mycel.base.errors import IndexRangeError, VerifyError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims import shape as S
@@ -45,7 +45,7 @@ Array = np.ndarray[Any, Any]
 def fold_constants(graph: Graph) -> Graph:
     """`graph` with what depends on constants alone replaced by its value; the graph itself where there is nothing such.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> from mycel.prims import elementwise as E

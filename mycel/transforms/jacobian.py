@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel.dtype import int64
+from mycel.base.dtype import int64
 from mycel.ir.graph import Node, input_node
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S

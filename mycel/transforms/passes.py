@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from mycel.errors import VerifyError
+from mycel.base.errors import VerifyError
+from mycel.base.spans import timed
 from mycel.ir.graph import Graph
 from mycel.ir.verify import verify
-from mycel.spans import timed
 from mycel.transforms.cse import eliminate_common_subexpressions
 from mycel.transforms.fold import fold_constants
 from mycel.transforms.reductions import split_reductions
@@ -29,7 +29,7 @@ ROUND: tuple[Callable[[Graph], Graph], ...] = (simplify, fold_constants, elimina
 def optimize(graph: Graph) -> Graph:
     """The same function of the same inputs with less work, differentiated or not; optimizing the result again gives the same structure.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.printer import to_text
     >>> from mycel.ir.types import tensor_type

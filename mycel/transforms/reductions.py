@@ -41,7 +41,7 @@ _SPLIT = frozenset({R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_prod})
 def split_reductions(graph: Graph, parts: int = PARTS) -> Graph:
     """`graph` with each reduction of more than `MANY` elements to fewer than `FEW` in two stages of about `parts` parts.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> x = input_node(tensor_type((64, 2000), float32), "x")

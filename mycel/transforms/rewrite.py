@@ -21,7 +21,7 @@ Visit = Callable[[Node, Node], Node]
 def rewrite(graph: Graph, start: Callable[[Graph], Visit]) -> Graph:
     """`graph` with every node replaced as the visitor that `start` makes for its graph says.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> from mycel.prims import elementwise as E

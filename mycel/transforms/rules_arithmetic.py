@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import DType, bool_
+from mycel.base.dtype import DType, bool_
 from mycel.ir.graph import Node
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -286,7 +286,7 @@ def _cast(node: Node, context: Context) -> Optional[Node]:
 def is_lossless(source: DType, target: DType) -> bool:
     """Whether every value of one type is a value of another.
 
-    >>> from mycel.dtype import float32, int16, int32, uint16
+    >>> from mycel.base.dtype import float32, int16, int32, uint16
     >>> is_lossless(uint16, int32), is_lossless(uint16, int16), is_lossless(int16, float32), is_lossless(int32, float32)
     (True, False, True, False)
     """

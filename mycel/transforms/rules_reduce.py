@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dtype import DType
+from mycel.base.dtype import DType
 from mycel.ir.dims import Dim, DimLike, product
 from mycel.ir.graph import Node
 from mycel.prims import elementwise as E

@@ -18,7 +18,7 @@ FAMILIES = (rules_arithmetic, rules_movement, rules_reduce)
 def simplify(graph: Graph) -> Graph:
     """`graph` after the rewrite rules; the graph itself where none applies. Types stay exactly as they are.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.graph import input_node
     >>> from mycel.ir.types import tensor_type
     >>> from mycel.prims import elementwise as E

@@ -44,7 +44,7 @@ def concrete(value: Any, sizes: Mapping[str, int]) -> Any:
 def specialize(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     """The graph for actual sizes of its symbols, or of some of them.
 
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.ir.dims import symbol
     >>> from mycel.prims import elementwise as E
     >>> x = input_node(tensor_type((symbol("n"), 3), float32), "x")

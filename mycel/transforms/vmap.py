@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from mycel.dtype import int32
-from mycel.errors import VmapError
+from mycel.base.dtype import int32
+from mycel.base.errors import VmapError
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.ir.types import TensorType, tensor_type

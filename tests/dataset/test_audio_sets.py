@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset.audio_sets import GTZANDataset, read_wav
+from mycel.dataset.sets.audio import GTZANDataset, read_wav
 from tests.dataset import audio_set_files, set_files
 
 EXPECTED: dict[str, Any] = json.loads(Path(__file__).with_name("values").joinpath("audio_sets.json").read_text("utf-8"))
@@ -65,7 +65,7 @@ def test_wave_files(width: int, tmp_path: Path) -> None:
 
 
 def test_split_of_gtzan() -> None:
-    from mycel.dataset.audio_sets import _ranges
+    from mycel.dataset.sets.audio import _ranges
 
     splits = {
         part: {(kind, number) for kind, text in kinds.items() for number in _ranges(text)}

@@ -10,7 +10,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from mycel.dataset.matlab import read_variables
+from mycel.dataset.readers.matlab import read_variables
 
 
 def cells(*values):
@@ -87,5 +87,5 @@ def test_files_that_lie(tmp_path, monkeypatch):
     scipy.io.savemat(path, {"x": deep})
     refused(path.read_bytes(), "more than 20 deep")
     zeros = zlib.compress(bytes(1 << 22))
-    monkeypatch.setattr("mycel.inflate.LEAST", 1 << 20)
+    monkeypatch.setattr("mycel.base.decompression.LEAST", 1 << 20)
     refused(content[:128] + struct.pack("<II", 15, len(zeros)) + zeros, "becomes more than 1 MiB.*MYCEL_INFLATE")

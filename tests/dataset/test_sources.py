@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel import idx
+from mycel.base import idx
 
 
 def rows(data: ds.Dataset) -> list[Any]:

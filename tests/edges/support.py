@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import mycel as ms
 from mycel import Tensor
-from mycel.tree import flatten
+from mycel.base.tree import flatten
 
 __all__ = [
     "BROADCASTING", "COMPLEX", "FLOATS", "INTEGERS", "SEEDS", "SHAPES", "as_array", "close", "examples", "in_both_modes",

@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mycel as ms
-from mycel import Tensor, dtype, mint, ops
+from mycel import Tensor, mint, ops
+from mycel.base import dtype
 from tests.edges.support import (
     BROADCASTING,
     COMPLEX,

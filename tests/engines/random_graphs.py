@@ -26,7 +26,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
+from mycel.base import dtype as D
 from mycel.engines import buffers
 from mycel.engines.native.engine import compile_native
 from mycel.engines.reference.evaluate import evaluate
@@ -303,7 +303,7 @@ def check_seed(seed: int) -> str:
 
 def levels() -> list[str]:
     """The levels of `MYCEL_CPU` that this processor has."""
-    from mycel.engines.native import jit
+    from mycel.engines.native.llvm import jit
 
     found, before = [], os.environ.get("MYCEL_CPU")
     for level in jit._LEVELS:

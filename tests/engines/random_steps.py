@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel import dtype as D
+from mycel.base import dtype as D
 from mycel.ir.graph import Node
 from mycel.prims import conv as V
 from mycel.prims import elementwise as E

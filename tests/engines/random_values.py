@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
+from mycel.base import dtype as D
 from mycel.ir.graph import Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E

@@ -11,8 +11,8 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.jit import Jit
-from mycel.tree import flatten
+from mycel.base.tree import flatten
+from mycel.compiled.jit import Jit
 from tests.frontend.programs import PROGRAMS
 
 CASES = [(fn, args, grad) for fn, calls, grad in PROGRAMS for args in calls]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.dtype import bool_, float32
+from mycel.base.dtype import bool_, float32
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.types import TOKEN, TensorType, tensor_type

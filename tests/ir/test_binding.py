@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mycel.dtype import float32, int32
+from mycel.base.dtype import float32, int32
 from mycel.ir.binding import Binder
 from mycel.ir.dims import (
     Decisions,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dtype import float32, float64
+from mycel.base.dtype import float32, float64
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.hash import structural_hash

@@ -6,7 +6,7 @@ import textwrap
 
 import numpy as np
 
-from mycel.dtype import float32
+from mycel.base.dtype import float32
 from mycel.ir.graph import Graph, Where, at, input_node
 from mycel.ir.printer import node_text, to_text
 from mycel.ir.types import tensor_type

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from mycel import dtype as D
-from mycel.errors import SizeError
+from mycel.base import dtype as D
+from mycel.base.errors import SizeError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import input_node
 from mycel.ir.types import MOST_BYTES, tensor_type

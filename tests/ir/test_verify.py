@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mycel.dtype import float32
-from mycel.errors import VerifyError
+from mycel.base.dtype import float32
+from mycel.base.errors import VerifyError
 from mycel.ir.graph import Graph, Node, Where, input_node
 from mycel.ir.types import TOKEN, tensor_type
 from mycel.ir.verify import verify

@@ -26,7 +26,7 @@ from typing import Any, Optional
 import numpy as np
 
 import mycel as ms
-from mycel.tree import flatten
+from mycel.base.tree import flatten
 from tests.language.harness import F, differences, same
 
 __all__ = ["Watched", "check_seed", "define", "shrink", "source"]

@@ -15,7 +15,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.tree import flatten
+from mycel.base.tree import flatten
 
 __all__ = ["F", "N", "P", "X", "Y", "Program", "Programs", "check"]
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel import eager, nn, ops
+from mycel import nn, ops
+from mycel.base.errors import Unsupported
+from mycel.core import eager
 from mycel.engines.native import engine
-from mycel.errors import Unsupported
 from mycel.ir.graph import Graph, Node, substitute
 from mycel.prims import elementwise as E
 

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel import eager, nn, ops
-from mycel.errors import CompileError, ShapeError
+from mycel import nn, ops
+from mycel.base.errors import CompileError, ShapeError
+from mycel.core import eager
 from mycel.prims import elementwise as E
 from mycel.prims.base import Primitive
 

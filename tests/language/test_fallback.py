@@ -17,7 +17,7 @@ import scipy.special
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.errors import CompileError
+from mycel.base.errors import CompileError
 from tests.language.harness import F, N, P, Programs, X, Y, in_graph_mode
 
 programs = Programs()
@@ -618,7 +618,7 @@ def test_the_strict_level_makes_a_break_an_error_and_lax_does_not() -> None:
 
 
 def test_numbers_that_differ_do_not_compile_again() -> None:
-    from mycel.frontend import live
+    from mycel.frontend import segments as live
 
     @ms.jit
     def fn(x: Any) -> Any:
@@ -726,7 +726,7 @@ def test_a_long_python_loop_keeps_no_history() -> None:
 
 
 def test_operations_without_native_code_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mycel.engines.native.special import SPECIAL
+    from mycel.engines.native.lowering.multi_kernel import SPECIAL
 
     monkeypatch.delitem(SPECIAL, "sort")
     account = ms.explain(lambda x: ops.sort(x)[0] * 2, ms.Tensor(X))

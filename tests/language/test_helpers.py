@@ -12,8 +12,8 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, ParameterTuple, Tensor, nn, ops
-from mycel.errors import CompileError
-from mycel.log import logger
+from mycel.base.errors import CompileError
+from mycel.base.log import logger
 from tests.language.harness import F, P, Programs, X, Y
 
 programs = Programs()

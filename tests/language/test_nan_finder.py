@@ -18,7 +18,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.errors import NonFiniteError
+from mycel.base.errors import NonFiniteError
 from mycel.ir.places import PACKAGE
 
 BIG = np.float32(3e38)

@@ -11,7 +11,7 @@ import pytest
 import mycel as ms
 from mycel import nn
 from mycel import ops as F
-from mycel.errors import CompileError, VmapError
+from mycel.base.errors import CompileError, VmapError
 from tests.language.harness import in_graph_mode
 
 A = np.array([[0.5, -1.5, 2.0], [1.0, 3.0, -2.0], [-0.25, 0.75, 1.25], [2.5, -0.5, -1.0]], np.float32)

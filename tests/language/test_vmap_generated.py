@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel.tree import flatten
+from mycel.base.tree import flatten
 from tests.language.generate import INPUTS, Case, define, source, weighted
 from tests.language.harness import same
 

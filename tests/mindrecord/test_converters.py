@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel import log
-from mycel.idx import write_idx
+from mycel.base import log
+from mycel.base.idx import write_idx
 from mycel.mindrecord import (
     Cifar10ToMR,
     Cifar100ToMR,

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel import log, mindrecord
-from mycel.errors import Unsupported
+from mycel import mindrecord
+from mycel.base import log
+from mycel.base.errors import Unsupported
 from mycel.mindrecord import FileReader, FileWriter, MindPage, set_dec_mode, set_enc_key, set_enc_mode
 from mycel.mindrecord.layout import Header
 from mycel.mindrecord.packing import pack_integers, pack_map, unpack_integers, unpack_map

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mycel import inflate
-from mycel.idx import read_idx
-from mycel.inflate import Inflated
+from mycel.base import decompression as inflate
+from mycel.base.decompression import Inflated
+from mycel.base.idx import read_idx
 from mycel.mindrecord import FileReader, FileWriter, MindPage
 from mycel.mindrecord.errors import DbConnectionError, MRMOpenError
 from mycel.mindrecord.packing import pack_integers, unpack_integers, unpack_map

@@ -12,8 +12,8 @@ import pytest
 
 import mycel as ms
 from mycel import mint
+from mycel.base.tree import flatten
 from mycel.mint.nn import functional as F
-from mycel.tree import flatten
 from tests.mint import cases
 
 EXPECTED = json.loads((pathlib.Path(__file__).parent / "expected.json").read_text())

@@ -10,8 +10,8 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
+from mycel.base.tree import flatten
 from mycel.ops.operations import advanced
-from mycel.tree import flatten
 
 R = np.random.default_rng(0)
 X, Y = Tensor(R.uniform(0.5, 3, (4, 4))), Tensor(R.uniform(0.5, 3, (4, 4)))

@@ -14,7 +14,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.tree import flatten
+from mycel.base.tree import flatten
 from tests.ops.test_images import differences
 
 STORED = json.loads((Path(__file__).parent / "expected_image_operations.json").read_text())

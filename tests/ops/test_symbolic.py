@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel import Tensor, eager, ops
+from mycel import Tensor, ops
+from mycel.core import eager
+from mycel.core.tensor import make_staged
 from mycel.engines import buffers
 from mycel.engines.reference.evaluate import evaluate
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims.base import GET_ITEM, Primitive, constant
-from mycel.tensor import make_staged
 
 from .checks import numbers
 

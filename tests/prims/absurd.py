@@ -67,7 +67,8 @@ def absurd_cases() -> list[tuple[Any, str, Mapping[str, Any]]]:
 
 def outcome(case: Any, params: Mapping[str, Any]) -> str:
     """Run one case: "ok", the error where it is a clear one, or "BAD" and why."""
-    from mycel import Tensor, eager
+    from mycel import Tensor
+    from mycel.core import eager
     from mycel.ir.types import TensorType
 
     arrays = case.draw()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import mycel.prims  # noqa: F401
-from mycel.dtype import DType, from_any
+from mycel.base.dtype import DType, from_any
 from mycel.engines.reference import apply, evaluate
 from mycel.ir.graph import Node, input_node, static_type, toposort
 from mycel.prims import elementwise as E

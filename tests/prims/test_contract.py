@@ -9,7 +9,7 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from mycel.dtype import from_any
+from mycel.base.dtype import from_any
 from mycel.ir.graph import input_node, static_type
 from mycel.ir.types import TensorType
 from mycel.prims.base import REGISTRY, freeze

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from mycel.dtype import float16, float32, float64, int32
+from mycel.base.dtype import float16, float32, float64, int32
+from mycel.base.errors import ShapeError
 from mycel.engines.reference import apply
-from mycel.errors import ShapeError
 from mycel.ir.dims import symbol
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from mycel.dtype import bool_, float32, float64, int32, uint8
+from mycel.base.dtype import bool_, float32, float64, int32, uint8
+from mycel.base.errors import ShapeError
 from mycel.engines.reference import apply
-from mycel.errors import ShapeError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import input_node
 from mycel.ir.types import tensor_type

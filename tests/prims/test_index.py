@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mycel.dtype import bool_, float32, float64, int8, int32, int64
+from mycel.base.dtype import bool_, float32, float64, int8, int32, int64
+from mycel.base.errors import IndexRangeError, ShapeError
 from mycel.engines.reference import apply
-from mycel.errors import IndexRangeError, ShapeError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import input_node
 from mycel.ir.types import TensorType, tensor_type

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mycel.dtype import complex64, float32, float64
+from mycel.base.dtype import complex64, float32, float64
+from mycel.base.errors import ShapeError
 from mycel.engines.reference import apply
-from mycel.errors import ShapeError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import input_node
 from mycel.ir.types import tensor_type

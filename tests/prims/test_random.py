@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mycel.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8, uint32, uint64
+from mycel.base.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8, uint32, uint64
+from mycel.base.errors import ShapeError
 from mycel.engines.reference import apply
-from mycel.errors import ShapeError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import input_node
 from mycel.ir.types import tensor_type

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dtype import float32, float64, int32, int64
+from mycel.base.dtype import float32, float64, int32, int64
+from mycel.base.errors import ShapeError
 from mycel.engines.reference import apply
-from mycel.errors import ShapeError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import input_node
 from mycel.ir.types import TensorType, tensor_type

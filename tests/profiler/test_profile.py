@@ -12,12 +12,12 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.cell import Cell
-from mycel.jit import Jit
+from mycel.base.spans import sinks
+from mycel.cells.cell import Cell
+from mycel.compiled.jit import Jit
+from mycel.core.recording import Recorded
 from mycel.profiler import Machine
 from mycel.profiler.report import exclusive
-from mycel.record import Recorded
-from mycel.spans import sinks
 
 CHECKED = {
     "profile": "counts, bytes and operations of programs by hand",

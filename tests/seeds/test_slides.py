@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mycel
-from mycel.log import logger
+from mycel.base.log import logger
 from tests.seeds.programs import completed, printed, run
 
 Array = np.ndarray

@@ -8,10 +8,10 @@ import signal
 import numpy as np
 import pytest
 
-from mycel.cell import Cell
-from mycel.errors import Unsupported
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.base.errors import Unsupported
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.train import (
     CheckpointConfig,
     CheckpointError,

@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel.errors import CompileError, Unsupported
+from mycel.base.errors import CompileError, Unsupported
 from mycel.ir.graph import Graph
 from mycel.ir.hash import structural_hash
 from mycel.prims.base import REGISTRY, outputs_of

@@ -6,10 +6,10 @@ import signal
 import numpy as np
 import pytest
 
-from mycel.cell import Cell
-from mycel.errors import Unsupported
+from mycel.base.errors import Unsupported
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor
 from mycel.nn.optim import Momentum
-from mycel.tensor import Tensor
 from mycel.train import Callback, CheckpointConfig, LambdaCallback, LossMonitor, Model, ModelCheckpoint, load_checkpoint
 from mycel.train import model as model_module
 from mycel.train.callback.base import HOOKS

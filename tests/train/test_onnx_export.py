@@ -5,8 +5,8 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
+from mycel.base.errors import Unsupported
 from mycel.engines.reference import evaluate
-from mycel.errors import Unsupported
 from mycel.ir.graph import Graph
 from mycel.prims.base import REGISTRY, outputs_of
 from mycel.train import onnx_export

@@ -7,10 +7,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mycel import dtype as D
-from mycel.cell import Cell
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.train import serialization
 from mycel.train.checkpoint_format import CheckpointError, read_ckpt, read_safetensors, write_ckpt
 from mycel.train.serialization import (

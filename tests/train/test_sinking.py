@@ -30,7 +30,7 @@ from mycel.train import (
     load_checkpoint,
     sinking,
 )
-from tests.test_jit_repeat import Noisy
+from tests.compiled.test_repeat import Noisy
 from tests.train.test_background import gone
 
 CHECKED = {"data_sink": "the same steps called one by one"}

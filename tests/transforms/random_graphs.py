@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dtype import DType, bool_, float32, float64, int32
+from mycel.base.dtype import DType, bool_, float32, float64, int32
 from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dtype import DType
+from mycel.base.dtype import DType
 from mycel.engines.reference import evaluate
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.hash import structural_hash

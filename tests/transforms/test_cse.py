@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dtype import bool_, float32, float64, int32, uint32, uint64
+from mycel.base.dtype import bool_, float32, float64, int32, uint32, uint64
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.hash import structural_hash

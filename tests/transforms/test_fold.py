@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dtype import float32, float64, int32, uint32, uint64
-from mycel.errors import VerifyError
+from mycel.base.dtype import float32, float64, int32, uint32, uint64
+from mycel.base.errors import VerifyError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Where, at, input_node
 from mycel.ir.types import tensor_type

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dtype import bool_, float64, int64
+from mycel.base.dtype import bool_, float64, int64
 from mycel.engines.reference import evaluate
 from mycel.ir.graph import Graph, Node, input_node, static_type, toposort
 from mycel.ir.types import tensor_type

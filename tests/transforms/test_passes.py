@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dtype import DType, bool_, float32, float64
+from mycel.base.dtype import DType, bool_, float32, float64
+from mycel.base.errors import VerifyError
 from mycel.engines.reference import evaluate
-from mycel.errors import VerifyError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, Where, at, input_node
 from mycel.ir.hash import structural_hash

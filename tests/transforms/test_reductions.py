@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dtype import DType, bfloat16, bool_, float16, float32, float64, int32
+from mycel.base.dtype import DType, bfloat16, bool_, float16, float32, float64, int32
 from mycel.engines.reference import evaluate
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Where, at, input_node

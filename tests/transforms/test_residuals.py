@@ -11,7 +11,8 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.dtype import float32
+from mycel.base.dtype import float32
+from mycel.base.tree import flatten
 from mycel.engines.reference import evaluate
 from mycel.ir.graph import Graph, input_node
 from mycel.prims import control as C
@@ -20,7 +21,6 @@ from mycel.prims import linalg as L
 from mycel.prims.base import outputs_of
 from mycel.transforms.grad import vjp
 from mycel.transforms.residuals import link
-from mycel.tree import flatten
 from tests.transforms.support import graph_of, names, random_inputs, types
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mycel.prims  # noqa: F401
-from mycel.dtype import bool_, float64, int32, int64, uint64
+from mycel.base.dtype import bool_, float64, int32, int64, uint64
 from mycel.engines.reference import evaluate
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, Node, input_node

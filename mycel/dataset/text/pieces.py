@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel import whole
+from mycel.base import atomic_files as whole
 from mycel.dataset.blocks import Array
 from mycel.dataset.text.base import UINT32_MAX, TextTransform, check_range, check_type, words_array
 from mycel.dataset.text.utils import SentencePieceModel, SPieceTokenizerOutType

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array
-from mycel.dataset.reading import reading
+from mycel.dataset.readers.failures import reading
 from mycel.dataset.text.base import INT32_MAX, TextTransform, check_range, check_type, check_words
 from mycel.dataset.transforms.base import numpy_type
 

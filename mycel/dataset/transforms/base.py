@@ -79,7 +79,7 @@ def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
     except TypeError:
         pass
     try:
-        from mycel import dtype
+        from mycel.base import dtype
 
         return dtype.to_numpy(value)
     except TypeError as error:

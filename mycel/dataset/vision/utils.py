@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel import inflate, whole
+from mycel.base import atomic_files as whole
+from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, as_array
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
@@ -139,7 +140,7 @@ FORMATS = (
 
 
 def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode = ImageReadMode.COLOR) -> Array:
-    """The pixels, uint8 [H, W, C], of an image file's content; ValueError where it is no image of these `FORMATS`, or one of more pixels than `mycel.inflate` allows."""
+    """The pixels, uint8 [H, W, C], of an image file's content; ValueError where it is no image of these `FORMATS`, or one of more pixels than `mycel.base.decompression` allows."""
     image_module = _pillow(operation)
     try:
         image_module.init()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Optional
 
-from mycel import garbage
-from mycel.engines.native import stored
-from mycel.engines.native.dense import Unsupported
-from mycel.engines.native.expand import expand
-from mycel.engines.native.lower import lower
-from mycel.engines.native.program import Program, build
+from mycel.base import garbage
+from mycel.base.log import logger
+from mycel.engines.native.lowering.expand import expand
+from mycel.engines.native.lowering.lower import lower
+from mycel.engines.native.onednn.binding import Unsupported
+from mycel.engines.native.program import stored
+from mycel.engines.native.program.program import Program, build
 from mycel.ir.dims import Decisions, deciding, symbols_in
 from mycel.ir.graph import Graph, Node
-from mycel.log import logger
 from mycel.prims.linalg import matmul
 from mycel.transforms.complex_pairs import complex_pairs
 from mycel.transforms.passes import optimize

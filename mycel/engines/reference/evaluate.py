@@ -15,8 +15,8 @@ from typing import Any, Union
 
 import numpy as np
 
-from mycel.dtype import from_any
-from mycel.errors import ShapeError, Unsupported, VerifyError
+from mycel.base.dtype import from_any
+from mycel.base.errors import ShapeError, Unsupported, VerifyError
 from mycel.ir import dims
 from mycel.ir.dims import Dim, DimLike
 from mycel.ir.graph import Graph, Node, input_node, static_type, toposort
@@ -41,7 +41,7 @@ def evaluate(
 
     >>> from mycel.ir.graph import Graph, input_node
     >>> from mycel.ir.types import tensor_type
-    >>> from mycel.dtype import float32
+    >>> from mycel.base.dtype import float32
     >>> from mycel.prims import elementwise as E
     >>> x = input_node(tensor_type((2,), float32))
     >>> evaluate(Graph([x], [E.exp(x) - 1.0]), [np.zeros(2, np.float32)])

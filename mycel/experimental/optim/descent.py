@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
 from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
 from mycel.nn import checks
 from mycel.nn.state import store
 from mycel.ops import updates
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor, cast
 
 __all__ = ["ASGD", "Rprop", "SGD"]
 

@@ -14,15 +14,16 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager, ops
+from mycel import ops
+from mycel.base import dtype as D
 from mycel.common.markers import jit_class as jit_class
+from mycel.core import eager
+from mycel.core.parameter import Parameter as Parameter
+from mycel.core.tensor import Tensor as Tensor
+from mycel.core.tensor import cast
 from mycel.experimental.optim.optimizer import Optimizer as Optimizer
 from mycel.nn import checks
 from mycel.nn.state import store
-from mycel.parameter import Parameter as Parameter
-from mycel.tensor import Tensor as Tensor
-from mycel.tensor import cast
 
 __all__ = [
     "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",

@@ -13,13 +13,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.cell import state_epoch
+from mycel.base import dtype as D
+from mycel.cells.cell import state_epoch
+from mycel.core.parameter import Parameter, ParameterTuple
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.nn.optim.stepping import Stepping
 from mycel.nn.state import store
-from mycel.parameter import Parameter, ParameterTuple
-from mycel.tensor import Tensor, cast
 
 __all__ = ["Group", "Optimizer"]
 

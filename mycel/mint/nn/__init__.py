@@ -24,7 +24,7 @@ from mycel.mint.nn._weighted import (
     LayerNorm as LayerNorm, PReLU as PReLU, SyncBatchNorm as SyncBatchNorm,
 )
 from mycel.mint.nn.functional import cross_entropy as cross_entropy
-from mycel.tensor import Tensor as _Tensor
+from mycel.core.tensor import Tensor as _Tensor
 
 # The same under the names of MindSpore's operations.
 kl_div_ext, mse_loss_ext, nllloss = functional.kl_div, functional.mse_loss, functional.nll_loss

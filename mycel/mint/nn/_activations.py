@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.core.tensor import Tensor, cast
 from mycel.mint.special import usual_axis
 from mycel.ops._operands import operand
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "dropout", "dropout2d", "elu", "elu_", "gelu", "glu", "hardtanh", "hardtanh_", "inplace_elu", "inplace_silu", "leaky_relu", "log_softmax", "logsigmoid",

@@ -8,15 +8,15 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.api import stop_gradient
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
+from mycel.derivatives import stop_gradient
 from mycel.ir.dims import product
 from mycel.ops import pooling
 from mycel.ops._operands import floating, numbers, one_by_one, operand, reshaped
 from mycel.ops.images import resize
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "conv1d", "conv3d", "embedding", "grid_sample",

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor
 from mycel.mint.nn import functional as F
-from mycel.tensor import Tensor
 
 __all__: list[str] = []
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.core.tensor import Tensor
 from mycel.ops._operands import one_of, operand
-from mycel.tensor import Tensor
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "nll_loss", "smooth_l1_loss"]
 

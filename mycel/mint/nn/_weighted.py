@@ -7,15 +7,15 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import HeUniform, Normal, Uniform, initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.mint.nn import functional as F
 from mycel.nn import checks
 from mycel.nn.state import store
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Embedding", "GroupNorm", "LayerNorm", "PReLU",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Optional, Union
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "CELU", "ELU", "FastGelu", "GELU", "GLU", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import HeUniform, Uniform, initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.layer.activation import activation_of
 from mycel.ops._operands import axis_of
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = [
     "Dense", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Flatten", "Identity", "Linear", "Norm", "OneHot", "PixelShuffle",

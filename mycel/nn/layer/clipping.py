@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.ops._operands import wide
-from mycel.tensor import Tensor, cast
 
 __all__ = ["ClipByNorm", "clipped"]
 

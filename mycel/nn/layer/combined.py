@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import Uniform, initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.layer.activation import LeakyReLU, get_activation
 from mycel.nn.layer.basic import Dense
@@ -16,8 +18,6 @@ from mycel.nn.layer.conv import Conv2d
 from mycel.nn.layer.normalization import BatchNorm1d, BatchNorm2d
 from mycel.ops._operands import wide
 from mycel.ops.operations import Primitive
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["BiDense", "Conv2dBnAct", "DenseBnAct", "L1Regularizer", "TimeDistributed"]
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
-from mycel.cell import Cell, state_epoch
+from mycel.cells.cell import Cell, state_epoch
 
 __all__ = ["CellDict", "CellList", "SequentialCell"]
 

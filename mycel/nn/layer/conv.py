@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import HeUniform, Uniform, initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.ops import convolution as C
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dTranspose", "Conv3d", "Conv3dTranspose"]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import Initializer, initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.nn.layer.clipping import clipped
 from mycel.ops.indexed import inside
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor, cast
 
 __all__ = ["Embedding", "EmbeddingLookup", "MultiFieldEmbeddingLookup"]
 

@@ -14,13 +14,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.ops._operands import numbers
 from mycel.ops.images.patches import image_gradients
-from mycel.tensor import Tensor, cast
 
 __all__ = ["CentralCrop", "ChannelShuffle", "ImageGradients", "MSSSIM", "PSNR", "SSIM", "Unfold", "Upsample"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel import dtype as D
 from mycel import nn
 from mycel import ops as _ops
-from mycel.cell import Cell
-from mycel.tensor import Tensor
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor
 
 __all__: list[str] = []
 

@@ -13,12 +13,12 @@ import math
 import numbers
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.ops._operands import wide
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "DiGamma", "IGamma", "LBeta", "LGamma", "MatDet", "MatInverse", "MatMul", "Moments", "Range", "ReduceLogSumExp",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
-from mycel.tensor import Tensor
 
 __all__ = ["MatrixDiag", "MatrixDiagPart", "MatrixSetDiag", "Roll", "Tril", "Triu"]
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.api import stop_gradient
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
+from mycel.derivatives import stop_gradient
 from mycel.nn import checks
 from mycel.nn.state import store
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "BatchNorm1d",

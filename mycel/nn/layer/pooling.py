@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from mycel import ops
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.layer.conv import as_image
 from mycel.ops import convolution as C
 from mycel.ops import pooling as P
-from mycel.tensor import Tensor
 
 __all__ = [
     "AdaptiveAvgPool1d",

@@ -15,16 +15,16 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import Uniform, initializer
+from mycel.core.parameter import Parameter, ParameterTuple
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.nn.layer.basic import Dropout
 from mycel.ops._operands import one_by_one
 from mycel.ops.sequences.recurrence import GATES, recurrence, step
-from mycel.parameter import Parameter, ParameterTuple
-from mycel.tensor import Tensor, cast
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
 

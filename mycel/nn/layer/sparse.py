@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.cell import Cell
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor
 from mycel.ops.operations.sparse import sparse_dense_matmul, sparse_to_dense
 from mycel.ops.sparse.tensors import COOTensor
-from mycel.tensor import Tensor
 
 __all__ = ["SparseTensorDenseMatmul", "SparseToDense"]
 

@@ -11,16 +11,16 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
 from mycel.nn.layer.basic import Dense
 from mycel.nn.layer.conv import Conv2d
 from mycel.nn.layer.embedding import Embedding, EmbeddingLookup
 from mycel.nn.state import store
 from mycel.ops.convolution import paddings
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor, cast
 
 __all__ = ["Conv2dThor", "DenseThor", "EmbeddingLookupThor", "EmbeddingThor", "SavesFactors"]
 

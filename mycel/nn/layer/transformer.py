@@ -14,17 +14,17 @@ import copy
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.initializer import XavierNormal, XavierUniform, initializer
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.nn.layer.basic import Dense, Dropout
 from mycel.nn.layer.container import CellList
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.ops._operands import one_by_one
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.layer.activation import activation_of
 from mycel.nn.loss.base import LossBase, same_shape
-from mycel.tensor import Tensor
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "DiceLoss", "FocalLoss", "KLDivLoss", "MultiClassDiceLoss", "MultiLabelSoftMarginLoss",

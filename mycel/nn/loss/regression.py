@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.loss.base import LossBase, same_shape
-from mycel.tensor import Tensor
 
 __all__ = [
     "CosineEmbeddingLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "L1Loss", "MAELoss", "MSELoss", "MarginRankingLoss",

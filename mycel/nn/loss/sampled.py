@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.nn.loss.base import LossBase
-from mycel.tensor import Tensor, cast
 
 __all__ = ["CTCLoss", "SampledSoftmaxLoss"]
 

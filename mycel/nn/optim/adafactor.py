@@ -7,12 +7,12 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel import ops
+from mycel.core.parameter import Parameter, ParameterTuple
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates
-from mycel.parameter import Parameter, ParameterTuple
-from mycel.tensor import Tensor
 
 __all__ = ["AdaFactor"]
 

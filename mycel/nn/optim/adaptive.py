@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.ops import updates
-from mycel.tensor import Tensor
 
 __all__ = ["Adadelta", "Adagrad", "FTRL", "ProximalAdagrad", "RMSProp"]
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.optim.stepping import Stepping
 from mycel.nn.state import store
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["Extensible"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import ops
+from mycel.core.parameter import Parameter
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.ops import updates
-from mycel.parameter import Parameter
 
 __all__ = ["LARS"]
 

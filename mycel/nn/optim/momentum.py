@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.ops import updates
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
 
 __all__ = ["Momentum", "SGD"]
 

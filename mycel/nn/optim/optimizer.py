@@ -13,16 +13,16 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter, ParameterTuple
+from mycel.core.tensor import Tensor
 from mycel.nn import checks
 from mycel.nn.layer.container import CellList
 from mycel.nn.learning_rate_schedule import LearningRateSchedule
 from mycel.nn.optim.extending import Extensible
 from mycel.nn.state import store
-from mycel.parameter import Parameter, ParameterTuple
-from mycel.tensor import Tensor
 
 __all__ = ["Optimizer"]
 

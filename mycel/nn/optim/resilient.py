@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.parameter import Parameter, ParameterTuple
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates
-from mycel.parameter import Parameter, ParameterTuple
-from mycel.tensor import Tensor, cast
 
 __all__ = ["ASGD", "Rprop"]
 

@@ -16,10 +16,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager, ops
-from mycel.cell import Cell
-from mycel.fused import graph_of
+from mycel import ops
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.parameter import Parameter, ParameterTuple
+from mycel.core.tensor import Tensor, cast
 from mycel.nn import checks
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.nn.layer.thor import Conv2dThor, SavesFactors
@@ -27,9 +30,7 @@ from mycel.nn.layer.thor_conversion import convert_to_thor
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 from mycel.ops import updates
-from mycel.parameter import Parameter, ParameterTuple
 from mycel.prims import control as C
-from mycel.tensor import Tensor, cast
 
 __all__ = ["thor"]
 

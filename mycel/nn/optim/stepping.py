@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import config, eager
-from mycel.cell import Cell
+from mycel.base import config
+from mycel.cells.cell import Cell
+from mycel.core import eager
 
 __all__ = ["Stepping"]
 

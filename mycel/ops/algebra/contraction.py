@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, pair
 from mycel.ir.dims import product
 from mycel.ops._operands import broadcast, iota, operand, permuted, reshaped, run, select
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, pair
 
 Term = tuple[Tensor, list[str]]
 

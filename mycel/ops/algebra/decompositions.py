@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -35,7 +36,6 @@ from mycel.prims import decompositions as L
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "cholesky", "cholesky_inverse", "cholesky_solve", "cond", "det", "eig", "eigvals", "geqrf", "inverse", "log_matrix_determinant", "logdet", "lstsq",

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor
 from mycel.ops import arrange, indexed
 from mycel.ops._operands import broadcast, need_room, operand, permuted, reshaped, run, select, size_of
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor
 
 __all__ = ["diagflat", "diagonal_scatter", "matrix_band_part", "matrix_diag", "matrix_diag_part", "matrix_set_diag"]
 

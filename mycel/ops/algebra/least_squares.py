@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, iota, run, select, take_slice
 from mycel.ops.algebra.decompositions import adjoint_of, cholesky, cholesky_solve, matrices, qr, swap, triangular
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.creation import eye
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, cast
 
 __all__ = ["matrix_solve_ls", "tridiagonal_product"]
 

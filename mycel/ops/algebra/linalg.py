@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from mycel import dtype as D
-from mycel import precision
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import precision
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import product
 from mycel.ops._operands import axis_of, iota, operand, operands, permuted, reshaped, run, size_of
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bmm", "cross", "dense", "dot", "einsum", "ger", "inner", "kron",

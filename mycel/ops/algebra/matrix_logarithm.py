@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.fused import graph_of
+from mycel.base import dtype as D
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import constant_like, operand, reshaped, run, select
 from mycel.ops.algebra.decompositions import eigvals, inverse, matrices, solve
 from mycel.ops.algebra.linalg import matmul
@@ -29,7 +30,6 @@ from mycel.ops.creation import eye
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast, scalar
 
 __all__ = ["matrix_logarithm"]
 

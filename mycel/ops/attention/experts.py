@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel.api import recompute
-from mycel.eager import apply
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.eager import apply
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
+from mycel.derivatives import recompute
 from mycel.ops import arrange, indexed, reduction, sorting
 from mycel.ops._operands import (
     broadcast,
@@ -28,7 +29,6 @@ from mycel.ops._operands import (
 )
 from mycel.prims import elementwise as E
 from mycel.prims.normalization import moments
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "add_layer_norm", "add_rms_norm", "mixed_precision_cast", "moe_init_routing_v2", "moe_token_permute", "moe_token_unpermute", "move_to",

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import array, indexed
 from mycel.ops._operands import operand, reshaped, run, take_slice, wide
 from mycel.prims import elementwise as E
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, cast
 
 __all__ = ["rotary_position_embedding"]
 

@@ -14,9 +14,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import array, elementwise, indexed
 from mycel.ops._operands import constant_like, one_of, operand, permuted, reshaped, run, select, take_slice
 from mycel.ops.attention.training import (
@@ -34,7 +35,6 @@ from mycel.ops.attention.training import (
 )
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
-from mycel.tensor import Tensor, cast
 
 __all__ = ["fused_infer_attention_score", "incre_flash_attention", "prompt_flash_attention"]
 

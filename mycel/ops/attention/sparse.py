@@ -11,9 +11,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import array, indexed, reduction, sorting
 from mycel.ops._operands import constant_like, one_of, operand, permuted, reshaped, run, select, take_slice, wide
 from mycel.ops.attention.serving import from_blocks
@@ -38,7 +39,6 @@ from mycel.ops.attention.training import (
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import linalg as L
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "lightning_indexer", "nsa_compress", "nsa_compress_attention", "nsa_select_attention", "sparse_flash_attention",

@@ -17,10 +17,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import array, elementwise, indexed, reduction, sorting
 from mycel.ops._operands import constant_like, iota, one_of, operand, permuted, reshaped, run, select, take_slice, wide
 from mycel.ops.random import draw
@@ -28,7 +29,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
 from mycel.prims import normalization as N
 from mycel.prims import random as P
-from mycel.tensor import Tensor, cast
 
 __all__ = ["flash_attention_score", "ring_attention_update", "speed_fusion_attention"]
 

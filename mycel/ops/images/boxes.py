@@ -11,8 +11,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import random
 from mycel.ops._operands import (
     constant_like,
@@ -32,7 +33,6 @@ from mycel.ops.sorting import argsort
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast
 
 __all__ = ["bounding_box_decode", "bounding_box_encode", "check_valid", "choice_with_mask", "iou"]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.errors import ShapeError
-from mycel.fused import graph_of
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops import indexed, reduction
 from mycel.ops._operands import (
     broadcast,
@@ -35,7 +36,6 @@ from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast, scalar
 
 __all__ = ["deformable_conv2d", "deformable_offsets", "multi_scale_deformable_attn_function", "roi_align"]
 

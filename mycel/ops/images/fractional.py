@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
-from mycel.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import indexed, random, reduction
 from mycel.ops._operands import constant_like, floating, numbers, operand, reshaped, run, select, take_slice
 from mycel.ops.array import concat, stack
@@ -22,7 +23,6 @@ from mycel.ops.sorting import cumsum
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast
 
 __all__ = ["distorted_box", "fractional_pool"]
 

@@ -11,8 +11,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import indexed, random
 from mycel.ops._operands import (
     broadcast,
@@ -34,7 +35,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims import window as W
 from mycel.prims.conv import window_output
-from mycel.tensor import Tensor, cast
 
 __all__ = ["dilation2d", "extract_glimpse", "extract_patches", "image_gradients", "mirror_pad"]
 

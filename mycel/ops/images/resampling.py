@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import indexed, reduction
 from mycel.ops._operands import (
     constant_like,
@@ -33,7 +34,6 @@ from mycel.ops._operands import (
 from mycel.ops.algebra import linalg
 from mycel.ops.images.resize import blend, cubic_weights, interpolate
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "resize_area", "resize_bicubic", "resize_bilinear", "resize_linear", "resize_nearest", "scale_and_translate", "upsample_volume",

@@ -15,8 +15,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import indexed, pooling
 from mycel.ops._operands import (
     broadcast,
@@ -36,7 +37,6 @@ from mycel.ops._operands import (
 )
 from mycel.ops.algebra import linalg
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, cast
 
 __all__ = ["affine_grid", "crop_and_resize", "grid_sample", "interpolate", "upsample"]
 

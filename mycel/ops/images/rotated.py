@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, reshaped, run, select, take_slice, wide
 from mycel.ops.array import stack
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast
 
 __all__ = ["rotated_iou"]
 

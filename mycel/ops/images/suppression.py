@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.errors import ShapeError
-from mycel.fused import graph_of
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.selection import flat_positions
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops import indexed, sorting
 from mycel.ops._operands import (
     broadcast,
@@ -32,8 +34,6 @@ from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
-from mycel.selection import flat_positions
-from mycel.tensor import Tensor, cast, scalar
 
 __all__ = ["combined_non_max_suppression", "nms_with_mask", "non_max_suppression", "non_max_suppression_with_overlaps"]
 

@@ -12,14 +12,14 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import indexed, random, reduction
 from mycel.ops._operands import broadcast, cast_index, numbers, operand, reshaped, run
 from mycel.ops.convolution import per_axis
 from mycel.ops.creation import zeros
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, cast
 
 __all__ = ["fractional_max_pool2d", "fractional_max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor
 from mycel.ops import array, bessel, blocks, complex_numbers, convolution, pairwise, segments, sorting, special, windows
 from mycel.ops._operands import operand, permuted, reshaped
 from mycel.ops.algebra import decompositions, diagonals, linalg
 from mycel.ops.images import boxes, resize
 from mycel.ops.operations.primitive import NEEDED, definer, plain
 from mycel.ops.sequences import ctc
-from mycel.tensor import Tensor
 
 __all__: list[str] = []
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import array, creation, indexed, sorted_segments, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -28,7 +29,6 @@ from mycel.ops.operations.primitive import NEEDED, definer, plain
 from mycel.ops.sequences import words
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycel.core.tensor import Tensor
 from mycel.ops.attention import experts, rotary
 from mycel.ops.attention import serving as attention_serving
 from mycel.ops.operations.primitive import Primitive, definer
-from mycel.tensor import Tensor
 
 __all__ = ["ApplyRotaryPosEmb", "PagedAttention", "PagedAttentionMask"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
-from mycel.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import (
     activation,
     arrange,
@@ -36,7 +37,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import random as distributions
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
 from mycel.communication.groups import HCCL_WORLD_COMM_GROUP, Group, find_group, member, number
 from mycel.communication.messages import other_end, to_oneself
 from mycel.communication.steps import ReduceOp, copied, joined, operation_of, row_counts, send_counts, split, tensor_of
-from mycel.errors import ShapeError
+from mycel.core.tensor import Tensor
 from mycel.ops import array, creation
 from mycel.ops._operands import take_slice
 from mycel.ops.operations.primitive import NEEDED, definer
-from mycel.tensor import Tensor
 
 __all__: list[str] = []
 

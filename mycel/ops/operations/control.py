@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mycel.core.tensor import Tensor
 from mycel.ops.containers import followed
 from mycel.ops.operations.primitive import definer
-from mycel.tensor import Tensor
 
 __all__: list[str] = []
 

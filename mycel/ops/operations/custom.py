@@ -17,15 +17,15 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import Unsupported
-from mycel.hooks import attach, attach_bprop
+from mycel.base import dtype as D
+from mycel.base.errors import Unsupported
+from mycel.base.ownership import check_code
+from mycel.base.tree import flatten
+from mycel.core.hooks import attach, attach_bprop
+from mycel.core.tensor import Tensor
 from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed
 from mycel.prims.custom import Rule
-from mycel.private import check_code
-from mycel.tensor import Tensor
-from mycel.tree import flatten
 
 __all__ = ["Custom", "PyFunc", "kernel", "ms_kernel"]
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, scalar
 from mycel.ops import blocks, indexed
 from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
 from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
 from mycel.ops.operations.primitive import NEEDED, definer, plain
 from mycel.prims import elementwise as E
-from mycel.tensor import Tensor, scalar
 
 __all__: list[str] = []
 

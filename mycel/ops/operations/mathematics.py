@@ -6,8 +6,9 @@ from typing import Any
 
 import ml_dtypes
 
-from mycel import dtype as D
-from mycel.errors import NeedsValue, ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import NeedsValue, ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import activation, arrange, array, creation, fourier, loss, math, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -33,7 +34,6 @@ from mycel.ops.operations.primitive import NEEDED, definer
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel.hooks import attach_bprop, call_user
+from mycel.core.hooks import attach_bprop, call_user
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["Morph"]

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from mycel import precision
-from mycel.api.recompute import recompute
-from mycel.dtype import DType
+from mycel.base.dtype import DType
+from mycel.core import precision
+from mycel.core.tensor import Tensor
+from mycel.derivatives.recompute import recompute
 from mycel.ir.dims import Dim
-from mycel.tensor import Tensor
 
 __all__ = ["NEEDED", "Primitive", "definer", "only", "plain"]
 

@@ -7,14 +7,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mycel import dtype as D
-from mycel import object_types as O
+from mycel.base import dtype as D
+from mycel.base import object_types as O
+from mycel.core.tensor import Tensor, as_tensor
 from mycel.ops import arrange, elementwise, reduction
 from mycel.ops import program as functions
 from mycel.ops._operands import operand, reshaped
 from mycel.ops.containers import followed
 from mycel.ops.operations.primitive import Primitive, definer
-from mycel.tensor import Tensor, as_tensor
 
 __all__: list[str] = ["PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register"]
 

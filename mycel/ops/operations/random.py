@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
-from mycel.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import creation, random, random_candidates, random_rejection, sorting
 from mycel.ops._operands import (
     broadcast,
@@ -32,7 +33,6 @@ from mycel.ops.random_truncated import truncated_normal_numbers
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
 from mycel.prims import reduce as R
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

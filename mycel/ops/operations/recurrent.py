@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.api import grad
-from mycel.errors import ShapeError
-from mycel.fused import graph_of
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.tensor import Tensor, cast, scalar
+from mycel.derivatives import grad
 from mycel.ops import creation, random
 from mycel.ops._operands import (
     cast_index,
@@ -37,7 +38,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, cast, scalar
 
 __all__: list[str] = []
 

@@ -12,13 +12,14 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager, whole
-from mycel.hooks import attach
+from mycel.base import atomic_files as whole
+from mycel.base import dtype as D
+from mycel.core import eager
+from mycel.core.hooks import attach
+from mycel.core.tensor import Tensor
 from mycel.ops import summaries
 from mycel.ops.operations.primitive import definer
 from mycel.prims.custom import Rule
-from mycel.tensor import Tensor
 
 __all__ = ["tensordump"]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.selection import flat_positions
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import indexed
 from mycel.ops._operands import (
     cast_index,
@@ -24,8 +26,6 @@ from mycel.ops.sparse.tensors import differ
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
-from mycel.selection import flat_positions
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

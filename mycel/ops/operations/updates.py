@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise as E
 from mycel.ops import updates as R
 from mycel.ops.creation import zeros_like
 from mycel.ops.operations.primitive import NEEDED, definer
 from mycel.ops.state import updated
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

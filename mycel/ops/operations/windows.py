@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel import dtype as D
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import convolution, pooling
 from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of
 from mycel.ops.images import fractional, patches, unpooling
 from mycel.ops.operations.primitive import NEEDED, definer, only
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.errors import ShapeError
-from mycel.fused import fused, graph_of
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import eager
+from mycel.core.fused import fused, graph_of
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops import indexed
 from mycel.ops import reduction as reductions
 from mycel.ops._operands import (
@@ -39,7 +40,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, cast, scalar
 
 __all__ = ["ctc_greedy_decoder", "ctc_loss"]
 

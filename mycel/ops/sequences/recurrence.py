@@ -11,9 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.fused import fused, graph_of
+from mycel.base import dtype as D
+from mycel.core import eager
+from mycel.core.fused import fused, graph_of
+from mycel.core.tensor import Tensor, scalar
 from mycel.ops._operands import reshaped, run, select, take_slice
 from mycel.ops.activation import relu
 from mycel.ops.algebra.linalg import dense
@@ -22,7 +23,6 @@ from mycel.ops.elementwise import sigmoid, tanh
 from mycel.prims import control as C
 from mycel.prims import index as I
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, scalar
 
 __all__ = ["GATES", "UNROLLED", "recurrence", "step"]
 

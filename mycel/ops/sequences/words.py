@@ -6,10 +6,11 @@ from typing import Any
 
 import ml_dtypes
 
-from mycel import dtype as D
-from mycel import eager
-from mycel.errors import ShapeError
-from mycel.fused import graph_of
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import eager
+from mycel.core.fused import graph_of
+from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import (
     cast_index,
     constant_like,
@@ -29,7 +30,6 @@ from mycel.ops.sorting import argsort, cummin, searchsorted
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
-from mycel.tensor import Tensor, cast, scalar
 
 __all__ = ["edit_distance", "no_repeat_ngram"]
 

@@ -3,7 +3,7 @@
 The row of each value of a CSR tensor is the number of rows that begin up to it, a running count over the pointers. Products gather the dense operand at the columns and add up by rows,
 so that their work is that of the stored values alone, and both derivatives are gathers and sums of the same size. What joins equal places (`coalesce`, sums,
 products of two sparse matrices) sorts the places as numbers row * columns + column; how many remain is decided by data, as `nonzero` decides it
-(`mycel.selection`).
+(`mycel.core.selection`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.dtype import DType
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
+from mycel.core.fused import fused
+from mycel.core.selection import flat_positions, is_open, positions_in
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise, sorting
 from mycel.ops._operands import (
     axis_of,
@@ -39,8 +41,6 @@ from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
-from mycel.selection import flat_positions, is_open, positions_in
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "coalesce", "coo2csr", "coo_add", "coo_concat", "csr2coo", "csr_add", "csr_mm", "csr_mv", "csr_reduce_sum", "csr_to_coo",

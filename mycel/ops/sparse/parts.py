@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mycel.errors import ShapeError
-from mycel.log import logger
+from mycel.base.errors import ShapeError
+from mycel.base.log import logger
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import cast_index, operand, operands, reshaped, run, wide
 from mycel.ops.indexed import tensor_scatter_add
 from mycel.ops.sparse.functions import check_shapes, need
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, RowTensor, differ
 from mycel.prims import index as I
 from mycel.prims import shape as S
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "coo_tensor_get_dense_shape", "coo_tensor_get_indices", "coo_tensor_get_values", "csr_tensor_get_dense_shape",

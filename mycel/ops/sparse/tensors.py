@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, Optional
 
-from mycel import dtype as D
-from mycel.dtype import DType
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import ShapeError
+from mycel.base.log import logger
+from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import Dim
-from mycel.log import logger
 from mycel.ops._operands import certainly
-from mycel.tensor import Tensor, cast
 
 __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel import dtype as D
-from mycel.api import stop_gradient
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
+from mycel.derivatives import stop_gradient
 from mycel.ir.dims import Dim
 from mycel.ops import activation, elementwise, segments
 from mycel.ops._operands import cast_index, operand, operands, reshaped, run, shape_of, wide
@@ -15,7 +16,6 @@ from mycel.ops.indexed import gather_nd
 from mycel.ops.sparse.functions import check_shapes, matrix, need, places_of, rows_of, summed
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
 from mycel.prims import index as I
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "coo_abs", "coo_acos", "coo_acosh", "coo_asin", "coo_asinh", "coo_atan", "coo_atanh", "coo_ceil", "coo_cos", "coo_cosh",

@@ -9,10 +9,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import storage
+from mycel.base import dtype as D
+from mycel.core import storage
+from mycel.core.tensor import Tensor
 from mycel.ops import convolution
-from mycel.tensor import Tensor
 
 __all__ = ["attach"]
 

@@ -7,9 +7,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mycel import dtype as D
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import number_of, operand
-from mycel.tensor import Tensor, cast
 
 __all__ = [
     "bernoulli_", "clamp_", "erfinv_", "exponential_", "normal_", "put_", "random_", "scalar_add", "scalar_cast", "scalar_div", "scalar_eq",

@@ -13,10 +13,14 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import indexing, views
-from mycel.errors import ShapeError
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import indexing, views
+from mycel.core.fused import fused
+from mycel.core.routes import indexing as by_routes
+from mycel.core.routes import viewing
+from mycel.core.selection import is_open
+from mycel.core.tensor import Tensor, cast
 from mycel.ir.dims import product
 from mycel.ops import (
     activation,
@@ -59,10 +63,6 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims.base import broadcast_shapes
-from mycel.routes import indexing as by_routes
-from mycel.routes import viewing
-from mycel.selection import is_open
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 
@@ -533,6 +533,23 @@ def _property(name: str, compute: Callable[[Any], Any], text: str) -> None:
 
 
 @viewing
+def _kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th smallest values along `dim`, k counting from 1, and their positions (int64), as ``(values, indices)``.
+
+    TypeError for a `k`, `dim` or `keepdim` of another type, ValueError for a `k` that the axis has not.
+
+    >>> import mycel as ms
+    >>> ms.Tensor([[3.0, 1.0, 2.0]]).kthvalue(2).values.tolist()
+    [2.0]
+    """
+    for name, value in (("k", k), ("dim", dim)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"kthvalue: {name} must be an int, not {value!r}")
+    if not isinstance(keepdim, bool):
+        raise TypeError(f"kthvalue: keepdim must be True or False, not {keepdim!r}")
+    return sorting.kthvalue(self, k, dim, keepdim)
+
+
 def _reversed_axes(self: Tensor) -> Tensor:
     return views.permuted(self, tuple(reversed(builtins.range(self.ndim))))
 
@@ -559,7 +576,7 @@ def _attach() -> None:
         "qr": _qr, "ormqr": _ormqr, "triangular_solve": _triangular_solve, "take": _take, "where": _where, "choose": _choose_from, "itemset": _itemset, "unique": _unique, "equal": _equal,
         "allclose": _allclose, "trace": _trace, "select": _select, "argmax_with_value": _argmax_with_value,
         "argmin_with_value": _argmin_with_value, "new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty"),
-        "new_full": _new_full, "reverse_sequence": _reversed_sequences,
+        "new_full": _new_full, "reverse_sequence": _reversed_sequences, "kthvalue": _kthvalue,
     }  # fmt: skip
     for name, method in methods.items():
         setattr(Tensor, name, method)

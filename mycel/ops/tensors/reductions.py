@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel.fused import fused
+from mycel.base import dtype as D
+from mycel.core.fused import fused
+from mycel.core.tensor import Tensor
 from mycel.ops import activation, arrange, reduction, sorting
 from mycel.ops._operands import flat, number_of
 from mycel.ops.algebra import decompositions
-from mycel.tensor import Tensor
 
 __all__: list[str] = []
 

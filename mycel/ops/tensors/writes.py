@@ -11,9 +11,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
-from mycel import eager, views
-from mycel.errors import ShapeError
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core import eager, views
+from mycel.core.tensor import Tensor, cast
 from mycel.ops import activation, creation, elementwise, indexed, math, random
 from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of
 from mycel.ops.algebra import linalg
@@ -22,7 +23,6 @@ from mycel.ops.tensors.signatures import drawing, with_signature
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import random as distributions
-from mycel.tensor import Tensor, cast
 
 __all__: list[str] = []
 

@@ -21,7 +21,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.tensor import Tensor
+from mycel.core.tensor import Tensor
 
 __all__ = ["Callback", "CallbackList", "CallbackParameters", "RunContext", "step_loss"]
 

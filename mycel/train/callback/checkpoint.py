@@ -13,11 +13,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Optional
 
-from mycel.cell import Cell
-from mycel.errors import Unsupported
-from mycel.log import logger
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.base.errors import Unsupported
+from mycel.base.log import logger
+from mycel.cells.cell import Cell
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext
 from mycel.train.encryption import check_key
 from mycel.train.serialization import after_async_saves, finish_async_saves, save_checkpoint

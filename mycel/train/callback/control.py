@@ -12,9 +12,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.log import logger
-from mycel.parameter import Parameter
-from mycel.tensor import Tensor
+from mycel.base.log import logger
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
 
 __all__ = ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"]

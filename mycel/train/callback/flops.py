@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from mycel.explain import explain
+from mycel.compiled.explain import explain
 from mycel.ir.graph import Graph, Node
 from mycel.train.callback.base import Callback, RunContext
 
@@ -47,7 +47,7 @@ def _inner(node: Node) -> Iterator[Graph]:
 
 def _flops(graph: Graph) -> int:
     """The flops of a graph; of both sides of a branch the larger, of a loop one round."""
-    from mycel.engines.native.dense_steps import work
+    from mycel.engines.native.lowering.dense_steps import work
 
     total = 0
     for node in graph.nodes:

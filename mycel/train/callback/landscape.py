@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel import whole
+from mycel.base import atomic_files as whole
 from mycel.common.seed import get_seed
-from mycel.tensor import Tensor
+from mycel.core.tensor import Tensor
 from mycel.train._batches import Epochs
 from mycel.train.callback.base import step_loss
 from mycel.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint

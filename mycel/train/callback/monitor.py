@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.tensor import Tensor
+from mycel.core.tensor import Tensor
 from mycel.train.callback.base import HOOKS, Callback, RunContext, step_loss
 
 __all__ = ["History", "LambdaCallback", "LossMonitor", "TimeMonitor"]

@@ -8,7 +8,7 @@ import signal
 from types import FrameType
 from typing import Any, Optional
 
-from mycel.log import logger
+from mycel.base.log import logger
 from mycel.train.callback.base import Callback, RunContext
 from mycel.train.serialization import save_checkpoint
 

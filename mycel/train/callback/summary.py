@@ -8,8 +8,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.errors import Unsupported
-from mycel.tensor import Tensor
+from mycel.base.errors import Unsupported
+from mycel.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.train.callback.landscape import LandscapeKeeper
 from mycel.train.summary import SummaryRecord

@@ -14,7 +14,7 @@ from typing import Any, Optional, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.tensor import Tensor
+from mycel.core.tensor import Tensor
 
 __all__ = ["EvaluationBase", "Metric", "as_array", "rearrange_inputs"]
 

@@ -7,7 +7,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.tensor import Tensor
+from mycel.core.tensor import Tensor
 from mycel.train.metrics.base import Metric, as_array, rearrange_inputs
 
 __all__ = ["CosineSimilarity", "Dice", "OcclusionSensitivity"]

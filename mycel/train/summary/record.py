@@ -11,8 +11,8 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel.errors import Unsupported
-from mycel.log import logger
+from mycel.base.errors import Unsupported
+from mycel.base.log import logger
 from mycel.ops.summaries import Collected
 from mycel.train.metrics.base import as_array
 from mycel.train.summary import events

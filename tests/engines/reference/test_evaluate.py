@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dtype import bool_, float32, float64, int64
+from mycel.base.dtype import bool_, float32, float64, int64
+from mycel.base.errors import ShapeError, Unsupported, VerifyError
 from mycel.engines.reference import apply, evaluate
-from mycel.errors import ShapeError, Unsupported, VerifyError
 from mycel.ir.dims import symbol
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import TOKEN, tensor_type

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mycel.dataset.audio_sets import read_sphere, read_wav
+from mycel.dataset.sets.audio import read_sphere, read_wav
 from tests.dataset import audio_set_files
 from tests.fuzz.drivers._damage import clear, damage
 

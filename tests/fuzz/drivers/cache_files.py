@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import mycel as ms
-from mycel import cache, config
+from mycel.base import cache, config
 from tests.fuzz.drivers._damage import damage
 
 CORPUS = 60

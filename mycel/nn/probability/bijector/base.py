@@ -10,11 +10,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import operand
-from mycel.tensor import Tensor, cast
 
 __all__ = ["Bijector"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
+from mycel.core.tensor import Tensor
 from mycel.nn.probability.bijector.base import Bijector
-from mycel.tensor import Tensor
 
 __all__ = ["Exp", "GumbelCDF", "Invert", "PowerTransform", "ScalarAffine", "Softplus"]
 

@@ -14,13 +14,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
-from mycel.cell import Cell
+from mycel.base import dtype as D
+from mycel.cells.cell import Cell
 from mycel.common.generator import Generator, default_generator
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import operand
 from mycel.prims.base import broadcast_shapes
-from mycel.tensor import Tensor, cast
 
 __all__ = ["Distribution"]
 

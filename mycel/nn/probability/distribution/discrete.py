@@ -7,12 +7,12 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor
 from mycel.nn.probability.distribution import draws
 from mycel.nn.probability.distribution.base import Distribution
 from mycel.ops.random_rejection import poisson_numbers
-from mycel.tensor import Tensor
 
 __all__ = ["Bernoulli", "Categorical", "Geometric", "Poisson"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor
 from mycel.nn.probability.distribution import draws
 from mycel.nn.probability.distribution.base import Distribution
 from mycel.ops.random_rejection import gamma_numbers
-from mycel.tensor import Tensor
 
 __all__ = ["Beta", "Exponential", "Gamma"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from mycel import dtype as D
 from mycel import ops
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor
 from mycel.nn.probability.bijector import Bijector, Exp, GumbelCDF, Invert
 from mycel.nn.probability.distribution import draws
 from mycel.nn.probability.distribution.base import Distribution
@@ -18,7 +19,6 @@ from mycel.nn.probability.distribution.continuous import (
     normal_divergence,
     normal_log_prob,
 )
-from mycel.tensor import Tensor
 
 __all__ = ["Gumbel", "LogNormal", "TransformedDistribution"]
 

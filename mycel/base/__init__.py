@@ -1,0 +1,1 @@
+"""What every module may import: types, errors, settings, files, locks."""

@@ -1,0 +1,196 @@
+"""Process-wide settings: the context that `set_context` changes, and where the compiled-object cache lives."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+from mycel.base import locks
+
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "STRICT",
+    "COMPATIBLE",
+    "LAX",
+    "cache_directory",
+    "get_context",
+    "set_context",
+]
+
+GRAPH_MODE = 0
+PYNATIVE_MODE = 1
+STRICT = 0
+COMPATIBLE = 1
+LAX = 2
+
+# MindSpore's names; all but the first are one here.
+TUNE_MODES = ("NO_TUNE", "RL", "GA", "RL,GA", "GA,RL")
+
+_DEFAULTS: dict[str, Any] = {
+    "mode": PYNATIVE_MODE,
+    "device_target": "CPU",
+    "jit_syntax_level": LAX,
+    "runtime_num_threads": 0,
+    "enable_compile_cache": True,
+    "check_nan": {"1": True, "nan": "nan"}.get(os.environ.get("MYCEL_CHECK_NAN", ""), False),
+    "wide_intermediates": os.environ.get("MYCEL_WIDE_INTERMEDIATES") == "1",
+    "auto_tune_mode": "GA" if os.environ.get("MYCEL_AUTOTUNE") == "1" else "NO_TUNE",
+    "compile_cache_path": "",
+    "max_device_memory": None,
+}
+# Options of MindSpore that change nothing here: the value that `get_context` gives before one is set, and why.
+_NO_EFFECT: dict[str, tuple[Any, str]] = {
+    "device_id": (0, "there is one device"),
+    "max_call_depth": (1000, "calls nest as deep as Python's own"),
+    "deterministic": ("ON", "results are always the same for the same inputs and threads"),
+    "enable_graph_kernel": (True, "fusion is always on"),
+    "graph_kernel_flags": ("", "fusion is chosen by the compiler"),
+    "save_graphs": (False, "look at graphs with mycel.explain"),
+    "save_graphs_path": (".", "look at graphs with mycel.explain"),
+    "pynative_synchronize": (True, "eager operations always run at once"),
+    "precompile_only": (False, "compile a cell without running it by its compile method"),
+    "jit_config": ({}, "of its options only jit_syntax_level is used; the compiler needs no choice of the others"),
+    "jit_enable_inplace_ops": (False, "x += y makes a new tensor in every mode"),
+    "variable_memory_max_size": (None, "memory is taken from the system as needed"),
+    "mempool_block_size": (None, "memory is taken from the system as needed"),
+    "memory_optimize_level": (None, "buffers are always planned by liveness"),
+    "memory_offload": (None, "there is one memory"),
+    "enable_dump": (False, "there is no Ascend device to dump from"),
+    "save_dump_path": (None, "there is no Ascend device to dump from"),
+    "env_config_path": ("", "there is no Ascend runtime"),
+    "enable_reduce_precision": (None, "types are kept as written"),
+    "ascend_config": ({}, "there is no Ascend device"),
+    "gpu_config": ({}, "this engine runs on the CPU"),
+    "aoe_tune_mode": ("", "there is no Ascend device"),
+    "aoe_config": ({}, "there is no Ascend device"),
+    "check_bprop": (False, "gradients are checked by construction"),
+    "grad_for_scalar": (None, "gradients of scalars are always given"),
+    "inter_op_parallel_num": (0, "operations of a graph run in order, each on all threads"),
+    "disable_format_transform": (False, "layouts are the compiler's choice"),
+    "op_timeout": (None, "operations on the CPU are not timed out"),
+    "debug_level": (None, "errors always show the user's source"),
+    "conv_allow_tf32": (False, "this engine computes in the types as written"),
+    "matmul_allow_tf32": (False, "this engine computes in the types as written"),
+    "exec_order": (None, "operations run in program order"),
+    "support_binary": (False, "source is read from the functions themselves"),
+    "enable_profiling": (False, "profile with mycel.profile, or the command mycel profile"),
+    "profiling_options": ("", "profile with mycel.profile, or the command mycel profile"),
+    "print_file_path": ("", "what a program prints goes to standard output"),
+    "reserve_class_name_in_scope": (True, "names of nodes come from the user's source"),
+}
+# Those of which a user would wait for something to appear.
+_MISSED = ("save_graphs", "save_graphs_path", "precompile_only", "enable_dump", "enable_profiling", "print_file_path")
+# Those that change what a program is: what was compiled before is not used again.
+COMPILED_ANEW = frozenset(("check_nan", "wide_intermediates"))
+_context: dict[str, Any] = dict(_DEFAULTS)
+_said: set[tuple[str, str]] = set()
+# As in MindSpore, MS_JIT=0 in the environment runs everything eagerly. It is read at the start and by set_context.
+jit_is_off = os.environ.get("MS_JIT") == "0"
+_lock = locks.lock()
+listeners: list[Any] = []
+
+
+def _check(name: str, value: Any) -> None:
+    if name in _NO_EFFECT:
+        return
+    if name not in _DEFAULTS:
+        known = ", ".join(sorted((*_DEFAULTS, *_NO_EFFECT)))
+        raise ValueError(f"set_context: there is no option {name!r}; the options are {known}")
+    if name == "mode" and value not in (GRAPH_MODE, PYNATIVE_MODE):
+        raise ValueError(f"set_context: mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1), not {value!r}")
+    if name == "device_target" and value != "CPU":
+        raise ValueError(f"set_context: device_target {value!r} is not available in this build; it runs on 'CPU'")
+    if name == "jit_syntax_level" and value not in (STRICT, COMPATIBLE, LAX):
+        raise ValueError(f"set_context: jit_syntax_level must be STRICT (0), COMPATIBLE (1) or LAX (2), not {value!r}")
+    if name == "runtime_num_threads" and (not isinstance(value, int) or value < 0):
+        raise ValueError(f"set_context: runtime_num_threads must be a whole number, 0 for all cores, not {value!r}")
+    if name in ("enable_compile_cache", "wide_intermediates") and not isinstance(value, bool):
+        raise ValueError(f"set_context: {name} must be True or False, not {value!r}")
+    if name == "check_nan" and not (isinstance(value, bool) or value == "nan"):
+        raise ValueError(f"set_context: check_nan must be False, True, or 'nan' to look for NaN only, not {value!r}")
+    if name == "max_device_memory" and value is not None:
+        try:
+            memory_size(value)
+        except ValueError as error:
+            raise ValueError(f"set_context: max_device_memory: {error}") from None
+    if name == "auto_tune_mode" and value not in TUNE_MODES:
+        raise ValueError(f"set_context: auto_tune_mode must be one of {', '.join(TUNE_MODES)}, not {value!r}")
+    if name == "compile_cache_path" and not isinstance(value, str):
+        raise ValueError(f"set_context: compile_cache_path must be a string, not {value!r}")
+
+
+def memory_size(text: str) -> int:
+    """The bytes that a size such as "2GB" or "1.5GB" means.
+
+    >>> memory_size("1.5GB") == 3 << 29
+    True
+    """
+    number = text[:-2].strip() if isinstance(text, str) and text[-2:].upper() == "GB" else ""
+    if not number.replace(".", "", 1).isdigit() or float(number) <= 0:
+        raise ValueError(f'a size of memory is a number and GB, such as "2GB" or "1.5GB", not {text!r}')
+    return int(float(number) * (1 << 30))
+
+
+def set_context(**options: Any) -> None:
+    """Change settings of the process, such as ``mode=GRAPH_MODE``; all of them, or none if one is wrong.
+
+    ``check_nan=True`` makes every run raise `mycel.errors.NonFiniteError`, a FloatingPointError, that names the first operation that gives a NaN or an infinity,
+    and its line, in eager and compiled code and in derivatives; ``check_nan="nan"`` looks for NaN only.
+
+    ``auto_tune_mode="GA"`` (or another of MindSpore's names) has functions compiled from then on try the ways to compute each matrix product and convolution, and keep the
+    quickest, in files too; ``"NO_TUNE"``, as it is at first, takes those that rules say.
+
+    ``wide_intermediates=True`` rounds 16-bit floats in compiled code only where they are stored, instead of after every operation: fewer roundings, but other digits
+    than the same operations give one by one.
+
+    ``max_device_memory="2GB"`` limits what tensors and compiled functions may take from the system; more is a MemoryError. None takes what the system gives.
+
+    Options of MindSpore that have nothing to change here are accepted, and logged once for each value as having no effect, with the reason.
+    Raises ValueError for a name or value that does not exist.
+
+    >>> import mycel as ms
+    >>> ms.set_context(mode=ms.PYNATIVE_MODE)
+    """
+    global jit_is_off
+    from mycel.base.log import logger
+
+    jit_is_off = os.environ.get("MS_JIT") == "0"
+    for name, value in options.items():
+        _check(name, value)
+    for name, value in options.items():
+        if name in _NO_EFFECT and value != _NO_EFFECT[name][0] and (name, repr(value)) not in _said:
+            _said.add((name, repr(value)))
+            level = logger.warning if name in _MISSED else logger.info
+            level("set_context(%s=%r) has no effect: %s", name, value, _NO_EFFECT[name][1])
+        with _lock:
+            _context[name] = value
+    for listener in listeners:
+        listener(options)
+
+
+def get_context(attr_key: str) -> Any:
+    """The value of one setting; ValueError for a name that does not exist.
+
+    >>> import mycel as ms
+    >>> ms.get_context("device_target")
+    'CPU'
+    """
+    if attr_key in _context:
+        return _context[attr_key]
+    if attr_key in _NO_EFFECT:
+        return _NO_EFFECT[attr_key][0]
+    known = ", ".join(sorted((*_DEFAULTS, *_NO_EFFECT)))
+    raise ValueError(f"get_context: there is no option {attr_key!r}; the options are {known}")
+
+
+def cache_directory() -> pathlib.Path:
+    """Where compiled objects are kept: MYCEL_CACHE, the `compile_cache_path` option, or the user's cache folder."""
+    chosen = os.environ.get("MYCEL_CACHE") or _context["compile_cache_path"]
+    if chosen:
+        return pathlib.Path(chosen)
+    home = os.path.expanduser("~")
+    # Without a home folder, "~" stays; that must not become a folder of this name.
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home if os.path.isabs(home) else os.sep, ".cache")
+    return pathlib.Path(base) / "mycel"

@@ -1,0 +1,135 @@
+"""The errors of the compiler, each a subclass of the built-in error that MindSpore raises in its place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+__all__ = [
+    "BoundsError", "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError",
+    "Unsupported", "VerifyError", "VmapError", "named", "operation_called",
+]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ShapeError(ValueError):
+    """Shapes, or parameters that refer to them, do not fit the operation."""
+
+    found: str = ""
+
+    def raised_in(self, name: str) -> None:
+        """Put the name of the operation that the user called in front, unless the message has it."""
+        self.found = self.found or str(self)
+        self.args = (self.found if name in self.found else f"{name}: {self.found}",)
+
+
+class SizeError(ShapeError):
+    """A size is negative, or larger than anything that memory can hold; the message begins with the operation that the user called, where one was."""
+
+    def __init__(self, message: str, operation: str = "") -> None:
+        self.operation = operation_called() or operation
+        super().__init__(f"{self.operation}: {message}" if self.operation else message)
+
+    def raised_in(self, name: str) -> None:
+        if not self.operation:
+            super().raised_in(name)
+
+
+_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "core.indexing", "core.routes", "mint", "numpy", "scipy", "nn", "common", "core.tensor", "core.parameter", "experimental", "boost", "train")])  # fmt: skip
+_SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
+_WRAPPERS = ("method", "plainly", "run")
+_USERS = ("mycel.frontend", "mycel.compiled.jit", "mycel.cells.cell", "mycel.derivatives")
+
+
+def operation_called() -> str:
+    """The function, method or class of the public libraries that is running and was called by none of them; "" outside of such.
+
+    It is read from the frames of the call, so that what is rarely asked costs nothing otherwise: an error deep inside says what the user wrote.
+    """
+    name, frame = "", sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith("mycel.") or name and module.startswith(_USERS):
+            break
+        if module.startswith(_PUBLIC):
+            found = frame.f_code.co_name
+            found = _SUBSCRIPTS.get(found, found)
+            if found in ("__init__", "__call__", "call", "construct"):
+                found = type(frame.f_locals.get("self")).__name__
+            known = found in frame.f_globals or "self" in frame.f_locals or found in _SUBSCRIPTS.values()
+            if known and not found.startswith(("__", "<")) and found not in _WRAPPERS:
+                name = found.lstrip("_")
+        frame = frame.f_back  # type: ignore[assignment]
+    return name
+
+
+def named(function: F, name: str = "") -> F:
+    """`function`, whose errors of shapes name it also where an operation inside finds them."""
+    name = name or function.__name__.lstrip("_")
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ShapeError as error:
+            error.raised_in(name)
+            raise
+
+    return run  # type: ignore[return-value]
+
+
+class IndexRangeError(IndexError, RuntimeError, ValueError):
+    """An index that data give is out of range; MindSpore's operations raise now one and now another of these."""
+
+
+class Unsupported(NotImplementedError):
+    """Something that this engine or front end does not do; the message names what it does."""
+
+
+class CompileError(RuntimeError):
+    """A function could not be compiled; the message shows the user's line."""
+
+
+class NeedsValue(TypeError):
+    """Python asked for the value of a tensor that exists only as a node of a graph being built."""
+
+
+class NonFiniteError(FloatingPointError):
+    """An operation gave the first NaN or infinity, as `set_context(check_nan=True)` looks for.
+
+    `operation` is its name, `kind` "NaN" or "infinity", `where` the place in the user's source (`file`, `line`, `column`). `gradient_of` names the operation
+    in whose derivative it is, or is empty; `rounds` are the numbers of the rounds of the loops around it, outermost first, from 1.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        operation: str = "",
+        kind: str = "NaN",
+        where: Any = None,
+        gradient_of: str = "",
+        rounds: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.operation, self.kind, self.where, self.gradient_of, self.rounds = (
+            operation,
+            kind,
+            where,
+            gradient_of,
+            rounds,
+        )
+
+
+class BoundsError(AssertionError):
+    """Compiled code would have reached outside of a buffer: a defect of the compiler, not of the user's program; looked for with MYCEL_CHECK=bounds."""
+
+
+class VerifyError(AssertionError):
+    """A graph breaks an invariant of the representation: a defect of a pass, not of the user's program."""
+
+
+class VmapError(RuntimeError):
+    """The arguments of `vmap` do not fit its axes, or its function does what cannot be done for all examples at once."""

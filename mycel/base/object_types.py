@@ -1,0 +1,239 @@
+"""Types of Python's objects beside element types, as MindSpore names them: lists, tuples, strings, numbers, None, functions, and tensors of an element type.
+
+A type is an immutable value: two of the same form are equal and hash alike. `Int` and `Number` are classes, of which element types are instances as well, so
+that ``isinstance(mycel.int32, mycel.Int)`` holds; called with a width, `Int` gives the element type.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.base.dtype import DType, Type
+
+__all__ = [
+    "Int",
+    "Number",
+    "ObjectType",
+    "QuantDtype",
+    "TensorType",
+    "function",
+    "get_py_obj_dtype",
+    "list_",
+    "number",
+    "object_of",
+    "string",
+    "tensor_type",
+    "tuple_",
+    "type_none",
+    "type_type",
+]
+
+
+class ObjectType(Type):
+    """The type of a kind of Python's objects: a title, such as ``List``, and the name under which it is shown."""
+
+    __slots__ = ("title", "shown")
+
+    def __init__(self, title: str, shown: str) -> None:
+        self.title, self.shown = title, shown
+
+    def __repr__(self) -> str:
+        return f"mindspore.{self.shown}"
+
+    def __str__(self) -> str:
+        return self.title
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectType) and self.title == other.title
+
+    def __hash__(self) -> int:
+        return hash(self.title)
+
+
+class _ByKind(type):
+    """A class whose instances are its own and the element types of some kinds."""
+
+    kinds: str
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, DType) and value.kind in cls.kinds or type.__instancecheck__(cls, value)
+
+
+class Number(ObjectType, metaclass=_ByKind):
+    """The type of all numbers; every element type is an instance."""
+
+    __slots__ = ()
+    kinds = "biufcs"
+
+    def __init__(self) -> None:
+        super().__init__("Number", "number")
+
+
+class _Whole(_ByKind):
+    def __call__(cls, nbits: Optional[int] = None) -> Any:
+        if nbits is None:
+            return super().__call__()
+        if isinstance(nbits, bool) or nbits not in (8, 16, 32, 64):
+            raise ValueError(f"Int: signed integers have 8, 16, 32 or 64 bits, not {nbits!r}")
+        return D.from_any(f"int{nbits}")
+
+
+class Int(ObjectType, metaclass=_Whole):
+    """The type of signed integers; with a width the element type. ValueError for other widths than 8, 16, 32 and 64.
+
+    >>> import mycel as ms
+    >>> ms.Int(32) is ms.int32, isinstance(ms.int8, ms.Int), isinstance(ms.uint8, ms.Int)
+    (True, True, False)
+    """
+
+    __slots__ = ()
+    kinds = "i"
+
+    def __init__(self) -> None:
+        super().__init__("Int", "int")
+
+
+class TensorType(ObjectType):
+    """The type of tensors, of one element type if it is given. TypeError for what is no element type.
+
+    >>> import mycel as ms
+    >>> str(ms.TensorType(ms.float32)), ms.TensorType(ms.float32) == ms.TensorType(ms.float32)
+    ('Tensor[Float32]', True)
+    """
+
+    __slots__ = ("_element",)
+
+    def __init__(self, element: Optional[DType] = None) -> None:
+        if element is not None and not isinstance(element, DType):
+            raise TypeError(f"TensorType: takes an element type such as mycel.float32, not {element!r}")
+        self._element = element
+        super().__init__(
+            *("Tensor", "tensor") if element is None else (f"Tensor[{element}]", f"tensor[{element.name}]")
+        )
+
+    def element_type(self) -> Optional[DType]:
+        """The element type; None where it was not given."""
+        return self._element
+
+
+list_ = ObjectType("List", "list_")
+tuple_ = ObjectType("Tuple", "tuple_")
+dictionary = ObjectType("Dictionary", "Dictionary")
+string = ObjectType("String", "string_")
+slice_ = ObjectType("Slice", "Slice")
+ellipsis_ = ObjectType("Ellipsis", "Ellipsis")
+function = ObjectType("Function", "function")
+type_none = ObjectType("None", "type_none")
+type_type = ObjectType("TypeType", "type_type")
+number = Number()
+tensor_type = TensorType()
+
+_BY_PYTHON = {
+    list: list_, tuple: tuple_, dict: dictionary, str: string, slice: slice_, type(None): type_none, type(...): ellipsis_,
+    types.FunctionType: function, types.MethodType: function, types.BuiltinFunctionType: function,
+}  # fmt: skip
+_TO_PYTHON = {list_: list, tuple_: tuple, dictionary: dict, string: str, slice_: slice, type_none: type(None)}
+
+
+def of_class(kind: type) -> Optional[Type]:
+    """The type that objects of a Python class other than numbers have; None where there is none."""
+    return next((_BY_PYTHON[base] for base in kind.__mro__ if base in _BY_PYTHON), None)
+
+
+def class_of(kind: Type) -> Optional[type]:
+    """The Python class whose objects have a type; None where there is none."""
+    return _TO_PYTHON.get(kind)  # type: ignore[call-overload,no-any-return]
+
+
+def object_of(value: Any) -> Optional[Type]:
+    """The type of a Python object that is no tensor: a number's is an element type; None where there is none."""
+    if isinstance(value, (bool, np.bool_)):
+        return D.bool_
+    if isinstance(value, np.generic):
+        return D.from_any(value.dtype)
+    for kind, found in ((int, D.int64), (float, D.float64), (complex, D.complex128)):
+        if isinstance(value, kind):
+            return found
+    if isinstance(value, Type):
+        return type_type
+    return of_class(type(value)) or (function if callable(value) else None)
+
+
+class QuantDtype(enum.Enum):
+    """Element types of quantised values: signed and unsigned integers of 1 to 16 bits.
+
+    >>> import mycel as ms
+    >>> str(ms.QuantDtype.UINT4)
+    'UINT4'
+    """
+
+    INT1 = 0
+    INT2 = 1
+    INT3 = 2
+    INT4 = 3
+    INT5 = 4
+    INT6 = 5
+    INT7 = 6
+    INT8 = 7
+    INT9 = 8
+    INT10 = 9
+    INT11 = 10
+    INT12 = 11
+    INT13 = 12
+    INT14 = 13
+    INT15 = 14
+    INT16 = 15
+    UINT1 = 100
+    UINT2 = 101
+    UINT3 = 102
+    UINT4 = 103
+    UINT5 = 104
+    UINT6 = 105
+    UINT7 = 106
+    UINT8 = 107
+    UINT9 = 108
+    UINT10 = 109
+    UINT11 = 110
+    UINT12 = 111
+    UINT13 = 112
+    UINT14 = 113
+    UINT15 = 114
+    UINT16 = 115
+
+    def value(self) -> int:  # type: ignore[override]
+        """The number under which it is saved.
+
+        >>> import mycel as ms
+        >>> ms.QuantDtype.INT8.value()
+        7
+        """
+        return int(self._value_)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def get_py_obj_dtype(obj: Any) -> Type:
+    """The type of a Python object or of the objects of a Python class; a tensor's has its element type, that of a number is an element type.
+
+    NotImplementedError for objects that no type describes.
+
+    >>> import mycel as ms
+    >>> ms.get_py_obj_dtype(1), ms.get_py_obj_dtype("a"), ms.get_py_obj_dtype(ms.Tensor([1.0]))
+    (mindspore.int64, mindspore.string_, mindspore.tensor[float32])
+    """
+    if isinstance(obj, type):
+        kind: Type = D.pytype_to_dtype(obj)
+        return kind
+    element = getattr(obj, "dtype", None)
+    if isinstance(element, DType):
+        return TensorType(element)
+    found = object_of(obj)
+    if found is None or found in (dictionary, slice_, ellipsis_):
+        raise NotImplementedError(f"get_py_obj_dtype: no type describes a {type(obj).__name__}")
+    return found

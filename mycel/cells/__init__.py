@@ -1,0 +1,1 @@
+"""Cells: the building blocks of networks."""

@@ -1,0 +1,279 @@
+"""What Cells have for MindSpore's programs besides computing: types and casts of all parameters at once, names, and marks for clusters.
+
+A mark for clusters or for other devices is accepted, so that a program written for them runs here, and has no effect, which its description says.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from enum import Enum
+from typing import Any, Optional, TypeVar, Union
+
+from mycel.base import dtype as D
+from mycel.core.precision import Precision
+from mycel.core.tensor import Tensor
+
+__all__ = ["CellExtras", "MixedPrecisionType"]
+
+
+class MixedPrecisionType(Enum):
+    """The type that a Cell computes in."""
+
+    NOTSET = 0
+    FP16 = 1
+    FP32 = 2
+    BF16 = 3
+
+
+_TYPES = {MixedPrecisionType.FP16: D.float16, MixedPrecisionType.FP32: D.float32, MixedPrecisionType.BF16: D.bfloat16}
+
+
+class CellExtras:
+    """The part of `Cell` that converts, checks and marks."""
+
+    cls_name = "Cell"
+    bprop_debug = False
+    cell_type = ""
+
+    @property
+    def phase(self) -> str:
+        """ "train" or "predict", as `set_train` said last; what was assigned, where that was done."""
+        return str(self.__dict__.get("_phase") or ("train" if getattr(self, "training", False) else "predict"))
+
+    @phase.setter
+    def phase(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise TypeError(f"Cell.phase: takes a string, not {value!r}")
+        self.__dict__["_phase"] = value
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Convert all floating parameters and buffers to another floating type, in place; the cell itself.
+
+        ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``, whose type is taken; the device must be "CPU". TypeError for types that are not floating or
+        complex, ValueError for other devices.
+
+        >>> import mycel as ms
+        >>> ms.nn.Dense(2, 3).to(ms.float16).weight.dtype
+        mindspore.float16
+        """
+        wanted = kwargs.pop("dtype", None)
+        device = kwargs.pop("device", None)
+        kwargs.pop("non_blocking", None)
+        if kwargs:
+            raise TypeError(f"to: there is no option {sorted(kwargs)[0]!r}")
+        for given in args:
+            if isinstance(given, Tensor):
+                wanted = given.dtype
+            elif isinstance(given, str) and given.lower().split(":")[0] in ("cpu", "gpu", "cuda", "ascend", "npu"):
+                device = given
+            elif not isinstance(given, bool):
+                wanted = given
+        _check_device("to", device)
+        if wanted is None:
+            return self
+        kind = D.from_any(wanted)
+        if not (kind.is_floating or kind.is_complex):
+            raise TypeError(f"to: parameters are converted to floating types only, not to {kind.name}")
+        cells: Any = self
+        for parameter in cells.get_parameters():
+            if (parameter.dtype.is_floating or parameter.dtype.is_complex) and parameter.dtype is not kind:
+                parameter.set_dtype(kind)
+        for _, cell in cells.cells_and_names():
+            for name, buffer in list(cell.__dict__["_buffers"].items()):
+                if buffer is not None and (buffer.dtype.is_floating or buffer.dtype.is_complex):
+                    setattr(cell, name, buffer.astype(kind))
+        return self
+
+    def to_empty(self, *, device: Any = None, recurse: bool = True) -> Any:
+        """Parameters with values of no meaning, which are zeros here, on a device, which must be "CPU"; the cell itself."""
+        _check_device("to_empty", device)
+        cells: Any = self
+        for parameter in cells.get_parameters(expand=recurse):
+            parameter.set_data(Tensor(shape=parameter.shape, dtype=parameter.dtype))
+        return self
+
+    def cast_inputs(self, inputs: Any, dst_type: Any) -> tuple[Any, ...]:
+        """The tensors among inputs in another element type, as a tuple; nested tuples likewise.
+
+        >>> import mycel as ms
+        >>> ms.nn.Cell().cast_inputs((ms.Tensor(1.0),), ms.float16)[0].dtype
+        mindspore.float16
+        """
+        kind = D.from_any(dst_type)
+        return tuple(
+            [
+                self.cast_inputs(x, kind) if isinstance(x, tuple) else x.astype(kind) if isinstance(x, Tensor) else x
+                for x in inputs
+            ]
+        )
+
+    def update_cell_type(self, cell_type: str) -> None:
+        """Set `cell_type`, which nothing here depends on."""
+        self.cell_type = cell_type
+
+    def check_names(self) -> None:
+        """ValueError where two parameters have one name."""
+        cells: Any = self
+        seen: set[str] = set()
+        for parameter in cells.get_parameters():
+            if parameter.name in seen:
+                raise ValueError(f"check_names: two parameters are named {parameter.name!r}; give each its own name")
+            seen.add(parameter.name)
+
+    def check_names_and_refresh_name(self) -> None:
+        """Name parameters that have no name by their paths, then `check_names`."""
+        cells: Any = self
+        for path, parameter in cells.parameters_and_names():
+            if not parameter.__dict__["has_name"]:
+                parameter.name = path
+                parameter.__dict__["has_name"] = True
+        self.check_names()
+
+    def parameters_broadcast_dict(self, recurse: bool = True) -> OrderedDict[str, Any]:
+        """The parameters by name; all of them are the same on the one device."""
+        cells: Any = self
+        return OrderedDict((p.name, p) for p in cells.get_parameters(expand=recurse) if not p.layerwise_parallel)
+
+    # What a Cell says of itself.
+
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
+
+    @property
+    def create_time(self) -> int:
+        """When the Cell was made, in nanoseconds since 1970."""
+        return int(self.__dict__["_created"])
+
+    @property
+    def compiled(self) -> bool:
+        """Whether something was compiled for calls of this Cell."""
+        call = self.__dict__.get("_compiled_call")
+        return call is not None and bool(call.versions or call.lives)
+
+    @property
+    def exist_names(self) -> set[str]:
+        """The names of the parameters that are attributes as members of a `ParameterTuple`."""
+        return {name for names in self.__dict__["_tuples"].values() for name in names}
+
+    def generate_scope(self) -> None:
+        """Give every inner Cell its path of names and classes, such as "Default/block-Block/0-Dense", for `get_scope`.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.SequentialCell(ms.nn.ReLU())
+        >>> net.generate_scope()
+        >>> net[0].get_scope()
+        'Default/0-ReLU'
+        """
+        cells: Any = self
+        scopes = {"": "Default"}
+        for path, cell in cells.cells_and_names():
+            if path:
+                outer, _, name = path.rpartition(".")
+                scopes[path] = f"{scopes[outer]}/{name}-{type(cell).__name__}"
+                cell.__dict__["_scope"] = scopes[path]
+
+    def get_scope(self) -> Optional[str]:
+        """The path that `generate_scope` of an outer Cell gave; None where none did."""
+        return self.__dict__.get("_scope")
+
+    def get_mixed_precision_type(self) -> MixedPrecisionType:
+        """The type that `to_float` or `set_mixed_precision_type` said to compute in.
+
+        >>> import mycel as ms
+        >>> ms.nn.ReLU().to_float(ms.float16).get_mixed_precision_type().name
+        'FP16'
+        """
+        kept = self.__dict__.get("_cast_to")
+        return next((k for k, d in _TYPES.items() if kept is not None and d is kept.dtype), MixedPrecisionType.NOTSET)
+
+    def set_mixed_precision_type(self, type: MixedPrecisionType) -> None:
+        """Compute in a type, here and not in inner Cells, as `to_float` does with them. TypeError for what is no `MixedPrecisionType`."""
+        if not isinstance(type, MixedPrecisionType):
+            raise TypeError(f"set_mixed_precision_type: takes a MixedPrecisionType, not {type!r}")
+        kind = _TYPES.get(type)
+        self._cast_to = None if kind is None else Precision(kind)
+
+    def offload(self, backward_prefetch: Union[str, int] = "Auto") -> None:
+        """It has no effect, as what is kept for the backward pass is in the host's memory already; `register_saved_tensors_hooks` puts it elsewhere.
+
+        ValueError for a `backward_prefetch` that is neither "Auto" nor an integer from 0 on.
+        """
+        if isinstance(backward_prefetch, bool) or not isinstance(backward_prefetch, (str, int)):
+            raise TypeError(f'offload: backward_prefetch must be "Auto" or an integer, not {backward_prefetch!r}')
+        if backward_prefetch != "Auto" and (isinstance(backward_prefetch, str) or backward_prefetch < 0):
+            raise ValueError(
+                f'offload: backward_prefetch must be "Auto" or an integer from 0 on, not {backward_prefetch!r}'
+            )
+
+    # Marks for clusters.
+
+    @property
+    def pipeline_stage(self) -> int:
+        """The stage of a pipeline that was set; all of a network is on the one device. AttributeError where none was."""
+        return self._mark("pipeline_stage")
+
+    @pipeline_stage.setter
+    def pipeline_stage(self, value: int) -> None:
+        self._set_mark("pipeline_stage", value)
+
+    @property
+    def pipeline_segment(self) -> int:
+        """The segment of a pipeline's stage that was set; all of a network is on the one device. AttributeError where none was."""
+        return self._mark("pipeline_segment")
+
+    @pipeline_segment.setter
+    def pipeline_segment(self, value: int) -> None:
+        self._set_mark("pipeline_segment", value)
+
+    def _mark(self, name: str) -> int:
+        if f"_{name}" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; it was not set")
+        return int(self.__dict__[f"_{name}"])
+
+    def _set_mark(self, name: str, value: Any) -> None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name}: must be an int, not {type(value).__name__}")
+        if value < 0:
+            raise ValueError(f"{name}: must be at least 0, not {value}")
+        self.__dict__[f"_{name}"] = value
+
+    @property
+    def parameter_layout_dict(self) -> dict[str, Any]:
+        """The layouts of parameters that are divided among devices, of which there are none."""
+        return {}
+
+    @property
+    def parallel_parameter_name_list(self) -> tuple[str, ...]:
+        """The names of parameters that are divided among devices, of which there are none."""
+        return ()
+
+    def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Any:
+        """Set every trainable parameter's `comm_fusion`, which has no effect in one process; the cell itself. ValueError for negative numbers."""
+        if not isinstance(fusion_type, int) or isinstance(fusion_type, bool) or fusion_type < 0:
+            raise ValueError(f"set_comm_fusion: fusion_type must be an integer from 0 on, not {fusion_type!r}")
+        cells: Any = self
+        for parameter in cells.trainable_params(recurse):
+            parameter.comm_fusion = fusion_type
+        return self
+
+    def set_broadcast_flag(self, mode: bool = True) -> Any:
+        """The cell itself. It has no effect, as one process has nobody to send parameters to."""
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_broadcast_flag: takes True or False, not {mode!r}")
+        return self
+
+    def set_data_parallel(self) -> None:
+        """It has no effect, as work runs on one device."""
+
+    def remove_redundant_parameters(self) -> None:
+        """It has no effect, as one device has no parameters of others."""
+
+    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
+        """The cell itself. It has no effect, as tensors are not divided among devices. TypeError for a strategy that is no tuple."""
+        if not isinstance(in_strategy, tuple):
+            raise TypeError(f"shard: in_strategy must be a tuple, not {type(in_strategy).__name__}")
+        return self
+
+
+def _check_device(name: str, device: Any) -> None:
+    if device is not None and not str(device).lower().startswith("cpu"):
+        raise ValueError(f"{name}: device {device!r} is not available in this build; use 'CPU'")

@@ -1,0 +1,199 @@
+"""What a Cell lets the user hang on to its calls: hooks before and after, on the way there and on the way back, its own `bprop`, and `recompute`."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mycel.core import eager
+
+__all__ = ["CellHooks", "HookHandle", "WithKwargs", "state_epoch"]
+
+
+class _Epoch:
+    """A counter that moves whenever an attribute of any cell is set."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+state_epoch = _Epoch()
+
+
+class HookHandle:
+    """What `remove`s a registered hook."""
+
+    def __init__(self, table: dict[int, Any], key: int) -> None:
+        self._table, self._key = table, key
+
+    def remove(self) -> None:
+        """Unregister the hook; a second call does nothing."""
+        self._table.pop(self._key, None)
+        state_epoch.value += 1
+
+
+class WithKwargs:
+    """A forward hook that is called with the keyword arguments too (unless `plain`), or in any case (`always`)."""
+
+    def __init__(self, function: Any, plain: bool = False, always: bool = False) -> None:
+        self.function, self.plain, self.always = function, plain, always
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+class CellHooks:
+    """The part of a `Cell` that its hooks make."""
+
+    _pre_hooks: Any
+    _hooks: Any
+    _backward_pre_hooks: Any
+    _backward_hooks: Any
+    _recomputed: bool
+    _saved_hooks: Any = None
+
+    def _add_hook(self, table: str, hook: Any, prepend: bool = False) -> HookHandle:
+        target = getattr(hook, "function", hook)
+        if not callable(target):
+            raise TypeError(f"a hook must be callable, not {type(target).__name__}")
+        hooks = self.__dict__[table]
+        key = max(hooks, default=-1) + 1
+        hooks[key] = hook
+        if prepend:
+            hooks.move_to_end(key, last=False)
+        state_epoch.value += 1
+        return HookHandle(hooks, key)
+
+    def register_forward_pre_hook(
+        self, hook_fn: Any, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call ``hook_fn(cell, inputs)`` before `construct`; what it returns, unless None, replaces the inputs.
+
+        With `prepend` it is called before the hooks that are there already, with `with_kwargs` as ``hook_fn(cell, args, kwargs)``, which returns both. TypeError for
+        what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        """
+        return self._add_hook("_pre_hooks", (hook_fn if not with_kwargs else WithKwargs(hook_fn)), prepend)
+
+    def register_forward_hook(
+        self, hook_fn: Any, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> HookHandle:
+        """Call ``hook_fn(cell, inputs, output)`` after `construct`; what it returns, unless None, replaces the output.
+
+        `prepend` and `with_kwargs` are those of `register_forward_pre_hook`; with `always_call` it is called with an output of None also where
+        `construct` raises. TypeError for what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        """
+        wrapped = WithKwargs(hook_fn) if with_kwargs else hook_fn
+        if always_call:
+            wrapped = WithKwargs(hook_fn, plain=not with_kwargs, always=True)
+        return self._add_hook("_hooks", wrapped, prepend)
+
+    def register_backward_pre_hook(self, hook_fn: Any) -> HookHandle:
+        """Call ``hook_fn(cell, grad_output)`` before the gradient goes back through the cell; what it returns, unless None, goes in its place.
+
+        `grad_output` is a tuple, one gradient for each output of floating type. TypeError for what is not callable. Returns a handle whose `remove()` unregisters the hook.
+        """
+        return self._add_hook("_backward_pre_hooks", hook_fn)
+
+    def register_backward_hook(self, hook_fn: Any) -> HookHandle:
+        """Call ``hook_fn(cell, grad_input, grad_output)`` after the gradient went back through the cell; what it returns, unless None, replaces `grad_input`.
+
+        Both are tuples, one gradient for each input and output of floating type; those of inputs that nothing is differentiated by are None. TypeError for
+        what is not callable. Returns a handle whose `remove()` unregisters the hook.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.ReLU()
+        >>> handle = net.register_backward_hook(lambda cell, grad_input, grad_output: (grad_input[0] * 10,))
+        >>> ms.grad(net)(ms.Tensor([1.0, -1.0])).asnumpy().tolist()
+        [10.0, 0.0]
+        """
+        return self._add_hook("_backward_hooks", hook_fn)
+
+    @property
+    def enable_backward_hook(self) -> bool:
+        """Whether a backward hook is registered here."""
+        return bool(self._backward_hooks or self._backward_pre_hooks)
+
+    def recompute(
+        self,
+        *,
+        use_reentrant: bool = True,
+        output_recompute: bool = False,
+        early_stop: bool = True,
+        context_fn: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Let gradients compute the values inside `construct` anew instead of keeping them, as `mycel.recompute` does for one call.
+
+        The options are those of `mycel.recompute`, and MindSpore's `mp_comm_recompute` and `parallel_optimizer_comm_recompute`, which have no effect here. ValueError where
+        `context_fn` is given, TypeError for other options.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.Sigmoid()
+        >>> net.recompute()
+        >>> float(ms.grad(net)(ms.Tensor(0.0)))
+        0.25
+        """
+        unknown = set(kwargs) - {"mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation"}
+        if unknown:
+            raise TypeError(f"recompute: there is no option {sorted(unknown)[0]!r}")
+        if context_fn is not None:
+            raise ValueError(
+                "recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out"
+            )
+        self._recomputed = True
+
+    def register_saved_tensors_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """Let `construct` run within `mycel.saved_tensors_hooks` of these hooks. TypeError for hooks that cannot be called.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.Sigmoid()
+        >>> net.register_saved_tensors_hooks(lambda t: t.asnumpy().copy(), ms.Tensor)
+        >>> float(ms.grad(net)(ms.Tensor(0.0)))
+        0.25
+        """
+        from mycel.core.saved_tensors import saved_tensors_hooks
+
+        saved_tensors_hooks(pack_hook, unpack_hook)
+        self.__dict__["_saved_hooks"] = (pack_hook, unpack_hook)
+        state_epoch.value += 1
+
+    def _after(self, invoke: Any, hook: Any, args: Any, kwargs: Any, output: Any) -> Any:
+        if not isinstance(hook, WithKwargs):
+            return invoke(hook, self, args, output)
+        if hook.plain:
+            return invoke(hook.function, self, args, output)
+        return invoke(hook.function, self, args, kwargs, output)
+
+    def _differentiated(self, construct: Any, args: Any, kwargs: Any) -> Any:
+        """`construct` with what the user says about its derivative: `bprop`, backward hooks, hooks on what is kept."""
+        if self._saved_hooks is not None:
+            from mycel.core.saved_tensors import saved_tensors_hooks
+
+            with saved_tensors_hooks(*self._saved_hooks):
+                return self._own_derivative(construct, args, kwargs)
+        return self._own_derivative(construct, args, kwargs)
+
+    def _own_derivative(self, construct: Any, args: Any, kwargs: Any) -> Any:
+        bprop = getattr(type(self), "bprop", None)
+        before, after = self._backward_pre_hooks, self._backward_hooks
+        context: Any = eager.local.context
+        if self._recomputed and context is not None:
+            plain = construct
+            construct = lambda *a, **k: context.recompute(plain, a, k)
+        if (bprop is None and not before and not after) or context is None:
+            return construct(*args, **kwargs)
+        from mycel.core.hooks import attach_bprop, by_position, watch_cell
+
+        if bprop is not None and kwargs:
+            args = by_position(self, args, kwargs)
+
+        def run(*given: Any) -> Any:
+            if bprop is None:
+                return construct(*given, **kwargs)
+            return attach_bprop(self, functools.partial(bprop, self), given, construct(*given))
+
+        if not before and not after:
+            return run(*args)
+        return watch_cell(self, list(before.values()), list(after.values()), args, run)

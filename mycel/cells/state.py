@@ -1,0 +1,219 @@
+"""A Cell's state as a dictionary: parameters, buffers and what the Cell itself adds, by the path of attributes that leads to them.
+
+`state_dict` and `load_state_dict` walk the tree of Cells once; a Cell takes part through `get_extra_state` and `set_extra_state`, and observers
+through hooks around both walks. Loading writes into the parameters that are there, so that optimizers and compiled code go on seeing them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mycel.core.tensor import Tensor
+
+__all__ = ["CellState", "IncompatibleKeys"]
+
+_EXTRA = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` found missing, and what it found and had no place for."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+class _Handle:
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
+        self._hooks, self._hook = hooks, hook
+
+    def remove(self) -> None:
+        """Unregister the hook; a second call does nothing."""
+        self._hooks[:] = [h for h in self._hooks if h is not self._hook]
+
+
+class CellState:
+    """The part of `Cell` that collects and loads its state, and finds its parts by path."""
+
+    # Finding parts.
+
+    def get_sub_cell(self, target: str) -> Any:
+        """The Cell at a path such as "block.0"; the Cell itself for "". AttributeError where there is none.
+
+        >>> import mycel as ms
+        >>> ms.nn.SequentialCell(ms.nn.ReLU()).get_sub_cell("0")
+        ReLU()
+        """
+        if not isinstance(target, str):
+            raise TypeError(f"get_sub_cell: target must be a string, not {type(target).__name__}")
+        found: Any = self
+        for name in target.split(".") if target else ():
+            cells = found.__dict__["_cells"]
+            if cells.get(name) is None:
+                what = "is not a Cell" if hasattr(found, name) else "does not exist"
+                raise AttributeError(f"get_sub_cell: {target!r}: {name!r} in a {type(found).__name__} {what}")
+            found = cells[name]
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a path such as "norm.steps"; AttributeError where there is none.
+
+        >>> import mycel as ms
+        >>> net = ms.nn.Cell()
+        >>> net.register_buffer("steps", ms.Tensor(3))
+        >>> int(net.get_buffer("steps"))
+        3
+        """
+        path, _, name = target.rpartition(".")
+        owner = self.get_sub_cell(path)
+        if name not in owner.__dict__["_buffers"]:
+            what = "is not a buffer" if hasattr(owner, name) else "does not exist"
+            raise AttributeError(f"get_buffer: {target!r}: {name!r} in a {type(owner).__name__} {what}")
+        return owner.__dict__[name]  # type: ignore[no-any-return]
+
+    # State.
+
+    def get_extra_state(self) -> Any:
+        """What a Cell keeps in its state beside parameters and buffers; subclasses define it together with `set_extra_state`."""
+        raise RuntimeError(f"{type(self).__name__} does not define get_extra_state()")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` gave."""
+        raise RuntimeError(f"{type(self).__name__} does not define set_extra_state(), which its state needs")
+
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+        """Parameters, persistent buffers and extra state by path, in an OrderedDict or in `destination`.
+
+        The parameters are the Cell's own, with `keep_vars` or without. Positional arguments are an older spelling of the others.
+
+        >>> import mycel as ms
+        >>> list(ms.nn.Dense(2, 3).state_dict())
+        ['weight', 'bias']
+        """
+        given = [destination, prefix, keep_vars]
+        given[: len(args)] = args[:3]
+        found, prefix, keep_vars = given
+        found = OrderedDict() if found is None else found
+        self._collect(found, prefix, keep_vars)
+        return found
+
+    def _collect(self, found: Any, prefix: str, keep_vars: bool) -> None:
+        for hook in self._state_hooks("_state_pre"):
+            hook(self, prefix, keep_vars)
+        for name, value in self._own_state():
+            found[prefix + name] = value
+        if type(self).get_extra_state is not CellState.get_extra_state:
+            found[prefix + _EXTRA] = self.get_extra_state()
+        for name, cell in self.__dict__["_cells"].items():
+            if cell is not None:
+                cell._collect(found, f"{prefix}{name}.", keep_vars)
+        for hook in self._state_hooks("_state_post"):
+            hook(self, found, prefix, {})
+
+    def _own_state(self) -> list[tuple[str, Tensor]]:
+        own = self.__dict__
+        buffers = [(n, own.get(n)) for n in own["_buffers"] if n not in own.get("_transient", ())]
+        return [*self._own_parameters(), *[(n, b) for n, b in buffers if b is not None]]  # type: ignore[attr-defined]
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Copy parameters, buffers and extra state from a dictionary such as `state_dict` gives.
+
+        Returns the missing and the unexpected keys. Raises TypeError for what is no mapping, RuntimeError for values of another shape or type, and
+        with `strict` for missing or unexpected keys.
+
+        >>> import mycel as ms
+        >>> ms.nn.Dense(2, 3).load_state_dict(ms.nn.Dense(2, 3).state_dict())
+        <All keys matched successfully>
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"load_state_dict: takes a mapping, not {type(state_dict).__name__}")
+        missing: list[str] = []
+        errors: list[str] = []
+        used: set[str] = set()
+        unexpected: list[str] = []
+        state = OrderedDict(state_dict)
+        self._load(state, "", strict, missing, unexpected, errors, used)
+        unexpected += [k for k in state if k not in used and k not in unexpected]
+        found = IncompatibleKeys(missing, unexpected)
+        for hook in self._state_hooks("_load_post"):
+            hook(self, found)
+        if strict:
+            errors += [f"missing: {', '.join(found.missing_keys)}"] if found.missing_keys else []
+            errors += [f"not expected: {', '.join(found.unexpected_keys)}"] if found.unexpected_keys else []
+        if errors:
+            raise RuntimeError(
+                f"load_state_dict: {type(self).__name__} cannot take this state:\n  " + "\n  ".join(errors)
+            )
+        return found
+
+    def _load(
+        self, state: Any, prefix: str, strict: bool, missing: Any, unexpected: Any, errors: Any, used: Any
+    ) -> None:
+        for hook in self._state_hooks("_load_pre"):
+            hook(self, state, prefix, {}, strict, missing, unexpected, errors)
+        for name, value in self._own_state():
+            key = prefix + name
+            used.add(key)
+            if key not in state:
+                missing.append(key)
+                continue
+            try:
+                self._take(name, value, state[key])
+            except (TypeError, ValueError) as error:
+                errors.append(f"{key}: {error}")
+        if type(self).set_extra_state is not CellState.set_extra_state:
+            used.add(prefix + _EXTRA)
+            if prefix + _EXTRA in state:
+                self.set_extra_state(state[prefix + _EXTRA])
+            else:
+                missing.append(prefix + _EXTRA)
+        for name, cell in self.__dict__["_cells"].items():
+            if cell is not None:
+                cell._load(state, f"{prefix}{name}.", strict, missing, unexpected, errors, used)
+
+    def _take(self, name: str, target: Any, value: Any) -> None:
+        if not isinstance(value, (Tensor, np.ndarray)):
+            raise TypeError(f"the value must be a tensor, not {type(value).__name__}")
+        if tuple(value.shape) != target.shape:
+            raise ValueError(f"the value has shape {tuple(value.shape)}, the Cell's {target.shape}")
+        if name in self.__dict__["_buffers"]:
+            array = value.asnumpy() if isinstance(value, Tensor) else value
+            setattr(self, name, Tensor(array, target.dtype))
+        else:
+            target.set_data(value if isinstance(value, Tensor) else Tensor(value))
+
+    # Hooks.
+
+    def _state_hooks(self, table: str) -> list[Any]:
+        return list(self.__dict__.get(table, ()))
+
+    def _add_state_hook(self, table: str, hook: Callable[..., Any]) -> _Handle:
+        if not callable(hook):
+            raise TypeError(f"a hook must be callable, not {type(hook).__name__}")
+        hooks = self.__dict__.setdefault(table, [])
+        hooks.append(hook)
+        return _Handle(hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> _Handle:
+        """Call ``hook(cell, prefix, keep_vars)`` before `state_dict` collects this Cell's state."""
+        return self._add_state_hook("_state_pre", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> _Handle:
+        """Call ``hook(cell, state_dict, prefix, local_metadata)`` after `state_dict` has collected this Cell's state."""
+        return self._add_state_hook("_state_post", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> _Handle:
+        """Call ``hook(cell, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`` before this Cell loads."""
+        return self._add_state_hook("_load_pre", hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> _Handle:
+        """Call ``hook(cell, incompatible_keys)`` after `load_state_dict`; it may change the keys that are reported."""
+        return self._add_state_hook("_load_post", hook)

@@ -1,0 +1,1 @@
+"""Compiled functions: `jit`, and what asks about them."""

@@ -1,0 +1,157 @@
+"""What was compiled, from what, under which conditions, and where a function goes back to Python and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Optional
+
+from mycel.frontend.segments import Break
+from mycel.frontend.tracebacks import describe_place
+from mycel.ir.dims import symbols_in
+from mycel.ir.printer import to_text
+from mycel.transforms.specialize import inner_sizes, specialize
+
+if TYPE_CHECKING:
+    from mycel.engines.native.report.account import Account
+    from mycel.engines.native.report.footprint import Footprint
+
+__all__ = ["Explanation", "explain"]
+
+
+class Explanation:
+    """An account of a compiled function; `text` (and `str`) shows it.
+
+    `graphs` are the compiled graphs, newest first for each kind of arguments; `captures` the tensors from outside that they read, `writes` those that they
+    change; `guards` what has to be as it was for a graph to be used again. For kinds of arguments that cannot be one graph, `refusals` says why,
+    `segments` are the graphs of the last call, in order, and `breaks` the places between them where Python went on: the line, the
+    reason, and what to write instead. Without breaks all is compiled. `memory` says what is needed at the peak and what is alive then, `steps` what each kernel does
+    and why it stores what it stores; `costs` shows both.
+    """
+
+    def __init__(self, name: str, versions: Any, plans: Any) -> None:
+        self.name = name
+        # One graph serves calls of many sizes.
+        versions = list({id(v.graph): v for v in versions}.values())
+        self.graphs = [v.graph for v in versions]
+        self.captures = [v.tensors for v in versions]
+        self.writes = [[v.tensors[i] for i, _ in v.writes] for v in versions]
+        self.guards = [v.guards.describe() + (v.symbolic.plan.describe() if v.symbolic else []) for v in versions]
+        self._programs = [(v.graph, v.sizes, v.aliases) for v in versions]
+        self._accounts: Optional[list[Account]] = None
+        self._footprints: Optional[list[Footprint]] = None
+        self.refusals = [p.refusal for p in plans]
+        self.segments = [g for p in plans for g in p.segments]
+        self._host_steps: Optional[list[tuple[str, str, Any]]] = None
+        self.breaks: list[Any] = [b for p in plans for b in p.breaks or [p.refusal]]
+
+    @property
+    def host_steps(self) -> list[tuple[str, str, Any]]:
+        """The operations that have no native code and run in NumPy, each with the reason and the user's position."""
+        from mycel.engines.native.engine import host_steps
+
+        if self._host_steps is None:
+            found = [s for g in (*self.graphs, *self.segments) for s in host_steps(g)]
+            self._host_steps = [(node.prim.name, why, node.where) for node, why in found]  # type: ignore[union-attr]
+        return self._host_steps
+
+    def _static(self) -> list[tuple[Any, Any]]:
+        """The graphs and segments whose sizes are known, with what they write over their inputs."""
+        found = [(specialize(g, sizes) if sizes else g, aliases) for g, sizes, aliases in self._programs]
+        found += [(g, {}) for g in self.segments]
+        return [(g, aliases) for g, aliases in found if g.outputs and not symbols_in(*inner_sizes(g))]
+
+    @property
+    def memory(self) -> list[Footprint]:
+        """What each graph or segment of known sizes needs at its peak, and what is alive then."""
+        from mycel.engines.native.report.footprint import footprint
+
+        if self._footprints is None:
+            self._footprints = [footprint(g, aliases) for g, aliases in self._static()]
+        return self._footprints
+
+    @property
+    def steps(self) -> list[Account]:
+        """The steps of each graph or segment of known sizes: what was fused, the bytes moved and operations done, why values lie in memory, and how."""
+        from mycel.engines.native.report.account import account
+
+        if self._accounts is None:
+            self._accounts = [account(g, aliases) for g, aliases in self._static()]
+        return self._accounts
+
+    @property
+    def costs(self) -> str:
+        """`memory` and `steps` as readable text."""
+        return "\n\n".join(f"{m.text()}\n{s.text()}" for m, s in zip(self.memory, self.steps))
+
+    @property
+    def text(self) -> str:
+        """Everything as readable text."""
+        lines = [f"{self.name}: {_count(self.graphs, 'graph')}, {_count(self.breaks, 'break')}"]
+        lines += [str(r) for r in self.refusals]
+        lines += [str(b) for b in self.breaks if isinstance(b, Break)]
+        lines += [
+            f"{name} runs in NumPy: {why}" + (f"\n{describe_place(w)}" if w else "") for name, why, w in self.host_steps
+        ]
+        for graph in self.segments:
+            lines += ["", to_text(graph)]
+        for graph, captures, writes, guards in zip(self.graphs, self.captures, self.writes, self.guards):
+            lines += ["", to_text(graph)]
+            if captures:
+                lines.append(f"reads {_names(captures)}")
+            if writes:
+                lines.append(f"changes {_names(writes)}")
+            if guards:
+                lines += ["holds as long as", *[f"  {g}" for g in guards]]
+        lines += ["", *[m.text() for m in self.memory]] if self.memory else []
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+def _count(items: list[Any], word: str) -> str:
+    return f"{len(items)} {word}{'' if len(items) == 1 else 's'}"
+
+
+def _names(tensors: list[Any]) -> str:
+    return ", ".join(f"{t.__dict__.get('name') or 'a tensor'} {t._type}" for t in tensors)
+
+
+def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
+    """Compile a function or Cell for arguments like these and give an account of it.
+
+    A function that is one graph is not run. One that goes back to Python on the way is called once, with everything that it does, as what comes after
+    a break depends on the values before it. Without arguments, an account of what has been compiled so far.
+
+    >>> import mycel as ms
+    >>> account = ms.explain(lambda x: x * x.sum().item(), ms.Tensor([2.0, 3.0]))
+    >>> print(account.breaks[0].reason)
+    item() needs the value of a tensor (float32[]); keep it a tensor, or return it and call item() outside
+    >>> len(account.segments)
+    2
+    """
+    compiled, bound = compiled_of(fn)
+    if not args and not kwargs and (compiled.versions or compiled.lives):
+        versions = [v for found in compiled.versions.values() for v in found]
+        return Explanation(compiled.__qualname__, versions, compiled.lives.values())
+    version, plan = compiled.look(bound + args, kwargs)
+    if plan is not None:
+        compiled(*bound, *args, **kwargs)
+        return Explanation(compiled.__qualname__, [], [plan])
+    return Explanation(compiled.__qualname__, [version], [])
+
+
+def compiled_of(fn: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The compiled function that stands for a function, method or Cell, and the arguments that it is bound to."""
+    from mycel.cells.cell import Cell
+    from mycel.compiled.jit import Jit
+
+    function = getattr(fn, "__func__", fn)
+    if isinstance(function, Jit):
+        return function, () if function is fn else (fn.__self__,)
+    if isinstance(fn, Cell):
+        compiled = fn.__dict__.get("_compiled_call") or Jit(fn)
+        fn.__dict__["_compiled_call"] = compiled
+        return compiled, ()
+    return Jit(fn), ()

@@ -1,0 +1,157 @@
+"""Applying primitives to tensors: at once, recorded for a gradient, or staged into a graph.
+
+`apply` is the one door. With no context it runs the primitive on a kernel found by (primitive, types, parameters). A context
+(`Context`) is in force while a gradient is being recorded or a function staged; it decides what an application means. `active` counts the
+contexts of all threads, so that the common case costs one comparison.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Optional
+
+from mycel.base import config, locks
+from mycel.engines import buffers
+from mycel.engines.failures import out_of_memory, told
+from mycel.ir.graph import Graph, input_node
+from mycel.ir.types import TensorType
+from mycel.prims.base import Primitive, freeze, outputs_of
+
+if TYPE_CHECKING:
+    from mycel.core.tensor import Tensor
+
+__all__ = ["Context", "apply", "current_context", "execute", "use_context"]
+
+
+class Context:
+    """What an application means while this context is in force in a thread."""
+
+    is_staging = False
+    is_live = False
+    records = False
+    numbers: Mapping[int, Any] = MappingProxyType({})
+
+    def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def viewed(self, t: Tensor) -> None:
+        """Note that a tensor made here is a view of another."""
+
+    def before_draw(self, state: Tensor) -> None:
+        """Called before random numbers are drawn from a generator's state."""
+
+
+class _Local(threading.local):
+    context: Optional[Context] = None
+
+
+local = _Local()
+active = 0
+_lock = locks.lock()
+
+
+def current_context() -> Optional[Context]:
+    """The context in force in this thread, if any."""
+    return local.context
+
+
+@contextmanager
+def use_context(context: Optional[Context]) -> Iterator[None]:
+    """Put a context (None: plain execution) in force in this thread for a block."""
+    global active
+    previous = local.context
+    with _lock:
+        active += 1
+    local.context = context
+    try:
+        yield
+    finally:
+        local.context = previous
+        with _lock:
+            active -= 1
+
+
+Entry = tuple[Callable[..., Any], Any]
+_entries: dict[Any, Entry] = {}
+_pairs: dict[Primitive, dict[tuple[TensorType, TensorType], Entry]] = {}
+MOST_ENTRIES = 8192  # a loop over ever new indices or shapes must not grow without end
+
+
+def forget() -> None:
+    """Drop the kernels found so far; they are built again, or loaded, when next asked for."""
+    _entries.clear()
+    for table in list(_pairs.values()):
+        table.clear()
+
+
+def _on_settings(options: Any) -> None:
+    if not config.COMPILED_ANEW.isdisjoint(options):
+        forget()
+
+
+config.listeners.append(_on_settings)
+
+
+def _make_tensor(type: TensorType, buffer: Any) -> Tensor:
+    raise AssertionError("mycel.tensor puts its constructor here")
+
+
+def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+    """Run a primitive now: a tensor, or a tuple of them."""
+    types = tuple([t._type for t in inputs])
+    key = (primitive, types, freeze(params)) if params else (primitive, types)
+    entry = _entries.get(key)
+    if entry is None:
+        if len(_entries) >= MOST_ENTRIES:
+            forget()
+        entry = _entries[key] = _build(primitive, types, params)
+        if not params and len(types) == 2 and type(entry[1]) is TensorType:
+            pair_table(primitive)[types] = entry
+    run, result = entry
+    for t in inputs:
+        if t._buf is None:
+            t._need_value(primitive.name)
+    try:
+        values = run(*[t._buf for t in inputs])
+    except MemoryError:
+        raise _out_of_memory(primitive, types, params) from None
+    if type(result) is tuple:
+        if len(result) == 1 and type(values) is not tuple:
+            values = (values,)
+        return tuple([_make_tensor(t, v) for t, v in zip(result, values)])
+    return _make_tensor(result, values)
+
+
+def _out_of_memory(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> MemoryError:
+    inputs = [input_node(t) for t in types]
+    out = outputs_of(primitive.node(*inputs, **params))
+    return out_of_memory(Graph(inputs, out if isinstance(out, tuple) else (out,), primitive.name))
+
+
+def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entry]:
+    """The kernels of a binary primitive by its operands' types: what operators look in first."""
+    return _pairs.setdefault(primitive, {})
+
+
+def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Entry:
+    try:
+        from mycel.engines.select import compile_primitive
+
+        return compile_primitive(primitive, types, params), primitive.type_of(*types, **params)
+    except MemoryError as error:
+        raise told(error, f"making the program of {primitive.name}")  # noqa: B904
+
+
+def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Any:
+    """Apply a primitive to tensors in the context in force: a tensor, or a tuple of them."""
+    if active:
+        context = local.context
+        if context is not None:
+            return context.emit(primitive, inputs, params)
+    return execute(primitive, inputs, params)
+
+
+__all__ += ["buffers"]

@@ -1,0 +1,262 @@
+"""Functions of tensors that eager execution runs as one program.
+
+A function marked `fused` is composed of primitives. Called eagerly it is traced once for each combination of element types, shapes and other arguments, and
+from then on one compiled graph answers. While a gradient is recorded that graph is one node, which keeps what its derivative needs
+(`transforms.residuals`). Everywhere else (staged, under a precision of its own, where values are checked) the function itself runs.
+
+So do calls that tracing refuses: whatever the function does beside applying primitives to its arguments and to numbers (asking for a value, writing,
+making views, giving back an argument) or any error, which then is raised as it always was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Optional, TypeVar
+from weakref import WeakSet
+
+from mycel.base import config
+from mycel.base.dtype import DType
+from mycel.base.errors import named
+from mycel.base.log import logger
+from mycel.core import eager, precision
+from mycel.core.parameter import Parameter
+from mycel.core.recording import Recorder
+from mycel.core.tensor import Tensor, make, make_staged
+from mycel.engines import buffers
+from mycel.engines.select import compile_graph
+from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.hash import structural_hash
+from mycel.ir.types import TensorType
+from mycel.prims.base import Primitive, constant, outputs_of
+from mycel.transforms.residuals import link
+
+__all__ = ["entry_of", "fused", "graph_of"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+MOST = 1024  # calls remembered of one function
+VARIETY = 16  # calls that differ in numbers alone: what changes from call to call is not compiled again and again
+_NUMBERS = frozenset((bool, int, float))
+_AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
+_tables: WeakSet[_Table] = WeakSet()
+_loops: dict[str, Graph] = {}
+
+
+class _Table(dict[Any, Any]):
+    """What is remembered of a function's calls."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def _forget(options: Any) -> None:
+    if not config.COMPILED_ANEW.isdisjoint(options):
+        for table in list(_tables):
+            table.clear()
+
+
+config.listeners.append(_forget)
+
+
+class _Refused(Exception):
+    """What a function does is more than one graph of its arguments."""
+
+
+class _Tracing(eager.Context):
+    """Applications become nodes of one graph."""
+
+    is_staging = True
+
+    def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+        if primitive.effect:
+            raise _Refused(primitive.name)
+        made = outputs_of(primitive.node(*[self._node(t) for t in inputs], **params))
+        return tuple([make_staged(n) for n in made]) if isinstance(made, tuple) else make_staged(made)
+
+    def _node(self, t: Tensor) -> Node:
+        if t._node is None or t._buf is not None or t._view is not None:
+            raise _Refused("a tensor that is no argument")
+        return t._node
+
+    def literal(self, value: Any, dtype: Any = None) -> Tensor:
+        return make_staged(constant(value, dtype))
+
+    def created(self, t: Tensor) -> Tensor:
+        t._node, t._buf = constant(buffers.to_array(t._buf, t._type)), None
+        return t
+
+    def is_number(self, value: Any) -> bool:
+        return False
+
+    def viewed(self, t: Tensor) -> None:
+        raise _Refused("a view")
+
+    def before_draw(self, state: Tensor) -> None:
+        raise _Refused("a draw")
+
+    def __getattr__(self, name: str) -> Any:
+        raise _Refused(name)
+
+
+class _Call:
+    """A traced call: its graph, the program that runs it and the types of the results (one, or several with the kind of their sequence)."""
+
+    __slots__ = ("graph", "run", "result", "kind", "kept")
+
+    def __init__(self, graph: Graph, kind: Optional[type]) -> None:
+        self.graph, self.kind = graph, kind
+        self.run = compile_graph(graph)
+        types = graph.output_types
+        self.result: Any = types[0] if kind is None else types
+        self.kept: dict[tuple[int, ...], Any] = {}
+
+    def results(self, values: Any) -> Any:
+        if self.kind is None:
+            return make(self.result, values)
+        return self.kind([make(t, v) for t, v in zip(self.result, values if type(values) is tuple else (values,))])
+
+    def recorded(self, recorder: Recorder, tensors: Sequence[Tensor]) -> Any:
+        """Run as one node of a recording."""
+        active = tuple(
+            [i for i, t in enumerate(tensors) if recorder.node_of(t) is not None and t._type.dtype.is_differentiable]
+        )
+        buffers = [t._buf for t in tensors]
+        if not active:
+            return self.results(self.run(*buffers))
+        found = self.kept.get(active)
+        if found is None:
+            known = link(self.graph, active)
+            params = {"graph": known.graph, "count": known.count, "link": known}
+            found = self.kept[active] = compile_graph(known.graph), known.graph.output_types, params
+        run, types, params = found
+        values = run(*buffers)
+        made = recorder.enter_call(tensors, params, types, values if type(values) is tuple else (values,))
+        return made[0] if self.kind is None else self.kind(made)
+
+
+def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Optional[_Call]:
+    """The call as one graph; None where it is not that."""
+    inputs: list[Node] = []
+
+    def stand_in(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            inputs.append(input_node(value._type))
+            return make_staged(inputs[-1])
+        if type(value) in (tuple, list):
+            return type(value)([stand_in(v) for v in value])
+        return value
+
+    context = _Tracing()
+    given = [stand_in(a) for a in args]
+    named = {k: stand_in(v) for k, v in kwargs.items()}
+    try:
+        with eager.use_context(context):
+            out = function(*given, **named)
+        kind = type(out) if type(out) in (tuple, list) else None
+        leaves = out if kind is not None else (out,)
+        nodes = [context._node(t) for t in leaves]
+        if not nodes or len(set(nodes)) < len(nodes) or any(n.prim is None or not n.type.is_static for n in nodes):
+            return None
+        return _Call(Graph(inputs, nodes, function.__name__), kind)
+    except Exception as error:
+        logger.debug("%s is not run as one program: %s", function.__name__, error)
+        return None
+
+
+def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph:
+    """A function of tensors of these types, which gives a tuple of tensors, as a graph: the body of a loop.
+
+    Outside of staging, graphs of the same structure are one object, by which the loop's program is found at the next call.
+    """
+    inputs = [input_node(t) for t in types]
+    around, context = eager.current_context(), _Tracing()
+    with eager.use_context(context):
+        results = function(*[make_staged(i) for i in inputs])
+        graph = Graph(inputs, [context._node(t) for t in results], function.__name__)
+    if (around is not None and around.is_staging) or not all(t.is_static for t in types):
+        return graph
+    if len(_loops) >= MOST:
+        _loops.clear()
+    return _loops.setdefault(structural_hash(graph), graph)
+
+
+def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
+    """Add an argument to the key of a call, and its tensors; whether that can be done."""
+    kind = type(value)
+    if kind is Tensor or kind is Parameter:
+        key.append(value._type)
+        tensors.append(value)
+    elif kind in _AS_THEY_ARE:
+        key.append(value)
+    elif kind in _NUMBERS:
+        key.append(kind)
+        # -0.0 equals 0.0, and NaN not even itself.
+        key.append(repr(value) if kind is float and (value == 0.0 or value != value) else value)
+    elif kind is tuple or kind is list:
+        key.append(kind)
+        key.append(len(value))
+        for v in value:
+            if not entry_of(key, tensors, v):
+                return False
+    else:
+        return False
+    return True
+
+
+def fused(function: F) -> F:
+    """`function`, run as one program where it is called eagerly."""
+    table, varieties = _Table(), _Table()
+    _tables.update((table, varieties))
+
+    def known_or_new(key: tuple[Any, ...]) -> Optional[bool]:
+        """False where a call is not to be traced: values are checked, or it is one of many that differ in numbers."""
+        if config._context["check_nan"] is not False:
+            return False
+        if len(table) >= MOST:
+            table.clear()
+            varieties.clear()
+        kinds = tuple([None if type(k) in _NUMBERS else k for k in key])
+        varieties[kinds] = count = varieties.get(kinds, 0) + 1
+        return None if count <= VARIETY else False
+
+    plain = named(function)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder: Any = None
+        if eager.active:
+            recorder = eager.local.context
+            if type(recorder) is not Recorder and recorder is not None or precision.active:
+                return plain(*args, **kwargs)
+        key: list[Any] = []
+        tensors: list[Tensor] = []
+        for value in args:
+            kind = type(value)
+            if kind is Tensor:
+                key.append(value._type)
+                tensors.append(value)
+            elif not entry_of(key, tensors, value):
+                return plain(*args, **kwargs)
+        if kwargs:
+            for name, value in kwargs.items():
+                key.append(name)
+                if not entry_of(key, tensors, value):
+                    return plain(*args, **kwargs)
+        known = tuple(key)
+        found: Any = table.get(known)
+        if found is None:
+            found = known_or_new(known)
+            if found is None:
+                traced = _traced(function, args, kwargs)
+                found = table[known] = False if traced is None else traced
+        if found is False:
+            return plain(*args, **kwargs)
+        try:
+            if recorder is not None:
+                return found.recorded(recorder, tensors)
+            values = found.run(*[t._buf for t in tensors])
+        except (ValueError, MemoryError):
+            # A value is to be computed first, or there is no room: the function says which.
+            return plain(*args, **kwargs)
+        return make(found.result, values) if found.kind is None else found.results(values)
+
+    return call  # type: ignore[return-value]

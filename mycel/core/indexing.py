@@ -1,0 +1,625 @@
+"""Indexing: `tensor[index]` and `tensor[index] = value` with NumPy's rules.
+
+An index is read as entries, one for each axis. Ints, slices, None and "..." are *basic*: they become one strided slice with positive steps, a
+reversal of the axes that run backwards, and a reshape. Tensors, arrays, sequences of ints and masks are *advanced*: a mask of k axes stands for its
+k vectors of positions, all advanced entries broadcast together, and their shape takes their place, or comes first where they are
+separated. Their values need not be known. A scalar integer tensor is a
+position that may be unknown too: it becomes the start of a block.
+
+Writing into a large tensor whose memory nobody else sees costs what is written. Otherwise it replaces a block (basic indices), chooses between a block spread out by its strides and what was there, or scatters to the positions
+of all axes (advanced ones); the tensor takes the new value. Known positions out of range raise IndexError,
+unknown ones read 0 and write nothing.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.base.errors import NeedsValue, ShapeError
+from mycel.core import eager, routes, views
+from mycel.core.fused import fused
+from mycel.core.selection import positions_in
+from mycel.core.tensor import Tensor, as_tensor, cast, scalar
+from mycel.engines import buffers
+from mycel.ir.dims import Dim, DimLike, InconclusiveDimension
+from mycel.prims import block as B
+from mycel.prims import elementwise as E
+from mycel.prims import index as I
+from mycel.prims import shape as S
+from mycel.prims.base import broadcast_shapes
+
+__all__ = ["get", "put"]
+
+apply = eager.apply
+Entry = Any
+
+
+class _Axes:
+    """What the entries of an index do to the axes of a tensor, in order.
+
+    `steps` holds one record for each axis of the tensor, ("slice", start, stop, step), ("at", position) or ("advanced", tensor),
+    and ("new",) for each new axis.
+    """
+
+    def __init__(self, shape: tuple[DimLike, ...], index: Any) -> None:
+        self.steps: list[tuple[Any, ...]] = []
+        self.shape = shape
+        entries = _expanded(index, len(shape))
+        axis = 0
+        for entry in entries:
+            if entry is None:
+                self.steps.append(("new",))
+                continue
+            if isinstance(entry, _Mask):
+                for positions in entry.positions(shape[axis : axis + entry.rank], axis):
+                    self.steps.append(("advanced", positions))
+                axis += entry.rank
+                continue
+            self.steps.append(_step(entry, shape[axis], axis))
+            axis += 1
+
+    def advanced(self) -> bool:
+        return any(s[0] == "advanced" for s in self.steps)
+
+
+class _Mask:
+    """A boolean entry of at least one axis. Its positions depend on its value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.rank = value.ndim
+
+    def positions(self, shape: tuple[DimLike, ...], axis: int) -> list[Tensor]:
+        if tuple(self.value.shape) != tuple(shape):
+            raise IndexError(
+                f"a boolean index of shape {tuple(self.value.shape)} does not fit the axes of sizes {tuple(shape)} at axis {axis}"
+            )
+        if isinstance(self.value, Tensor):
+            return positions_in(self.value)
+        return [Tensor(v.astype(np.int64)) for v in np.nonzero(self.value)]
+
+
+def _expanded(index: Any, rank: int) -> list[Entry]:
+    """The entries with one for each axis: "..." and missing ones filled in with full slices, arrays as tensors, masks marked."""
+    entries = [_entry(e) for e in (index if isinstance(index, tuple) else (index,))]
+    used = sum(e.rank if isinstance(e, _Mask) else 0 if e is None or e is Ellipsis else 1 for e in entries)
+    dots = [i for i, e in enumerate(entries) if e is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can hold only one '...'")
+    if used > rank:
+        raise IndexError(f"too many indices: the tensor has {rank} dimensions, {used} were indexed")
+    place = dots[0] if dots else len(entries)
+    entries[place : place + len(dots)] = [slice(None)] * (rank - used)
+    return entries
+
+
+def _entry(entry: Any) -> Entry:
+    if entry is None or entry is Ellipsis or isinstance(entry, (slice, Dim)):
+        return entry
+    if isinstance(entry, (bool, np.bool_)):
+        return _scalar_mask(bool(entry))
+    if isinstance(entry, Tensor):
+        if entry.dtype is D.bool_:
+            return _Mask(entry) if entry.ndim else _scalar_mask(bool(entry))
+        if not entry.dtype.is_integer:
+            raise IndexError(f"tensors used as indices must be integers or booleans, not {entry.dtype.name}")
+        return entry if entry.dtype in (D.int32, D.int64) else cast(_limited(entry), D.int64)
+    if isinstance(entry, (list, range, np.ndarray, tuple)):
+        if isinstance(entry, (list, tuple)) and any(isinstance(v, Tensor) for v in entry):
+            parts = [apply(S.RESHAPE, as_tensor(v, D.int64), shape=(1,)) for v in entry]
+            return apply(S.CONCAT, *parts, axis=0) if len(parts) > 1 else parts[0]
+        array = np.asarray(entry)
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.astype(np.int64)
+        if array.dtype.kind == "b":
+            return _Mask(array) if array.ndim else _scalar_mask(bool(array))
+        if array.dtype.kind not in "iu":
+            raise IndexError(f"arrays used as indices must be integers or booleans, not {array.dtype}")
+        return array.astype(np.int64) if array.ndim else int(array)
+    try:
+        return operator.index(entry)
+    except NeedsValue:
+        raise
+    except TypeError:
+        raise IndexError(
+            f"an index must be an int, a slice, None, '...', an integer or boolean tensor, or a sequence of ints, not {type(entry).__name__}"
+        ) from None
+
+
+def _scalar_mask(value: bool) -> None:
+    """True is a new axis of size 1."""
+    if not value:
+        raise IndexError("the index False, which selects nothing, is not supported; use an empty slice such as [:0]")
+    return None
+
+
+def _step(entry: Entry, size: DimLike, axis: int) -> tuple[Any, ...]:
+    if isinstance(entry, slice):
+        return ("slice", *_bounds(entry, size))
+    if isinstance(entry, (int, Dim)):
+        return ("at", _inside(entry, size, axis))
+    if isinstance(entry, Tensor):
+        return ("advanced", entry)
+    if isinstance(size, int):
+        wrong = entry[(entry < -size) | (entry >= size)]
+        if wrong.size:
+            raise IndexError(f"index {int(wrong[0])} is out of range for axis {axis} of size {size}")
+    return ("advanced", Tensor(entry))
+
+
+def _inside(position: DimLike, size: DimLike, axis: int) -> DimLike:
+    try:
+        if position < -size or position >= size:
+            raise IndexError(f"index {position} is out of range for axis {axis} of size {size}")
+        return position + size if position < 0 else position
+    except InconclusiveDimension:
+        return position + size if isinstance(position, int) and position < 0 else position
+
+
+def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
+    """Start, stop and step inside the axis; for a negative step those of the same elements from below."""
+    for bound in (entry.start, entry.stop, entry.step):
+        if not (bound is None or isinstance(bound, Dim) or hasattr(bound, "__index__")):
+            raise TypeError(f"the bounds of a slice are ints or None, not {type(bound).__name__}")
+    step = 1 if entry.step is None else operator.index(entry.step)
+    if step == 0:
+        raise ValueError("slice step must not be 0")
+    start, stop = (
+        None if v is None else v if isinstance(v, Dim) else operator.index(v) for v in (entry.start, entry.stop)
+    )
+    if isinstance(size, int) and not isinstance(start, Dim) and not isinstance(stop, Dim):
+        first, last, step = slice(start, stop, step).indices(size)
+        count = len(range(first, last, step))
+        if step > 0:
+            return (first, first + (count - 1) * step + 1, step) if count else (0, 0, step)
+        return (first + (count - 1) * step, first + 1, step) if count else (0, 0, step)
+    if step > 0:
+        return _clamped(0 if start is None else start, size), _clamped(size if stop is None else stop, size), step
+    if start is None and stop is None:
+        every: DimLike = -(-size // -step)
+        return size - 1 - (every - 1) * -step, size, step
+    raise ShapeError(f"a slice with step {step} of an axis of unknown size {size} must leave out both bounds")
+
+
+def _clamped(bound: DimLike, size: DimLike) -> DimLike:
+    if isinstance(bound, int) and bound < 0:
+        return size + bound
+    try:
+        return size if bound > size else bound
+    except InconclusiveDimension:
+        return bound
+
+
+def get(tensor: Tensor, index: Any) -> Tensor:
+    """`tensor[index]`: a new tensor. IndexError for an index that does not fit.
+
+    >>> import mycel as ms
+    >>> ms.Tensor([[1, 2], [3, 4]])[:, -1].tolist()
+    [2, 4]
+    """
+    if isinstance(index, Tensor) and index.ndim == 0 and index.dtype.is_integer and tensor.ndim:
+        block = _block_step(tensor, [index] + [slice(None)] * (tensor.ndim - 1))
+        return views.through(tensor, block, (S.RESHAPE, {"shape": tensor.shape[1:]}, ()))
+    if isinstance(index, tuple) and any(isinstance(e, Tensor) and e.ndim == 0 and e.dtype.is_integer for e in index):
+        found = _scalar_entries(tensor, index)
+        if found is not None:
+            return found
+    if isinstance(index, Tensor) and index.ndim and index.dtype.is_integer:
+        return _taken(tensor, index)
+    axes = _Axes(tensor.shape, index)
+    return _advanced(tensor, axes) if axes.advanced() else _basic(tensor, axes.steps)
+
+
+@fused
+def _taken(tensor: Tensor, index: Tensor) -> Tensor:
+    return _advanced(tensor, _Axes(tensor.shape, index))
+
+
+def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
+    """Scalar tensors as starts of a block where no other entry is advanced, else None: they are advanced like the rest."""
+    entries = _expanded(index, tensor.ndim)
+    if any(isinstance(e, (_Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries):
+        return None
+    block = views.through(tensor, _block_step(tensor, [e for e in entries if e is not None]))
+    return _basic(block, _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps)
+
+
+def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLike]]:
+    """Where the block that scalar tensors name starts, negative ones counted from the end, and its sizes."""
+    starts: list[Tensor] = []
+    sizes: list[DimLike] = []
+    for axis, (entry, size) in enumerate(zip(entries, x.shape)):
+        if isinstance(entry, Tensor):
+            known = isinstance(size, int) and entry._buf is not None and entry._node is None
+            entry = entry if entry.dtype in (D.int32, D.int64) else cast(_limited(entry), D.int64)
+            entry = entry if known else apply(I.checked, entry, axis=axis, size=size)
+            starts.append(apply(E._SELECT, entry < 0, entry + as_tensor(size, entry.dtype), entry))
+            sizes.append(1)
+        else:
+            starts.append(scalar(0, D.int32))
+            sizes.append(size)
+    return starts, sizes
+
+
+def _check_known(x: Tensor, entries: Sequence[Any]) -> None:
+    for axis, (entry, size) in enumerate(zip(entries, x.shape)):
+        if not isinstance(entry, Tensor) or not isinstance(size, int):
+            continue
+        entry._settle()
+        if entry._buf is not None and entry._node is None:
+            _inside(int(entry), size, axis)
+
+
+def _block_step(x: Tensor, entries: Sequence[Any]) -> views.Step:
+    """The step to the block at scalar tensors, whose axes stay with size 1, whole along the other axes."""
+    _check_known(x, entries)
+    starts, sizes = _starts(x, entries)
+    return B.dynamic_slice, {"sizes": tuple(sizes)}, tuple(starts)
+
+
+def _reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
+    return x if x.shape == shape else apply(S.RESHAPE, x, shape=shape)
+
+
+def _slice_steps(
+    shape: tuple[DimLike, ...], steps: Sequence[tuple[Any, ...]]
+) -> tuple[list[views.Step], list[DimLike]]:
+    """What leads to the elements that basic entries select, the axes of ints kept with size 1 and advanced ones whole; and their sizes."""
+    starts: list[DimLike] = []
+    stops: list[DimLike] = []
+    strides: list[int] = []
+    backwards: list[int] = []
+    own = [s for s in steps if s[0] != "new"]
+    for axis, step in enumerate(own):
+        if step[0] == "at":
+            a, b, s = step[1], step[1] + 1, 1
+        elif step[0] == "slice":
+            a, b, s = step[1:]
+            if s < 0:
+                backwards.append(axis)
+        else:
+            a, b, s = 0, shape[axis], 1
+        starts.append(a)
+        stops.append(b)
+        strides.append(abs(s))
+    found: list[views.Step] = []
+    whole = all(isinstance(a, int) and a == 0 for a in starts) and tuple(stops) == shape and set(strides) <= {1}
+    if not whole:
+        found.append((S.SLICE, {"starts": tuple(starts), "stops": tuple(stops), "steps": tuple(strides)}, ()))
+    if backwards:
+        found.append((S.reverse, {"axes": tuple(backwards)}, ()))
+    return found, [(b - a + (s - 1)) // s for a, b, s in zip(starts, stops, strides)]
+
+
+def _sliced(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
+    """The elements that basic entries select, with the axes of ints kept as size 1; advanced axes stay whole."""
+    return views.derived(x, _slice_steps(x.shape, steps)[0])
+
+
+def _basic(x: Tensor, steps: Sequence[tuple[Any, ...]]) -> Tensor:
+    found, counts = _slice_steps(x.shape, steps)
+    sizes = iter(counts)
+    shape: list[DimLike] = []
+    for step in steps:
+        if step[0] == "new":
+            shape.append(1)
+            continue
+        size = next(sizes)
+        if step[0] == "slice":
+            shape.append(size)
+    if shape != counts:
+        found.append((S.RESHAPE, {"shape": tuple(shape)}, ()))
+    return views.through(x, *(found or [(E.identity, {}, ())]))
+
+
+def _position(value: DimLike) -> Tensor:
+    """A known position as a tensor."""
+    return as_tensor(value, D.int64) if isinstance(value, Dim) else scalar(value, D.int64)
+
+
+def _as_advanced(steps: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Beside advanced entries ints are advanced too."""
+    return [("advanced", _position(s[1])) if s[0] == "at" else s for s in steps]
+
+
+def _advanced(x: Tensor, axes: _Axes) -> Tensor:
+    steps = _as_advanced(axes.steps)
+    x = _sliced(x, steps)
+    own = [s for s in steps if s[0] != "new"]
+    indexed = [i for i, s in enumerate(own) if s[0] == "advanced"]
+    indices, shape = _together([own[i][1] for i in indexed])
+    kept = [i for i in range(x.ndim) if i not in indexed]
+    if len(indexed) == 1:
+        result = apply(I.take, x, indices[0], axis=indexed[0])
+        result = _moved(result, indexed[0], len(shape), 0)
+    else:
+        order = (*indexed, *kept)
+        x = x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
+        result = apply(I.gather_nd, x, _stacked(indices, shape))
+    return _placed(
+        result,
+        steps,
+        shape,
+        [x.shape[len(indexed) + i] for i in range(len(kept))] if len(indexed) > 1 else [x.shape[i] for i in kept],
+    )
+
+
+def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, ...]]:
+    """Index tensors of one type and shape."""
+    try:
+        shape = broadcast_shapes(*[t.shape for t in indices])
+    except ShapeError:
+        raise IndexError(
+            f"index arrays of shapes {', '.join(str(t.shape) for t in indices)} do not broadcast together"
+        ) from None
+    kind = D.int64 if any(t.dtype is D.int64 for t in indices) else D.int32
+    result = [cast(t, kind) for t in indices]
+    return [t if t.shape == shape else apply(S.BROADCAST_TO, t, shape=shape) for t in result], shape
+
+
+def _limited(index: Tensor) -> Tensor:
+    """An index whose numbers are those of int64: the largest of uint64 would become negative ones, which count from the end."""
+    if index.dtype is not D.uint64:
+        return index
+    return apply(E.minimum, index, as_tensor(2**63 - 1, D.uint64))  # type: ignore[no-any-return]
+
+
+def _stacked(indices: Sequence[Tensor], shape: tuple[DimLike, ...]) -> Tensor:
+    parts = [_reshaped(t, (*shape, 1)) for t in indices]
+    return parts[0] if len(parts) == 1 else apply(S.CONCAT, *parts, axis=len(shape))
+
+
+def _moved(x: Tensor, at: int, count: int, to: int) -> Tensor:
+    """The block of `count` axes that starts at `at` moved so that it starts at `to`."""
+    block = list(range(at, at + count))
+    rest = [i for i in range(x.ndim) if i not in block]
+    order = (*rest[:to], *block, *rest[to:])
+    return x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
+
+
+def _front(steps: Sequence[tuple[Any, ...]]) -> int:
+    """Before how many basic axes of the result the advanced block stands: all of those before it, or none where it is separated."""
+    marks = [s[0] == "advanced" for s in steps]
+    first, last = marks.index(True), len(marks) - 1 - marks[::-1].index(True)
+    return first if all(marks[first : last + 1]) else 0
+
+
+def _placed(x: Tensor, steps: Sequence[tuple[Any, ...]], shape: tuple[DimLike, ...], kept: Sequence[DimLike]) -> Tensor:
+    """A result (advanced block, kept axes) with its new axes and the block in its place."""
+    sizes = iter(kept)
+    basic = [1 if s[0] == "new" else next(sizes) for s in steps if s[0] != "advanced"]
+    x = _reshaped(x, (*shape, *basic))
+    return _moved(x, 0, len(shape), _front(steps))
+
+
+def put(tensor: Tensor, index: Any, value: Any) -> None:
+    """`tensor[index] = value`: the tensor takes a value with `value`, broadcast and converted, at the selected places.
+
+    IndexError for an index that does not fit, ValueError for a value that does not.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([1, 2, 3])
+    >>> x[1:] = 0
+    >>> x.tolist()
+    [1, 0, 0]
+    """
+    block = None
+    if not eager.active or (context := eager.local.context) is None or not context.is_staging:
+        if type(value) is int or type(value) is float:
+            value = scalar(value, D.int64 if type(value) is int else D.float32)
+        key = routes.basic_key(index)
+        if key is not None:
+            known = tensor._type, key
+            block = _blocks.get(known)
+            if block is None:
+                if len(_blocks) >= eager.MOST_ENTRIES:
+                    _blocks.clear()
+                    _writers.clear()
+                block = _blocks[known] = _block(tensor, index)
+    new = cast(as_tensor(value), tensor.dtype)
+    if not eager.active or eager.local.context is None:
+        kind = tensor._type
+        if kind.is_static and kind.nbytes >= _LARGE and _written_in_place(tensor, index, new):
+            return
+    tensor._replace(_written(tensor, index, new) if not block else block[1](tensor, new, *block[0]))
+
+
+_LARGE = 1 << 16
+_ALONE = 3  # the tensor, a variable and an argument
+
+
+def _written_in_place(tensor: Tensor, index: Any, value: Tensor) -> bool:
+    """Write into the very memory of a tensor that nobody else sees; False where somebody may, or where the index is not NumPy's as it is.
+
+    Then a new value of the whole tensor is made, which also gives the errors.
+    """
+    buffer = tensor._buf
+    if buffer is None or tensor._view is not None or sys.getrefcount(buffer) > _ALONE or not buffers.is_own(buffer):
+        return False
+    plain = tuple([_as_numpy(e) for e in (index if type(index) is tuple else (index,))])
+    if any(e is NotImplemented for e in plain):
+        return False
+    array, given = buffers.to_array(buffer, tensor._type), value.asnumpy()
+    if value.dtype in D.STORED or value.dtype is D.bfloat16:
+        array, given = (a.view(f"u{array.dtype.itemsize}") for a in (array, given))
+    try:
+        array[plain] = given
+    except (IndexError, ValueError):
+        return False
+    if tensor._views is not None:
+        views.outdate(tensor)
+    return True
+
+
+def _as_numpy(entry: Any) -> Any:
+    """An entry of an index for NumPy; NotImplemented for what it would read otherwise, or not at all."""
+    kind = type(entry)
+    if kind is int or entry is None or entry is Ellipsis:
+        return entry
+    if kind is slice:
+        bounds = (entry.start, entry.stop, entry.step)
+        return entry if all(b is None or type(b) is int for b in bounds) else NotImplemented
+    if isinstance(entry, Tensor) and entry.dtype in (D.int32, D.int64, D.bool_) and entry.ndim:
+        return entry.asnumpy()
+    return NotImplemented
+
+
+_blocks: dict[Any, Any] = {}
+_writers: dict[Any, Any] = {}
+
+
+def _block(x: Tensor, index: Any) -> Any:
+    """Where the block starts that basic entries select, with the sizes of its axes and of the value for it; False where it is not one with steps of 1."""
+    shape, whole, backwards, firsts, strides = _selected(_Axes(x.shape, index).steps)
+    if backwards or set(strides) - {1} or 0 in whole or tuple(whole) == x.shape:
+        return False
+    sizes = tuple(shape), tuple(whole)
+    writer = _writers.get(sizes)
+    if writer is None:
+        writer = _writers[sizes] = _writer(*sizes)
+    return [scalar(a, D.int64) for a in firsts], writer
+
+
+def _writer(shape: tuple[Any, ...], whole: tuple[Any, ...]) -> Any:
+    """What replaces a block of a tensor, of sizes `whole`, by a value that is broadcast to `shape`."""
+
+    @fused
+    def with_block(x: Tensor, value: Tensor, *starts: Tensor) -> Tensor:
+        return apply(B.dynamic_update_slice, x, _reshaped(_fitted(value, shape), whole), *starts)  # type: ignore[no-any-return]
+
+    return with_block
+
+
+def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
+    mask = _whole_mask(x, index)
+    if mask is not None and value.ndim == 0:
+        extra = (1,) * (x.ndim - mask.ndim)
+        return apply(E._SELECT, _reshaped(mask, (*mask.shape, *extra)), value, x)  # type: ignore[no-any-return]
+    entries = _expanded(index, x.ndim)
+    if any(isinstance(e, Tensor) and e.ndim == 0 for e in entries) and not any(
+        isinstance(e, (_Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries
+    ):
+        return _written_at(x, entries, value)
+    axes = _Axes(x.shape, index)
+    return _scattered(x, axes, value) if axes.advanced() else _written_slice(x, axes.steps, value)
+
+
+def _whole_mask(x: Tensor, index: Any) -> Optional[Tensor]:
+    """The mask that is the whole index, if it is one of the leading shape: it can be written through without its value."""
+    if isinstance(index, tuple) and len(index) == 1:
+        index = index[0]
+    entry = None if isinstance(index, tuple) else _entry(index)
+    if not isinstance(entry, _Mask) or tuple(entry.value.shape) != x.shape[: entry.rank]:
+        return None
+    return entry.value if isinstance(entry.value, Tensor) else Tensor(entry.value)
+
+
+def _fitted(value: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
+    """The value broadcast to the selection; leading axes of size 1 too many are dropped."""
+    while value.ndim > len(shape) and isinstance(value.shape[0], int) and value.shape[0] == 1:
+        value = _reshaped(value, value.shape[1:])
+    if value.shape == shape:
+        return value
+    try:
+        if broadcast_shapes(value.shape, shape) != shape:
+            raise ShapeError("")
+        return apply(S.BROADCAST_TO, value, shape=shape)  # type: ignore[no-any-return]
+    except ShapeError:
+        raise ValueError(f"a value of shape {value.shape} does not fit the selected places, of shape {shape}") from None
+
+
+def _selected(steps: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """What basic entries select: the shape of a value for it, its sizes along all axes, the axes that run backwards, where each starts, and strides."""
+    shape: list[DimLike] = []
+    whole: list[DimLike] = []
+    backwards: list[int] = []
+    own = [s for s in steps if s[0] != "new"]
+    for axis, step in enumerate(own):
+        if step[0] == "at":
+            whole.append(1)
+        else:
+            a, b, s = step[1:]
+            whole.append((b - a + abs(s) - 1) // abs(s))
+            if s < 0:
+                backwards.append(axis)
+    sizes = iter(whole)
+    for step in steps:
+        size = 1 if step[0] == "new" else next(sizes)
+        if step[0] != "at":
+            shape.append(size)
+    firsts: list[DimLike] = [s[1] for s in own]
+    return shape, whole, backwards, firsts, [abs(s[3]) if s[0] == "slice" else 1 for s in own]
+
+
+def _written_slice(x: Tensor, steps: Sequence[tuple[Any, ...]], value: Tensor) -> Tensor:
+    """Basic indices: one block, or with steps other than 1 positions along each axis."""
+    shape, whole, backwards, firsts, strides = _selected(steps)
+    value = _reshaped(_fitted(value, tuple(shape)), tuple(whole))
+    if backwards:
+        value = apply(S.reverse, value, axes=tuple(backwards))
+    return views.put_block(x, firsts, strides, value)
+
+
+def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
+    """Scalar tensors beside basic entries: the block that they name is read, written and put back."""
+    own = [e for e in entries if e is not None]
+    block = views.derived(x, (_block_step(x, own),))
+    steps = _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps
+    starts, _ = _starts(x, own)
+    return apply(B.dynamic_update_slice, x, _written_slice(block, steps, value), *starts)  # type: ignore[no-any-return]
+
+
+def _scattered(x: Tensor, axes: _Axes, value: Tensor) -> Tensor:
+    """Advanced indices: every axis's positions, sliced ones included, name the places to scatter to."""
+    steps = _as_advanced(axes.steps)
+    own = [s for s in steps if s[0] != "new"]
+    indexed = [i for i, s in enumerate(own) if s[0] == "advanced"]
+    kept = [i for i in range(x.ndim) if i not in indexed]
+    indices, shape = _together([own[i][1] for i in indexed])
+    full = all(own[i][1:] == (0, x.shape[i], 1) for i in kept)
+    sizes = [_count(own[i]) for i in kept]
+    counts = iter(sizes)
+    basic = [1 if s[0] == "new" else next(counts) for s in steps if s[0] != "advanced"]
+    front = _front(steps)
+    wanted = (*basic[:front], *shape, *basic[front:])
+    value = _reshaped(_moved(_fitted(value, wanted), front, len(shape), 0), (*shape, *sizes))
+    order = (*indexed, *kept)
+    turned = x if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, x, permutation=order)
+    if not full:
+        indices, shape = _with_slices(indices, shape, [own[i] for i in kept])
+    back = tuple(order.index(i) for i in range(x.ndim))
+    written = _scatter(turned, _stacked(indices, shape), value)
+    return written if order == tuple(range(x.ndim)) else apply(S.TRANSPOSE, written, permutation=back)
+
+
+def _scatter(x: Tensor, indices: Tensor, value: Tensor) -> Tensor:
+    if x.dtype is D.bool_:
+        return cast(apply(I.scatter_nd, cast(x, D.int8), indices, cast(value, D.int8), mode="set"), D.bool_)
+    return apply(I.scatter_nd, x, indices, value, mode="set")  # type: ignore[no-any-return]
+
+
+def _count(step: tuple[Any, ...]) -> DimLike:
+    start, stop, stride = step[1:]
+    return (stop - start + abs(stride) - 1) // abs(stride)
+
+
+def _with_slices(
+    indices: Sequence[Tensor], shape: tuple[DimLike, ...], slices: Sequence[tuple[Any, ...]]
+) -> tuple[list[Tensor], tuple[DimLike, ...]]:
+    """Positions along sliced axes as further indices; all of the joint shape."""
+    sizes = tuple(_count(s) for s in slices)
+    whole = (*shape, *sizes)
+    result = [apply(S.BROADCAST_TO, _reshaped(t, (*shape, *(1,) * len(sizes))), shape=whole) for t in indices]
+    for i, (step, size) in enumerate(zip(slices, sizes)):
+        start, stop, stride = step[1:]
+        line = apply(S.iota, shape=(size,), axis=0, dtype=indices[0].dtype)
+        line = line * stride + (start if stride > 0 else start + (size - 1) * -stride)
+        line = _reshaped(line, (*(1,) * (len(shape) + i), size, *(1,) * (len(sizes) - 1 - i)))
+        result.append(apply(S.BROADCAST_TO, line, shape=whole))
+    return result, whole

@@ -1,0 +1,306 @@
+"""Parameters: named tensors that belong to a Cell and that training changes."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.core import eager, views
+from mycel.core.tensor import Tensor
+from mycel.engines import buffers
+from mycel.ir.types import tensor_type
+from mycel.prims.elementwise import identity
+
+__all__ = ["Parameter", "ParameterTuple", "no_init_parameters", "put_aside"]
+
+_counter = itertools.count()
+_local = threading.local()
+_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+class _Initializers:
+    """Declares a tensor by an initializer's name or object; `mycel.common.initializer` puts its own here."""
+
+    make: Callable[..., Tensor]
+
+
+initializers = _Initializers()
+
+
+class Parameter(Tensor):
+    """A named tensor that a Cell owns and an optimizer updates.
+
+    `default_input` is a tensor (also one declared by an initializer), an array, a number or a sequence; plain integers become int32 and floats
+    float32. `requires_grad` says whether gradients by `trainable_params` include it. Without `name` it is called ``Parameter#`` and a number until
+    a cell that it is assigned to names it. Raises TypeError for other data.
+
+    >>> import mycel as ms
+    >>> ms.Parameter(ms.Tensor([1.0, 2.0]), name="w").name
+    'w'
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, default_input: Any = None, *args: Any, **kwargs: Any) -> Parameter:
+        return object.__new__(cls)
+
+    def __init__(
+        self,
+        default_input: Any,
+        name: Optional[str] = None,
+        requires_grad: bool = True,
+        layerwise_parallel: bool = False,
+        parallel_optimizer: bool = True,
+        storage_format: str = "",
+        device: Optional[str] = None,
+    ) -> None:
+        if isinstance(default_input, Tensor):
+            default_input._settle()
+            self._type, self._node = default_input._type, None
+            self._buf = None if default_input._buf is None else buffers.copy(default_input._buf, default_input._type)
+            init = default_input.__dict__.get("init")
+            if init is not None:
+                self.__dict__["init"] = init
+                if getattr(_local, "declares_only", False):
+                    self.__class__ = _Declared
+                else:
+                    self.init_data()
+            elif self._buf is None:
+                raise ValueError("Parameter: the tensor given has no value and no initializer")
+        else:
+            if isinstance(default_input, bool):
+                dtype: Any = D.bool_
+            elif isinstance(default_input, int):
+                dtype = D.int32
+            else:
+                dtype = None
+            if not isinstance(default_input, (int, float, np.ndarray, np.generic, list, tuple)):
+                raise TypeError(
+                    f"Parameter: the value must be a tensor, an array or a number, not {type(default_input).__name__}"
+                )
+            super().__init__(default_input, dtype)
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"Parameter: the name must be a string, not {type(name).__name__} ({name!r})")
+        if not isinstance(requires_grad, (bool, np.bool_)):
+            raise TypeError(f"Parameter: requires_grad must be True or False, not {requires_grad!r}")
+        attributes = self.__dict__
+        number = next(_counter)
+        attributes["name"] = name or f"Parameter#{number}"
+        attributes["has_name"] = bool(name)
+        attributes["requires_grad"] = bool(requires_grad)
+        attributes["layerwise_parallel"] = layerwise_parallel
+        attributes["parallel_optimizer"] = parallel_optimizer
+        attributes["storage_format"] = storage_format
+        attributes["key"] = number
+        attributes["comm_fusion"] = 1
+        attributes["cache_enable"] = False
+        attributes["is_init"] = True
+        attributes["sliced"] = False
+        attributes["unique"] = False
+
+    name: str = ""
+    requires_grad: bool = True
+    # Marks for clusters, which have no effect on one device.
+    layerwise_parallel: bool = False
+    parallel_optimizer: bool = True
+    parallel_optimizer_comm_recompute: bool = False
+    comm_fusion: int = 1
+    cache_enable: bool = False
+    cache_shape: tuple[int, ...] = ()
+    sliced: bool = False
+    key: int = -1
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self._type.shape))
+        return f"Parameter (name={self.name}, shape=({shape}{',' if len(self._type.shape) == 1 else ''}), dtype={self._type.dtype}, requires_grad={self.requires_grad})"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (np.array(self._value("pickling")), self.name, self.requires_grad))
+
+    @property
+    def data(self) -> Parameter:
+        """The parameter itself."""
+        return self
+
+    @property
+    def inited_param(self) -> Parameter:
+        """The parameter itself, whose values are always drawn."""
+        return self
+
+    @property
+    def param_info(self) -> Parameter:
+        return self
+
+    def clone(self, init: Any = "same") -> Parameter:
+        """A new parameter of the same type and attributes, with the same values, or with those of an initializer."""
+        if isinstance(init, str) and init == "same":
+            value: Any = Tensor(self)
+        else:
+            value = initializers.make(init, self.shape, self.dtype)
+        made = Parameter(value, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)
+        made.__dict__["has_name"] = self.__dict__["has_name"]
+        return made
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+        """Take a copy of new values, converted to the parameter's type.
+
+        Raises ValueError for another shape unless `slice_shape`, and TypeError for values of a kind that the type does not hold (floats in an integer
+        parameter, complex numbers in a real one).
+        """
+        if isinstance(data, (bool, int, float)):
+            data = Tensor(data)
+        elif isinstance(data, (list, tuple, np.ndarray, np.generic)):
+            data = Tensor(data)
+        elif not isinstance(data, Tensor):
+            raise TypeError(
+                f"set_data: parameter {self.name!r} takes a tensor, an array or a number, not {type(data).__name__} ({data!r})"
+            )
+        if data.has_init:
+            data.init_data()
+        if data.shape != self.shape and not slice_shape:
+            raise ValueError(
+                f"set_data: parameter {self.name!r} has shape {self.shape}, the new value {data.shape}; reshape it, or pass slice_shape=True"
+            )
+        if data.dtype is not self.dtype:
+            if _RANK[data.dtype.kind] > _RANK[self.dtype.kind]:
+                raise TypeError(
+                    f"set_data: parameter {self.name!r} has type {self.dtype.name}, which does not hold values of type {data.dtype.name}; "
+                    f"cast them with .astype({self.dtype!r}), or change the parameter with set_dtype"
+                )
+            data = data.astype(self.dtype)
+        if data.shape != self.shape:
+            views.release(self)
+            self._type = tensor_type(data.shape, self.dtype)
+        return self._replace(eager.apply(identity, data))  # type: ignore[return-value]
+
+    def init_data(self, layout: Any = None, set_sliced: bool = False) -> Tensor:  # type: ignore[override]
+        """Draw values that an initializer is still to draw; the parameter itself.
+
+        A `layout` says which part a device has of a parameter divided among several: the one device has all of it. TypeError for a layout that is no tuple, ValueError for one of
+        less than six entries.
+        """
+        if layout is not None:
+            if not isinstance(layout, tuple):
+                raise TypeError(f"init_data: layout must be a tuple, not {type(layout).__name__}")
+            if len(layout) < 6:
+                raise ValueError(f"init_data: layout must have six entries, not {len(layout)}")
+        super().init_data()
+        if set_sliced:
+            self.__dict__["sliced"] = True
+        return self
+
+    def register_hook(self, hook_fn: Callable[[Tensor], Optional[Tensor]]) -> Any:
+        """`Tensor.register_hook`."""
+        return super().register_hook(hook_fn)  # type: ignore[misc]
+
+    def set_dtype(self, dtype: Any) -> Parameter:
+        """Convert the values to another element type in place."""
+        new = Tensor(self.asnumpy(), D.from_any(dtype))
+        views.release(self)
+        self._type, self._buf = new._type, new._buf
+        return self
+
+
+def _rebuild(array: np.ndarray[Any, Any], name: str, requires_grad: bool) -> Parameter:
+    return Parameter(Tensor.from_numpy(array), name, requires_grad)
+
+
+_BUFFER: Any = Tensor.__dict__["_buf"]
+
+
+class _Declared(Parameter):
+    """A parameter whose values its initializer draws when they are first read; then, and when it is given others, it is a `Parameter` as all are."""
+
+    __slots__ = ()
+
+    @property
+    def _buf(self) -> Any:
+        self.init_data()
+        return self._buf
+
+    @_buf.setter
+    def _buf(self, buffer: Any) -> None:
+        self.__dict__.pop("init", None)
+        self.__class__ = Parameter  # type: ignore[assignment]
+        _BUFFER.__set__(self, buffer)
+
+    @property
+    def has_init(self) -> bool:
+        """True: the values are still to be drawn."""
+        return True
+
+    def init_data(self, layout: Any = None, set_sliced: bool = False) -> Tensor:  # type: ignore[override]
+        """Draw the values; the parameter itself."""
+        self.__class__ = Parameter  # type: ignore[assignment]
+        return self.init_data(layout, set_sliced)
+
+
+def put_aside(parameter: Parameter) -> None:
+    """Let a parameter without a buffer, but with something in ``init`` that fills one, be filled when it is first read."""
+    parameter.__class__ = _Declared
+
+
+@contextmanager
+def no_init_parameters() -> Iterator[None]:
+    """Parameters made within, by this thread, are only declared: their initializers draw values when those are first needed, unless a checkpoint gave others before.
+
+    `Cell.init_parameters_data` draws those that are left. Parameters made of tensors and arrays have their values at once.
+
+    >>> import mycel as ms
+    >>> with ms.nn.no_init_parameters():
+    ...     net = ms.nn.Dense(2, 3)
+    >>> net.weight.has_init, net(ms.ops.ones((1, 2))).shape, net.weight.has_init
+    (True, (1, 3), False)
+    """
+    before = getattr(_local, "declares_only", False)
+    _local.declares_only = True
+    try:
+        yield
+    finally:
+        _local.declares_only = before
+
+
+class ParameterTuple(tuple):  # type: ignore[type-arg]
+    """A tuple of parameters with distinct names.
+
+    Raises TypeError for members that are not parameters and ValueError for two of one name.
+
+    >>> import mycel as ms
+    >>> w = ms.ParameterTuple([ms.Parameter(ms.Tensor([1.0]), name="w")])
+    >>> w.clone("m")[0].name
+    'm.w'
+    """
+
+    def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
+        if isinstance(iterable, Tensor):
+            raise TypeError(f"ParameterTuple: give a list or tuple of parameters, not one {type(iterable).__name__}")
+        if not isinstance(iterable, Iterable):
+            raise TypeError(f"ParameterTuple: give a list or tuple of parameters, not {type(iterable).__name__}")
+        members = tuple(iterable)
+        seen: dict[str, Parameter] = {}
+        for p in members:
+            if not isinstance(p, Parameter):
+                raise TypeError(f"ParameterTuple: every member must be a Parameter, not {type(p).__name__}")
+            if seen.setdefault(p.name, p) is not p:
+                raise ValueError(f"ParameterTuple: two parameters are named {p.name!r}; give each its own name")
+        return super().__new__(cls, members)
+
+    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
+        """New parameters named ``prefix.name``, with the same values or those of an initializer."""
+        if not isinstance(prefix, str) or not prefix:
+            raise ValueError(f"ParameterTuple.clone: the prefix must be a string that is not empty, not {prefix!r}")
+        made = []
+        for p in self:
+            q = p.clone(init)
+            q.name = f"{prefix}.{p.name}"
+            q.__dict__["has_name"] = True
+            made.append(q)
+        return ParameterTuple(made)

@@ -1,0 +1,112 @@
+"""The precision that a Cell computes in, in force while its `construct` runs.
+
+A Cell with a `Precision` takes its floating inputs in `dtype`, sees its parameters in `dtype` wherever they enter an operation (they stay what
+they are, so gradients come back in their own type), and gives its floating outputs in `output`. `operations` are done in `narrow`: their
+floating inputs are rounded to it, and what they give returns to the type that it would have had, so that nothing around them sees another type.
+
+A precision holds for the operations of one `construct`, not for the Cells that it calls: each of those has its own. A function compiled
+on its own that is called in between knows nothing of it either, so that what is compiled serves every caller.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from mycel.base import locks
+from mycel.base.dtype import DType
+from mycel.core import eager
+
+__all__ = ["Precision", "converted", "in_force", "met", "narrowed"]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What a Cell computes in; None and the empty set leave everything as it is."""
+
+    dtype: Optional[DType] = None
+    output: Optional[DType] = None
+    operations: frozenset[str] = frozenset()
+    narrow: Optional[DType] = None
+
+
+class _Local(threading.local):
+    precision: Optional[Precision] = None
+    context: Any = None
+
+
+_local = _Local()
+active = 0
+_lock = locks.lock()
+
+
+@contextmanager
+def in_force(precision: Optional[Precision]) -> Iterator[None]:
+    """Put a precision (None: none) in force in this thread for a block."""
+    global active
+    before = _local.precision, _local.context
+    with _lock:
+        active += 1
+    _local.precision, _local.context = precision, eager.local.context
+    try:
+        # Operators look here only where `eager.active` says that an application may mean more than running a kernel.
+        with eager.use_context(eager.local.context):
+            yield
+    finally:
+        _local.precision, _local.context = before
+        with _lock:
+            active -= 1
+
+
+def _here() -> Optional[Precision]:
+    """The precision in force; none in what is being compiled on its own."""
+    context = eager.local.context
+    if context is not _local.context and context is not None and context.is_staging:
+        return None
+    return _local.precision
+
+
+def met(x: Any) -> Any:
+    """An operand as the precision in force sees it: parameters in its type."""
+    from mycel.core.parameter import Parameter
+    from mycel.core.tensor import cast
+
+    precision = _here()
+    if precision is None or precision.dtype is None or not isinstance(x, Parameter) or not x.dtype.is_floating:
+        return x
+    return cast(x, precision.dtype)
+
+
+def narrowed(names: tuple[str, ...], function: Callable[..., Any], *inputs: Any) -> Any:
+    """`function` of some inputs, done in the narrow type where one of the operation's `names` is listed."""
+    precision = _here()
+    if precision is None or precision.narrow is None or precision.operations.isdisjoint(names):
+        return function(*inputs)
+    from mycel.base import dtype as D
+
+    floats = [v.dtype for v in inputs if _is_floating(v)]
+    if not floats:
+        return function(*inputs)
+    wide = floats[0]
+    for other in floats[1:]:
+        wide = D.promote(wide, other)
+    return converted(function(*[converted(v, precision.narrow) for v in inputs]), wide)
+
+
+def converted(value: Any, dtype: DType) -> Any:
+    """`value`, a tensor or a structure of them, with floating tensors in another type."""
+    from mycel.base.tree import map_leaves
+    from mycel.core.tensor import cast
+
+    if _is_floating(value):
+        return cast(value, dtype)
+    return map_leaves(lambda v: cast(v, dtype) if _is_floating(v) else v, value)
+
+
+def _is_floating(value: Any) -> bool:
+    from mycel.core.tensor import Tensor
+
+    return isinstance(value, Tensor) and value.dtype.is_floating

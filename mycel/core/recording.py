@@ -1,0 +1,628 @@
+"""Recording eager operations for a gradient.
+
+While a `Recorder` is in force operations still run at once; those that depend on a marked input also become nodes, each remembered with
+the tensor that it produced. `pullback` and `pushforward` differentiate the recorded nodes with the rules of every graph; recorded values that the rules use
+become inputs of the derivative's graph, which is compiled once for each structure. Inside another recording, or where another function is being staged, the
+derivative's own operations are applied one by one in that context, so that derivatives nest to any order; so they are where the program has derivatives of
+its own among the operations (`attach`), which are called with values.
+
+A call of a compiled function is one node; it gives back, besides the results, what its derivative will use (`transforms.residuals`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import config
+from mycel.base.spans import timed
+from mycel.base.tree import flatten
+from mycel.core import eager
+from mycel.core.tensor import Tensor, make
+from mycel.core.views import outdate
+from mycel.engines import buffers, nonfinite
+from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
+from mycel.ir.hash import structural_hash
+from mycel.ir.types import TensorType
+from mycel.prims import control as C
+from mycel.prims import shape as S
+from mycel.prims.base import GET_ITEM, Primitive, constant, freeze
+from mycel.prims.custom import Rule, custom, kept_call, refusal
+from mycel.prims.elementwise import identity
+from mycel.prims.recompute import recompute
+from mycel.transforms.grad import vjp
+from mycel.transforms.jacobian import columns, rows
+from mycel.transforms.jvp import jvp
+from mycel.transforms.residuals import link
+
+__all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "recorders"]
+
+MOST_GRAPHS = 1024
+_settings = config._context
+_derived: dict[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]] = {}
+config.listeners.append(lambda options: _derived.clear() if not config.COMPILED_ANEW.isdisjoint(options) else None)
+Optionals = list[Optional[Tensor]]
+
+
+class Recorded(Node):
+    """A node with the value that it computed, on the recording `tape`; one of several values has a tuple of buffers."""
+
+    __slots__ = ("buffer", "tape")
+
+    def __init__(
+        self, prim: Optional[Primitive], inputs: tuple[Node, ...], params: Any, type: Any, buffer: Any, tape: Any
+    ) -> None:
+        self.prim = prim
+        self.inputs = inputs
+        self.params = params
+        self.type = type
+        self.where = None if _settings["check_nan"] is False else nonfinite.place_now()
+        self.buffer = buffer
+        self.tape = tape
+        if tape.region is not None:
+            tape.region.append(self)
+
+    def items(self) -> tuple[Node, ...]:
+        """A node for each of several values."""
+        buffers = self.buffer or (None,) * len(self.type)
+        pairs = enumerate(zip(self.type, buffers))
+        return tuple([Recorded(GET_ITEM, (self,), {"index": i}, t, b, self.tape) for i, (t, b) in pairs])
+
+
+class Recorder(eager.Context):
+    """One recording; `depth` counts the gradients that are being taken on it.
+
+    Nodes are kept alive by the tensors and nodes that need them, so what is not needed is freed while recording.
+    """
+
+    records = True
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.is_finished = False
+        self.region: Optional[list[Recorded]] = None
+        self.written: list[Tensor] = []
+        self.differentiated: list[Node] = []
+
+    def holds(self, node: Any) -> bool:
+        """Whether a node has its value on this recording."""
+        return type(node) is Recorded and node.tape is self
+
+    def node_of(self, t: Tensor) -> Optional[Node]:
+        """The node that computes `t` on this recording, if it depends on a marked input."""
+        node = t._node
+        return node if type(node) is Recorded and node.tape is self else None
+
+    def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+        if primitive is C.call:
+            return self._call(inputs, params["graph"])
+        result = eager.execute(primitive, inputs, params)
+        self.enter(primitive, inputs, params, result)
+        return result
+
+    def enter(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> None:
+        """Enter what a primitive gave, if it depends on a marked input."""
+        for t in inputs:
+            node = t._node
+            if type(node) is Recorded and node.tape is self:
+                break
+        else:
+            return
+        nodes = self._nodes(inputs)
+        if type(result) is tuple:
+            self._enter(primitive, nodes, params, result)
+        else:
+            result._node = Recorded(primitive, nodes, params, result._type, result._buf, self)
+
+    def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
+        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked input."""
+        a, b = x._node, y._node
+        if type(a) is not Recorded or a.tape is not self:
+            if type(b) is not Recorded or b.tape is not self:
+                return
+            a = Recorded(None, (), _LEAF, x._type, x._buf, self)
+        elif type(b) is not Recorded or b.tape is not self:
+            b = Recorded(None, (), _LEAF, y._type, y._buf, self)
+        result._node = Recorded(primitive, (a, b), _NO_PARAMETERS, result._type, result._buf, self)
+
+    def _nodes(self, tensors: Sequence[Tensor]) -> tuple[Node, ...]:
+        nodes = []
+        for t in tensors:
+            node = t._node
+            if type(node) is not Recorded or node.tape is not self:
+                node = Recorded(None, (), _LEAF, t._type, t._buf, self)
+            nodes.append(node)
+        return tuple(nodes)
+
+    def _enter(self, primitive: Primitive, nodes: tuple[Node, ...], params: Any, results: Sequence[Tensor]) -> None:
+        types, values = tuple([r._type for r in results]), tuple([r._buf for r in results])
+        whole = Recorded(primitive, nodes, params, types, values, self)
+        for r, item in zip(results, whole.items()):
+            r._node = item
+
+    def enter_call(
+        self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
+    ) -> list[Tensor]:
+        """The results of a `kept_call` that has run."""
+        whole = Recorded(kept_call, self._nodes(inputs), params, types, values, self)
+        made = []
+        for i in range(params["count"]):
+            result = make(types[i], values[i])
+            result._node = Recorded(GET_ITEM, (whole,), {"index": i}, types[i], values[i], self)
+            made.append(result)
+        return made
+
+    def _call(self, inputs: Sequence[Tensor], graph: Graph) -> Any:
+        """Call a graph so that what its derivative needs is kept."""
+        active = [i for i, t in enumerate(inputs) if self.node_of(t) is not None and t.dtype.is_differentiable]
+        if not active:
+            return eager.execute(C.call, inputs, {"graph": graph})
+        if refusal(graph):
+            return self._opened(inputs, graph)
+        known = link(graph, active, C.sizes_in_call(graph, [t._type for t in inputs]))
+        params = {"graph": known.graph, "count": known.count, "link": known}
+        results = eager.execute(kept_call, inputs, params)
+        self._enter(kept_call, self._nodes(inputs), params, results)
+        return results[: known.count]
+
+    def _opened(self, inputs: Sequence[Tensor], graph: Graph) -> Sequence[Tensor]:
+        """Call a graph node by node, as it holds derivatives of the program's own that are called with values."""
+        known: dict[Node, Any] = dict(zip(graph.inputs, inputs))
+        for node in graph.nodes:
+            given = [known[i] for i in node.inputs]
+            if node.prim is GET_ITEM:
+                known[node] = given[0][node.params["index"]]
+            elif node.prim is custom and node.params["backward"] is None:
+                count = node.params["count"]
+                known[node] = self.attach(given[:count], given[count:], node.params["rule"])
+            else:
+                assert node.prim is not None
+                known[node] = self.emit(node.prim, given, dict(node.params))
+        return [known[o] for o in graph.outputs]
+
+    def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
+        """`values` with a derivative by `operands` that the program gives."""
+        if all(self.node_of(t) is None for t in operands):
+            return values
+        leaves = tuple([Recorded(None, (), _LEAF, v._type, v._buf, self) for v in values])
+        made = [make(v._type, v._buf) for v in values]
+        params = {"count": len(values), "backward": None, "wanted": (), "rule": rule}
+        self._enter(custom, (*leaves, *self._nodes(operands)), params, made)
+        return made
+
+    def write(self, target: Tensor, new: Tensor) -> None:
+        target._buf = new._buf
+        target._node = self.node_of(new)
+        self.written.append(target)
+
+    def recompute(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function as a region whose values are not kept."""
+        outer, self.region = self.region, []
+        try:
+            out = fn(*args, **kwargs)
+            inside = set(self.region)
+        finally:
+            if outer is not None:
+                outer += self.region
+            self.region = outer
+        leaves = [t for t in flatten(out)[0] if isinstance(t, Tensor) and self.node_of(t) in inside]
+        results = list({id(t): t for t in leaves}.values())
+        nodes: list[Any] = [self.node_of(t) for t in results]
+        own = toposort(nodes, stop=_Not(inside))
+        if not results or any(n.prim is custom for n in own):
+            return out
+        stand_in, operands = _stand_ins(own, inside)
+        graph = _interned(Graph([stand_in[n] for n in operands], _plain(nodes, stand_in), "region"))
+        given = {self.node_of(t) for t in flatten((args, kwargs))[0] if isinstance(t, Tensor)}
+        fresh = tuple([i for i, n in enumerate(operands) if n in given]) or tuple(range(len(operands)))
+        self._enter(recompute, tuple(operands), {"graph": graph, "fresh": fresh}, results)
+        return out
+
+    def attach_hook(self, t: Tensor, rule: Rule, table: Any) -> bool:
+        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it; whether it was."""
+        node: Any = table.base if self.holds(table.base) else self.node_of(t)
+        if node is not None and node.params is BRIDGE:
+            node = node.inputs[0]
+        if node is None or node.prim is None or node.params is _MARK:
+            return False
+        inner = Recorded(node.prim, node.inputs, node.params, node.type, t._buf, self)
+        leaf = Recorded(None, (), _LEAF, node.type, t._buf, self)
+        params = {"count": 1, "backward": None, "wanted": (), "rule": rule}
+        whole = Recorded(custom, (leaf, inner), params, (node.type,), (t._buf,), self)
+        node.prim, node.inputs, node.params = GET_ITEM, (whole,), {"index": 0}
+        table.base = inner
+        return True
+
+    def release(self) -> None:
+        """Let go of written tensors, which outlive the recording."""
+        for t in self.written:
+            t._node = None
+        self.written.clear()
+
+    def finish(self) -> None:
+        """Free the recording: what results and written tensors hold of it would keep every value alive."""
+        self.release()
+        self.is_finished = True
+        for node in self.differentiated:
+            if self.holds(node):
+                node.inputs, node.buffer = (), None  # type: ignore[attr-defined]
+        self.differentiated.clear()
+
+    def _marked(self, t: Tensor) -> Recorded:
+        before = self.node_of(t)
+        if before is None:
+            return Recorded(None, (), _LEAF, t._type, t._buf, self)
+        return Recorded(identity, (before,), _MARK, t._type, t._buf, self)
+
+    def mark(self, t: Tensor) -> Tensor:
+        """A new tensor with the value of `t` whose gradient can be asked for."""
+        if t._buf is None:
+            t._need_value("differentiation")
+        made = make(t._type, t._buf)
+        made._node = self._marked(t)
+        return made
+
+    @contextmanager
+    def marked_weights(self, weights: Sequence[Tensor]) -> Iterator[list[Node]]:
+        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
+        before = [w._node for w in weights]
+        nodes: list[Node] = []
+        for w in weights:
+            w._node = self._marked(w)
+            nodes.append(w._node)
+            outdate(w)
+        try:
+            yield nodes
+        finally:
+            for w, node, marked in zip(weights, before, nodes):
+                if w._node is marked:
+                    w._node = node
+                    outdate(w)
+
+    def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a user's function while recording."""
+        return fn(*args, **kwargs)
+
+    # Derivatives.
+
+    def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
+        """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
+        kept = [(o, c) for o, c in zip(outputs, cotangents) if self.node_of(o) is not None]
+        if not kept:
+            return [None] * len(wrt)
+        return self._derive("pull", [self.node_of(o) for o, _ in kept], [c for _, c in kept], wrt)  # type: ignore[misc]
+
+    def pushforward(
+        self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
+    ) -> tuple[Sequence[Tensor], Optionals]:
+        """`outputs`, and how they move when the nodes `wrt` move by `tangents`; None where one does not depend on them."""
+        kept = [i for i, o in enumerate(outputs) if self.node_of(o) is not None and o.dtype.is_differentiable]
+        result: Optionals = [None] * len(outputs)
+        if kept:
+            roots: Any = [self.node_of(outputs[i]) for i in kept]
+            for i, t in zip(kept, self._derive("push", roots, tangents, wrt)):
+                result[i] = t
+        return outputs, result
+
+    def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
+        """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
+        root = self.node_of(output)
+        if root is None:
+            return [None] * len(wrt)
+        return self._derive("rows", [root], (), wrt)
+
+    def columns(self, outputs: Sequence[Tensor], by: Node) -> Optionals:
+        """The Jacobians of outputs by one node, of shape (output's, node's); None where there is no dependence."""
+        kept = [i for i, o in enumerate(outputs) if self.node_of(o) is not None and o.dtype.is_differentiable]
+        result: Optionals = [None] * len(outputs)
+        if kept:
+            roots: Any = [self.node_of(outputs[i]) for i in kept]
+            for i, t in zip(kept, self._derive("columns", roots, (), [by])):
+                result[i] = t
+        return result
+
+    def _derive(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
+        order = toposort(roots, stop=set(wrt))
+        if kind in ("rows", "columns") and any(n.prim is custom for n in order):
+            return self._one_by_one(kind, roots, wrt)
+        self.differentiated += order
+        now = eager.current_context()
+        if self.is_finished:
+            raise RuntimeError(
+                "a function that vjp or linearize gave is called after the gradient inside which it was made has ended; call it inside"
+            )
+        if now is not self and now is not None:
+            return _Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(kind, roots, given, wrt)  # fmt: skip
+        if now is self and self.depth > 1:
+            return _Replay(self, self.emit, True).run(kind, roots, given, wrt)
+        if any([n.prim is custom or _is_symbolic(n) for n in order]):
+            with eager.use_context(None):
+                return _Replay(self, eager.execute, False).run(kind, roots, given, wrt)
+        return self._compiled(kind, order, roots, given, wrt)
+
+    def _one_by_one(self, kind: str, roots: Sequence[Node], wrt: Sequence[Node]) -> Optionals:
+        """A Jacobian from one unit vector after another, as the program's own derivatives are called with values."""
+        direction = roots[0].type if kind == "rows" else wrt[0].type
+
+        def along(unit: np.ndarray[Any, Any]) -> Optionals:
+            given = make(direction, buffers.from_array(unit))
+            return self._derive("pull" if kind == "rows" else "push", roots, [given], wrt)
+
+        return along_units(along, direction, kind == "columns", len(wrt if kind == "rows" else roots))
+
+    def _compiled(
+        self, kind: str, order: list[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> Optionals:
+        position = {node: i for i, node in enumerate(order)}
+        parts: list[Any] = [kind]
+        for n in order:
+            prim, params = n.prim, n.params
+            parts += (prim, n.type, n.where)
+            if prim is not None:
+                if params:
+                    parts.append(params["link"] if prim is kept_call else freeze(params))
+                parts += [position[i] for i in n.inputs]
+        key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
+        found = _derived.get(key)
+        if found is None:
+            if len(_derived) >= MOST_GRAPHS:
+                _derived.clear()
+            found = _derived[key] = self._build(kind, position, roots, given, wrt)
+        run, used, results = found
+        if run is None:
+            return [None] * len(results)
+        arguments = [order[i].buffer if k < 0 else order[i].buffer[k] for i, k in used]  # type: ignore[attr-defined]
+        values = run(*arguments, *[c._buf for c in given])
+        if not isinstance(values, tuple):
+            values = (values,)
+        return [None if r is None else make(r[1], values[r[0]]) for r in results]
+
+    @timed("differentiation", lambda _, kind, *__: kind)
+    def _build(
+        self, kind: str, position: dict[Node, int], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
+    ) -> Any:
+        from mycel.engines.select import compile_graph
+
+        seeds = [input_node(g._type, "cotangent" if kind == "pull" else "tangent") for g in given]
+        derived = _nodes_of(kind, roots, seeds, wrt)
+        wanted = [n for n in derived if n is not None]
+        numbers: list[Optional[tuple[int, Any]]] = []
+        for n in derived:
+            numbers.append(None if n is None else (sum(k is not None for k in numbers), n.type))
+        if not wanted:
+            return None, (), tuple(numbers)
+        stand_in: dict[Node, Node] = {}
+        used = []
+        for node in toposort(wanted, stop=_Values(self)):
+            if _has_value(self, node):
+                used.append((position[node], -1) if node in position else _place_of_item(node, position))
+                stand_in[node] = input_node(node.type, "residual")
+        outputs = substitute(wanted, stand_in)
+        return compile_graph(Graph((*stand_in.values(), *seeds), outputs, "derivative")), tuple(used), tuple(numbers)
+
+
+_LEAF = {"name": "leaf"}
+CONSTANT = {
+    "name": "constant"
+}  # of the leaves, where hooks on saved values tell them from marked tensors: see mycel.core.saved_tensors
+BRIDGE: dict[str, Any] = {}  # of a node that has the value of one without
+_NO_PARAMETERS: dict[str, Any] = {}
+_MARK: dict[str, Any] = {}
+
+
+def _nodes_of(
+    kind: str, roots: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], pull: Any = None, push: Any = None
+) -> list[Optional[Node]]:
+    if kind == "pull":
+        return vjp(roots, seeds, wrt, pull)
+    if kind == "push":
+        return jvp(roots, wrt, seeds, push)[1]
+    return rows(roots[0], wrt) if kind == "rows" else columns(roots, wrt[0])
+
+
+def _is_symbolic(node: Node) -> bool:
+    """Whether a node calls a graph with symbolic sizes, which is compiled by itself."""
+    if node.prim is not kept_call:
+        return False
+    link = node.params["link"]
+    if link.symbolic is None:
+        link.symbolic = any(isinstance(t, TensorType) and not t.is_static for t in link.graph.input_types)
+    return bool(link.symbolic)
+
+
+def _place_of_item(node: Node, position: dict[Node, int]) -> tuple[int, int]:
+    return position[node.inputs[0]], node.params["index"]
+
+
+def _has_value(recorder: Recorder, node: Any) -> bool:
+    return recorder.holds(node) and node.buffer is not None and type(node.type) is not tuple
+
+
+class _Not:
+    """What is not in a set."""
+
+    def __init__(self, members: set[Any]) -> None:
+        self._members = members
+
+    def __contains__(self, node: object) -> bool:
+        return node not in self._members
+
+
+def _stand_ins(own: Sequence[Any], inside: set[Any]) -> tuple[dict[Node, Node], list[Node]]:
+    """Graph inputs for what a region takes from outside, and these nodes; leaves of one value are one."""
+    stand_in: dict[Node, Node] = {}
+    operands: list[Node] = []
+    by_buffer: dict[int, Node] = {}
+    for node in own:
+        if node.prim is None and node in inside and id(node.buffer) in by_buffer:
+            stand_in[node] = by_buffer[id(node.buffer)]
+        elif node.prim is None or node not in inside:
+            stand_in[node] = input_node(node.type, "operand")
+            operands.append(node)
+            if node.prim is None and node in inside:
+                by_buffer[id(node.buffer)] = stand_in[node]
+    return stand_in, operands
+
+
+def _plain(outputs: Sequence[Node], stand_in: dict[Node, Node]) -> list[Node]:
+    """Recorded nodes as a graph's, without their values."""
+    image = dict(stand_in)
+    for node in toposort(outputs, stop=stand_in):
+        if node in image:
+            continue
+        prim, params = node.prim, node.params
+        if prim is kept_call:
+            prim, params = C.call, {"graph": params["graph"]}
+        image[node] = Node(prim, tuple([image[i] for i in node.inputs]), params, node.type, node.where)
+    return [image[o] for o in outputs]
+
+
+_regions: OrderedDict[str, Graph] = OrderedDict()
+
+
+def _interned(graph: Graph) -> Graph:
+    """The known graph of this structure, so that what was compiled for it is found."""
+    key = structural_hash(graph)
+    found = _regions.setdefault(key, graph)
+    _regions.move_to_end(key)
+    while len(_regions) > MOST_GRAPHS:
+        _regions.popitem(last=False)
+    return found
+
+
+class _Values:
+    """The nodes with one value on a recording."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __contains__(self, node: object) -> bool:
+        return _has_value(self._recorder, node)
+
+
+class _Replay:
+    """A derivative whose operations are applied one by one by `emit`; in its own recording, where recorded values are `linked` to their nodes."""
+
+    def __init__(self, recorder: Recorder, emit: Callable[..., Any], linked: bool) -> None:
+        self.recorder, self.emit, self.linked = recorder, emit, linked
+        self.known: dict[Node, Any] = {}
+
+    def __contains__(self, node: object) -> bool:
+        """Whether a node has a value, so that nothing behind it is needed."""
+        return node in self.known or (self.recorder.holds(node) and node.buffer is not None)  # type: ignore[attr-defined]
+
+    def run(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
+        seeds = [self.node(g) for g in given]
+        derived = _nodes_of(kind, roots, seeds, wrt, self._pull, self._push)
+        return [None if n is None else self.value(n) for n in derived]
+
+    def node(self, t: Tensor) -> Node:
+        """A node that has the value of a tensor."""
+        node = self.recorder.node_of(t) if self.linked else None
+        node = input_node(t._type) if node is None else node
+        self.known[node] = t
+        return node
+
+    def value(self, root: Node) -> Tensor:
+        """The value of a node, after applying what it needs."""
+        known = self.known
+        for node in toposort([root], stop=self):
+            if node in known:
+                continue
+            if self.recorder.holds(node) and node.buffer is not None:  # type: ignore[attr-defined]
+                known[node] = self._recorded(node)
+            elif node.prim is GET_ITEM:
+                known[node] = known[node.inputs[0]][node.params["index"]]
+            else:
+                with nullcontext() if node.where is None else at(node.where):
+                    known[node] = self.emit(node.prim, [known[i] for i in node.inputs], dict(node.params))
+        return known[root]  # type: ignore[no-any-return]
+
+    def _recorded(self, node: Any) -> Any:
+        if type(node.type) is tuple:
+            return tuple([self._recorded(i) for i in node.items()])
+        value = make(node.type, node.buffer)
+        if self.linked:
+            value._node = node
+        return value
+
+    def _pull(self, node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
+        """What the program's own derivative gives."""
+        if node.prim is not custom or node.params["backward"] is not None:
+            return None
+        count, rule = node.params["count"], node.params["rule"]
+        if rule.removed:
+            return [None] * count + list(ct)
+        values = self._recorded(node)
+        given = [self._or_zeros(c, v) for c, v in zip(ct, values) if v.dtype.is_differentiable]
+        with at(None):
+            cotangents = rule.function(values, given)
+        found = [None if t is None else self.node(t) for t in cotangents]
+        return [None] * count + found + [None] * (len(node.inputs) - count - len(found))
+
+    def _or_zeros(self, ct: Optional[Node], like: Tensor) -> Tensor:
+        if ct is None:
+            ct = S.broadcast_to(constant(0, like.dtype), like.shape)
+        return self.value(ct)
+
+    def _push(self, node: Node, tangents: Sequence[Optional[Node]]) -> Any:
+        if node.prim is not custom or node.params["backward"] is not None or node.params["rule"].is_hook:
+            return None
+        count, rule = node.params["count"], node.params["rule"]
+        recorder = self.recorder
+        values: Any = tuple([make(i.type, i.buffer) for i in node.items()])  # type: ignore[attr-defined]
+        for v, item in zip(values, node.items()):  # type: ignore[attr-defined]
+            v._node = item
+        dummies = [recorder.mark(self._zeros(v)) if v.dtype.is_differentiable else None for v in values]
+        with eager.use_context(recorder), at(None):
+            found = rule.function(values, [d for d in dummies if d is not None])
+        pairs = [
+            (recorder.node_of(g), t)
+            for g, t in zip(found, tangents[count:])
+            if g is not None and t is not None and recorder.node_of(g) is not None
+        ]
+        by: Any = [recorder.node_of(d) for d in dummies if d is not None]
+        moved = iter(vjp([g for g, _ in pairs], [t for _, t in pairs], by, self._pull))  # type: ignore[misc]
+        return [None if d is None else next(moved) for d in dummies]
+
+    def _zeros(self, like: Tensor) -> Tensor:
+        with eager.use_context(None):
+            return _Replay(self.recorder, eager.execute, False)._or_zeros(None, like)
+
+
+def along_units(along: Callable[..., Optionals], direction: Any, columns: bool, count: int) -> Optionals:
+    """Jacobians from what `along` gives for each unit vector of a type, as rows or as columns."""
+    size = math.prod(direction.shape)
+    parts = [along(unit.reshape(direction.shape)) for unit in np.eye(size, dtype=direction.dtype.numpy)]
+    result: Optionals = []
+    for found in zip(*parts) if parts else [(None,)] * count:
+        if any(t is None for t in found):
+            result.append(None)
+            continue
+        inner = found[0].shape
+        whole = eager.apply(S.CONCAT, *[eager.apply(S.RESHAPE, t, shape=(1, *inner)) for t in found], axis=0)
+        shape = (*direction.shape, *inner)
+        if columns:
+            whole = eager.apply(S.TRANSPOSE, whole, permutation=(*range(1, len(inner) + 1), 0))
+            shape = (*inner, *direction.shape)
+        result.append(eager.apply(S.RESHAPE, whole, shape=shape))
+    return result
+
+
+class _Recorders:
+    """How a recording begins; hooks on saved values have a class of their own."""
+
+    kind: Callable[[], Recorder] = Recorder
+
+
+recorders = _Recorders()
+
+
+def current_recorder() -> Optional[Recorder]:
+    context = eager.current_context()
+    return context if isinstance(context, Recorder) else None

@@ -1,0 +1,213 @@
+"""Views made again: the steps and the program of a view, remembered for each tensor type and each set of other arguments.
+
+What a function such as `transpose` does to a tensor depends on its type and on the function's other arguments, and where a reshape may have to move elements on
+the steps by which the tensor is a view itself. So a call in eager execution finds its `Route` in a table: the steps, the type of the view, and one program that
+computes its value from that of the tensor (none where the memory is shared; a recording takes the steps one by one). Everything else the function does itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Optional, TypeVar
+from weakref import ref
+
+from mycel.base import config
+from mycel.core import eager, precision
+from mycel.core.fused import entry_of
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor
+from mycel.core.views import SHARING, Family, Step, View, attach, derived, family_of, root_of
+from mycel.engines.select import compile_graph
+from mycel.ir.graph import Graph, Node, input_node
+from mycel.ir.types import TensorType
+from mycel.prims.base import Primitive
+
+__all__ = ["Route", "basic_key", "follow", "indexing", "viewing"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+MOST = 4096
+_new = object.__new__
+_tables: list[dict[Any, Any]] = []
+
+
+def _forget(options: Any) -> None:
+    if not config.COMPILED_ANEW.isdisjoint(options):
+        for table in _tables:
+            table.clear()
+
+
+config.listeners.append(_forget)
+
+
+class Route:
+    """How a view is made from a tensor of one type: steps, its type, and a program from buffer to buffer; None where it shares the buffer."""
+
+    __slots__ = ("steps", "type", "run")
+
+    def __init__(self, source: TensorType, steps: tuple[Step, ...], type: TensorType) -> None:
+        self.steps, self.type = steps, type
+        self.run = None
+        if not all(s[0] in SHARING for s in steps):
+            node: Node = input_node(source)
+            start = node
+            for primitive, params, _ in steps:
+                node = primitive(node, **params)
+            self.run = compile_graph(Graph((start,), (node,), steps[-1][0].name), alone=True)
+
+
+def follow(base: Tensor, route: Route) -> Tensor:
+    """The view of `base` at the end of a route, in plain eager execution; ValueError where `base` has no value yet."""
+    buffer = base._buf
+    if route.run is not None:
+        buffer = route.run(buffer)
+    elif buffer is None:
+        raise ValueError("no value yet")
+    made: Tensor = _new(Tensor)
+    made._type, made._buf, made._node = route.type, buffer, None
+    view = base._view
+    if view is None:
+        made._view = View(base, route.steps, route)
+    else:
+        made._view = view = View(view.root, view.steps + route.steps, None if view.key is None else (view.key, route))
+        base = view.root
+    family: Optional[Family] = base._views
+    if family is None:
+        family = family_of(base)
+    family.append(ref(made))
+    if len(family) > family.limit:
+        family.trim()
+    return made
+
+
+def _again(base: Tensor, route: Route) -> Tensor:
+    """The view of `base` at the end of a route, in the recording in force."""
+    return attach(derived(base, route.steps), base, route.steps, route)
+
+
+def _route(base: Tensor, made: Any) -> Optional[Route]:
+    """How `made` was reached from `base`; None where it is not a view of it by known steps."""
+    if type(made) is not Tensor or type(made._view) is not View or made._view.root is not root_of(base) or made is base:
+        return None
+    before = len(base._view.steps) if type(base._view) is View else 0
+    steps = made._view.steps[before:]
+    if not steps or any(not isinstance(kind, Primitive) or operands for kind, _, operands in steps):
+        return None
+    return Route(base._type, steps, made._type)
+
+
+def _remember(table: dict[Any, Any], key: Any, base: Tensor, made: Any) -> None:
+    """Enter what a call made of `base`: a route, a sequence of routes with its kind, or False where there are none."""
+    if len(table) >= MOST:
+        table.clear()
+    if type(made) in (tuple, list) and made:
+        routes = [_route(base, m) for m in made]
+        table[key] = False if any(r is None for r in routes) else (type(made), routes)
+    else:
+        table[key] = _route(base, made) or False
+
+
+def viewing(function: F) -> F:
+    """`function` of a tensor and other arguments, whose views are made again by their routes."""
+    table: dict[Any, Any] = {}
+    _tables.append(table)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        reach = follow
+        if eager.active:
+            context = eager.local.context
+            if context is not None and not context.records or precision.active:
+                return function(*args, **kwargs)
+            reach = follow if context is None else _again
+        base = args[0] if args else None
+        if type(base) is not Tensor and type(base) is not Parameter:
+            return function(*args, **kwargs)
+        view = base._view
+        if view is None:
+            key: list[Any] = [base._type]
+        elif type(view) is not View or view.key is None:
+            return function(*args, **kwargs)
+        else:
+            key = [base._type, view.key]
+        others: list[Tensor] = []
+        for value in args[1:]:
+            if type(value) is int:
+                key.append(value)
+            elif not entry_of(key, others, value):
+                return function(*args, **kwargs)
+        for name in kwargs:
+            key.append(name)
+            if not entry_of(key, others, kwargs[name]):
+                return function(*args, **kwargs)
+        known = tuple(key)
+        found = table.get(known)
+        if found is None:
+            made = function(*args, **kwargs)
+            if not others:
+                _remember(table, known, base, made)
+            return made
+        if found is False or others:
+            return function(*args, **kwargs)
+        try:
+            if type(found) is Route:
+                return reach(base, found)
+            return found[0]([reach(base, route) for route in found[1]])
+        except (ValueError, MemoryError):
+            return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def basic_key(index: Any) -> Any:
+    """An index of ints, slices of ints, None and "..." as a key; None for any other."""
+    if type(index) is slice:
+        index = (index,)
+    elif type(index) is not tuple:
+        return index if type(index) is int else None
+    key: list[Any] = []
+    for entry in index:
+        kind = type(entry)
+        if kind is slice:
+            for bound in (entry.start, entry.stop, entry.step):
+                if bound is not None and type(bound) is not int:
+                    return None
+            key.append((entry.start, entry.stop, entry.step))
+        elif kind is int or entry is None or entry is Ellipsis:
+            key.append(entry)
+        else:
+            return None
+    return tuple(key)
+
+
+def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Tensor]:
+    """`get` of a tensor and an index, whose views are made again by their routes."""
+    table: dict[Any, Any] = {}
+    _tables.append(table)
+
+    def __getitem__(self: Tensor, index: Any) -> Tensor:
+        reach = follow
+        if eager.active and (context := eager.local.context) is not None:
+            if not context.records:
+                return get(self, index)
+            reach = _again
+        part = index if type(index) is int else basic_key(index)
+        if part is None:
+            return get(self, index)
+        view = self._view
+        if view is not None and type(view) is not View:
+            return get(self, index)
+        key = (self._type, part)
+        found = table.get(key)
+        if found is None:
+            made = get(self, index)
+            _remember(table, key, self, made)
+            return made
+        if found is False:
+            return get(self, index)
+        try:
+            return reach(self, found)
+        except (ValueError, MemoryError):
+            return get(self, index)
+
+    return __getitem__

@@ -1,0 +1,353 @@
+"""Hooks that say how values are kept from the forward to the backward pass: `saved_tensors_hooks`.
+
+An operation under hooks is recorded as a `custom` node whose rule is the derivative of that one operation (`_Plan`), and which keeps nothing but what ``pack`` made of the values that
+the derivative uses. So its results are recorded without their values; a tensor's own node is a *bridge*, an identity that has the value for operations recorded
+outside of the hooks, and which those under hooks step over. While a function is staged the rule is staged with the operation, and ``pack`` is part of the forward graph, ``unpack`` of the
+backward one.
+
+In force is what a thread entered last; while a hook runs there is none. A recorder changes its class with that, so that recording without hooks does not ask.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Optional
+
+from mycel.core import eager
+from mycel.core.hooks import call_user
+from mycel.core.recording import BRIDGE, CONSTANT, Recorded, Recorder, recorders
+from mycel.core.tensor import Tensor, make
+from mycel.ir.graph import Graph, Node, input_node, toposort
+from mycel.prims import control as C
+from mycel.prims.base import GET_ITEM, Primitive, freeze, outputs_of
+from mycel.prims.custom import Rule, custom, kept_call
+from mycel.prims.elementwise import identity
+from mycel.transforms.grad import vjp
+
+__all__ = ["register_saved_tensors_hooks", "saved_tensors_hooks"]
+
+Hooks = tuple[Callable[..., Any], Callable[..., Any]]
+MOST_PLANS = 1024
+
+
+class _Local(threading.local):
+    stack: tuple[Hooks, ...] = ()
+
+
+_local = _Local()
+
+
+class saved_tensors_hooks:
+    """Within this context ``pack_hook(tensor)`` says what is kept of each value that the backward pass needs, and ``unpack_hook(kept)`` gives the value back when it gets there.
+
+    `pack_hook` may return anything: an array, a file's name, a compressed copy. It is called at the operation that needs the value, once for each such use, with a tensor of its own;
+    `unpack_hook` each time that the derivative of the operation is taken, and must give a tensor of the same shape and type. Numbers are kept as they are. Only operations that are being differentiated call
+    hooks, the innermost context's, and what hooks compute is not differentiated. A region of `recompute` keeps its inputs only. In compiled functions both hooks are
+    compiled with the operations, and must return what a compiled function can hold; what loops and conditions keep they do not see. Raises TypeError for hooks that cannot be called and for
+    values that are no tensors or of another type, ValueError for another shape, RuntimeError where `pack_hook` writes into its argument.
+
+    >>> import mycel as ms
+    >>> def loss(x):
+    ...     with ms.saved_tensors_hooks(lambda t: t.asnumpy().astype("float16"), lambda kept: ms.Tensor(kept.astype("float32"))):
+    ...         return x * x
+    >>> float(ms.grad(loss)(ms.Tensor(3.0)))
+    6.0
+    """
+
+    def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
+        for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
+            if not callable(hook):
+                raise TypeError(f"saved_tensors_hooks: {name} must be callable, not {type(hook).__name__} ({hook!r})")
+        self._hooks: Hooks = (pack_hook, unpack_hook)
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        context: Any = eager.current_context()
+        if context is not None and context.is_staging:
+            self._before.append((context, context.saving))
+            context.saving = self._hooks
+            return
+        self._before.append((None, _local.stack))
+        _install((*_local.stack, self._hooks))
+
+    def __exit__(self, *error: Any) -> None:
+        context, before = self._before.pop()
+        if context is None:
+            _install(before)
+        else:
+            context.saving = before
+
+
+def register_saved_tensors_hooks(
+    pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: the function runs within `saved_tensors_hooks`, compiled or not.
+
+    >>> import mycel as ms
+    >>> @ms.register_saved_tensors_hooks(lambda t: t + 1, lambda t: t - 1)
+    ... def square(x):
+    ...     return x * x
+    >>> float(ms.jit(ms.grad(square))(ms.Tensor(3.0)))
+    6.0
+    """
+    manager = saved_tensors_hooks(pack_hook, unpack_hook)
+
+    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(fn):
+            raise TypeError(f"register_saved_tensors_hooks: decorates a function, not {type(fn).__name__}")
+
+        @functools.wraps(fn)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            context: Any = eager.current_context()
+            with manager:
+                staging = context is not None and context.is_staging
+                return context.invoke(fn, args, kwargs) if staging else fn(*args, **kwargs)
+
+        return run
+
+    return decorate
+
+
+def _install(stack: tuple[Hooks, ...]) -> None:
+    _local.stack = stack
+    recorders.kind = _new
+    context: Any = eager.current_context()
+    if type(context) in (Recorder, _Saving):
+        context.__class__ = _Saving if stack else Recorder
+
+
+def _new() -> Recorder:
+    return _Saving() if _local.stack else Recorder()
+
+
+@contextmanager
+def _suspended() -> Iterator[None]:
+    """No hooks and no recording for a block."""
+    stack, _local.stack = _local.stack, ()
+    try:
+        with eager.use_context(None):
+            yield
+    finally:
+        _local.stack = stack
+
+
+# The derivative of one operation.
+
+
+class _Plan:
+    """The derivative of one operation: `gradients` by the active operands, from the values `used`, operands (False, i) or results (True, i), and the cotangents `seeds`."""
+
+    def __init__(
+        self, primitive: Primitive, types: Sequence[Any], params: dict[str, Any], active: Sequence[int], visible: int
+    ) -> None:
+        inputs = [input_node(t) for t in types]
+        whole = primitive.node(*inputs, **params)
+        found = outputs_of(whole)
+        outputs = found if isinstance(found, tuple) else (found,)
+        smooth = [o for o in outputs[:visible] if o.dtype.is_differentiable]
+        self.seeds = [input_node(o.type, "cotangent") for o in smooth]
+        self.gradients = vjp(smooth, self.seeds, [inputs[i] for i in active]) if smooth else [None] * len(active)
+        known = set(inputs) | set(self.seeds) | {whole}
+        places: dict[Node, tuple[bool, int]] = {n: (False, i) for i, n in enumerate(inputs)}
+        places.update((n, (True, i)) for i, n in enumerate(outputs))
+        self.order, self.used = [], {}
+        for node in toposort([g for g in self.gradients if g is not None], stop=known):
+            if node.prim is GET_ITEM and node.inputs[0] is whole:
+                self.used[node] = (True, node.params["index"])
+            elif node in places:
+                self.used[node] = places[node]
+            elif node is not whole and node not in self.seeds:
+                self.order.append(node)
+
+    order: list[Node]
+    used: dict[Node, tuple[bool, int]]
+
+    def places(self) -> list[tuple[bool, int]]:
+        """The values that are used, each once."""
+        return sorted(set(self.used.values()))
+
+    def apply(self, values: dict[tuple[bool, int], Tensor], cotangents: Sequence[Tensor]) -> list[Optional[Tensor]]:
+        """The gradients, operation by operation in the context in force."""
+        known: dict[Node, Any] = {node: values[place] for node, place in self.used.items()}
+        known.update(zip(self.seeds, cotangents))
+        for node in self.order:
+            given = [known[i] for i in node.inputs]
+            if node.prim is GET_ITEM:
+                known[node] = given[0][node.params["index"]]
+            else:
+                assert node.prim is not None
+                known[node] = eager.apply(node.prim, *given, **node.params)
+        return [None if g is None else known[g] for g in self.gradients]
+
+
+_plans: dict[Any, _Plan] = {}
+
+
+def _plan(primitive: Primitive, types: Sequence[Any], params: dict[str, Any], active: Any, visible: int) -> _Plan:
+    known = params["link"] if primitive is kept_call else freeze(params)
+    key = (primitive, tuple(types), known, tuple(active), visible)
+    found = _plans.get(key)
+    if found is None:
+        if len(_plans) >= MOST_PLANS:
+            _plans.clear()
+        found = _plans[key] = _Plan(primitive, types, params, active, visible)
+    return found
+
+
+def _checked(found: Any, like: Any) -> Tensor:
+    if not isinstance(found, Tensor):
+        raise TypeError(f"unpack_hook must return a tensor, not {type(found).__name__} ({found!r:.60})")
+    if found.shape != like.shape:
+        raise ValueError(f"unpack_hook returned a tensor of shape {found.shape} in place of {like.shape}")
+    if found.dtype is not like.dtype:
+        raise TypeError(
+            f"unpack_hook returned a tensor of {found.dtype.name} in place of {like.dtype.name}; convert it"
+        )
+    found._settle()
+    return found
+
+
+# Recording.
+
+
+class _Saving(Recorder):
+    """A recording while hooks are in force."""
+
+    def enter(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> None:
+        if any(self.node_of(t) is not None for t in inputs):
+            results = result if isinstance(result, tuple) else (result,)
+            self._save(primitive, self._nodes(inputs), params, results)
+
+    def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
+        self.enter(primitive, (x, y), {}, result)
+
+    def enter_call(
+        self, inputs: Sequence[Tensor], params: dict[str, Any], types: tuple[Any, ...], values: tuple[Any, ...]
+    ) -> list[Tensor]:
+        results = [make(t, v) for t, v in zip(types, values)]
+        self._save(kept_call, self._nodes(inputs), params, results)
+        return results[: params["count"]]
+
+    def recompute(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            self.__class__ = Recorder  # type: ignore[assignment]
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                self.__class__ = _Saving
+
+        return super().recompute(plain, args, kwargs)
+
+    def _nodes(self, tensors: Sequence[Tensor]) -> tuple[Node, ...]:
+        return tuple([self.node_of(t) or Recorded(None, (), CONSTANT, t._type, t._buf, self) for t in tensors])
+
+    def _enter(self, primitive: Primitive, nodes: tuple[Node, ...], params: Any, results: Sequence[Tensor]) -> None:
+        if primitive is custom:
+            super()._enter(primitive, nodes, params, results)
+        else:
+            self._save(primitive, nodes, params, results)
+
+    def _save(self, primitive: Primitive, nodes: Sequence[Any], params: Any, results: Sequence[Tensor]) -> None:
+        visible = len(results)
+        if primitive is kept_call:
+            visible = params["count"]
+            if self.depth > 1:
+                # What the call keeps is no operand of a second derivative: it computes that anew.
+                primitive, params = C.call, {"graph": params["graph"]}
+        active = [i for i, n in enumerate(nodes) if n.params is not CONSTANT and n.type.dtype.is_differentiable]
+        plan = _plan(primitive, [n.type for n in nodes], params, active, visible)
+        if all(g is None for g in plan.gradients):
+            return
+        pack, unpack = _local.stack[-1]
+        kept = {}
+        for place in plan.places():
+            of_result, i = place
+            value = make(results[i]._type, results[i]._buf) if of_result else make(nodes[i].type, nodes[i].buffer)
+            if of_result or value._type.shape or nodes[i].params is not CONSTANT:
+                kept[place] = (value._type, _packed(pack, value), unpack)
+            else:
+                kept[place] = (value._type, value, _same)
+        rule = _rule(self, plan, kept, {i: _before(nodes[i]) for i in active})
+        leaves = tuple([Recorded(None, (), CONSTANT, r._type, None, self) for r in results[:visible]])
+        whole_params = {"count": visible, "backward": None, "wanted": (), "rule": rule}
+        operands = tuple([_before(nodes[i]) for i in active])
+        types = tuple([r._type for r in results[:visible]])
+        whole = Recorded(custom, (*leaves, *operands), whole_params, types, None, self)
+        for r, item in zip(results, whole.items()):
+            r._node = Recorded(identity, (item,), BRIDGE, r._type, r._buf, self)
+
+
+def _before(node: Any) -> Any:
+    """The node without a value behind a bridge."""
+    return node.inputs[0] if node.params is BRIDGE else node
+
+
+def _same(value: Tensor) -> Tensor:
+    return value
+
+
+def _packed(pack: Callable[..., Any], value: Tensor) -> Any:
+    buffer = value._buf
+    with _suspended():
+        found = pack(value)
+    if value._buf is not buffer:
+        raise RuntimeError("pack_hook writes into the tensor that it is given; make a copy of it with .copy()")
+    return found
+
+
+def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) -> Rule:
+    def function(values: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Optional[Tensor]]:
+        linked = eager.current_context() is recorder
+        found = {}
+        for place, (kind, packed, unpack) in kept.items():
+            with _suspended():
+                value = _checked(unpack(packed), kind)
+            found[place] = value = make(kind, value._buf)
+            of_result, i = place
+            if linked:
+                # What a call keeps beyond its results is needed here by no second derivative: see `_Saving._save`.
+                node = operands.get(i) if not of_result else values[i]._node if i < len(values) else None
+                if node is not None:
+                    value._node = Recorded(identity, (node,), BRIDGE, kind, value._buf, recorder)
+        return plan.apply(found, cotangents)
+
+    return Rule(function)
+
+
+# Staging.
+
+
+def staged(stage: Any, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> Any:
+    """What an operation of a function that is being staged under hooks gives: the same, with a derivative by what the hooks keep."""
+    if primitive in (custom, kept_call) or any(isinstance(p, Graph) for p in params.values()):
+        return result
+    results = result if isinstance(result, tuple) else (result,)
+    nodes = [stage.node_of(t) for t in inputs]
+    active = [i for i, n in enumerate(nodes) if n.dtype.is_differentiable and not n.is_constant]
+    if not active or not any(r.dtype.is_differentiable for r in results):
+        return result
+    plan = _plan(primitive, [n.type for n in nodes], params, active, len(results))
+    if not plan.used:
+        return result
+    (pack, unpack), stage.saving = stage.saving, None
+    try:
+        kept: dict[Any, Any] = {}
+        for place in plan.places():
+            of_result, i = place
+            value = results[i] if of_result else inputs[i]
+            if of_result or not nodes[i].is_constant:
+                kept[place] = (value._type, stage.invoke(pack, (value,), {}), unpack)
+            else:
+                kept[place] = (value._type, value, _same)
+
+        def function(values: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Optional[Tensor]]:
+            found = {place: _checked(call_user(given, packed), kind) for place, (kind, packed, given) in kept.items()}
+            return plan.apply(found, cotangents)
+
+        made = stage.attach(results, [inputs[i] for i in active], Rule(function))
+    finally:
+        stage.saving = (pack, unpack)
+    return tuple(made) if isinstance(result, tuple) else made[0]

@@ -1,0 +1,71 @@
+"""Positions that data decide: where a boolean tensor holds.
+
+Eagerly they are found at once. While a function is staged they are a tensor whose size is a new symbol, bound when the program runs; a mask
+whose values are known while staging is used as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base.dtype import int64
+from mycel.base.errors import NeedsValue
+from mycel.core import eager
+from mycel.core.tensor import Tensor, as_tensor
+from mycel.prims import elementwise as E
+
+__all__ = ["flat_positions", "is_open", "positions_in"]
+
+
+class _Services:
+    """What the front end puts here: the positions of a staged mask, and whether a context can have them at this place."""
+
+    staged: Optional[Callable[[Any, Tensor, int], Tensor]] = None
+    may_stage: Optional[Callable[[Any], bool]] = None
+
+
+SERVICES = _Services()
+
+
+def _known(mask: Tensor) -> Optional[Any]:
+    """The array of a mask; None where its values are not known but positions in it can be had. NeedsValue where neither is so."""
+    context: Any = eager.local.context if eager.active else None
+    if context is None or not context.is_staging or SERVICES.staged is None:
+        return mask.asnumpy()
+    try:
+        return mask._value("the positions at which a mask holds")
+    except NeedsValue:
+        if SERVICES.may_stage is None or not SERVICES.may_stage(context):
+            raise
+        return None
+
+
+def is_open(value: Tensor) -> bool:
+    """Whether a tensor's values are not known here, though positions in it can be had."""
+    return _known(value) is None
+
+
+def flat_positions(mask: Tensor, least: int = 0) -> Tensor:
+    """The int64 positions, in row-major order, at which a mask holds; there are at least `least`."""
+    array = _known(mask)
+    if array is not None:
+        return Tensor(np.flatnonzero(array).astype(np.int64))
+    assert SERVICES.staged is not None
+    return SERVICES.staged(eager.local.context, mask, least)
+
+
+def positions_in(mask: Tensor) -> list[Tensor]:
+    """For each axis of a mask the int64 positions at which it holds."""
+    array = _known(mask)
+    if array is not None:
+        return [Tensor(v.astype(np.int64)) for v in np.nonzero(array)]
+    flat = flat_positions(mask)
+    found: list[Tensor] = []
+    for size in reversed(mask.shape[1:]):
+        divisor = as_tensor(size, int64)
+        found.insert(0, eager.apply(E.mod, flat, divisor))
+        flat = eager.apply(E.floor_div, flat, divisor)
+    return [flat, *found]

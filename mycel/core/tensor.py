@@ -1,0 +1,892 @@
+"""Tensors: a type, a buffer, and, while something records or stages, the node that computes them.
+
+A tensor with a buffer has a value. One that a staged function works with has only a node; asking it for its value raises
+`NeedsValue`, which the front end turns into a fallback or an error. Methods that compute are the functions of `mycel.ops`, attached there.
+Operators convert operands to a common type (`mycel.dtype.promote`); a Python or NumPy number, or a sequence of Python numbers, takes the tensor's
+type where that can hold its kind. In products and quotients a tensor of no dimensions does so too. ``x += y`` makes a new tensor, as ``x + y`` does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.base.errors import NeedsValue
+from mycel.base.tree import flatten
+from mycel.core import eager, precision
+from mycel.engines import buffers
+from mycel.ir.dims import Dim
+from mycel.ir.graph import Node
+from mycel.ir.places import asked_by_program
+from mycel.ir.symbols import Symbol, declared_shape
+from mycel.ir.types import TensorType, tensor_type
+from mycel.prims import elementwise as E
+from mycel.prims.base import Primitive
+from mycel.prims.complex import complex_abs
+
+__all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
+
+
+def _zeros(kind: TensorType) -> Any:
+    """A buffer of zeros."""
+    made = buffers.empty(int(kind.nbytes))
+    buffers.to_array(made, kind).fill(0)
+    return made
+
+
+class Tensor:
+    """An n-dimensional array of one element type.
+
+    `input_data` is a number, a nested sequence, a NumPy array or a tensor; floats in sequences and Python floats become float32, integers int64 and
+    complex numbers complex128 unless `dtype` says otherwise; arrays keep their type. The values are copied. With `shape` and `init` (an
+    initializer) and no data the values are drawn when first needed (`init_data`).
+    Raises TypeError for data that is not numeric, ValueError for ragged sequences and OverflowError for integers beyond 64 bits.
+
+    >>> import mycel as ms
+    >>> ms.Tensor([[1.0, 2.0], [3.0, 4.0]]).sum()
+    Tensor(shape=[], dtype=Float32, value= 10)
+    """
+
+    __slots__ = ("_type", "_buf", "_node", "__weakref__", "__dict__")
+
+    _type: TensorType
+    _buf: Any
+    _node: Optional[Node]
+    _view: Any = None  # how a view is made from its root, and the views of a root: see mycel.core.views
+    _views: Any = None
+    __array_priority__ = 100
+    __hash__ = object.__hash__
+
+    def __init__(
+        self,
+        input_data: Any = None,
+        dtype: Any = None,
+        shape: Any = None,
+        init: Any = None,
+        const_arg: bool = False,
+        device: Optional[str] = None,
+    ) -> None:
+        if device is not None and not str(device).upper().startswith("CPU"):
+            raise ValueError(f"Tensor: device {device!r} is not available in this build; use 'CPU' or leave it out")
+        self._node = None
+        if input_data is None:
+            self._declare(dtype, shape, init)
+            return
+        if init is not None:
+            raise ValueError("Tensor: give either input_data or init, not both")
+        wanted = None if dtype is None else D.from_any(dtype)
+        context = eager.local.context if eager.active else None
+        staging: Any = context if context is not None and context.is_staging else None
+        if isinstance(input_data, Tensor):
+            source = input_data if wanted is None else input_data.astype(wanted)
+            source._settle()
+            self._type, self._node = source._type, source._node
+            if staging is not None:
+                self._buf, self._node = None, staging.node_of(source)
+                if staging.is_live:
+                    staging.track(self)
+                return
+            self._buf = None if source._buf is None else buffers.copy(source._buf, source._type)
+            return
+        array = to_numpy_array(input_data, wanted)
+        if shape is not None and tuple(array.shape) != tuple(_as_shape(shape)):
+            raise ValueError(f"Tensor: input_data has shape {array.shape}, not the given {tuple(_as_shape(shape))}")
+        self._type = tensor_type(tuple(map(int, array.shape)), D.from_any(array.dtype))
+        self._buf = buffers.from_array(array)
+        if staging is not None:
+            staging.created(self)
+
+    def _declare(self, dtype: Any, shape: Any, init: Any) -> None:
+        if shape is None and init is None and dtype is None:
+            raise TypeError("Tensor: there is no data; give numbers, sequences, arrays or tensors, or shape and dtype")
+        if shape is None and init is None:
+            # Of any number of dimensions: for `enable_dynamic`.
+            self.__dict__["_declared_shape"] = None
+            self._type, self._buf = tensor_type((), D.from_any(dtype)), None
+            return
+        if shape is None or (init is None and dtype is None):
+            raise ValueError("Tensor: without input_data both shape and dtype are needed (and init for values)")
+        if init is not None and not callable(init):
+            raise TypeError(
+                f"Tensor: init must be an initializer, not {init!r}; call mindspore.common.initializer.initializer(...)"
+                " to make a tensor by an initializer's name"
+            )
+        wanted = D.from_any(dtype if dtype is not None else D.float32)
+        sizes = _as_shape(shape)
+        self.__dict__["init"] = init
+        if init is None:
+            free = declared_shape(sizes)
+            self.__dict__["_declared_shape"] = sizes
+            self._type = tensor_type(tuple(free), wanted)
+            self._buf = None if not self._type.is_static else _zeros(self._type)
+            return
+        self._type = tensor_type(tuple(sizes), wanted)
+        self._buf = None
+
+    # The value.
+
+    def _need_value(self, what: str) -> None:
+        if self._view is not None and self._node is None:
+            from mycel.core import views
+
+            views.refresh(self)
+            return
+        if self._node is not None:
+            raise NeedsValue(
+                f"{what} needs the value of a tensor ({self._type}) that is being compiled and has none yet"
+            )
+        if self.__dict__.get("init") is not None:
+            self.init_data()
+            return
+        raise NeedsValue(f"{what}: this tensor ({self._type}) only declares a shape and has no value")
+
+    def _settle(self) -> None:
+        """Compute the value of a view that was dropped by a write to its family."""
+        if self._buf is None and self._node is None and self._view is not None:
+            self._need_value("")
+
+    def _value(self, what: str) -> np.ndarray[Any, Any]:
+        context = eager.local.context if eager.active else None
+        if context is not None and context.is_staging:
+            return context.need_value(self, what)  # type: ignore[attr-defined, no-any-return]
+        if self._buf is None:
+            self._need_value(what)
+        return buffers.to_array(self._buf, self._type)
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """The values as a NumPy array that shares the tensor's memory: what is written into the array the tensor sees.
+
+        Tensors that are views of this one, or whose view it is, need not see that, reshaped ones excepted.
+
+        Whether the array sees what the tensor is given later is left open; copy it to keep values.
+
+        >>> import mycel as ms
+        >>> ms.Tensor([1, 2]).asnumpy()
+        array([1, 2])
+        """
+        return self._value("asnumpy()")
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The same as `asnumpy`."""
+        return self._value("numpy()")
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        array = self._value("conversion to a NumPy array")
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._value("DLPack export").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def item(self, index: Any = None) -> Any:
+        """The Python number in a tensor of one element (or at a flat or tuple `index`)."""
+        if index is not None:
+            places = index if isinstance(index, tuple) else (index,)
+            if not all(isinstance(i, (int, np.integer)) for i in places):
+                raise TypeError(f"item: the index must be an int or a tuple of them, not {index!r:.80}")
+            sizes = self.shape if isinstance(index, tuple) else (self.size,)
+            if len(places) != len(sizes) or not all(-d <= i < d for i, d in zip(places, sizes)):
+                raise IndexError(f"item: the index {index} is outside of a tensor of shape {self.shape}")
+            return self._value("item()").item(index)
+        return self._number("item()", "item(): a tensor of shape {shape} has {size} elements; give an index")
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers."""
+        return self._value("tolist()").tolist()
+
+    def __bool__(self) -> bool:
+        refusal = "the truth of a tensor of shape {shape} is ambiguous: it does not have only one element; use .any() or .all()"
+        return bool(self._number("the truth of a tensor", refusal))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __index__(self) -> int:
+        if self._type.dtype.kind not in "iub":
+            raise TypeError(
+                f"only integer tensors can be used as an index, not {self._type.dtype.name}; convert with .int()"
+            )
+        return int(self._scalar("use as an index"))
+
+    def _scalar(self, what: str) -> Any:
+        return self._number(what, "{what} takes a tensor of one element, not of shape {shape}")
+
+    def _number(self, what: str, refusal: str) -> Any:
+        """The one element as a Python number; ValueError with a text of `refusal` where there is not one."""
+        context = eager.local.context if eager.active else None
+        if context is not None and context.is_staging:
+            array = context.need_value(self, what)  # type: ignore[attr-defined]
+            if array.size != 1:
+                raise ValueError(refusal.format(what=what, shape=self.shape, size=array.size))
+            return array.reshape(()).item()
+        if self._buf is None:
+            self._need_value(what)
+        if self._type.shape and self._type.size != 1:
+            raise ValueError(refusal.format(what=what, shape=self.shape, size=self._type.size))
+        return buffers.number(self._buf, self._type)
+
+    def __len__(self) -> int:
+        if not self._type.shape:
+            raise TypeError("len(): a tensor of no dimensions has no length; .size is its number of elements")
+        return self._type.shape[0]  # type: ignore[return-value]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._type.shape:
+            raise TypeError("iteration: a tensor of no dimensions has no elements to go over; .item() gives its value")
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        found = self == value
+        return bool(found if isinstance(found, bool) else found.any())
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self._type.shape))
+        head = f"Tensor(shape=[{shape}], dtype={self._type.dtype}"
+        array = self._shown()
+        if array is None:
+            return f"{head}, value=<{'staged' if self._node is not None else 'not initialized'}>)"
+        if array.ndim == 0:
+            kind = self._type.dtype
+            value = (
+                f"{array.item():.6g}"
+                if kind.is_floating
+                else str(array[()]).strip("()")
+                if kind.is_complex
+                else array.item()
+            )
+            return f"{head}, value= {value})"
+        if array.size == 0:
+            return f"{head}, value={' ' if array.ndim == 1 else chr(10)})"
+        return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{_array_text(array)})"
+
+    def __str__(self) -> str:
+        array = self._shown()
+        return repr(self) if array is None else str(array)
+
+    def _shown(self) -> Optional[np.ndarray[Any, Any]]:
+        """The values where there are some, or can be had."""
+        context: Any = eager.local.context if eager.active else None
+        if (
+            context is not None
+            and context.is_live
+            and context.may_decide
+            and (self._node is not None or self._buf is not None)
+        ):
+            return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
+        if context is not None and context.is_staging and asked_by_program():
+            return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
+        self._settle()
+        return None if self._buf is None else buffers.to_array(self._buf, self._type)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._scalar("formatting"), spec) if spec else str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (np.array(self._value("pickling")),))
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        self._settle()
+        made._type, made._node = self._type, None
+        made._buf = None if self._buf is None else buffers.copy(self._buf, self._type)
+        made.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_view", "_views")})
+        return made
+
+    # The type.
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of the dimensions."""
+        return self._type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self._type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._type.rank
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return self._type.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self._type.dtype.itemsize  # type: ignore[no-any-return]
+
+    @property
+    def nbytes(self) -> Any:
+        """Bytes in all."""
+        return self._type.nbytes
+
+    @property
+    def strides(self) -> tuple[Any, ...]:
+        """Bytes from one element to the next along each dimension."""
+        step: Any = self._type.dtype.itemsize
+        result = []
+        for d in reversed(self._type.shape):
+            result.append(step)
+            step = step * d
+        return tuple(reversed(result))
+
+    @property
+    def has_init(self) -> bool:
+        """Whether the values are still to be drawn by an initializer."""
+        return self._buf is None and self.__dict__.get("init") is not None
+
+    def init_data(self, slice_index: Any = None, shape: Any = None, opt_shard_group: Any = None) -> Tensor:
+        """Draw the values of a tensor declared with an initializer; the tensor itself."""
+        init = self.__dict__.get("init")
+        if init is None:
+            if self._buf is None:
+                raise ValueError("init_data: this tensor was not declared with an initializer")
+            return self
+        made = buffers.empty(int(self._type.nbytes))
+        array = buffers.to_array(made, self._type)
+        if not type(init).__dict__.get("fills"):
+            array[...] = 0
+        init(array)
+        self._buf = made
+        self.__dict__.pop("init")
+        return self
+
+    @staticmethod
+    def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+        """A tensor that shares the memory of a contiguous NumPy array."""
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
+        return make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.share(array))
+
+    # Operators; those of two operands are installed below, and the methods that compute by `mycel.ops`.
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
+
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+
+        def __and__(self, other: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+
+        def __or__(self, other: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
+
+        def __lshift__(self, other: Any) -> Tensor: ...
+        def __rlshift__(self, other: Any) -> Tensor: ...
+
+        def __rshift__(self, other: Any) -> Tensor: ...
+        def __rrshift__(self, other: Any) -> Tensor: ...
+
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __neg__(self) -> Tensor:
+        return eager.apply(E.neg, self)  # type: ignore[no-any-return]
+
+    def __pos__(self) -> Tensor:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return (
+            self
+            if self._type.dtype is D.bool_
+            else eager.apply(complex_abs if self._type.dtype.is_complex else E.abs_, self)
+        )
+
+    def __round__(self, ndigits: Optional[int] = None) -> Tensor:
+        if self._type.dtype.kind in "iub" and (ndigits is None or ndigits >= 0):
+            return self
+        if not ndigits:
+            return eager.apply(E.rint, self)  # type: ignore[no-any-return]
+        scale = 10.0**ndigits
+        return eager.apply(E.rint, self * scale) / scale  # type: ignore[no-any-return]
+
+    def __invert__(self) -> Tensor:
+        return eager.apply(E.logical_not if self._type.dtype is D.bool_ else E.bitwise_not, self)  # type: ignore[no-any-return]
+
+    def _replace(self, new: Tensor) -> Tensor:
+        """Take over the value of `new`, of the same type: what every write in place comes down to."""
+        if new._type is not self._type:
+            raise TypeError(f"a tensor of type {self._type} cannot take a value of type {new._type} in place")
+        if self._view is not None or self._views is not None:
+            from mycel.core import views
+
+            views.write(self, new)
+            return self
+        context = eager.local.context if eager.active else None
+        if context is not None:
+            context.write(self, new)  # type: ignore[attr-defined]
+        else:
+            self._buf = new._buf
+        return self
+
+
+_EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
+
+
+def _array_text(array: np.ndarray[Any, Any]) -> str:
+    """An array as MindSpore shows it: floats in scientific notation, aligned; no empty lines; dots for what is left out."""
+    digits = 4 if array.dtype.itemsize == 2 else 8
+    show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
+    form: Any = {"float_kind": show} if array.dtype.kind == "f" else None
+    text = np.array2string(array, separator=", ", formatter=form, max_line_width=120)
+    return re.sub(r",(\s*)\.\.\.,", r"\1...", re.sub(r"\n+", "\n", text))
+
+
+def _as_shape(shape: Any) -> tuple[Any, ...]:
+    return (shape,) if shape is None or isinstance(shape, (int, Dim, Symbol)) else tuple(shape)
+
+
+def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any, Any]:
+    """Data in any accepted form as a new C-contiguous array, in native byte order, of an element type that tensors can hold."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        array = np.asarray(data)
+    elif isinstance(data, (bool, int, float, complex)):
+        if wanted is None and not isinstance(data, int):
+            wanted = D.from_any(type(data))
+        array = np.asarray(data)
+    elif isinstance(data, (list, tuple)):
+        try:
+            array = np.array(_without_tensors(data))
+        except ValueError:
+            raise ValueError(
+                f"Tensor: the nested sequence is ragged, its parts differ in length or depth: {_shortened(data)}; pad them to one length"
+            ) from None
+        if wanted is None and array.dtype == np.float64:
+            wanted = D.float32
+    elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
+        array = np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
+    else:
+        raise TypeError(
+            f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__} ({_shortened(data)})"
+        )
+    kind = array.dtype
+    if kind.kind == "O" and all(isinstance(v, (int, np.integer)) for v in array.flat):
+        raise OverflowError(f"Tensor: {_shortened(data)} holds integers beyond 64 bits; give floats")
+    if kind.kind in "OSUMmV" and kind not in _EXTENDED:
+        raise TypeError(f"Tensor: data of NumPy type {kind} is not numeric: {_shortened(data)}")
+    if wanted is None:
+        wanted = D.from_any(kind.newbyteorder("="))
+    with np.errstate(all="ignore"):
+        return np.array(array.astype(wanted.numpy, copy=False), order="C", copy=True)
+
+
+def _shortened(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _without_tensors(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_without_tensors(v) for v in data]
+    return data.asnumpy() if isinstance(data, Tensor) else data
+
+
+def _rebuild(array: np.ndarray[Any, Any]) -> Tensor:
+    return Tensor.from_numpy(array)
+
+
+_new = object.__new__
+
+
+def make(type: TensorType, buffer: Any) -> Tensor:
+    """A tensor around a buffer."""
+    made = _new(Tensor)
+    made._type = type
+    made._buf = buffer
+    made._node = None
+    return made
+
+
+def make_staged(node: Node) -> Tensor:
+    """A tensor without a value: the result of a node in a graph being built."""
+    made = _new(Tensor)
+    made._type = node.type
+    made._buf = None
+    made._node = node
+    if eager.active:
+        context = eager.local.context
+        if context is not None and context.is_live:
+            context.track(made)  # type: ignore[attr-defined]
+    return made
+
+
+eager._make_tensor = make
+
+
+def tensor(
+    input_data: Any = None,
+    dtype: Any = None,
+    shape: Any = None,
+    init: Any = None,
+    const_arg: bool = False,
+    device: Optional[str] = None,
+) -> Tensor:
+    """Make a tensor; see `Tensor`.
+
+    >>> import mycel as ms
+    >>> ms.tensor([1, 2, 3]).shape
+    (3,)
+    """
+    return Tensor(input_data, dtype, shape, init, const_arg, device)
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor that shares the memory of a contiguous NumPy array.
+
+    >>> import numpy as np
+    >>> import mycel as ms
+    >>> a = np.zeros(2, np.float32)
+    >>> t = ms.from_numpy(a)
+    >>> a[0] = 1
+    >>> float(t[0])
+    1.0
+    """
+    return Tensor.from_numpy(array)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor.
+
+    >>> import mycel as ms
+    >>> ms.is_tensor(1.0)
+    False
+    """
+    return isinstance(obj, Tensor)
+
+
+_scalars: dict[Any, Tensor] = {}
+
+
+def scalar(value: Any, dtype: DType) -> Tensor:
+    """A tensor of no dimensions holding a Python number; the same object for the same number."""
+    context = eager.local.context if eager.active else None
+    if context is not None and context.is_staging:
+        _check_fits(value, dtype)
+        return context.literal(value, dtype)  # type: ignore[attr-defined, no-any-return]
+    key = (value, dtype, type(value))
+    found = _scalars.get(key)
+    if found is None:
+        _check_fits(value, dtype)
+        found = Tensor(value, dtype)
+        if len(_scalars) < 4096 and not (isinstance(value, float) and value == 0.0):
+            _scalars[key] = found
+    return found
+
+
+def _check_fits(value: Any, dtype: DType) -> None:
+    if isinstance(value, int) and dtype.kind in "iu":
+        limits = np.iinfo(dtype.numpy)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(
+                f"{value} does not fit {dtype.name}, the type of the tensor that it meets; cast the tensor to a wider type first"
+            )
+
+
+def number_dtype(value: Any, dtype: DType) -> DType:
+    """The type in which a Python number meets a tensor of type `dtype`."""
+    if isinstance(value, bool):
+        return dtype
+    if isinstance(value, int):
+        return D.int64 if dtype is D.bool_ else dtype
+    if isinstance(value, float):
+        return dtype if dtype.kind in "fc" else D.float32
+    return dtype if dtype.kind == "c" else D.complex128 if dtype is D.float64 else D.complex64
+
+
+def as_tensor(value: Any, dtype: Any = None) -> Tensor:
+    """`value` as a tensor, itself where it is one of that type."""
+    if isinstance(value, Tensor):
+        return value if dtype is None or value._type.dtype is D.from_any(dtype) else cast(value, D.from_any(dtype))
+    if isinstance(value, Dim):
+        from mycel.prims.shape import SIZE
+
+        return eager.apply(SIZE, dim=value, dtype=D.from_any(dtype or D.int64))  # type: ignore[no-any-return]
+    return Tensor(value, dtype)
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """`x` in another element type; itself where it has that type."""
+    return x if x._type.dtype is dtype else eager.apply(E.cast, x, dtype=dtype)
+
+
+NUMBERS = (bool, int, float, complex)
+
+
+def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
+    """Two operands, at least one a tensor, as tensors of a common type; None where one is no operand."""
+    if precision.active:
+        x, y = precision.met(x), precision.met(y)
+    if isinstance(x, Tensor):
+        if isinstance(y, Tensor):
+            if x._type.dtype is y._type.dtype:
+                return x, y
+            common = _weak(x, y) if eager.active else None
+            common = common or D.promote(x._type.dtype, y._type.dtype)
+            return cast(x, common), cast(y, common)
+        if type(y) in _NUMBER_SET:
+            common = number_dtype(y, x._type.dtype)
+            return cast(x, common), scalar(y, common)
+        other = _operand(y, x)
+        return None if other is None else pair(x, other)
+    if type(x) in _NUMBER_SET:
+        common = number_dtype(x, y._type.dtype)
+        return scalar(x, common), cast(y, common)
+    other = _operand(x, y)
+    return None if other is None else pair(other, y)
+
+
+def beyond(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Operands to compare where one is an integer that the other's type does not hold: all of its values are on one side, as of an infinity."""
+    parts = [v if isinstance(v, Tensor) else float("inf") if v > 0 else float("-inf") for v in (x, y)]
+    a, b = (cast(v, D.float32) if isinstance(v, Tensor) else scalar(v, D.float32) for v in parts)
+    return a, b
+
+
+_NUMBER_SET = frozenset(NUMBERS)
+_EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
+
+
+def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
+    """The common type where one of two tensors stands for a Python number in a compiled function; None where none or both do."""
+    context: Any = eager.local.context
+    if context is None or not context.is_staging or x._type.shape and y._type.shape or not context.numbers:
+        return None
+    weak = [id(t) in context.numbers for t in (x, y)]
+    if weak[0] is weak[1]:
+        return None
+    number, other = (x, y) if weak[0] else (y, x)
+    return number_dtype(_EXAMPLES.get(number._type.dtype.kind, 1), other._type.dtype)
+
+
+def _operand(value: Any, beside: Tensor) -> Any:
+    """What is neither a tensor nor a plain number as one or the other; None where it is no operand."""
+    if isinstance(value, np.generic):
+        return value.item() if value.dtype.kind in "biufcV" else None
+    if isinstance(value, (list, tuple)):
+        array = to_numpy_array(value)
+        kind = next(k for k in NUMBERS if array.dtype.kind in _KINDS[k])
+        plain = not any(isinstance(v, (Tensor, np.ndarray, np.generic)) for v in flatten(value)[0])
+        return Tensor(array, number_dtype(kind(), beside._type.dtype) if plain else None)
+    if isinstance(value, (np.ndarray, Dim)):
+        return as_tensor(value)
+    return next((kind(value) for kind in NUMBERS if isinstance(value, kind)), None)  # type: ignore[arg-type]
+
+
+_KINDS = {bool: "b", int: "iu", float: "fV", complex: "c"}
+
+
+def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
+    """The operands of a product: a tensor of no dimensions takes the type of one with dimensions and of the same kind."""
+    if isinstance(x, Tensor) and isinstance(y, Tensor) and x._type.dtype is not y._type.dtype:
+        a, b = x._type, y._type
+        if a.dtype.kind == b.dtype.kind or (a.dtype.is_integer and b.dtype.is_integer):
+            if not b.shape and a.shape:
+                return x, cast(y, a.dtype)
+            if not a.shape and b.shape:
+                return cast(x, b.dtype), y
+    return x, y
+
+
+def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optional[Tensor]:
+    """The result where a gradient is being recorded and the kernel is known; None where not."""
+    context: Any = eager.local.context
+    if context is None or not context.records or precision.active:
+        return None
+    try:
+        if type(y) is float and x._type.dtype.kind == "f":
+            y = _scalars[y, x._type.dtype, float]
+        run, result = table[x._type, y._type]
+        made = make(result, run(x._buf, y._buf))
+    except (KeyError, AttributeError, ValueError, MemoryError):
+        return None
+    context.enter_pair(primitive, x, y, made)
+    return made
+
+
+def _install(
+    name: str,
+    primitive: Primitive,
+    prepare: Optional[Callable[..., Any]] = None,
+    arrange: Optional[Callable[[Any, Any], tuple[Any, Any]]] = None,
+) -> None:
+    table = eager.pair_table(primitive)
+
+    def forward(self: Any, other: Any) -> Any:
+        if eager.active:
+            made = _while_recorded(primitive, table, self, other)
+            return general(self, other) if made is None else made
+        kind = type(other)
+        try:
+            if (kind is float or kind is int) and self._type.dtype.kind == "f":
+                other = _scalars[other, self._type.dtype, kind]
+            run, result = table[self._type, other._type]
+            made = _new(Tensor)
+            made._buf = run(self._buf, other._buf)
+            made._type = result
+            made._node = None
+            return made
+        except (KeyError, AttributeError, ValueError, MemoryError):
+            return general(self, other)
+
+    def general(x: Any, y: Any) -> Any:
+        if arrange is not None:
+            x, y = arrange(x, y)
+        operands = pair(x, y)
+        if operands is None:
+            return NotImplemented
+        if prepare is not None:
+            return prepare(*operands)
+        return eager.apply(primitive, *operands)
+
+    def backward(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if not eager.active and (kind is float or kind is int) and self._type.dtype.kind == "f":
+            try:
+                number = _scalars[other, self._type.dtype, kind]
+                run, result = table[number._type, self._type]
+                return make(result, run(number._buf, self._buf))
+            except (KeyError, ValueError, MemoryError):
+                return general(other, self)
+        return general(other, self)
+
+    forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
+    setattr(Tensor, f"__{name}__", forward)
+    setattr(Tensor, f"__r{name}__", backward)
+
+
+def _exactly(x: Any, y: Any) -> tuple[Any, Any]:
+    """The operands of a quotient: as those of a product, and with integers no type holds both as floats."""
+    x, y = _yielding(x, y)
+    if type(y) is int and x._type.dtype.is_integer:
+        return x, float(y)
+    if type(x) is int and y._type.dtype.is_integer:
+        return float(x), y
+    return x, y
+
+
+def _true_divide(x: Tensor, y: Tensor) -> Any:
+    if x._type.dtype.kind in "iub":
+        x, y = cast(x, D.float32), cast(y, D.float32)
+    return eager.apply(E.div, x, y)
+
+
+def _boolean_or_bits(logical: Primitive, bits: Primitive) -> Callable[[Tensor, Tensor], Any]:
+    return lambda x, y: eager.apply(logical if x._type.dtype is D.bool_ else bits, x, y)
+
+
+def _numeric(primitive: Primitive) -> Callable[[Tensor, Tensor], Any]:
+    def run(x: Tensor, y: Tensor) -> Any:
+        if x._type.dtype is D.bool_:
+            x, y = cast(x, D.int32), cast(y, D.int32)
+        return eager.apply(primitive, x, y)
+
+    return run
+
+
+def _bool_add(x: Tensor, y: Tensor) -> Any:
+    return eager.apply(E.logical_or if x._type.dtype is D.bool_ else E.add, x, y)
+
+
+def _bool_mul(x: Tensor, y: Tensor) -> Any:
+    return eager.apply(E.logical_and if x._type.dtype is D.bool_ else E.mul, x, y)
+
+
+_install("add", E.add, _bool_add)
+_install("sub", E.sub, _numeric(E.sub))
+_install("mul", E.mul, _bool_mul, _yielding)
+_install("truediv", E.div, _true_divide, _exactly)
+_install("floordiv", E.floor_div, _numeric(E.floor_div))
+_install("mod", E.mod, _numeric(E.mod))
+_install("pow", E.pow_, _numeric(E.pow_))
+_install("and", E.logical_and, _boolean_or_bits(E.logical_and, E.bitwise_and))
+_install("or", E.logical_or, _boolean_or_bits(E.logical_or, E.bitwise_or))
+_install("xor", E.logical_xor, _boolean_or_bits(E.logical_xor, E.bitwise_xor))
+_install("lshift", E.shift_left, _numeric(E.shift_left))
+_install("rshift", E.shift_right, _numeric(E.shift_right))
+
+
+def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None:
+    table = eager.pair_table(primitive)
+
+    def compare(self: Any, other: Any) -> Any:
+        if not eager.active:
+            kind = type(other)
+            try:
+                known = other
+                if (kind is float or kind is int) and self._type.dtype.kind == "f":
+                    known = _scalars[other, self._type.dtype, kind]
+                run, result = table[self._type, known._type]
+                return make(result, run(self._buf, known._buf))
+            except (KeyError, AttributeError, ValueError, MemoryError):
+                return general(self, other)
+        return general(self, other)
+
+    def general(self: Any, other: Any) -> Any:
+        try:
+            operands = None if other is None or isinstance(other, str) else pair(self, other)
+        except OverflowError:
+            operands = beyond(self, other)
+        if operands is None:
+            return otherwise
+        return eager.apply(primitive, *operands)
+
+    compare.__name__ = f"__{name}__"
+    setattr(Tensor, f"__{name}__", compare)
+
+
+for _name, _primitive in (("lt", E.lt), ("le", E.le), ("gt", E.gt), ("ge", E.ge)):
+    _install_comparison(_name, _primitive, NotImplemented)
+_install_comparison("eq", E.eq, False)
+_install_comparison("ne", E.ne, True)

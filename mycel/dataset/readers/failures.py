@@ -1,0 +1,62 @@
+"""Reading files that others made: whatever is wrong with one is a ValueError that names the reader and the file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from xml.etree import ElementTree
+
+from mycel.dataset.readers.matlab import read_variables
+
+# What parsing something else than was expected leads to.
+_WRONG = (
+    ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError, EOFError, struct.error, zlib.error, csv.Error,
+    ElementTree.ParseError,
+)  # fmt: skip
+
+
+@contextmanager
+def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within this block a file is parsed: what fails there is the file's fault.
+
+    >>> from mycel.dataset.readers.failures import reading
+    >>> try:
+    ...     with reading("LettersDataset", "letters.txt"):
+    ...         int("x")
+    ... except ValueError as error:
+    ...     print(error)
+    LettersDataset: 'letters.txt' is damaged, or has another layout: invalid literal for int() with base 10: 'x'
+    """
+    try:
+        yield
+    except _WRONG as error:
+        if isinstance(error, ValueError) and str(error).startswith(f"{operation}: "):
+            raise
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(
+            f"{operation}: {os.fspath(path)!r} is damaged, or has another layout: {kind}{str(error)[:300]}"
+        ) from error
+
+
+def read_json(operation: str, path: str | os.PathLike[str]) -> Any:
+    """What a JSON file holds."""
+    with reading(operation, path), open(path, encoding="utf-8") as handle:
+        return json.load(handle)
+
+
+def read_matlab(operation: str, path: str | os.PathLike[str], variables: dict[str, int]) -> dict[str, Any]:
+    """The variables of a MATLAB file that are wanted, with how many axes each has at least (0 for structs)."""
+    if not os.path.isfile(path):
+        raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
+    with reading(operation, path):
+        found = read_variables(path, frozenset(variables))
+        for name, axes in variables.items():
+            if name not in found or getattr(found[name], "ndim", 0) < axes:
+                raise ValueError(f"it has no variable {name!r}{f' of {axes} or more axes' if axes else ''}")
+        return found

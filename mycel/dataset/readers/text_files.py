@@ -1,0 +1,405 @@
+"""Sources of rows in files of text, CSV and TFRecord, and of rows that pad others.
+
+Files are taken in the order of their names and rows in the order of the files. With shards, each has as many rows as any other: consecutive ones, from the first again after the
+last. All shards of a run see the same shuffled order.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mycel.base import decompression as inflate
+from mycel.dataset.bases import TextBaseDataset
+from mycel.dataset.blocks import Array, Block, Column, Row, as_array
+from mycel.dataset.core import Run, check_count
+from mycel.dataset.readers.failures import reading
+from mycel.dataset.readers.schema import Schema
+from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, wants_shuffle
+from mycel.dataset.sources import ArrayDataset, GeneratorDataset, MappableDataset
+
+
+class FileOrder(BuiltinSampler):
+    """The rows of files whose numbers of rows are `sizes`: in order, or shuffled; one shard of them, of consecutive rows."""
+
+    def __init__(
+        self,
+        operation: str,
+        shuffle: Any,
+        sizes: Sequence[int],
+        num_samples: int | None,
+        shards: tuple[int, int] | None,
+    ) -> None:
+        super().__init__(num_samples)
+        self.by_file = shuffle if shuffle in (Shuffle.FILES, Shuffle.INFILE) else None
+        self.shuffles = self.by_file is not None or wants_shuffle(operation, shuffle)
+        self.sizes = list(sizes)
+        self.shards = shards
+
+    def is_sharded(self) -> bool:
+        return self.shards is not None
+
+    def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
+        common = run if run.seeded or self.shards is None else Run(0, run.epoch)
+        random = common.generator(depth, 7)
+        ends = np.cumsum(self.sizes, dtype=np.int64)
+        parts = [np.arange(end - size, end, dtype=np.int64) for end, size in zip(ends, self.sizes)]
+        if self.by_file is Shuffle.FILES:
+            parts = [parts[i] for i in random.permutation(len(parts))]
+        elif self.by_file is Shuffle.INFILE:
+            parts = [random.permutation(part) for part in parts]
+        order = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        if self.shuffles and self.by_file is None:
+            order = random.permutation(order)
+        if self.shards is None or not rows:
+            return order
+        count, shard = self.shards
+        each = -(-rows // count)
+        taken: Indices = order[(shard * each + np.arange(each)) % rows]
+        return taken
+
+
+def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
+    """The files that match names or patterns, in order; ValueError for those that match none."""
+    wanted: list[Any] = [patterns] if not isinstance(patterns, (tuple, list)) else list(patterns)
+    if not wanted or not all(isinstance(pattern, (str, os.PathLike)) for pattern in wanted):
+        raise TypeError(f"{operation}: dataset_files must be text or a list of text, at least one, got {patterns!r}")
+    found: list[str] = []
+    for pattern in wanted:
+        matches = glob.glob(os.fspath(pattern))
+        if not matches:
+            raise ValueError(f"{operation}: no file matches {os.fspath(pattern)!r}")
+        found += matches
+    return sorted(found)
+
+
+def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -> tuple[int, int] | None:
+    """(number of shards, shard), or None; RuntimeError where one is missing, ValueError out of range."""
+    if num_shards is None and shard_id is None:
+        return None
+    if num_shards is None or shard_id is None:
+        raise RuntimeError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
+    check_count(operation, "num_shards", num_shards, 1)
+    check_count(operation, "shard_id", shard_id, 0)
+    if shard_id >= num_shards:
+        raise ValueError(f"{operation}: shard_id {shard_id} is not below num_shards {num_shards}")
+    return num_shards, shard_id
+
+
+class TextFileDataset(ArrayDataset, TextBaseDataset):
+    """The lines of text files that are not empty: column `text`.
+
+    `dataset_files` are names and patterns. Lines end in a line feed and are UTF-8. Shuffled unless `shuffle` is False; Shuffle.FILES shuffles the
+    files, Shuffle.INFILE the lines of each. Raises ValueError where no file matches, or where one is not UTF-8.
+
+    >>> import tempfile, os
+    >>> import mycel.dataset as ds
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "a.txt")
+    ...     with open(name, "w") as handle:
+    ...         _ = handle.write("first line\\n\\nsecond line\\n")
+    ...     data = ds.TextFileDataset(name, shuffle=False)
+    ...     [str(line) for line, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    ['first line', 'second line']
+    """
+
+    def __init__(
+        self,
+        dataset_files: str | Sequence[str],
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = Shuffle.GLOBAL,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, cache=cache)
+        self.dataset_files = find_files("TextFileDataset", dataset_files)
+        shards = check_shards("TextFileDataset", num_shards, shard_id)
+        lines: list[Array] = []
+        sizes = []
+        for path in self.dataset_files:
+            try:
+                with open(path, encoding="utf-8", newline="\n") as handle:
+                    found = [line[:-1] if line.endswith("\n") else line for line in handle]
+            except UnicodeDecodeError as error:
+                raise ValueError(f"TextFileDataset: {path!r} is not UTF-8: {error}") from error
+            rows = [np.array(line) for line in found if line]
+            lines += rows
+            sizes.append(len(rows))
+        self._lines: dict[str, Column] = {"text": lines}
+        self.sampler = FileOrder("TextFileDataset", shuffle, sizes, num_samples, shards)
+
+    def _data(self) -> dict[str, Column]:
+        return self._lines
+
+
+class CSVDataset(ArrayDataset):
+    """The lines of CSV files (RFC 4180): a column for each of `column_names`, which the first line of each file has where they are not given.
+
+    `column_defaults` says by its values which type each column has: int32 for an integer, float32 for a float, text for text; without it all are text. Raises ValueError
+    for lines with another number of values, and for values that are not of the type.
+
+    >>> import tempfile, os
+    >>> import mycel.dataset as ds
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "a.csv")
+    ...     with open(name, "w") as handle:
+    ...         _ = handle.write("n,name\\n1,one\\n2,two\\n")
+    ...     data = ds.CSVDataset(name, column_defaults=[0, ""], shuffle=False)
+    ...     [(int(n), str(name)) for n, name in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [(1, 'one'), (2, 'two')]
+    """
+
+    def __init__(
+        self,
+        dataset_files: str | Sequence[str],
+        field_delim: str = ",",
+        column_defaults: Sequence[Any] | None = None,
+        column_names: Sequence[str] | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = Shuffle.GLOBAL,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, cache=cache)
+        self.dataset_files = find_files("CSVDataset", dataset_files)
+        shards = check_shards("CSVDataset", num_shards, shard_id)
+        if not isinstance(field_delim, str) or len(field_delim) != 1 or field_delim in '"\r\n':
+            raise ValueError(
+                f"CSVDataset: field_delim must be one letter, not a quote or the end of a line, got {field_delim!r}"
+            )
+        names = None if column_names is None else list(column_names)
+        rows: list[list[str]] = []
+        sizes = []
+        for path in self.dataset_files:
+            found = self._lines(path, field_delim)
+            if column_names is None:
+                if not found:
+                    raise ValueError(f"CSVDataset: {path!r} has no line of column names")
+                head = found.pop(0)
+                if names is not None and head != names:
+                    raise ValueError(f"CSVDataset: {path!r} has the columns {head}, another file has {names}")
+                names = head
+            rows += found
+            sizes.append(len(found))
+        names = names or []
+        if len(set(names)) != len(names):
+            raise ValueError(f"CSVDataset: a column is named twice in {names}")
+        if column_defaults is not None and len(column_defaults) != len(names):
+            raise ValueError(f"CSVDataset: {len(names)} columns but {len(column_defaults)} values in column_defaults")
+        for number, row in enumerate(rows):
+            if len(row) != len(names):
+                raise ValueError(
+                    f"CSVDataset: row {number} has {len(row)} values, but there are {len(names)} columns: {row}"
+                )
+        kinds = [""] * len(names) if column_defaults is None else list(column_defaults)
+        self._arrays: dict[str, Column] = {
+            name: _converted(name, [row[position] for row in rows], kind)
+            for position, (name, kind) in enumerate(zip(names, kinds))
+        }
+        self.sampler = FileOrder("CSVDataset", shuffle, sizes, num_samples, shards)
+
+    @staticmethod
+    def _lines(path: str, delimiter: str) -> list[list[str]]:
+        try:
+            with open(path, encoding="utf-8", newline="") as handle:
+                return [row for row in csv.reader(handle, delimiter=delimiter, strict=True) if row]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ValueError(f"CSVDataset: {path!r} cannot be read: {error}") from error
+
+    def _data(self) -> dict[str, Column]:
+        return self._arrays
+
+
+def _converted(name: str, texts: Sequence[str], kind: Any) -> Column:
+    if isinstance(kind, str):
+        return [np.array(text) for text in texts]
+    if isinstance(kind, bool) or not isinstance(kind, (int, float)):
+        raise TypeError(
+            f"CSVDataset: column_defaults has {kind!r} for column {name!r}; use an integer, a float or text"
+        )
+    try:
+        return (
+            np.array([int(t) for t in texts], np.int32)
+            if isinstance(kind, int)
+            else np.array([float(t) for t in texts], np.float32)
+        )
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"CSVDataset: column {name!r} is not all {'int32' if isinstance(kind, int) else 'float32'}: {error}"
+        ) from error
+
+
+class TFRecordDataset(MappableDataset):
+    """The `Example` messages of TFRecord files: a column for each feature, int64, float32, or uint8 for bytes, all of one axis.
+
+    A `schema`, a `Schema` or the name of its file, says which features are read, their types and their shapes; features of type "string" are text. `columns_list` chooses
+    some, in its order. Several bytes of one feature are filled up with spaces to the longest and joined. Shards take whole files, or with `shard_equal_rows`, and for
+    compressed files (`compression_type` "GZIP" or "ZLIB", which are read into memory), consecutive rows. Checksums of lengths are checked, of contents not.
+
+    Raises ValueError for files that are no TFRecord files, and while iterating for features that are missing or do not fit.
+    """
+
+    def __init__(
+        self,
+        dataset_files: str | Sequence[str],
+        schema: Any = None,
+        columns_list: Sequence[str] | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = Shuffle.GLOBAL,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        shard_equal_rows: bool = False,
+        cache: Any = None,
+        compression_type: str | None = None,
+    ) -> None:
+        from mycel.mindrecord.tfrecord import read_records, record_spans
+
+        super().__init__(num_parallel_workers, cache=cache)
+        kind = "TFRecordDataset"
+        files = find_files(kind, dataset_files)
+        shards = check_shards(kind, num_shards, shard_id)
+        if compression_type not in (None, "", "GZIP", "ZLIB"):
+            raise ValueError(f"{kind}: compression_type must be '', 'GZIP' or 'ZLIB', got {compression_type!r}")
+        if shards is not None and not shard_equal_rows and not compression_type:
+            if len(files) < shards[0]:
+                raise RuntimeError(
+                    f"{kind}: {len(files)} files cannot be shared by {shards[0]} shards; pass shard_equal_rows=True"
+                )
+            files, shards = files[shards[1] :: shards[0]], None
+        self.schema = Schema(schema) if isinstance(schema, (str, os.PathLike)) else schema
+        if self.schema is not None and not isinstance(self.schema, Schema):
+            raise TypeError(f"{kind}: schema must be a Schema or the name of its file, got {schema!r}")
+        self.dataset_files = files
+        # Records are kept as places in files, or as contents where files are compressed.
+        self._records: list[Any] = []
+        sizes = []
+        for number, path in enumerate(files):
+            found: list[Any]
+            if compression_type:
+                found = list(read_records(path, compression_type))
+            else:
+                found = [(number, start, size) for start, size in record_spans(path)]
+            self._records += found
+            sizes.append(len(found))
+        self._sizes = sizes
+        if num_samples is None and self.schema is not None and self.schema.num_rows:
+            num_samples = self.schema.num_rows
+        self.sampler = FileOrder(kind, shuffle, sizes, num_samples, shards)
+        self._wanted = self._choose(None if columns_list is None else list(columns_list))
+
+    def _choose(self, columns: list[str] | None) -> list[dict[str, Any]]:
+        """The columns, with their types and shapes where these are known."""
+        if self.schema is not None:
+            known = {column["name"]: column for column in self.schema.columns}
+        else:
+            with reading("TFRecordDataset", self._file_of(0)):
+                known = {name: {"name": name} for name in sorted(self._example(0))} if self._records else {}
+        missing = [name for name in columns or () if name not in known]
+        if missing:
+            raise ValueError(
+                f"TFRecordDataset: there is no feature {', '.join(map(repr, missing))}; there are {list(known)}"
+            )
+        return [known[name] for name in columns or known]
+
+    def _example(self, number: int) -> dict[str, Any]:
+        from mycel.mindrecord.tfrecord import parse_example
+
+        record = self._records[number]
+        if isinstance(record, bytes):
+            return dict(parse_example(record))
+        file, start, size = record
+        with open(self.dataset_files[file], "rb") as handle:
+            handle.seek(start)
+            return dict(parse_example(handle.read(size)))
+
+    def _columns(self) -> list[str]:
+        return [column["name"] for column in self._wanted]
+
+    def _total(self) -> int:
+        return len(self._records)
+
+    def _row(self, number: int) -> Row:
+        with reading("TFRecordDataset", self._file_of(number)):
+            example = self._example(number)
+            row = []
+            for column in self._wanted:
+                name = column["name"]
+                if name not in example:
+                    raise ValueError(
+                        f"TFRecordDataset: record {number} has no feature {name!r}; it has {sorted(example)}"
+                    )
+                row.append(_feature_array(name, example[name], column.get("type"), column.get("shape")))
+            return tuple(row)
+
+    def _file_of(self, number: int) -> str:
+        ends = np.cumsum(self._sizes)
+        return self.dataset_files[min(int(np.searchsorted(ends, number, side="right")), len(self.dataset_files) - 1)]
+
+    def _gather(self, indices: Indices) -> Block:
+        return Block.from_rows([self._row(int(index)) for index in indices])
+
+
+def _feature_array(name: str, values: Any, kind: str | None, shape: list[int] | None) -> Array:
+    array: Array
+    if isinstance(values, list):
+        if kind == "string":
+            texts = [value.decode() for value in values]
+            if 4 * len(texts) * max(map(len, texts), default=0) > inflate.limit(sum(map(len, values))):
+                raise ValueError(f"feature {name!r} has {len(texts)} texts, one of {max(map(len, texts))} letters")
+            array = np.array(texts, np.str_)
+        elif kind in (None, "uint8"):
+            longest = max(map(len, values), default=0)
+            if longest * len(values) > inflate.limit(sum(map(len, values))):
+                raise ValueError(
+                    f"feature {name!r} has {len(values)} values, which would all be filled up to {longest} bytes"
+                )
+            joined = b"".join(value.ljust(longest) for value in values)
+            array = np.frombuffer(bytearray(joined), np.uint8)
+        else:
+            raise ValueError(f"TFRecordDataset: feature {name!r} is bytes, not {kind}; use uint8 or string")
+    else:
+        if kind == "string":
+            raise ValueError(f"TFRecordDataset: feature {name!r} is {values.dtype}, not string")
+        array = values.astype(kind or values.dtype)
+    if shape is None:
+        return array
+    try:
+        return array.reshape(shape)
+    except ValueError as error:
+        raise ValueError(
+            f"TFRecordDataset: feature {name!r} has {array.size} values, which do not fit shape {shape}"
+        ) from error
+
+
+class PaddedDataset(GeneratorDataset):
+    """Rows given as dictionaries, to be appended to another dataset so that its length fits the number of shards.
+
+    >>> import numpy as np
+    >>> import mycel.dataset as ds
+    >>> data = ds.NumpySlicesDataset({"x": [1, 2, 3]}, shuffle=False) + ds.PaddedDataset([{"x": np.array(0)}])
+    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    [1, 2, 3, 0]
+    """
+
+    def __init__(self, padded_samples: Sequence[dict[str, Any]]) -> None:
+        if not isinstance(padded_samples, (list, tuple)) or not padded_samples:
+            raise ValueError(f"PaddedDataset: expected a list of dictionaries, at least one, got {padded_samples!r}")
+        names = list(padded_samples[0]) if isinstance(padded_samples[0], dict) else []
+        for sample in padded_samples:
+            if not isinstance(sample, dict) or not sample or set(sample) != set(names):
+                raise ValueError(
+                    f"PaddedDataset: each sample must be a dictionary with the columns {names}, got {sample!r}"
+                )
+        self.padded_samples = list(padded_samples)
+        rows = [tuple(as_array(sample[name]) for name in names) for sample in padded_samples]
+        super().__init__(rows, names, shuffle=False)

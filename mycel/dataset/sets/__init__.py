@@ -1,0 +1,1 @@
+"""The well-known sets, in the files that they are published as."""

@@ -1,0 +1,482 @@
+"""Well-known sets of images in folders and lists.
+
+A set lists its rows when it is made: each value of a row is a `Picture`, the path of an image that is read (and decoded, where `decode` asks for that) with the row, an array, or
+a function that reads one. Images come as the bytes of their files, uint8 [N], or as pixels, uint8 [H, W, 3].
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mycel.dataset.blocks import Array, Row
+from mycel.dataset.readers.failures import read_matlab, reading
+from mycel.dataset.samplers import Shuffle
+from mycel.dataset.sets.image_files import FileDataset, check_folder, check_usage, image_names
+from mycel.dataset.sets.text import read_lines
+
+IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".gif")
+
+
+class Picture(str):
+    """The path of an image."""
+
+
+Value = Any
+
+
+def label(number: int, kind: Any = np.uint32) -> Array:
+    """A class's number as an array."""
+    return np.array(number, kind)
+
+
+def one_of(operation: str, argument: str, value: Any, known: Sequence[Any]) -> Any:
+    """The value; ValueError where it is not known."""
+    if value not in known:
+        raise ValueError(f"{operation}: {argument} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    return value
+
+
+def folders_in(path: str) -> list[str]:
+    """The names of folders, in order."""
+    return sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
+
+
+def images_in(path: str) -> list[Picture]:
+    """The images of a folder, in the order of their names."""
+    names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
+    return [Picture(os.path.join(path, name)) for name in names if name.lower().endswith(IMAGES)]
+
+
+class FileSet(FileDataset):
+    """The base of sets whose rows are listed when the set is made: `_entries`, under the names of `_names`."""
+
+    _names: Sequence[str] = ("image", "label")
+    _entries: list[tuple[Value, ...]]
+
+    def _begin(self, dataset_dir: str | os.PathLike[str], decode: bool | None) -> str:
+        self._setup(dataset_dir, False if decode is None else decode)
+        return self.dataset_dir
+
+    def _end(self, entries: list[tuple[Value, ...]]) -> None:
+        if not entries:
+            raise ValueError(f"{type(self).__name__}: {self.dataset_dir!r} has no images of those that are asked for")
+        self._entries = entries
+
+    def _columns(self) -> list[str]:
+        return list(self._names)
+
+    def _total(self) -> int:
+        return len(self._entries)
+
+    def _row(self, number: int) -> Row:
+        return tuple(self._value(value) for value in self._entries[number])
+
+    def _value(self, value: Value) -> Array:
+        if isinstance(value, Picture):
+            return self._image(value)
+        with reading(type(self).__name__, self.dataset_dir):
+            array: Array = value() if callable(value) else value.copy()
+        return array
+
+    def _labels(self, column: str) -> Array:
+        if column not in self._names or not isinstance(self._entries[0][list(self._names).index(column)], np.ndarray):
+            raise ValueError(f"PKSampler: {column!r} is no column of labels; the columns are {list(self._names)}")
+        place = list(self._names).index(column)
+        return np.array([entry[place] for entry in self._entries])
+
+
+class FolderSet(FileSet):
+    """The base of sets without usages: `_list` says what rows a folder has."""
+
+    def __init__(
+        self,
+        dataset_dir: str | os.PathLike[str],
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        decode: bool = False,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
+        folder = self._begin(dataset_dir, decode)
+        with reading(type(self).__name__, folder):
+            self._end(self._list(folder))
+
+    def _list(self, folder: str) -> list[tuple[Value, ...]]:
+        raise NotImplementedError(f"{type(self).__name__} must define _list")
+
+
+class UsageSet(FileSet):
+    """The base of sets with parts: `_list` says what rows a part has."""
+
+    _usages: tuple[str, ...] = ("train", "test", "all")
+    _default = "all"
+
+    def __init__(
+        self,
+        dataset_dir: str | os.PathLike[str],
+        usage: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        decode: bool = False,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
+        self.usage = check_usage(type(self).__name__, usage or self._default, self._usages)
+        folder = self._begin(dataset_dir, decode)
+        with reading(type(self).__name__, folder):
+            self._end(self._list(folder))
+
+    def _list(self, folder: str) -> list[tuple[Value, ...]]:
+        raise NotImplementedError(f"{type(self).__name__} must define _list")
+
+
+class Caltech256Dataset(FolderSet):
+    """Caltech 256 (Griffin, Holub and Perona, 2007), a folder a class: columns `image` and `label`, int32, in the order of the folders' names.
+
+    Raises ValueError where there is no folder, or none with images.
+
+    >>> import tempfile, os
+    >>> import numpy as np
+    >>> import mycel.dataset as ds
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     os.mkdir(os.path.join(folder, "001.ak47"))
+    ...     ds.vision.write_png(os.path.join(folder, "001.ak47", "001_0001.png"), np.zeros((2, 3, 3), np.uint8))
+    ...     ds.Caltech256Dataset(folder, decode=True).output_shapes()
+    [[2, 3, 3], []]
+    """
+
+    def _list(self, folder: str) -> list[tuple[Value, ...]]:
+        return [
+            (image, label(number, np.int32))
+            for number, name in enumerate(folders_in(folder))
+            for image in images_in(os.path.join(folder, name))
+        ]
+
+
+class SUN397Dataset(FolderSet):
+    """SUN397 (Xiao et al., 2010): columns `image` and `label`, uint32, the place of the image's folder in `ClassName.txt`."""
+
+    def _list(self, folder: str) -> list[tuple[Value, ...]]:
+        names = [line.strip() for line in read_lines("SUN397Dataset", Path(folder, "ClassName.txt")) if line.strip()]
+        return [
+            (image, label(number))
+            for number, name in enumerate(names)
+            for image in images_in(check_folder("SUN397Dataset", os.path.join(folder, name.lstrip("/"))))
+        ]
+
+
+class SBUDataset(FolderSet):
+    """The SBU captioned photographs (Ordonez, Kulkarni and Berg, 2011): columns `image` and `caption`, text.
+
+    The captions and addresses are lines of two files; the image of an address ending in `2723/4385_c3.jpg` is `sbu_images/m_2723_4385_c3.jpg`. Those without a file are left
+    out.
+    """
+
+    _names = ("image", "caption")
+
+    def _list(self, folder: str) -> list[tuple[Value, ...]]:
+        start = os.path.join(folder, "SBU_captioned_photo_dataset_")
+        addresses, captions = (read_lines("SBUDataset", f"{start}{name}.txt") for name in ("urls", "captions"))
+        if len(addresses) != len(captions):
+            raise ValueError(f"SBUDataset: {len(addresses)} addresses but {len(captions)} captions in {folder!r}")
+        rows = []
+        for address, caption in zip(addresses, captions):
+            path = os.path.join(folder, "sbu_images", "m_" + "_".join(address.strip().split("/")[-2:]))
+            if os.path.isfile(path):
+                rows.append((Picture(path), np.array(caption.strip())))
+        return rows
+
+
+class Food101Dataset(UsageSet):
+    """Food-101 (Bossard, Guillaumin and Van Gool, 2014): columns `image` and `label`, text, the name of the class.
+
+    `usage` is "train", "test" or "all" (the default: the training images first), of the lists `meta/train.txt` and `meta/test.txt`.
+    """
+
+    def _list(self, folder: str) -> list[tuple[Value, ...]]:
+        rows = []
+        for part in ("train", "test") if self.usage == "all" else (self.usage,):
+            names = [line.strip() for line in read_lines("Food101Dataset", Path(folder, "meta", f"{part}.txt"))]
+            names = [name for name in names if name]
+            paths = image_names(os.path.join(folder, "images"), [f"{name}.jpg" for name in names], "Food101Dataset")
+            rows += [(Picture(path), np.array(name.split("/")[0])) for path, name in zip(paths, names)]
+        return rows
+
+
+class RenderedSST2Dataset(UsageSet):
+    """Rendered SST-2 (Radford et al., 2021), sentences as images: columns `image` and `label`, uint32, 1 for positive ones.
+
+    `usage` is "train", "val", "test" or "all" (the default), of the folders `train`, `valid` and `test`, with the folders `negative` and `positive` in each.
+    """
+
+    _usages = ("train", "val", "test", "all")
+
+    def _list(self, folder: str) -> list[tuple[Value, ...]]:
+        parts = {"val": ("valid",), "all": ("test", "train", "valid")}.get(self.usage, (self.usage,))
+        return [
+            (image, label(number))
+            for part in parts
+            for number, kind in enumerate(("negative", "positive"))
+            for image in images_in(check_folder("RenderedSST2Dataset", os.path.join(folder, part, kind)))
+        ]
+
+
+class OmniglotDataset(FileSet):
+    """Omniglot (Lake, Salakhutdinov and Tenenbaum, 2015): columns `image` and `label`, int32, a class for each folder with images, in the order of their paths.
+
+    `background` chooses `images_background` (True, the default) or `images_evaluation`.
+    """
+
+    def __init__(
+        self,
+        dataset_dir: str | os.PathLike[str],
+        background: bool | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        decode: bool = False,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
+        self.background = one_of("OmniglotDataset", "background", background, (None, True, False)) in (None, True)
+        part = "images_background" if self.background else "images_evaluation"
+        start = check_folder("OmniglotDataset", os.path.join(self._begin(dataset_dir, decode), part))
+        groups = [images_in(place) for place in sorted(place for place, _, files in os.walk(start) if files)]
+        groups = [group for group in groups if group]
+        self._end([(image, label(n, np.int32)) for n, group in enumerate(groups) for image in group])
+
+
+class LSUNDataset(FileSet):
+    """LSUN (Yu et al., 2015) as folders of images: columns `image` and `label`, uint32, classes in the order of their names.
+
+    `usage` "train" and "valid" have the folders `<class>_train` and `<class>_val`, "all" (the default) both, "test" the folder `test`, with the label 0. `classes` names
+    some classes. For "all" MindSpore gives the two folders of a class different labels; here they are the same.
+    """
+
+    def __init__(
+        self,
+        dataset_dir: str | os.PathLike[str],
+        usage: str | None = None,
+        classes: str | Sequence[str] | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        decode: bool = False,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
+        self.usage = check_usage("LSUNDataset", usage, ("train", "test", "valid", "all"))
+        folder = self._begin(dataset_dir, decode)
+        if self.usage == "test":
+            images = images_in(check_folder("LSUNDataset", os.path.join(folder, "test")))
+            self._end([(image, label(0)) for image in images])
+            return
+        ends = {"train": ("_train",), "valid": ("_val",)}.get(self.usage, ("_train", "_val"))
+        present = {name[: -len(end)] for name in folders_in(folder) for end in ends if name.endswith(end)}
+        wanted = {classes} if isinstance(classes, str) else present if classes is None else set(classes)
+        if wanted - present:
+            raise ValueError(
+                f"LSUNDataset: there are no classes {sorted(wanted - present)}; there are {sorted(present)}"
+            )
+        self._end(
+            [
+                (image, label(number))
+                for number, name in enumerate(sorted(wanted))
+                for end in ends
+                if os.path.isdir(os.path.join(folder, name + end))
+                for image in images_in(os.path.join(folder, name + end))
+            ]
+        )
+
+
+class Places365Dataset(FileSet):
+    """Places365 (Zhou et al., 2017): columns `image` and `label`, uint32.
+
+    `usage` is "train-standard" (the default), "train-challenge" or "val", of the lists `places365_train-standard.txt`, `places365_train-challenge.txt` and
+    `places365_val.txt`; `small` chooses the images of 256 by 256, in `data_256_standard`, `data_256_challenge` and `val_256`, or the large ones.
+    """
+
+    def __init__(
+        self,
+        dataset_dir: str | os.PathLike[str],
+        usage: str | None = None,
+        small: bool = True,
+        decode: bool = False,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
+        kind = "Places365Dataset"
+        self.usage = check_usage(kind, usage or "train-standard", ("train-standard", "train-challenge", "val"))
+        folder = self._begin(dataset_dir, decode)
+        self.small = one_of(kind, "small", small, (True, False))
+        size = "256" if small else "large"
+        part = self.usage.split("-")[-1]
+        names = ["places365_val.txt"] if part == "val" else [f"places365_train{c}{part}.txt" for c in "-_"]
+        listing = next((name for name in names if os.path.isfile(os.path.join(folder, name))), names[0])
+        lines = [line.split() for line in read_lines(kind, Path(folder, listing)) if line.strip()]
+        for line in lines:
+            if len(line) != 2 or not line[1].isdigit():
+                raise ValueError(f"{kind}: expected a file and a number in {listing}, got {line}")
+        images = os.path.join(folder, f"val_{size}" if part == "val" else f"data_{size}_{part}")
+        paths = image_names(images, [line[0].lstrip("/") for line in lines], kind)
+        self._end([(Picture(path), label(int(line[1]))) for path, line in zip(paths, lines)])
+
+
+class DIV2KDataset(FileSet):
+    """DIV2K (Agustsson and Timofte, 2017): columns `hr_image` and `lr_image`, an image and the smaller one made of it.
+
+    `usage` is "train" (the default), "valid" or "all". `downgrade` says how images were made smaller and `scale` how much: "bicubic" by 2, 3, 4 or 8, "unknown" by 2, 3 or 4,
+    "mild", "difficult" and "wild" by 4.
+    """
+
+    _names = ("hr_image", "lr_image")
+    _scales: ClassVar[dict[str, tuple[int, ...]]] = {
+        "bicubic": (2, 3, 4, 8),
+        "unknown": (2, 3, 4),
+        "mild": (4,),
+        "difficult": (4,),
+        "wild": (4,),
+    }
+
+    def __init__(
+        self,
+        dataset_dir: str | os.PathLike[str],
+        usage: str = "train",
+        downgrade: str = "bicubic",
+        scale: int = 2,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        decode: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
+        self.usage = check_usage("DIV2KDataset", usage, ("train", "valid", "all"))
+        self.downgrade = one_of("DIV2KDataset", "downgrade", downgrade, tuple(self._scales))
+        self.scale = one_of("DIV2KDataset", f"scale for downgrade={downgrade!r}", scale, self._scales[downgrade])
+        folder = self._begin(dataset_dir, decode)
+        rows = []
+        for part in ("train", "valid") if self.usage == "all" else (self.usage,):
+            large = images_in(check_folder("DIV2KDataset", os.path.join(folder, f"DIV2K_{part}_HR")))
+            small, end = f"DIV2K_{part}_LR_{downgrade}", f"x{scale}"
+            if scale == 8:
+                small = f"DIV2K_{part}_LR_x8"
+            elif downgrade in ("bicubic", "unknown"):
+                small = os.path.join(small, f"X{scale}")
+            else:
+                end += downgrade[0]
+            names = [f"{Path(path).stem}{end}.png" for path in large]
+            others = image_names(os.path.join(folder, small), names, "DIV2KDataset")
+            rows += [(path, Picture(other)) for path, other in zip(large, others)]
+        self._end(rows)
+
+
+class FlickrDataset(FileSet):
+    """Flickr8k and Flickr30k (Hodosh, Young and Hockenmaier, 2013; Young et al., 2014): columns `image` and `annotation`, text [captions].
+
+    `annotation_file` has lines of a file's name, "#" and the caption's number, a tabulator and the caption.
+    """
+
+    _names = ("image", "annotation")
+
+    def __init__(
+        self,
+        dataset_dir: str | os.PathLike[str],
+        annotation_file: str | os.PathLike[str],
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle | None = None,
+        decode: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
+        folder = self._begin(dataset_dir, decode)
+        captions: dict[str, list[str]] = {}
+        for line in read_lines("FlickrDataset", annotation_file):
+            if line.strip():
+                name, found, caption = line.partition("\t")
+                if not found or "#" not in name:
+                    raise ValueError(f"FlickrDataset: expected a file, '#', a tabulator and a caption, got {line!r}")
+                captions.setdefault(name.rpartition("#")[0], []).append(caption)
+        paths = image_names(folder, captions, "FlickrDataset")
+        self._end([(Picture(path), np.array(texts)) for path, texts in zip(paths, captions.values())])
+
+
+class Caltech101Dataset(FileSet):
+    """Caltech 101 (Fei-Fei, Fergus and Perona, 2004): columns `image`, and by `target_type` "category" (the default), int64, "annotation", float64 [2, N], the points around
+    the object, or both ("all").
+
+    Classes are the folders of `101_ObjectCategories` but for `BACKGROUND_Google`, in the order of their names; annotations are files of MATLAB in `Annotations`.
+    """
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "Faces": "Faces_2",
+        "Faces_easy": "Faces_3",
+        "Motorbikes": "Motorbikes_16",
+        "airplanes": "Airplanes_Side_2",
+    }
+
+    def __init__(
+        self,
+        dataset_dir: str | os.PathLike[str],
+        target_type: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = 1,
+        shuffle: bool | Shuffle | None = None,
+        decode: bool = False,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+    ) -> None:
+        super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id)
+        targets = ("category", "annotation")
+        self.target_type = one_of("Caltech101Dataset", "target_type", target_type or "category", (*targets, "all"))
+        wanted = targets if self.target_type == "all" else (self.target_type,)
+        self._names = ("image", *wanted)
+        folder = self._begin(dataset_dir, decode)
+        start = check_folder("Caltech101Dataset", os.path.join(folder, "101_ObjectCategories"))
+        rows: list[tuple[Value, ...]] = []
+        for number, name in enumerate(n for n in folders_in(start) if n != "BACKGROUND_Google"):
+            outlines = os.path.join(folder, "Annotations", self._elsewhere.get(name, name))
+            for image in images_in(os.path.join(start, name)):
+                values = {"category": label(number, np.int64), "annotation": _outline(outlines, image)}
+                rows.append((image, *(values[target] for target in wanted)))
+        self._end(rows)
+
+
+def _outline(folder: str, image: str) -> Callable[[], Array]:
+    name = f"annotation_{Path(image).stem.rpartition('_')[2]}.mat"
+    return lambda: np.array(
+        read_matlab("Caltech101Dataset", os.path.join(folder, name), {"obj_contour": 1})["obj_contour"]
+    )

@@ -1,0 +1,22 @@
+"""Function transformations for users: derivatives of functions and Cells, to any order, in eager and compiled code alike.
+
+Each marks its inputs in the context in force (a new recording, an outer one, or a graph being staged), calls the function, and asks the context
+to pull cotangents back from the outputs, or to push tangents forward to them. In GRAPH_MODE a transformation called from plain Python is compiled as a whole.
+"""
+
+from mycel.derivatives.directional import derivative as derivative
+from mycel.derivatives.directional import jet as jet
+from mycel.derivatives.directional import jvp as jvp
+from mycel.derivatives.directional import linearize as linearize
+from mycel.derivatives.directional import vjp as vjp
+from mycel.derivatives.gradient import get_grad as get_grad
+from mycel.derivatives.gradient import grad as grad
+from mycel.derivatives.gradient import stop_gradient as stop_gradient
+from mycel.derivatives.gradient import value_and_grad as value_and_grad
+from mycel.derivatives.jacobians import jacfwd as jacfwd
+from mycel.derivatives.jacobians import jacrev as jacrev
+from mycel.derivatives.recompute import recompute as recompute
+
+__all__ = [
+    "derivative", "get_grad", "grad", "jacfwd", "jacrev", "jet", "jvp", "linearize", "recompute", "stop_gradient", "value_and_grad", "vjp",
+]  # fmt: skip

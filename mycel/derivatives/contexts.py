@@ -1,0 +1,174 @@
+"""What the transformations share: the context that they work in, marking arguments, and compiling in GRAPH_MODE."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Optional
+
+from mycel.base import config
+from mycel.base.tree import flatten, unflatten
+from mycel.core import eager
+from mycel.core.parameter import Parameter
+from mycel.core.recording import recorders
+from mycel.core.tensor import Tensor, as_tensor, scalar
+from mycel.prims.shape import BROADCAST_TO
+
+__all__ = [
+    "Marked", "Transformed", "check_function", "filled_like", "mark_arguments", "or_zeros", "positions_of", "recording",
+    "split_aux", "tensor_leaf", "weights_of",
+]  # fmt: skip
+
+
+@contextmanager
+def recording(keep: bool = False) -> Iterator[Any]:
+    """The context that records derivatives here: the one in force, or a new recording, which is freed afterwards unless it is to be kept."""
+    context = eager.current_context()
+    if context is not None:
+        context.depth += 1  # type: ignore[attr-defined]
+        try:
+            yield context
+        finally:
+            context.depth -= 1  # type: ignore[attr-defined]
+        return
+    recorder = recorders.kind()
+    recorder.depth = 1
+    with eager.use_context(recorder):
+        try:
+            yield recorder
+        finally:
+            if keep:
+                recorder.release()
+            else:
+                recorder.finish()
+
+
+class Transformed:
+    """A function made of a function; in GRAPH_MODE a call from plain Python is compiled as a whole."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+        if hasattr(fn, "__name__"):
+            functools.update_wrapper(self, fn, assigned=("__name__", "__doc__"), updated=())
+        self._compiled: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config._context["mode"] == config.GRAPH_MODE and eager.current_context() is None:
+            if self._compiled is None:
+                from mycel.compiled.jit import jit
+
+                self._compiled = jit(self._run)
+            return self._compiled(*args, **kwargs)
+        return self._run(*args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+
+def check_function(name: str, fn: Any) -> None:
+    """TypeError for what cannot be called."""
+    if not callable(fn):
+        raise TypeError(f"{name}: fn must be callable, not {type(fn).__name__} ({fn!r:.60})")
+
+
+def filled_like(t: Tensor, value: float) -> Tensor:
+    """A tensor of the type of `t` with one value everywhere."""
+    number = scalar(value, t.dtype)
+    return number if not t.shape else eager.apply(BROADCAST_TO, number, shape=t.shape)
+
+
+def or_zeros(t: Optional[Tensor], like: Tensor) -> Tensor:
+    """`t`, or zeros in place of None."""
+    return filled_like(like, 0) if t is None else t
+
+
+def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
+    """A tensor to differentiate by; TypeError for what is none."""
+    if isinstance(value, Tensor):
+        tensor = value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        tensor = as_tensor(float(value))
+    else:
+        raise TypeError(
+            f"{name}: argument {position} holds a {type(value).__name__} ({value!r:.60}); gradients are taken by tensors and numbers: "
+            "leave it out of grad_position"
+        )
+    if not tensor.dtype.is_differentiable:
+        raise TypeError(
+            f"{name}: argument {position} has type {tensor.dtype.name}; gradients need a floating or complex type: "
+            "convert it with .float(), or leave it out of grad_position"
+        )
+    return tensor
+
+
+class Marked:
+    """An argument whose tensors are marked: the marked ones, those that were given, their nodes, and the argument made of the marked ones."""
+
+    __slots__ = ("given", "tensors", "nodes", "structure", "value")
+
+    def __init__(self, context: Any, name: str, argument: Any, position: Any) -> None:
+        leaves, self.structure = flatten(argument)
+        self.given = [tensor_leaf(name, v, position) for v in leaves]
+        self.tensors = [context.mark(t) for t in self.given]
+        self.nodes = [context.node_of(t) for t in self.tensors]
+        self.value = unflatten(self.structure, self.tensors)
+
+
+def mark_arguments(context: Any, name: str, arguments: dict[Any, Any], keys: Iterable[tuple[Any, Any]]) -> list[Marked]:
+    """Mark the arguments at these (key, position) pairs, and put them back marked."""
+    found = []
+    for key, position in keys:
+        marked = Marked(context, name, arguments[key], position)
+        arguments[key] = marked.value
+        found.append(marked)
+    return found
+
+
+def weights_of(name: str, weights: Any) -> tuple[list[Parameter], bool]:
+    """The parameters to differentiate by, and whether it was a single one; TypeError for what is none."""
+    if weights is None:
+        return [], False
+    if isinstance(weights, Parameter):
+        return [weights], True
+    if isinstance(weights, (Tensor, str)) or not isinstance(weights, Iterable):
+        raise TypeError(
+            f"{name}: weights must be a Parameter or a list of them, such as net.trainable_params(), not {type(weights).__name__}"
+        )
+    found = list(weights)
+    for w in found:
+        if not isinstance(w, Parameter):
+            raise TypeError(
+                f"{name}: weights must be Parameters, not {type(w).__name__}; pass other tensors as arguments"
+            )
+    return found, False
+
+
+def positions_of(name: str, positions: Any) -> tuple[int, ...]:
+    """grad_position as a tuple; TypeError and ValueError for what is none."""
+    given = positions if isinstance(positions, (tuple, list)) else () if positions is None else (positions,)
+    if any(not isinstance(p, int) or isinstance(p, bool) for p in given):
+        raise TypeError(
+            f"{name}: grad_position must be a non-negative int, a tuple of them, or None, not {positions!r}"
+        )
+    if any(p < 0 for p in given):
+        raise ValueError(f"{name}: grad_position counts from the front and must not be negative: {positions!r}")
+    if len(set(given)) < len(given):
+        raise ValueError(f"{name}: grad_position names a position twice: {positions!r}")
+    return tuple(given)
+
+
+def split_aux(name: str, out: Any, has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
+    """The output to differentiate and the others; ValueError where there are no others."""
+    if not has_aux:
+        return out, ()
+    if not isinstance(out, tuple) or len(out) < 2:
+        raise ValueError(
+            f"{name}: with has_aux=True the function must return a tuple of the value and at least one more output, "
+            f"not a {type(out).__name__}{f' of {len(out)}' if isinstance(out, tuple) else ''}"
+        )
+    return out[0], out[1:]
+
+
+Function = Callable[..., Any]
+Tensors = Sequence[Tensor]

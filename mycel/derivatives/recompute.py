@@ -1,0 +1,45 @@
+"""Trading work for memory: parts of a program whose values the backward pass computes anew (`mycel.prims.recompute`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel.core import eager
+
+__all__ = ["recompute"]
+
+
+def recompute(
+    block: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool = True,
+    output_recompute: bool = False,
+    early_stop: bool = True,
+    context_fn: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a Cell or function so that a gradient keeps only what goes in, and computes the values inside anew on its way back.
+
+    Values, gradients of any order, random numbers and writes to parameters are those of a plain call; the memory of a training step shrinks, at the cost of one more
+    forward pass through `block`. Loops inside keep about as many states as the root of their number of rounds. Hooks and Cells that define `bprop` inside
+    an eagerly recorded block make it keep its values. `use_reentrant`, `output_recompute` and `early_stop` choose among MindSpore's ways of doing
+    this and have no effect here. ValueError where `context_fn` is given, as which operations are kept cannot be chosen. After Chen, Xu, Zhang and Guestrin, "Training deep nets with
+    sublinear memory cost", 2016.
+
+    >>> import mycel as ms
+    >>> def f(x):
+    ...     return ms.recompute(lambda v: (v * v).exp(), x).sum()
+    >>> ms.grad(f)(ms.Tensor([0.0, 1.0])).asnumpy().round(4).tolist()
+    [0.0, 5.436600208282471]
+    """
+    if not callable(block):
+        raise TypeError(f"recompute: block must be a Cell or a function, not {type(block).__name__}")
+    if context_fn is not None:
+        raise ValueError(
+            "recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out"
+        )
+    context: Any = eager.current_context()
+    if context is None:
+        return block(*args, **kwargs)
+    return context.recompute(lambda *a, **k: context.invoke(block, a, k), args, kwargs)

@@ -1,0 +1,1 @@
+"""The device that programs run on: memory, streams, and settings of the machine."""

@@ -1,0 +1,184 @@
+"""The machine that a program runs on, as MindSpore's programs ask for it and set it up: one device, which is the processor.
+
+What has no meaning there is accepted where a program that runs elsewhere calls it, does nothing, and says so in its description.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from mycel.base import config
+from mycel.base.errors import Unsupported
+from mycel.devices import runtime
+
+__all__ = [
+    "DeviceCtx",
+    "DeviceInfo",
+    "dispatch_threads_num",
+    "get_current_device",
+    "launch_blocking",
+    "ms_memory_recycle",
+    "run_check",
+    "set_cpu_affinity",
+    "set_deterministic",
+    "set_device",
+    "synchronize",
+]
+
+
+class DeviceInfo(NamedTuple):
+    """A device and its number."""
+
+    device_target: str
+    device_id: int
+
+
+def set_device(device_target: str, device_id: Optional[int] = None) -> None:
+    """Choose the device: "CPU", number 0. RuntimeError for "GPU" and "Ascend", which this build has not, ValueError for others.
+
+    >>> set_device("CPU")
+    """
+    if device_target not in ("CPU", "GPU", "Ascend"):
+        raise ValueError(f"set_device: device_target must be 'CPU', 'GPU' or 'Ascend', not {device_target!r}")
+    if device_target != "CPU":
+        raise RuntimeError(f"set_device: {device_target!r} is not available in this build; it runs on 'CPU'")
+    if device_id is not None and (not isinstance(device_id, int) or isinstance(device_id, bool) or device_id != 0):
+        raise ValueError(f"set_device: there is one CPU device, number 0, not {device_id!r}")
+
+
+class DeviceCtx:
+    """Choose the device for a block: "CPU", number 0. ValueError and RuntimeError for others, as `set_device` raises them.
+
+    >>> import mycel as ms
+    >>> with ms.DeviceCtx("CPU"):
+    ...     ms.get_current_device().device_target
+    'CPU'
+    """
+
+    def __init__(self, name: str, device_id: Optional[int] = None) -> None:
+        set_device(name, device_id)
+
+    def __enter__(self) -> None:
+        """There is nothing to change: the device is the only one."""
+
+    def __exit__(self, *error: Any) -> None:
+        """There is nothing to change back."""
+
+
+def get_current_device() -> DeviceInfo:
+    """The device and its number.
+
+    >>> get_current_device()
+    DeviceInfo(device_target='CPU', device_id=0)
+    """
+    return DeviceInfo("CPU", 0)
+
+
+def set_deterministic(deterministic: bool) -> None:
+    """Ask for results that are the same from run to run, which they are in any case. TypeError for other than True and False.
+
+    >>> set_deterministic(True)
+    >>> config.get_context("deterministic")
+    'ON'
+    """
+    if not isinstance(deterministic, bool):
+        raise TypeError(f"set_deterministic: takes True or False, not {deterministic!r}")
+    config.set_context(deterministic="ON" if deterministic else "OFF")
+
+
+def launch_blocking() -> None:
+    """Let operations be done when they return, which they are in any case."""
+
+
+def synchronize() -> None:
+    """Wait for operations under way, of which there are none: they are done when they return."""
+
+
+def dispatch_threads_num(threads_num: int) -> None:
+    """Set how many threads hand out operations. It has no effect, as operations of a graph run in order, each on all threads. ValueError for other than positive integers."""
+    if not isinstance(threads_num, int) or isinstance(threads_num, bool) or threads_num < 1:
+        raise ValueError(f"dispatch_threads_num: takes a positive integer, not {threads_num!r}")
+
+
+def ms_memory_recycle() -> None:
+    """Free what is garbage, and give memory that waits to be used again back to the system."""
+    gc.collect()
+    runtime.empty_cache()
+
+
+_before: list[set[int]] = []
+
+
+def set_cpu_affinity(
+    enable_affinity: bool,
+    affinity_cpu_list: Optional[list[str]] = None,
+    module_to_cpu_dict: Optional[dict[str, Any]] = None,
+    bind_file: Optional[str] = None,
+) -> None:
+    """Bind the threads of this process, and those that they start, to processors: a list of ranges such as ["0-3", "8"]; without it to those allowed at present.
+
+    ``set_cpu_affinity(False)`` allows again what was allowed before. Raises TypeError and ValueError for other lists and processors that are not allowed,
+    Unsupported for `module_to_cpu_dict` and `bind_file` and on systems other than Linux.
+
+    >>> set_cpu_affinity(True)
+    >>> set_cpu_affinity(False)
+    """
+    if not isinstance(enable_affinity, bool):
+        raise TypeError(f"set_cpu_affinity: enable_affinity must be True or False, not {enable_affinity!r}")
+    if module_to_cpu_dict or bind_file is not None:
+        raise Unsupported(
+            "set_cpu_affinity: module_to_cpu_dict and bind_file are not supported; bind all threads by affinity_cpu_list"
+        )
+    if not hasattr(os, "sched_setaffinity"):
+        raise Unsupported("set_cpu_affinity: threads can be bound on Linux only")
+    if not enable_affinity:
+        if _before:
+            _bind(_before.pop())
+        return
+    allowed = os.sched_getaffinity(0)
+    wanted = allowed if affinity_cpu_list is None else _processors(affinity_cpu_list)
+    known = _before[0] if _before else allowed
+    if not wanted or not wanted <= known:
+        raise ValueError(
+            f"set_cpu_affinity: processors {sorted(wanted)} are not all among those allowed, {sorted(known)}"
+        )
+    if not _before:
+        _before.append(allowed)
+    _bind(wanted)
+
+
+def _processors(ranges: Any) -> set[int]:
+    if not isinstance(ranges, list):
+        raise TypeError(f"set_cpu_affinity: affinity_cpu_list must be a list such as ['0-3', '8'], not {ranges!r}")
+    found: set[int] = set()
+    for text in ranges:
+        first, _, last = str(text).partition("-")
+        if not first.strip().isdigit() or not (last or first).strip().isdigit():
+            raise ValueError(f"set_cpu_affinity: {text!r} is no processor or range such as '0-3'")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _bind(processors: Iterable[int]) -> None:
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), processors)
+
+
+def run_check() -> None:
+    """Multiply matrices on the device and say whether the result is right. RuntimeError where it is not."""
+    import mycel
+    from mycel.core.tensor import Tensor
+    from mycel.ops import matmul
+
+    a = np.arange(12, dtype=np.float32).reshape(3, 4)
+    if not np.array_equal(matmul(Tensor(a), Tensor(a.T.copy())).asnumpy(), a @ a.T):
+        raise RuntimeError("run_check: the result of a multiplication is wrong on this machine")
+    print(f"Mycel version:  {mycel.__version__}")
+    print(
+        "The result of multiplication calculation is correct, Mycel has been installed on platform [CPU] successfully!"
+    )

@@ -1,0 +1,193 @@
+"""The memory behind tensors and compiled functions: how much is in use, how much was at most, and a limit.
+
+All memory comes from one allocator. *Allocated* is what tensors and the arenas of compiled functions have asked for; a compiled function keeps a small arena for its next
+run. *Reserved* is what the allocator holds from the system: blocks are made in sizes of four to a power of two, and freed ones wait to be used again. Arrays that
+tensors share with NumPy are NumPy's, and what the dense library and Python take for themselves is theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel.base import config
+from mycel.base.log import logger
+from mycel.devices.stream import Event as Event
+from mycel.devices.stream import Stream as Stream
+from mycel.devices.stream import StreamCtx as StreamCtx
+from mycel.devices.stream import communication_stream as communication_stream
+from mycel.devices.stream import current_stream as current_stream
+from mycel.devices.stream import default_stream as default_stream
+from mycel.devices.stream import set_cur_stream as set_cur_stream
+from mycel.devices.stream import set_kernel_launch_capture as set_kernel_launch_capture
+from mycel.devices.stream import set_kernel_launch_group as set_kernel_launch_group
+from mycel.engines.native.program.program import release_arenas
+from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.memory_ir import MEMORY
+
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamCtx",
+    "communication_stream",
+    "current_stream",
+    "default_stream",
+    "set_cur_stream",
+    "set_kernel_launch_capture",
+    "set_kernel_launch_group",
+    "empty_cache",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
+    "set_memory",
+    "synchronize",
+]
+
+
+def _word(name: str) -> int:
+    return int(runtime().account[MEMORY.index(name)])
+
+
+def memory_allocated() -> int:
+    """The bytes that tensors and compiled functions have at present.
+
+    >>> import mycel as ms
+    >>> before = ms.runtime.memory_allocated()
+    >>> x = ms.ops.zeros((1024, 1024), ms.float32)
+    >>> ms.runtime.memory_allocated() - before
+    4194304
+    """
+    return _word("allocated")
+
+
+def memory_reserved() -> int:
+    """The bytes that the allocator holds from the system, in use or waiting to be.
+
+    >>> memory_reserved() >= memory_allocated()
+    True
+    """
+    return _word("reserved")
+
+
+def max_memory_allocated() -> int:
+    """The most bytes that were allocated at one time, since the start or the last `reset_max_memory_allocated`.
+
+    >>> max_memory_allocated() >= memory_allocated()
+    True
+    """
+    return _word("most_allocated")
+
+
+def max_memory_reserved() -> int:
+    """The most bytes that were reserved at one time, since the start or the last `reset_max_memory_reserved`.
+
+    >>> max_memory_reserved() >= memory_reserved()
+    True
+    """
+    return _word("most_reserved")
+
+
+def reset_max_memory_allocated() -> None:
+    """Let `max_memory_allocated` begin again with what is allocated now."""
+    runtime().account[MEMORY.index("most_allocated")] = _word("allocated")
+
+
+def reset_max_memory_reserved() -> None:
+    """Let `max_memory_reserved` begin again with what is reserved now."""
+    runtime().account[MEMORY.index("most_reserved")] = _word("reserved")
+
+
+def reset_peak_memory_stats() -> None:
+    """Let both maxima begin again.
+
+    >>> reset_peak_memory_stats()
+    >>> max_memory_allocated() == memory_allocated()
+    True
+    """
+    reset_max_memory_allocated()
+    reset_max_memory_reserved()
+
+
+def empty_cache() -> None:
+    """Give back to the system what waits for new tensors, and the arenas of compiled functions, which take new ones when they run again.
+
+    >>> empty_cache()
+    """
+    release_arenas()
+    runtime().empty_cache()
+
+
+def memory_stats() -> dict[str, Any]:
+    """All figures, by MindSpore's names, in bytes.
+
+    >>> sorted(memory_stats())[:3]
+    ['common_mem_pool_stats', 'max_allocated_memory', 'max_reserved_memory']
+    """
+    allocated, reserved = memory_allocated(), memory_reserved()
+    return {
+        "total_reserved_memory": reserved,
+        "total_allocated_memory": allocated,
+        "total_idle_memory": reserved - allocated,
+        "total_eager_free_memory": 0,
+        "max_reserved_memory": max_memory_reserved(),
+        "max_allocated_memory": max_memory_allocated(),
+        "common_mem_pool_stats": {"block_unit_size": 64, "block_counts": _word("blocks"), "blocks_info": {}},
+        "persistent_mem_pool_stats": {"block_unit_size": 64, "block_counts": 0, "blocks_info": {}},
+    }
+
+
+def memory_summary() -> str:
+    """The figures as a table.
+
+    >>> print(memory_summary().splitlines()[0])
+    memory                      now        most
+    """
+    rows = [
+        ("allocated", memory_allocated(), max_memory_allocated()),
+        ("reserved", memory_reserved(), max_memory_reserved()),
+    ]
+    lines = [f"{'memory':<20}{'now':>11}{'most':>12}"]
+    lines += [f"{name:<20}{now / 2**20:>7.1f} MiB{most / 2**20:>8.1f} MiB" for name, now, most in rows]
+    lines.append(f"{'blocks':<20}{_word('blocks'):>11}")
+    limit = config.get_context("max_device_memory")
+    lines.append(f"{'limit':<20}{limit or 'none':>11}")
+    return "\n".join(lines)
+
+
+def set_memory(
+    init_size: str = "2GB",
+    increase_size: str = "2GB",
+    max_size: str = "1024GB",
+    optimize_level: str = "O0",
+    huge_page_reserve_size: str = "0GB",
+) -> None:
+    """Limit what tensors and compiled functions may take from the system to `max_size`, such as "4GB"; more is a MemoryError.
+
+    Memory is taken as it is needed and always planned by liveness: the other arguments are checked and have no effect. Raises ValueError for a size that is none.
+
+    >>> import mycel as ms
+    >>> ms.runtime.set_memory(max_size="1024GB")
+    """
+    for name, value in (("init_size", init_size), ("increase_size", increase_size), ("max_size", max_size)):
+        try:
+            config.memory_size(value)
+        except ValueError as error:
+            raise ValueError(f"set_memory: {name}: {error}") from None
+    if optimize_level not in ("O0", "O1"):
+        raise ValueError(f'set_memory: optimize_level must be "O0" or "O1", not {optimize_level!r}')
+    if (init_size, increase_size, optimize_level, huge_page_reserve_size) != ("2GB", "2GB", "O0", "0GB"):
+        logger.info("set_memory: only max_size has an effect; memory is taken from the system as needed")
+    config.set_context(max_device_memory=max_size)
+
+
+def synchronize() -> None:
+    """Wait until all operations that were begun have ended.
+
+    >>> synchronize()
+    """
+    current_stream().synchronize()

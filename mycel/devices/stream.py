@@ -1,0 +1,233 @@
+"""Streams of work and events in them, as programs for accelerators use them.
+
+The CPU computes an operation when it is called, in the order of the program, and is done with it when it returns. So a stream is a name under which a part of the program says that it runs, whatever is waited for
+has happened, and an event is a moment: the time between two is what the work in between took.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from typing import Any, Optional
+
+from mycel.base.log import logger
+
+__all__ = [
+    "Event", "Stream", "StreamCtx", "communication_stream", "current_stream", "default_stream", "set_cur_stream", "set_kernel_launch_capture",
+    "set_kernel_launch_group",
+]  # fmt: skip
+
+_numbers = itertools.count()
+
+
+class Stream:
+    """A sequence of operations; those of all streams run in the order in which they are called. `priority` changes nothing. TypeError for a `priority` that is no int.
+
+    >>> import mycel as ms
+    >>> s = ms.runtime.Stream()
+    >>> with ms.runtime.StreamCtx(s):
+    ...     y = ms.Tensor(2.0) * 3
+    >>> s.query(), float(y)
+    (True, 6.0)
+    """
+
+    def __init__(self, priority: int = 0, **kwargs: Any) -> None:
+        if not isinstance(priority, int) or isinstance(priority, bool):
+            raise TypeError(f"Stream: priority must be an int, not {type(priority).__name__}")
+        if kwargs:
+            raise TypeError(f"Stream: there is no option {sorted(kwargs)[0]!r}")
+        self.priority = priority
+        self._number = next(_numbers)
+
+    device_name = "CPU"
+    device_id = 0
+
+    @property
+    def id(self) -> int:
+        """The number of the stream."""
+        return self._number
+
+    def stream_id(self) -> int:
+        """The number of the stream."""
+        return self._number
+
+    def query(self) -> bool:
+        """True: all work that was given to the stream is done."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait for the work that was given to the stream, which is done."""
+
+    def record_event(self, event: Optional[Event] = None) -> Event:
+        """Record an event, or a new one, which is returned. TypeError for what is none."""
+        event = Event() if event is None else _checked("record_event", "event", event, Event)
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Let later work wait for an event, which has happened. TypeError for what is none."""
+        _checked("wait_event", "event", event, Event)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Let later work wait for that of another stream, which is done. TypeError for what is none."""
+        _checked("wait_stream", "stream", stream, Stream)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other._number == self._number
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+    def __repr__(self) -> str:
+        return f"Stream(device_name=CPU, device_id:0, stream id:{self._number})"
+
+
+class Event:
+    """A moment between operations. With `enable_timing` it keeps the time; `blocking` changes nothing, as there is nothing to wait for. TypeError for other than True and False.
+
+    >>> import mycel as ms
+    >>> start, end = ms.runtime.Event(enable_timing=True), ms.runtime.Event(enable_timing=True)
+    >>> start.record()
+    >>> y = ms.ops.matmul(ms.ops.ones((64, 64)), ms.ops.ones((64, 64)))
+    >>> end.record()
+    >>> start.elapsed_time(end) > 0
+    True
+    """
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
+        for name, value in (("enable_timing", enable_timing), ("blocking", blocking)):
+            if not isinstance(value, bool):
+                raise TypeError(f"Event: {name} must be True or False, not {value!r}")
+        self.enable_timing, self.blocking = enable_timing, blocking
+        self._time: Optional[int] = None
+
+    def record(self, stream: Optional[Stream] = None) -> None:
+        """Let the event be now; again moves it. TypeError for a `stream` that is none."""
+        if stream is not None:
+            _checked("record", "stream", stream, Stream)
+        self._time = time.perf_counter_ns()
+
+    def wait(self, stream: Optional[Stream] = None) -> None:
+        """Let later work wait for the event, which has happened. TypeError for a `stream` that is none."""
+        if stream is not None:
+            _checked("wait", "stream", stream, Stream)
+
+    def synchronize(self) -> None:
+        """Wait for the event, which has happened."""
+
+    def query(self) -> bool:
+        """True: all work before the event is done."""
+        return True
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """The milliseconds from this event to another. TypeError for what is none, RuntimeError where one was not recorded or keeps no time."""
+        _checked("elapsed_time", "end_event", end_event, Event)
+        for event in (self, end_event):
+            if not event.enable_timing:
+                raise RuntimeError("elapsed_time: an event keeps no time; make both with enable_timing=True")
+        if self._time is None or end_event._time is None:
+            raise RuntimeError("elapsed_time: an event was not recorded; call record() of both")
+        return (end_event._time - self._time) / 1e6
+
+
+def _checked(function: str, name: str, value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{function}: {name} must be of type {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+_default, _communication = Stream(), Stream()
+
+
+class _Local(threading.local):
+    stream = _default
+
+
+_local = _Local()
+
+
+def current_stream() -> Stream:
+    """The stream that this thread's work is in.
+
+    >>> current_stream() == default_stream()
+    True
+    """
+    return _local.stream
+
+
+def default_stream() -> Stream:
+    """The stream that work is in where no other was chosen."""
+    return _default
+
+
+def communication_stream() -> Stream:
+    """The stream of what processes send each other."""
+    return _communication
+
+
+def set_cur_stream(stream: Optional[Stream]) -> None:
+    """Choose this thread's stream; None changes nothing. TypeError for what is none."""
+    if stream is not None:
+        _local.stream = _checked("set_cur_stream", "stream", stream, Stream)
+
+
+class StreamCtx:
+    """Choose this thread's stream for a block; None changes nothing. TypeError for what is none."""
+
+    def __init__(self, ctx_stream: Optional[Stream]) -> None:
+        if ctx_stream is not None:
+            _checked("StreamCtx", "ctx_stream", ctx_stream, Stream)
+        self.stream = ctx_stream
+        self._before: list[Stream] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_local.stream)
+        set_cur_stream(self.stream)
+
+    def __exit__(self, *error: Any) -> None:
+        _local.stream = self._before.pop()
+
+
+_told: set[str] = set()
+
+
+def _without_effect(name: str, why: str) -> None:
+    if name not in _told:
+        _told.add(name)
+        logger.info("%s has no effect: %s", name, why)
+
+
+def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> None:
+    """Ask for operations to be handed to a device by several threads. It has no effect: a compiled program runs in one native loop. TypeError and ValueError for other than positive integers.
+
+    >>> set_kernel_launch_group(thread_num=2, kernel_group_num=8)
+    """
+    for name, value in (("thread_num", thread_num), ("kernel_group_num", kernel_group_num)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"set_kernel_launch_group: {name} must be an int, not {type(value).__name__}")
+        if value < 1:
+            raise ValueError(f"set_kernel_launch_group: {name} must be positive, not {value}")
+    if kernel_group_num % thread_num:
+        raise ValueError(
+            f"set_kernel_launch_group: {kernel_group_num} groups cannot be shared evenly by {thread_num} threads"
+        )
+    _without_effect(
+        "set_kernel_launch_group", "operations are not handed to a device; a compiled program runs in one native loop"
+    )
+
+
+def set_kernel_launch_capture(enable_capture_graph: bool, op_capture_skip: Optional[list[str]] = None) -> None:
+    """Ask for the launches of operations to be kept and repeated. It has no effect: a compiled program is such a table of steps already. TypeError for arguments of other types.
+
+    >>> set_kernel_launch_capture(True, ["matmul"])
+    """
+    if not isinstance(enable_capture_graph, bool):
+        raise TypeError(
+            f"set_kernel_launch_capture: enable_capture_graph must be True or False, not {enable_capture_graph!r}"
+        )
+    if op_capture_skip is not None and (
+        not isinstance(op_capture_skip, list) or not all(isinstance(name, str) for name in op_capture_skip)
+    ):
+        raise TypeError(f"set_kernel_launch_capture: op_capture_skip must be a list of names, not {op_capture_skip!r}")
+    _without_effect("set_kernel_launch_capture", "a compiled program is a table of steps that is run again as it is")

@@ -1,0 +1,1 @@
+"""Loop nests, how they run, and the code made of them."""

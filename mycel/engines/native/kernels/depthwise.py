@@ -1,0 +1,244 @@
+"""Depthwise convolutions of row-major images, and both gradients, as kernels of their own.
+
+There is so little work for each element that reading it once is all that counts, and the dense library would rearrange the images first. One kernel per channel is held
+in registers. Rows are followed as they lie, for the processor to fetch them ahead; lanes and rows of the kernel that meet only padding are left out. The gradient by the image is the convolution of the cotangent with the kernel turned about, which needs
+windows that move by one. For the gradient by the kernel a channel's sums over all images stay in registers; threads share channels, so that no sum is
+shared and results do not depend on their number.
+
+Along the rows of memory windows move by one; what else there is goes to the library.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mycel.base import dtype as D
+from mycel.engines.native.kernels.codegen import NAME, Kernel
+from mycel.engines.native.kernels.nest import Buffer
+from mycel.engines.native.kernels.values import Word
+from mycel.engines.native.kernels.views import View, row_major
+from mycel.engines.native.llvm.builder import Code
+from mycel.engines.native.llvm.jit import machine
+from mycel.ir.dims import DimLike, is_one
+from mycel.ir.graph import Node
+
+__all__ = ["depthwise_step"]
+
+# Taps that leave registers for the images.
+MOST_TAPS = 25
+# Elements from where is read to what is fetched meanwhile.
+AHEAD = 512
+NUMBERS = (
+    "channels", "height", "width", "rows", "columns", "stride", "above", "left", "skip_y", "skip_x",
+    "x_image", "x_channel", "x_row", "y_image", "y_channel", "y_row", "w_channel", "w_row", "w_column", "w_first", "x_first", "y_first", "images",
+)  # fmt: skip
+
+
+def depthwise_step(lowering: Any, node: Node, inputs: list[View]) -> bool:
+    """Whether the step of a convolution, or of a gradient of one, was added here."""
+    name, p = node.prim.name, node.params  # type: ignore[union-attr]
+    types = {"conv": (0, 1, None), "conv_grad_input": (None, 1, 0), "conv_grad_weight": (0, None, 1)}[name]
+    shapes = [node.type.shape if i is None else node.inputs[i].type.shape for i in types]
+    image, weights, result = shapes
+    if len(image) != 4 or node.type.dtype is not D.float32 or any(v.buffer.dtype is not D.float32 for v in inputs):
+        return False
+    if not _is_depthwise(p["groups"], weights) or not is_one(p["strides"][1]):
+        return False
+    if name == "conv_grad_input" and not is_one(p["strides"][0]):
+        return False
+    images = inputs if name == "conv_grad_weight" else inputs[:1]
+    if any(not is_one(v.strides[3]) or is_one(v.shape[3]) for v in images):
+        return False
+    buffer = Buffer(D.float32, node.type.size, name)
+    out = row_major(buffer, node.type.shape)
+    views = [out if i is None else inputs[i] for i in types]
+    kernel = _kernel(name, p, views, shapes)
+    lowering.step("kernel", [v.buffer for v in inputs], [buffer], kernel, node)
+    lowering.bind(node, [out])
+    return True
+
+
+def _is_depthwise(groups: Any, weights: tuple[DimLike, ...]) -> bool:
+    outputs, channels, *kernel = weights
+    fixed = all(isinstance(d, int) for d in (groups, outputs, channels, *kernel))
+    return fixed and groups == outputs > 1 and channels == 1 and math.prod(kernel) <= MOST_TAPS
+
+
+def _kernel(name: str, p: Any, views: list[View], shapes: list[tuple[DimLike, ...]]) -> Kernel:
+    (x, w, y), (image, weights, result) = views, shapes
+    (low_y, _), (low_x, _) = p["padding"]
+    (skip_y, skip_x), (kernel_y, kernel_x) = p["dilation"], weights[2:]
+    turn = name == "conv_grad_input"
+    if turn:
+        # The cotangent takes the image's place.
+        x, y, image, result = y, x, result, image
+        low_y, low_x = skip_y * (kernel_y - 1) - low_y, skip_x * (kernel_x - 1) - low_x
+    sign = -1 if turn else 1
+    first = (kernel_y - 1) * w.strides[2] + (kernel_x - 1) * w.strides[3] if turn else 0
+    numbers: list[Any] = [
+        image[1], image[2], image[3], result[2], result[3], p["strides"][0], low_y, low_x, skip_y, skip_x,
+        *x.strides[:3], *y.strides[:3], w.strides[0], sign * w.strides[2], sign * w.strides[3], w.offset + first, x.offset, y.offset, image[0],
+    ]  # fmt: skip
+    words: list[Word] = [*[("int", n) for n in numbers], *[("pointer", v.buffer) for v in (x, w, y)]]
+    taps: Any = kernel_y * kernel_x
+    gradient = name == "conv_grad_weight"
+    extent = image[1] if gradient else image[0] * image[1]
+    work = image[0] * image[1] * result[2] * result[3] * (1 + taps // 8)
+    return Kernel(_text(int(kernel_y), int(kernel_x), gradient), words, extent, work)
+
+
+class _Writer:
+    """The kernel's text."""
+
+    def __init__(self, kernel_y: int, kernel_x: int) -> None:
+        self.code = Code()
+        self.taps_y, self.taps_x = kernel_y, kernel_x
+        self.lanes = machine().vector_bytes // 4
+        self.vector, self.mask = f"<{self.lanes} x float>", f"<{self.lanes} x i1>"
+        self.number = {n: self.code.load("i64", "%words", str(k)) for k, n in enumerate(NUMBERS)}
+        self.base = {}
+        for k, n in enumerate("xwy"):
+            pointer = self.code.load("ptr", "%words", str(len(NUMBERS) + k), "i64")
+            self.base[n] = self.code.at("float", pointer, self.number[f"{n}_first"])
+
+    def splat(self, value: str, kind: str = "float") -> str:
+        vector = f"<{self.lanes} x {kind}>"
+        first = self.code.put(f"insertelement {vector} undef, {kind} {value}, i32 0")
+        return self.code.put(f"shufflevector {vector} {first}, {vector} undef, <{self.lanes} x i32> zeroinitializer")
+
+    def below(self, start: str, limit: str) -> str:
+        """The lanes whose numbers, from `start`, lie in [0, limit)."""
+        kind = f"<{self.lanes} x i32>"
+        steps = ", ".join(f"i32 {k}" for k in range(self.lanes))
+        first, end = (self.splat(self.code.put(f"trunc i64 {v} to i32"), "i32") for v in (start, limit))
+        return self.code.put(f"icmp ult {kind} {self.code.put(f'add {kind} {first}, <{steps}>')}, {end}")
+
+    def offset(self, *parts: tuple[str, str]) -> str:
+        total = "0"
+        for count, step in parts:
+            total = self.code.op("add i64", total, self.code.op("mul i64", count, step))
+        return total
+
+    def masked(self, base: str, index: str, mask: str) -> str:
+        place = self.code.at("float", base, index)
+        return self.code.put(
+            f"call {self.vector} @llvm.masked.load(ptr {place}, i32 4, {self.mask} {mask}, {self.vector} zeroinitializer)"
+        )
+
+    def ahead(self, base: str, index: str) -> None:
+        """Fetch what will be read soon: processors do not foresee masked reads."""
+        place = self.code.at("float", base, self.code.op("add i64", index, AHEAD))
+        self.code.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+
+    def added(self, total: str, a: str, b: str) -> str:
+        part = self.code.put(f"fmul contract {self.vector} {a}, {b}")
+        return self.code.put(f"fadd contract {self.vector} {total}, {part}")
+
+    def columns(self, column: str) -> tuple[str, list[tuple[str, str]]]:
+        """The lanes of a column of vectors; for each kernel column where it meets the image, and the lanes that do."""
+        c, n = self.code, self.number
+        inside = self.below(column, n["columns"])
+        found = []
+        for k in range(self.taps_x):
+            shift = c.op("sub i64", c.op("mul i64", n["skip_x"], str(k)), n["left"])
+            at = c.op("add i64", column, shift)
+            found.append((at, c.put(f"and {self.mask} {inside}, {self.below(at, n['width'])}")))
+        return inside, found
+
+    def lines(self, source: str, y: str) -> list[tuple[str, str]]:
+        """For each row of the kernel where the image's row begins that it meets, and whether there is one."""
+        c, n = self.code, self.number
+        found = []
+        for k in range(self.taps_y):
+            shift = c.op("sub i64", c.op("mul i64", n["skip_y"], str(k)), n["above"])
+            row = c.op("add i64", c.op("mul i64", y, n["stride"]), shift)
+            there = c.put(f"icmp ult i64 {row}, {n['height']}")
+            found.append((c.at("float", source, c.op("mul i64", row, n["x_row"])), there))
+        return found
+
+    def text(self) -> str:
+        c = self.code
+        c.do("ret void")
+        kind = f"v{self.lanes}f32"
+        body = c.function("void", NAME, "ptr noalias readonly %words, i64 %begin, i64 %end", "").replace(
+            "@llvm.masked.load(", f"@llvm.masked.load.{kind}.p0("
+        )
+        bits = self.lanes * 32
+        head, _, rest = body.partition(") {")
+        declares = (
+            f"declare {self.vector} @llvm.masked.load.{kind}.p0(ptr, i32, {self.mask}, {self.vector})\n"
+            f"declare void @llvm.masked.store.{kind}.p0({self.vector}, ptr, i32, {self.mask})\n"
+            f"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
+            f"declare float @llvm.vector.reduce.fadd.{kind}(float, {self.vector})\n"
+        )
+        widths = f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}\n'
+        return f"{head}) #0 {{{rest}\n{declares}{widths}"
+
+
+def _text(kernel_y: int, kernel_x: int, gradient: bool) -> str:
+    """The kernel for a window; its range is the images' channels, or the channels for the gradient by the kernel."""
+    w = _Writer(kernel_y, kernel_x)
+    (_sums if gradient else _images)(w)
+    return w.text()
+
+
+def _images(w: _Writer) -> None:
+    c, n = w.code, w.number
+    with c.loop("%begin", "%end") as plane:
+        image, channel = c.op("udiv i64", plane, n["channels"]), c.op("urem i64", plane, n["channels"])
+        source = c.at("float", w.base["x"], w.offset((image, n["x_image"]), (channel, n["x_channel"])))
+        target = c.at("float", w.base["y"], w.offset((image, n["y_image"]), (channel, n["y_channel"])))
+        weights = {}
+        for ky in range(w.taps_y):
+            for kx in range(w.taps_x):
+                at = w.offset((channel, n["w_channel"]), (str(ky), n["w_row"]), (str(kx), n["w_column"]))
+                weights[ky, kx] = w.splat(c.load("float", w.base["w"], at))
+        with c.loop("0", n["rows"]) as y:
+            lines = w.lines(source, y)
+            place = c.at("float", target, c.op("mul i64", y, n["y_row"]))
+            with c.loop("0", n["columns"], w.lanes) as column:
+                w.ahead(lines[-1][0], column)
+                inside, meets = w.columns(column)
+                total = c.variable(w.vector, "zeroinitializer")
+                for ky, (line, there) in enumerate(lines):
+                    with c.when(there):
+                        value = c.load(w.vector, total)
+                        for kx, (at, mask) in enumerate(meets):
+                            value = w.added(value, w.masked(line, at, mask), weights[ky, kx])
+                        c.store(w.vector, value, total)
+                value = c.load(w.vector, total)
+                end = c.at("float", place, column)
+                c.do(
+                    f"call void @llvm.masked.store.v{w.lanes}f32.p0({w.vector} {value}, ptr {end}, i32 4, {w.mask} {inside})"
+                )
+
+
+def _sums(w: _Writer) -> None:
+    c, n = w.code, w.number
+    taps = [(ky, kx) for ky in range(w.taps_y) for kx in range(w.taps_x)]
+    slots = {tap: c.slot(w.vector) for tap in taps}
+    with c.loop("%begin", "%end") as channel:
+        for tap in taps:
+            c.store(w.vector, "zeroinitializer", slots[tap])
+        with c.loop("0", n["images"]) as image:
+            source = c.at("float", w.base["x"], w.offset((image, n["x_image"]), (channel, n["x_channel"])))
+            given = c.at("float", w.base["y"], w.offset((image, n["y_image"]), (channel, n["y_channel"])))
+            with c.loop("0", n["rows"]) as y:
+                lines = w.lines(source, y)
+                place = c.at("float", given, c.op("mul i64", y, n["y_row"]))
+                with c.loop("0", n["columns"], w.lanes) as column:
+                    w.ahead(lines[-1][0], column)
+                    w.ahead(place, column)
+                    inside, meets = w.columns(column)
+                    ct = w.masked(place, column, inside)
+                    for ky, (line, there) in enumerate(lines):
+                        with c.when(there):
+                            for kx, (at, mask) in enumerate(meets):
+                                slot = slots[ky, kx]
+                                c.store(w.vector, w.added(c.load(w.vector, slot), w.masked(line, at, mask), ct), slot)
+        for ky, kx in taps:
+            total = c.load(w.vector, slots[ky, kx])
+            value = c.put(f"call float @llvm.vector.reduce.fadd.v{w.lanes}f32(float -0.0, {w.vector} {total})")
+            at = w.offset((channel, n["w_channel"]), (str(ky), n["w_row"]), (str(kx), n["w_column"]))
+            c.store("float", value, w.base["w"], at)

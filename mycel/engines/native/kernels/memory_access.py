@@ -1,0 +1,285 @@
+"""Writing the loads and stores of a kernel.
+
+Elements that follow each other, or lie a few apart (`strided`), are moved by whole vectors, others one for each lane. Lanes that do not exist, fail a guard or have an index
+outside are masked. A load with guards first asks whether all its lanes pass, and is then read without a mask: masked loads keep processors from
+fetching ahead, and reading memory through them alone is several times slower than the memory is.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.engines.native.kernels import emit
+from mycel.engines.native.kernels.emit import choose, compute_type, literal, memory_type, suffix
+from mycel.engines.native.kernels.nest import Access, Expr, Store
+from mycel.engines.native.kernels.rounding import is_rounded
+from mycel.engines.native.kernels.strided import load_strided, small_step, spread_mask, store_strided
+from mycel.engines.native.kernels.values import KernelWriter
+from mycel.engines.native.llvm.narrow import ANY, EXACT, narrow, widen
+from mycel.ir.dims import is_one, is_zero
+
+__all__ = ["MemoryWriter"]
+
+
+class MemoryWriter(KernelWriter):
+    """Addresses, masks, loads and stores."""
+
+    def address(self, access: Access, copy: int) -> str:
+        """The address of the first lane of a copy, for accesses whose data-dependent part is uniform."""
+        e = self.e
+        i = self.access_index[access]
+        offset = self.offsets[-1].get(i)
+        kind = memory_type(access.buffer.dtype)
+        step = access.offset.coefficient(self.vector_loop)
+        base = self.pointer(access.buffer)
+        if offset is not None:
+            base = e.put(f"getelementptr {kind}, ptr {base}, i64 {offset}")
+        if copy and not is_zero(step):
+            if is_one(step):
+                base = e.put(f"getelementptr {kind}, ptr {base}, i64 {copy * self.lanes}")
+            else:
+                jump = e.put(f"mul i64 {self.stride(i, self.vector_loop, step)}, {copy * self.lanes}")
+                base = e.put(f"getelementptr {kind}, ptr {base}, i64 {jump}")
+        return base
+
+    def lanes_addresses(self, access: Access, copy: int, moved: Optional[str], moved_wide: bool) -> str:
+        """A vector of addresses, one for each lane."""
+        e = self.e
+        kind = memory_type(access.buffer.dtype)
+        base = self.address(access, copy)
+        i = self.access_index[access]
+        step = access.offset.coefficient(self.vector_loop)
+        steps: Optional[str] = None
+        if not is_zero(step):
+            if is_one(step):
+                steps = self.iota("i64")
+            else:
+                word = self.stride(i, self.vector_loop, step)
+                steps = e.put(f"mul {e.vector('i64')} {e.splat(str(word), 'i64')}, {self.iota('i64')}")
+        if moved is not None:
+            wide = moved if moved_wide else e.splat(moved, "i64")
+            steps = wide if steps is None else e.put(f"add {e.vector('i64')} {steps}, {wide}")
+        return e.put(f"getelementptr {kind}, ptr {base}, {e.vector('i64')} {steps or 'zeroinitializer'}")
+
+    def whole_mask(self, access: Access, copy: int, valid: Optional[str], valid_wide: bool) -> Optional[str]:
+        """The mask of a vector access: lanes that exist, guards and index checks."""
+        e = self.e
+        parts = [] if self.mask is None else [self.mask]
+        guard = self.guards(access.guards, copy, True)
+        if guard is not None:
+            parts.append(guard)
+        if valid is not None:
+            parts.append(valid if valid_wide else e.splat(valid, "i1"))
+        if not parts:
+            return None
+        result = parts[0]
+        for p in parts[1:]:
+            result = e.put(f"and {e.vector('i1')} {result}, {p}")
+        return result
+
+    def load(self, x: Expr) -> list[str]:
+        access, default = x.data
+        wide = self.varies[id(x)]
+        return [self.load_one(access, default, u, wide) for u in range(self.copies if wide else 1)]
+
+    def load_one(self, access: Access, default: Any, copy: int, wide: bool, reports: bool = True) -> str:
+        e = self.e
+        dtype: DType = access.buffer.dtype
+        kind = memory_type(dtype)
+        size = dtype.itemsize
+        moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
+        moved, valid = self.dynamic(access, copy, moved_wide, reports)
+        if not wide:
+            pointer = self.address(access, 0)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            guard = self.guards(access.guards, 0, False)
+            if valid is not None:
+                guard = valid if guard is None else e.put(f"and i1 {guard}, {valid}")
+            if guard is None:
+                return self.from_memory(e.put(f"load {kind}, ptr {pointer}, align {size}"), dtype, False)
+            safe = e.put(f"select i1 {guard}, ptr {pointer}, ptr {self.pointer(access.buffer)}")
+            value = self.from_memory(e.put(f"load {kind}, ptr {safe}, align {size}"), dtype, False)
+            return choose(e, compute_type(dtype), guard, value, literal(default, dtype))
+        raw = "i16" if kind in ("half", "bfloat") else kind
+        vector = e.vector(raw)
+        step = access.offset.coefficient(self.vector_loop)
+        if access in self.tiles:
+            value = self.load_tile(access)
+        elif (is_one(step) or small_step(step)) and not moved_wide:
+            pointer = self.address(access, copy)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            inside = self.all_inside(access, copy, valid) if self.mask is None else None
+            if inside is None:
+                value = self.load_near(access, copy, pointer, default, valid)
+            else:
+                fast, slow, after = (self.fresh(n) for n in ("inside", "edge", "read"))
+                e.do(f"br i1 {inside}, label %{fast}, label %{slow}")
+                e.label(fast)
+                whole = self.load_near(access, copy, pointer, default, valid, checked=True)
+                e.do(f"br label %{after}")
+                e.label(slow)
+                part = self.load_near(access, copy, pointer, default, valid)
+                e.do(f"br label %{after}")
+                e.label(after)
+                value = e.put(f"phi {vector} [ {whole}, %{fast} ], [ {part}, %{slow} ]")
+        else:
+            mask = self.whole_mask(access, copy, valid, moved_wide)
+            pointers = self.lanes_addresses(access, copy, moved, moved_wide)
+            value = e.intrinsic(
+                vector, f"llvm.masked.gather.{suffix(vector)}.v{self.lanes}p0", [f"<{self.lanes} x ptr>", "i32", e.vector("i1"), vector],
+                [pointers, str(size), mask or self.all_true(), self.raw_default(default, dtype, raw)],
+            )  # fmt: skip
+        if raw != kind:
+            value = e.put(f"bitcast {vector} {value} to {e.vector(kind)}")
+        return self.from_memory(value, dtype, True)
+
+    def load_near(
+        self, access: Access, copy: int, pointer: str, default: Any, valid: Optional[str], checked: bool = False
+    ) -> str:
+        """A vector of elements that follow each other or lie a few apart, as they lie in memory; all of them are there if `checked`."""
+        e, dtype = self.e, access.buffer.dtype
+        kind, size = memory_type(dtype), dtype.itemsize
+        raw = "i16" if kind in ("half", "bfloat") else kind
+        vector = e.vector(raw)
+        mask = None if checked else self.whole_mask(access, copy, valid, False)
+        others = self.raw_default(default, dtype, raw)
+        if step := small_step(access.offset.coefficient(self.vector_loop)):
+            spread = functools.partial(spread_mask, self, access, copy, valid)
+            return load_strided(e, step, raw, size, pointer, mask, others, spread)
+        if mask is None:
+            return e.put(f"load {vector}, ptr {pointer}, align {size}")
+        return e.intrinsic(vector, f"llvm.masked.load.{suffix(vector)}.p0", ["ptr", "i32", e.vector("i1"), vector],
+                           [pointer, str(size), mask, others])  # fmt: skip
+
+    def all_inside(self, access: Access, copy: int, valid: Optional[str]) -> Optional[str]:
+        """Whether all lanes pass the guards and checks of an access, which are monotonic; None where there are none."""
+        e = self.e
+        tests = [] if valid is None else [valid]
+        for position, size in access.guards:
+            step = position.coefficient(self.vector_loop)
+            if not isinstance(step, int):
+                return None
+            kind, limit = f"i{self.near}", self.limit(position, size)
+            first = self.place(position, 0, self.near, False)
+            if copy and step:
+                first = e.put(f"add {kind} {first}, {step * copy * self.lanes}")
+            tests.append(e.put(f"icmp ult {kind} {first}, {limit}"))
+            if step:
+                last = e.put(f"add {kind} {first}, {step * (self.lanes - 1)}")
+                tests.append(e.put(f"icmp ult {kind} {last}, {limit}"))
+        if not tests:
+            return None
+        result = tests[0]
+        for t in tests[1:]:
+            result = e.put(f"and i1 {result}, {t}")
+        return result
+
+    def load_tile(self, access: Access) -> str:
+        """A vector of a tile that was turned round; see `TileWriter`."""
+        raise NotImplementedError
+
+    def raw_default(self, default: Any, dtype: DType, raw: str) -> str:
+        if not default:
+            return "zeroinitializer"
+        if raw in ("float", "double"):
+            text = literal(default, dtype)
+        else:
+            text = str(int(np.asarray(default).astype(dtype.numpy).view(f"u{dtype.itemsize}")))
+        return "<" + ", ".join([f"{raw} {text}"] * self.lanes) + ">"
+
+    def from_memory(self, value: str, dtype: DType, wide: bool) -> str:
+        e = self.e
+        shape = e.vector if wide else (lambda t: t)
+        if dtype is D.bool_:
+            return e.put(f"icmp ne {shape('i8')} {value}, {'zeroinitializer' if wide else '0'}")
+        if dtype in (D.float16, D.bfloat16):
+            return widen(e, wide, value, dtype)
+        return value
+
+    def to_memory(self, value: str, dtype: DType, wide: bool, known: int = ANY) -> str:
+        e = self.e
+        shape = e.vector if wide else (lambda t: t)
+        if dtype is D.bool_:
+            return e.put(f"zext {shape('i1')} {value} to {shape('i8')}")
+        if dtype in (D.float16, D.bfloat16):
+            return narrow(e, wide, value, dtype, known)
+        return value
+
+    def store(self, s: Store) -> None:
+        e, access = self.e, s.target
+        dtype: DType = access.buffer.dtype
+        step = access.offset.coefficient(self.vector_loop)
+        wide = self.wide and (
+            self.varies[id(s.value)] or step != 0 or any(self.varies[id(d[0])] for d in access.dynamic)
+        )
+        wide = wide and (s.full or not self.across)
+        values = self.widened(s.value, wide)
+        for u in range(self.copies if wide else 1):
+            value = values[u if len(values) > 1 else 0]
+            if s.mode == "add":
+                before = self.load_one(access, 0, u, wide, reports=False)
+                value = emit.operation(e, "add", wide, dtype, [before, value], [dtype, dtype])
+            self.store_one(access, value, u, wide, EXACT if s.mode == "set" and is_rounded(s.value) else ANY)
+
+    def store_one(self, access: Access, value: str, copy: int, wide: bool, known: int = ANY) -> None:
+        e = self.e
+        dtype: DType = access.buffer.dtype
+        kind, size = memory_type(dtype), dtype.itemsize
+        moved_wide = wide and any(self.varies[id(d[0])] for d in access.dynamic)
+        moved, valid = self.dynamic(access, copy, moved_wide)
+        value = self.to_memory(value, dtype, wide, known)
+        if not wide and kind in ("half", "bfloat"):
+            # Processors without such numbers would move them by way of float, and call a library for the way back.
+            value, kind = e.put(f"bitcast {kind} {value} to i16"), "i16"
+        if not wide:
+            pointer = self.address(access, 0)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            guard = self.guards(access.guards, 0, False)
+            if valid is not None:
+                guard = valid if guard is None else e.put(f"and i1 {guard}, {valid}")
+            if guard is None:
+                e.do(f"store {kind} {value}, ptr {pointer}, align {size}")
+                return
+            write, after = self.fresh("write"), self.fresh("after")
+            e.do(f"br i1 {guard}, label %{write}, label %{after}")
+            e.label(write)
+            e.do(f"store {kind} {value}, ptr {pointer}, align {size}")
+            e.do(f"br label %{after}")
+            e.label(after)
+            return
+        raw = "i16" if kind in ("half", "bfloat") else kind
+        vector = e.vector(raw)
+        if raw != kind:
+            value = e.put(f"bitcast {e.vector(kind)} {value} to {vector}")
+        mask = self.whole_mask(access, copy, valid, moved_wide)
+        if is_one(access.offset.coefficient(self.vector_loop)) and not moved_wide:
+            pointer = self.address(access, copy)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            if mask is None:
+                e.do(f"store {vector} {value}, ptr {pointer}, align {size}")
+                return
+            name = f"llvm.masked.store.{suffix(vector)}.p0"
+            e.declares.add(f"declare void @{name}({vector}, ptr, i32, {e.vector('i1')})")
+            e.do(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {size}, {e.vector('i1')} {mask})")
+            return
+        if not moved_wide and (step := small_step(access.offset.coefficient(self.vector_loop))):
+            pointer = self.address(access, copy)
+            if moved is not None:
+                pointer = e.put(f"getelementptr {kind}, ptr {pointer}, i64 {moved}")
+            store_strided(e, step, raw, size, pointer, mask, value)
+            return
+        pointers = self.lanes_addresses(access, copy, moved, moved_wide)
+        name = f"llvm.masked.scatter.{suffix(vector)}.v{self.lanes}p0"
+        e.declares.add(f"declare void @{name}({vector}, <{self.lanes} x ptr>, i32, {e.vector('i1')})")
+        e.do(
+            f"call void @{name}({vector} {value}, <{self.lanes} x ptr> {pointers}, i32 {size}, {e.vector('i1')} {mask or self.all_true()})"
+        )

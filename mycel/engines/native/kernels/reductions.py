@@ -1,0 +1,216 @@
+"""Writing the reductions of a kernel: accumulators, joining a value, and the result across lanes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+from mycel.engines.native.kernels.emit import choose, compute_type, extreme, literal
+from mycel.engines.native.kernels.nest import Reduce
+from mycel.engines.native.kernels.tiles import TileWriter
+from mycel.ir.dims import is_zero
+
+__all__ = ["ReductionWriter"]
+
+
+class ReductionWriter(TileWriter):
+    """Accumulators are stack slots, which LLVM turns into registers: one for each copy of a vector."""
+
+    def declare_accumulators(self, r: Reduce) -> None:
+        dtype = r.value.dtype
+        wide = self.wide
+        kind = self.e.vector(compute_type(dtype)) if wide else compute_type(dtype)
+        names = []
+        for _ in range(self.most_copies if wide else 1):
+            name = f"%acc{self.fresh('')}"
+            self.entry.append(f"  {name} = alloca {kind}")
+            names.append(name)
+        self.accumulators[r, "slots"] = names
+        if r.position is not None:
+            indices = []
+            index_kind = self.index_kind(r)
+            for name in names:
+                self.entry.append(f"  {name}i = alloca {index_kind}")
+                indices.append(f"{name}i")
+            self.accumulators[r, "indices"] = indices
+
+    def index_kind(self, r: Reduce) -> str:
+        """The type of the positions of a reduction that gives one."""
+        kind = compute_type(r.result.dtype)
+        return self.e.vector(kind) if self.wide else kind
+
+    def unset(self, r: Reduce) -> str:
+        """The position of a reduction that has met nothing yet: one that no axis has."""
+        return str((1 << (r.result.dtype.bits - 1)) - 1)
+
+    def unset_lanes(self, r: Reduce) -> str:
+        if not self.wide:
+            return self.unset(r)
+        return "<" + ", ".join([f"{compute_type(r.result.dtype)} {self.unset(r)}"] * self.lanes) + ">"
+
+    def kind_of(self, r: Reduce) -> str:
+        kind = compute_type(r.value.dtype)
+        return self.e.vector(kind) if self.wide else kind
+
+    def identity(self, r: Reduce) -> str:
+        dtype = r.value.dtype
+        k = r.kind
+        if k in ("sum", "any"):
+            value: Any = 0
+        elif k in ("prod", "all"):
+            value = 1
+        else:
+            largest = k in ("max", "argmax")
+            if dtype.kind == "f":
+                value = -math.inf if largest else math.inf
+            elif dtype.kind == "b":
+                value = not largest
+            else:
+                low, high = (
+                    (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1)
+                    if dtype.kind == "i"
+                    else (0, (1 << dtype.bits) - 1)
+                )
+                value = low if largest else high
+        return literal(value, dtype)
+
+    def start(self, r: Reduce) -> None:
+        e = self.e
+        text = self.identity(r)
+        kind = compute_type(r.value.dtype)
+        splat = "<" + ", ".join([f"{kind} {text}"] * self.lanes) + ">" if self.wide else text
+        for slot in self.accumulators[r, "slots"]:
+            e.do(f"store {self.kind_of(r)} {splat}, ptr {slot}")
+        if r.position is not None:
+            for slot in self.accumulators[r, "indices"]:
+                e.do(f"store {self.index_kind(r)} {self.unset_lanes(r)}, ptr {slot}")
+
+    def merge(self, r: Reduce, kind: str, x: str, y: str) -> str:
+        e, dtype = self.e, r.value.dtype
+        if r.kind == "sum":
+            return e.put(f"{'fadd' if dtype.kind == 'f' else 'add'} {kind} {x}, {y}")
+        if r.kind == "prod":
+            return e.put(f"{'fmul' if dtype.kind == 'f' else 'mul'} {kind} {x}, {y}")
+        if r.kind in ("any", "all"):
+            return e.put(f"{'or' if r.kind == 'any' else 'and'} {kind} {x}, {y}")
+        return extreme(e, kind, dtype, x, y, r.kind == "max")
+
+    def join(self, r: Reduce) -> None:
+        """Take one iteration's value into the accumulators."""
+        e = self.e
+        kind = self.kind_of(r)
+        values = self.widened(r.value, self.wide)
+        slots = self.accumulators[r, "slots"]
+        for u in range(self.copies if self.wide else 1):
+            value = values[u if len(values) > 1 else 0]
+            slot = slots[u]
+            before = e.put(f"load {kind}, ptr {slot}")
+            if r.position is not None:
+                self.join_position(r, kind, value, before, u)
+                continue
+            after = self.merge(r, kind, before, value)
+            if self.mask is not None and self.across:
+                after = choose(e, kind, self.mask, after, before)
+            e.do(f"store {kind} {after}, ptr {slot}")
+
+    def better(self, r: Reduce, kind: str, new: str, old: str) -> str:
+        """Whether `new` beats `old`; NaN beats every number."""
+        e, dtype = self.e, r.value.dtype
+        largest = r.kind == "argmax"
+        mask_kind = kind.replace(compute_type(dtype), "i1") if kind.startswith("<") else "i1"
+        if dtype.kind == "f":
+            more = e.put(f"fcmp {'ogt' if largest else 'olt'} {kind} {new}, {old}")
+            nan = e.put(f"fcmp uno {kind} {new}, {new}")
+            known = e.put(f"fcmp ord {kind} {old}, {old}")
+            return e.put(f"or {mask_kind} {more}, {e.put(f'and {mask_kind} {nan}, {known}')}")
+        op = ("sgt" if largest else "slt") if dtype.kind == "i" else ("ugt" if largest else "ult")
+        return e.put(f"icmp {op} {kind} {new}, {old}")
+
+    def join_position(self, r: Reduce, kind: str, value: str, before: str, copy: int) -> None:
+        e = self.e
+        assert r.position is not None
+        slot, index_slot = self.accumulators[r, "slots"][copy], self.accumulators[r, "indices"][copy]
+        index_kind, bits = self.index_kind(r), r.result.dtype.bits
+        lanes = self.wide and not is_zero(r.position.coefficient(self.vector_loop))
+        here = self.place(r.position, copy, bits, lanes)
+        if self.wide and not lanes:
+            here = e.splat(here, f"i{bits}")
+        old_index = e.put(f"load {index_kind}, ptr {index_slot}")
+        take = self.better(r, kind, value, before)
+        unset = e.put(f"icmp eq {index_kind} {old_index}, {self.unset_lanes(r)}")
+        take = e.put(f"or {e.vector('i1') if self.wide else 'i1'} {take}, {unset}")
+        if r.valid is not None:
+            take = e.put(
+                f"and {e.vector('i1') if self.wide else 'i1'} {take}, {self.widened(r.valid, self.wide)[copy if self.varies[id(r.valid)] else 0]}"
+            )
+        if self.mask is not None and self.across:
+            take = e.put(f"and {e.vector('i1')} {take}, {self.mask}")
+        e.do(f"store {kind} {choose(e, kind, take, value, before)}, ptr {slot}")
+        e.do(f"store {index_kind} {choose(e, index_kind, take, here, old_index)}, ptr {index_slot}")
+
+    def finish(self, r: Reduce) -> None:
+        """The result of a reduction from its accumulators."""
+        e = self.e
+        kind = self.kind_of(r)
+        slots = self.accumulators[r, "slots"]
+        if not self.across:
+            source = "indices" if r.position is not None else "slots"
+            result = [
+                e.put(f"load {self.index_kind(r) if source == 'indices' else kind}, ptr {slot}")
+                for slot in self.accumulators[r, source][: self.copies if self.wide else 1]
+            ]
+            self.accumulators[r, "result"] = result
+            return
+        if r.position is not None:
+            self.accumulators[r, "result"] = [self.finish_position(r, kind)]
+            return
+        total = e.put(f"load {kind}, ptr {slots[0]}")
+        for slot in slots[1:]:
+            total = self.merge(r, kind, total, e.put(f"load {kind}, ptr {slot}"))
+        if not self.wide:
+            self.accumulators[r, "result"] = [total]
+            return
+        self.accumulators[r, "result"] = [self.folded(r, total)]
+
+    def folded(self, r: Reduce, vector: str) -> str:
+        """The lanes of a vector as one value, half joined with half.
+
+        Each round is on vectors half as long. On long ones whose upper lanes nobody reads LLVM 22.1 takes the wrong lanes where a function has two such sums of integers and AVX-512.
+        """
+        e, element, width = self.e, compute_type(r.value.dtype), self.lanes
+        while width > 1:
+            kind, width = f"<{width} x {element}>", width // 2
+            low, high = (
+                e.put(
+                    f"shufflevector {kind} {vector}, {kind} undef, <{width} x i32> <{', '.join(f'i32 {i}' for i in half)}>"
+                )
+                for half in (range(width), range(width, 2 * width))
+            )
+            vector = self.merge(r, f"<{width} x {element}>", low, high)
+        return e.put(f"extractelement <1 x {element}> {vector}, i32 0")
+
+    def finish_position(self, r: Reduce, kind: str) -> str:
+        e = self.e
+        element, one = compute_type(r.value.dtype), compute_type(r.result.dtype)
+        best: Optional[str] = None
+        place = ""
+        for slot, index_slot in zip(self.accumulators[r, "slots"], self.accumulators[r, "indices"]):
+            values = e.put(f"load {kind}, ptr {slot}")
+            indices = e.put(f"load {self.index_kind(r)}, ptr {index_slot}")
+            for lane in range(self.lanes):
+                value = e.put(f"extractelement {kind} {values}, i32 {lane}") if self.wide else values
+                index = e.put(f"extractelement {self.index_kind(r)} {indices}, i32 {lane}") if self.wide else indices
+                if best is None:
+                    best, place = value, index
+                    continue
+                wins = self.better(r, element, value, best)
+                loses = self.better(r, element, best, value)
+                earlier = e.put(f"icmp slt {one} {index}, {place}")
+                tie = e.put(f"and i1 {earlier}, {e.put(f'xor i1 {loses}, true')}")
+                real = e.put(f"icmp ne {one} {index}, {self.unset(r)}")
+                take = e.put(f"and i1 {e.put(f'or i1 {wins}, {tie}')}, {real}")
+                void = e.put(f"icmp eq {one} {place}, {self.unset(r)}")
+                take = e.put(f"or i1 {take}, {e.put(f'and i1 {void}, {real}')}")
+                best = choose(e, element, take, value, best)
+                place = choose(e, one, take, index, place)
+        return place

@@ -1,0 +1,71 @@
+"""Views: a shape and strides over a buffer, in elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mycel.engines.native.kernels.nest import Access, Affine, Buffer
+from mycel.ir.dims import Dim, DimLike, hint, is_one, is_zero, product, same
+
+__all__ = ["View", "contiguous_strides", "like_order", "room", "row_major"]
+
+
+def room(shape: Sequence[DimLike]) -> DimLike:
+    """The elements of a buffer for a shape: one at least where that is known."""
+    size: DimLike = product(shape)
+    return size if isinstance(size, Dim) else max(size, 1)
+
+
+def contiguous_strides(shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
+    """Row-major strides."""
+    step: DimLike = 1
+    result: list[DimLike] = []
+    for d in reversed(shape):
+        result.append(step)
+        step = step * d
+    return tuple(reversed(result))
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A tensor's value in memory."""
+
+    buffer: Buffer
+    shape: tuple[DimLike, ...]
+    strides: tuple[DimLike, ...]
+    offset: DimLike = 0
+
+    def access(self, position: Sequence[Affine]) -> Access:
+        """The element at a position."""
+        where = Affine((), self.offset)
+        for p, s in zip(position, self.strides):
+            where = where + p.scale(s)
+        return Access(self.buffer, where)
+
+    def is_row_major(self) -> bool:
+        """Whether the value fills its buffer in row-major order."""
+        if not is_zero(self.offset):
+            return False
+        step: DimLike = 1
+        for d, s in zip(reversed(self.shape), reversed(self.strides)):
+            if not is_one(d) and not same(s, step):
+                return False
+            step = step * d
+        return True
+
+
+def row_major(buffer: Buffer, shape: Sequence[DimLike]) -> View:
+    """The whole buffer in row-major order."""
+    return View(buffer, tuple(shape), contiguous_strides(shape))
+
+
+def like_order(strides: Sequence[DimLike], shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
+    """Strides for a shape whose axes lie in memory in the order that other strides have, without gaps."""
+    axes = sorted(range(len(shape)), key=lambda k: (-abs(hint(strides[k])), k))
+    result: list[DimLike] = [0] * len(shape)
+    step: DimLike = 1
+    for axis in reversed(axes):
+        result[axis] = step
+        step = step * shape[axis]
+    return tuple(result)

@@ -1,0 +1,209 @@
+"""From LLVM IR to callable addresses: the machine, the optimizer, the linker and the object cache.
+
+Objects are kept on disk (`mycel.cache`) in a folder for the processor's features and LLVM's version, whatever host it is, under the hash of the IR.
+Compilation releases Python's lock, so that several modules compile at once.
+
+Code is made for the processor at hand, or for the level of x86-64 that `MYCEL_CPU` names (x86-64, x86-64-v2, x86-64-v3, x86-64-v4: the
+levels of the System V ABI), so that one cache serves several machines.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from mycel.base import cache, locks
+from mycel.base.spans import timed
+from mycel.base.system_memory import addresses_left
+from mycel.engines.failures import no_memory
+from mycel.engines.native.llvm.pages import CodePages
+
+__all__ = ["Machine", "compile_objects", "machine", "processor", "python_symbols"]
+
+_LEVELS = {
+    "x86-64": "cmov cx8 fxsr mmx sse sse2",
+    "x86-64-v2": "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+_FORMAT = 4
+# What LLVM takes for a module beside so many bytes for each byte of its text, and what its threads may reserve.
+CODE_BYTES, CODE_FACTOR, THREADS_BYTES = 24 << 20, 256, 1 << 30
+LINK_BYTES = 8 << 20
+
+
+def processor() -> tuple[str, str, frozenset[str]]:
+    """LLVM's name of the processor that code is made for, its features in LLVM's form, and the names of those it has.
+
+    Raises ValueError where `MYCEL_CPU` names no level, or one that this processor does not reach.
+    """
+    host = llvm.get_host_cpu_features()
+    present = frozenset(name for name, has in host.items() if has)
+    level = os.environ.get("MYCEL_CPU")
+    if not level:
+        return llvm.get_host_cpu_name(), host.flatten(), present
+    if not llvm.get_process_triple().startswith("x86_64"):
+        raise ValueError(f"MYCEL_CPU={level}: levels are those of x86-64 and this is another processor; unset it")
+    if level not in _LEVELS:
+        raise ValueError(f"MYCEL_CPU={level}: there is no such level; they are {', '.join(_LEVELS)}")
+    names = list(_LEVELS)
+    needed = frozenset(" ".join(_LEVELS[name] for name in names[: names.index(level) + 1]).split())
+    lacking = sorted(needed - present)
+    if lacking:
+        raise ValueError(
+            f"MYCEL_CPU={level}: this processor lacks {', '.join(lacking)}; name a lower level or unset it"
+        )
+    return level, "", needed
+
+
+def _address(name: str) -> int:
+    """The address of a function that the process has loaded; 0 if it has none."""
+    function = getattr(ctypes.CDLL(None), name, None)
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+class Machine:
+    """What code is made for: its LLVM target, features, vector width and the process-wide linker."""
+
+    def __init__(self) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.triple = llvm.get_process_triple()
+        self.cpu, self.features, self.feature_set = processor()
+        if "avx512f" in self.feature_set:
+            self.vector_bytes = 64
+        elif "avx" in self.feature_set:
+            self.vector_bytes = 32
+        else:
+            self.vector_bytes = 16
+        self.target = llvm.Target.from_triple(self.triple)
+        self._local = threading.local()
+        self.linker = llvm.create_lljit_compiler(self.target_machine(), suppress_errors=False)
+        self._trackers: list[Any] = []
+        self.pages = CodePages(_address)
+        self._names = 0
+        self._lock = locks.lock()
+        # Code made for another processor of the same features runs as well; at most its instructions are in another order.
+        identity = f"{llvm.llvm_version_info}|{self.triple}|{self.features or self.cpu}|{_FORMAT}"
+        self.identity = hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+    def target_machine(self) -> Any:
+        """A code generator of this thread's own."""
+        return self.target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default"
+        )
+
+    @timed("LLVM")
+    def compile(self, text: str) -> bytes:
+        """The object code of a module."""
+        if not hasattr(self._local, "machine"):
+            self._local.machine = self.target_machine()
+            self._local.context = llvm.create_context()
+        target = self._local.machine
+        # LLVM ends the process where it gets no memory.
+        left, needed = addresses_left(), CODE_BYTES + CODE_FACTOR * len(text)
+        if left is not None and left < needed:
+            raise no_memory("generating the machine code of a kernel", needed)
+        # Closed here, where an interrupt is heard: from an object's own end it would be lost.
+        with ExitStack() as open_objects:
+            return self._compiled(text, target, lambda made: (made, open_objects.callback(made.close))[0])
+
+    def _compiled(self, text: str, target: Any, own: Any) -> bytes:
+        module = own(llvm.parse_assembly(text, context=self._local.context))
+        module.triple = self.triple
+        module.data_layout = str(target.target_data)
+        options = own(llvm.create_pipeline_tuning_options(speed_level=1))
+        options.loop_vectorization = options.slp_vectorization = False
+        builder = own(llvm.create_pass_builder(target, options))
+        passes = own(llvm.create_new_module_pass_manager())
+        passes.add_always_inliner_pass()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_new_gvn_pass()
+        passes.run(module, builder)
+        return target.emit_object(module)  # type: ignore[no-any-return]
+
+    @timed("linking")
+    def link(self, object_code: bytes, names: Sequence[str], symbols: dict[str, int]) -> list[int]:
+        """Load object code; the addresses of `names`."""
+        with self._lock:
+            found = None if symbols else self.pages.load(object_code, names)
+            if found is not None:
+                return found
+            left = addresses_left()
+            if left is not None and left < LINK_BYTES:
+                raise no_memory("linking the machine code of a kernel", LINK_BYTES)
+            self._names += 1
+            library = f"mycel{self._names}"
+            builder = llvm.JITLibraryBuilder().add_object_img(object_code)
+            builder = builder.add_current_process()
+            for name, address in symbols.items():
+                builder = builder.import_symbol(name, address)
+            for name in names:
+                builder = builder.export_symbol(name)
+            tracker = builder.link(self.linker, library)
+            self._trackers.append(tracker)
+            return [tracker[name] for name in names]
+
+
+_machine: list[Machine] = []
+_machine_lock = locks.lock()
+
+
+@locks.in_child
+def _in_child() -> None:
+    for host in _machine:
+        host.pages.begin_anew()
+
+
+# LLVM has locks of its own, and is called under this one.
+locks.quiet(lambda: llvm.ffi.lib._lock._lock)
+
+
+def machine() -> Machine:
+    """The host machine, set up on first use."""
+    if not _machine:
+        with _machine_lock:
+            if not _machine:
+                _machine.append(Machine())
+    return _machine[0]
+
+
+def _one_object(text: str) -> bytes:
+    host = machine()
+    if not cache.is_on():
+        return host.compile(text)
+    kind, digest = f"objects-{host.identity}", hashlib.sha256(text.encode()).hexdigest()
+    code = cache.read(kind, digest)
+    if code is None:
+        code = host.compile(text)
+        cache.write(kind, digest, code)
+    return code
+
+
+@timed("LLVM", lambda texts: f"{len(texts)} modules")
+def compile_objects(texts: Sequence[str]) -> list[bytes]:
+    """The object code of several modules, compiled at once on the machine's cores; from the cache where they are known."""
+    left = addresses_left()
+    if len(texts) < 3 or (left is not None and left < THREADS_BYTES):
+        return [_one_object(t) for t in texts]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(texts), os.cpu_count() or 1)) as pool:
+        return list(pool.map(_one_object, texts))
+
+
+def python_symbols(names: Iterable[str]) -> dict[str, int]:
+    """Addresses of the functions and variables of the running Python."""
+    found = {}
+    for name in names:
+        found[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+    return found

@@ -1,0 +1,1 @@
+"""From graphs to steps: what fuses, and where values lie."""

@@ -1,0 +1,62 @@
+"""Gradients by weights of size 1 in 16 bits, as products of matrices.
+
+In channels-last memory an image batch is a matrix (positions, channels), and the gradient by weights that meet one
+position at a time is the product of one such matrix, transposed, with another. Where there are few positions the
+library's products are faster than its convolutions, by a fifth for 28 x 28 positions of 8 images and by a factor of
+two to three for 7 x 7; with many positions they are slower.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from mycel.base import dtype as D
+from mycel.engines.native.kernels.nest import Buffer
+from mycel.engines.native.kernels.views import View, contiguous_strides, row_major
+from mycel.engines.native.onednn import binding as dense
+from mycel.ir.dims import hint, is_one, is_zero, product, same
+from mycel.ir.graph import Node, input_node
+from mycel.ir.types import tensor_type
+from mycel.prims.linalg import matmul
+
+__all__ = ["narrow_gradient"]
+
+MOST_POSITIONS = 8192
+
+
+def narrow_gradient(lowering: Any, node: Node, inputs: list[View]) -> bool:
+    """Whether a node was such a gradient, whose step was added."""
+    from mycel.engines.native.lowering.dense_steps import DenseCall
+
+    p = node.params
+    if node.prim.name != "conv_grad_weight" or node.dtype not in (D.bfloat16, D.float16) or p["groups"] != 1:  # type: ignore[union-attr]
+        return False
+    if not all(map(is_one, (*node.type.shape[2:], *p["strides"]))) or not all(
+        is_zero(n) for pair in p["padding"] for n in pair
+    ):
+        return False
+    x, ct = (_matrix(view) for view in inputs)
+    if x is None or ct is None or hint(x.shape[0]) > MOST_POSITIONS:
+        return False
+    turned = View(ct.buffer, (ct.shape[1], ct.shape[0]), (1, ct.shape[1]), ct.offset)
+    out = row_major(Buffer(node.dtype, node.type.size, "conv_grad_weight"), (ct.shape[1], x.shape[1]))
+    factors = [input_node(tensor_type(v.shape, node.dtype)) for v in (turned, x)]
+    call = DenseCall(matmul(*factors), [turned, x], out)
+    try:
+        call.plan(hint)
+    except dense.Unsupported:
+        return False
+    lowering.step("dense", [turned.buffer, x.buffer], [out.buffer], call, node)
+    lowering.bind(node, [row_major(out.buffer, node.type.shape)])
+    return True
+
+
+def _matrix(view: View) -> Optional[View]:
+    """The matrix (positions, channels) of images, if they are one in memory."""
+    count, channels, *sizes = view.shape
+    wanted = contiguous_strides((count, *sizes, channels))
+    lying = (view.strides[0], *view.strides[2:], view.strides[1])
+    if not all(is_one(d) or same(a, b) for d, a, b in zip((count, *sizes, channels), lying, wanted)):
+        return None
+    positions = count * product(sizes)
+    return View(view.buffer, (positions, channels), (channels, 1), view.offset)

@@ -1,0 +1,70 @@
+"""Convolutions of size 1 that leave positions out, as convolutions without strides of the positions that are met.
+
+For the gradient by the weights, and forward where there are many weights, those positions of the image are gathered first; the gradient by the image is computed for them and then spread, with zeros between,
+by a kernel that writes every element once. Both are less work than what the library does with the strides.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+from mycel.engines.native.kernels.nest import Access, Buffer, Builder, Loop, Nest, Store, affine
+from mycel.engines.native.kernels.views import View, contiguous_strides
+from mycel.engines.native.onednn.pointwise import MANY
+from mycel.ir.dims import DimLike, hint, is_one, is_zero, same
+from mycel.ir.graph import Node
+
+__all__ = ["channels_last", "gathered", "skips", "spread"]
+
+# More kinds of positions would make a long kernel.
+MOST = 16
+
+
+def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
+    """A view of (N, C, *spatial) with C innermost in memory."""
+    n, c, *spatial = shape
+    inner = contiguous_strides((*spatial, c))
+    size = c
+    for d in spatial:
+        size = size * d
+    return View(buffer, shape, (size, 1, *inner[:-1]))
+
+
+def skips(node: Node) -> bool:
+    """Whether a convolution or gradient has a window of a single position, which leaves some out, and is to be done without strides."""
+    name, p = node.prim.name, node.params  # type: ignore[union-attr]
+    if name == "matmul" or (name == "conv" and hint(node.inputs[1].type.size) < MANY):
+        return False
+    weights = node.type.shape if name == "conv_grad_weight" else node.inputs[1].type.shape
+    single = all(is_one(d) for d in weights[2:]) and all(is_zero(pad) for pair in p["padding"] for pad in pair)
+    few = all(type(s) is int for s in p["strides"]) and 1 < math.prod(p["strides"]) <= MOST
+    return single and few and bool(p["groups"] == 1)
+
+
+def gathered(lowering: Any, image: View, node: Node) -> View:
+    """The positions that the window meets, channels-last."""
+    met_by = node.type if node.prim.name == "conv" else node.inputs[1].type  # type: ignore[union-attr]
+    shape = (*image.shape[:2], *met_by.shape[2:])
+    strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
+    axes = (0, *range(2, len(shape)), 1)
+    met = View(image.buffer, tuple([shape[k] for k in axes]), tuple([strides[k] for k in axes]), image.offset)
+    return channels_last(lowering.copy(met).buffer, shape)
+
+
+def spread(lowering: Any, node: Node, met: View, target: View) -> None:
+    """Write what was computed for the positions that the window meets where they are, and zero elsewhere."""
+    b, strides, shape = Builder(), node.params["strides"], node.type.shape
+    places = tuple(affine(k) for k in range(len(shape)))
+    stores = []
+    for phase in itertools.product(*map(range, strides)):
+        spot = tuple(q.scale(s).shift(r) for q, s, r in zip(places[2:], strides, phase))
+        limits = tuple(
+            (at, d)
+            for at, d, n, s, r in zip(spot, shape[2:], met.shape[2:], strides, phase)
+            if r and not same(n * s, d)
+        )
+        value = b.const(0, node.dtype) if any(phase) else b.load(met.access(places))
+        stores.append(Store(Access(target.buffer, target.access((*places[:2], *spot)).offset, limits), value, True))
+    lowering.kernel(Nest([Loop(d, "p") for d in met.shape], [], stores, "spread"), met.strides)

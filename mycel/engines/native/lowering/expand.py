@@ -1,0 +1,87 @@
+"""Opening the primitives that the native engine has no code for, and inlining calls."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from mycel.engines.native.kernels import emit
+from mycel.engines.native.lowering.lower import is_dense
+from mycel.engines.native.lowering.multi_kernel import SPECIAL
+from mycel.engines.native.lowering.rules import FULL_RULES, GROUP_RULES, VIEWS
+from mycel.engines.native.lowering.widening import is_native, widened
+from mycel.ir.dims import Dim
+from mycel.ir.graph import Graph, Node, at, substitute, toposort
+from mycel.prims.base import GET_ITEM
+
+__all__ = ["expand", "is_claimed"]
+
+_OTHERS = frozenset({"constant", "iota", "get_item", "checked"})
+
+
+def is_claimed(node: Node) -> bool:
+    """Whether the native engine has code for a node."""
+    name = node.prim.name  # type: ignore[union-attr]
+    if name in ("conv", "conv_grad_input", "conv_grad_weight"):
+        return bool(is_dense(node)) or (name == "conv" and node.params["groups"] == 1 and bool(node.type.size))
+    if name == "size":
+        return isinstance(node.params["dim"], Dim)
+    return (
+        name in _OTHERS
+        or emit.is_cast(node)
+        or name in VIEWS
+        or name in FULL_RULES
+        or name in GROUP_RULES
+        or name in SPECIAL
+        or emit.is_supported(name)
+    )
+
+
+def expand(graph: Graph) -> Graph:
+    """The graph with every unclaimed primitive that has a definition in simpler ones replaced by it."""
+    image: dict[Node, Node] = {}
+    outs: dict[Node, tuple[Node, ...]] = {}
+    given = set(graph.inputs)
+    # What lies behind the inputs of an opened primitive is opened already.
+    for node in toposort((*graph.inputs, *graph.outputs), stop=given):
+        if node.prim is None or node in given:
+            image[node] = node
+            continue
+        inputs = tuple(image[i] if not isinstance(i.type, tuple) or i in image else i for i in node.inputs)
+        if node.prim is GET_ITEM and node.inputs[0] in outs:
+            image[node] = outs[node.inputs[0]][node.params["index"]]
+            continue
+        if is_dense(node) and not is_native(node.dtype):
+            image[node] = widened(node, inputs)
+            continue
+        if not is_claimed(node) and node.prim.expand is not None:
+            opened = _open(node, inputs)
+            if isinstance(node.type, tuple):
+                outs[node] = opened
+                image[node] = node
+            else:
+                image[node] = opened[0]
+            continue
+        if node.prim.name == "call":
+            inner = expand(node.params["graph"])
+            # Nodes of graphs that were made without positions, as those of eager operations, get the call's.
+            with nullcontext() if node.where is None else at(node.where):
+                opened = tuple(substitute(inner.outputs, dict(zip(inner.inputs, inputs))))
+            if isinstance(node.type, tuple):
+                outs[node] = opened
+                image[node] = node
+            else:
+                image[node] = opened[0]
+            continue
+        params = node.params
+        if any(isinstance(v, Graph) for v in params.values()):
+            params = {k: expand(v) if isinstance(v, Graph) else v for k, v in params.items()}
+        same = params is node.params and all(a is b for a, b in zip(inputs, node.inputs))
+        image[node] = node if same else Node(node.prim, inputs, params, node.type, node.where)
+    return Graph(graph.inputs, [image[o] for o in graph.outputs], graph.name)
+
+
+def _open(node: Node, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    with at(node.where):
+        result = node.prim.expand(*inputs, **node.params)  # type: ignore[union-attr,misc]
+    results = result if isinstance(result, tuple) else (result,)
+    return expand(Graph(inputs, results)).outputs

@@ -1,0 +1,106 @@
+"""Which of the buffers that a kernel reads it may write its results over.
+
+A kernel may write a result over a buffer if it reads that buffer only at the position that it is about to write, and not any more once it has written there.
+Kernels go through their positions in some order, on some threads and in vectors, but at each they load before they store; and those with
+reductions go through the inner positions once for each stage (`stage_of`: how many reductions, one behind the other, a value has to wait for), so a buffer must not be
+read in a later stage than that in which the result is stored. No schedule of a kernel may compute a position twice or read ahead of what it writes without saying so here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mycel.engines.native.kernels.nest import Access, Buffer, Expr, Nest
+
+if TYPE_CHECKING:
+    from mycel.engines.native.lowering.lower import Step
+
+__all__ = ["may_take", "takes"]
+
+
+def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
+    """By the id of a kernel's step: pairs of a result and a buffer that it may be written over, where the sizes turn out to agree and nobody needs the buffer later."""
+    found: dict[int, list[tuple[Buffer, Buffer]]] = {}
+    for step in steps:
+        if step.kind == "kernel" and isinstance(step.data, Nest):
+            pairs = _pairs(step.data)
+            if pairs:
+                found[id(step)] = pairs
+    return found
+
+
+def may_take(step: Step, output: Buffer, source: Buffer) -> bool:
+    """Whether a step may write `output` over `source`."""
+    if step.kind != "kernel" or not isinstance(step.data, Nest):
+        return False
+    return any(b is output and a is source for b, a in _pairs(step.data))
+
+
+def _pairs(nest: Nest) -> list[tuple[Buffer, Buffer]]:
+    if any(loop.kind not in ("p", "r") for loop in nest.loops):
+        return []
+    stages: dict[int, int] = {}
+    loads: dict[int, list[tuple[Access, int]]] = {}
+    buffers: dict[int, Buffer] = {}
+
+    def stage_of(x: Expr) -> int:
+        known = stages.get(id(x))
+        if known is None:
+            known = stages[id(x)] = max([stage_of(a) for a in x.args], default=0) + (x.kind == "reduced")
+        return known
+
+    def reads(value: Expr, stage: int) -> None:
+        """Note what is loaded for a value that is computed in a stage."""
+        seen: set[int] = set()
+        pending = [value]
+        while pending:
+            x = pending.pop()
+            if id(x) in seen:
+                continue
+            seen.add(id(x))
+            if x.kind == "load":
+                access = x.data[0]
+                buffers[id(access.buffer)] = access.buffer
+                loads.setdefault(id(access.buffer), []).append((access, stage))
+                pending += [i for i, *_ in access.dynamic]
+            if x.kind != "reduced":
+                pending += x.args
+
+    last = 0
+    for r in nest.reduces:
+        stage = stage_of(r.value)
+        reads(r.value, stage)
+        if r.valid is not None:
+            reads(r.valid, stage)
+        last = max(last, stage)
+    for s in nest.stores:
+        last = max(last, stage_of(s.value))
+    for s in nest.stores:
+        stage = stage_of(s.value) if s.full else last + 1
+        reads(s.value, stage)
+        for x, *_ in s.target.dynamic:
+            reads(x, stage)
+    reducing = any(loop.kind == "r" for loop in nest.loops)
+    written: dict[int, int] = {}
+    for s in nest.stores:
+        written[id(s.target.buffer)] = written.get(id(s.target.buffer), 0) + 1
+    found = []
+    for s in nest.stores:
+        target = s.target
+        if (
+            target.dynamic
+            or target.guards
+            or s.mode != "set"
+            or written[id(target.buffer)] > 1
+            or (reducing and not s.full)
+        ):
+            continue
+        stage = stage_of(s.value)
+        for key, at in loads.items():
+            source = buffers[key]
+            if key in written or source.dtype.itemsize != target.buffer.dtype.itemsize:
+                continue
+            if all(access.offset == target.offset and not access.dynamic and when <= stage for access, when in at):
+                found.append((target.buffer, source))
+    return found

@@ -1,0 +1,165 @@
+"""Which values are computed again where they are used, rather than written to memory and read back.
+
+After fusion a value that another group uses has to be stored. Element-wise values can instead be computed by each group that uses them, from what *they* were computed
+from (their leaves), if that moves fewer bytes:
+
+    storing:             bytes(value) * (1 + uses)   [+ what the value's own group reads, where it has nothing else to store]
+    computing again:     for each use, the bytes of the leaves that the using group does not read anyway
+
+So the deviations and the normalised values of a batch normalisation, which its backward pass uses, are computed from the input that lies in memory anyway.
+Leaves are values in memory, or small ones (a row's statistics), which are then stored. Only cheap arithmetic is done twice, at most `MOST` operations for a
+value. Values are considered in order, so that what is computed again is seen through by those behind it, and once more where that changed who reads them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Optional
+
+from mycel.engines.native.kernels.nest import affine
+from mycel.engines.native.lowering.rules import is_view, view_position
+from mycel.ir.dims import hint
+from mycel.ir.graph import Node
+
+if TYPE_CHECKING:
+    from mycel.engines.native.lowering.lower import Unit, _Lowering
+
+__all__ = ["choose"]
+
+MOST = 12
+ROUNDS = 3
+_SMALL = 16
+_CHEAP = frozenset(
+    "add sub mul neg abs maximum minimum select eq ne lt le gt ge logical_and logical_or logical_not cast sign square".split()
+)
+
+
+def choose(lowering: _Lowering) -> None:
+    """Decide what is computed again: `again` of the lowering grows, and `stored` shrinks."""
+    plan = _Plan(lowering)
+    for _ in range(ROUNDS):
+        before = len(lowering.again)
+        for node in lowering.graph.nodes:
+            if node in lowering.stored and node in plan.uses:
+                plan.consider(node)
+        if len(lowering.again) == before:
+            break
+
+
+def _bytes(node: Node) -> int:
+    return int(hint(node.type.size)) * int(node.dtype.itemsize)
+
+
+class _Plan:
+    """Who reads which stored value, and what for."""
+
+    def __init__(self, lowering: _Lowering) -> None:
+        self.lowering = lowering
+        self.reads: dict[int, set[Node]] = {}
+        self.uses: dict[Node, list[Unit]] = {}
+        pinned: set[Node] = set(lowering.results)
+        for unit in lowering.units:
+            if unit.domain is None:
+                assert unit.node is not None
+                pinned.update(lowering.root(i) for i in unit.node.inputs)
+                continue
+            if lowering.stored.isdisjoint(unit.members):
+                continue
+            found = self.reads[unit.number] = set()
+            pending = list(unit.members)
+            while pending:
+                node = pending.pop()
+                direct = node.prim.name in _CHEAP or node.prim.name in _READS_IN_PLACE  # type: ignore[union-attr]
+                for i in node.inputs:
+                    root = lowering.root(i)
+                    if root in unit.members:
+                        continue
+                    if root in lowering.again:
+                        pending.append(root)
+                        continue
+                    found.add(root)
+                    if not direct or not _resolves(i):
+                        pinned.add(root)
+        for unit in lowering.units:
+            for root in self.reads.get(unit.number, ()):
+                if root not in pinned:
+                    self.uses.setdefault(root, []).append(unit)
+
+    def consider(self, node: Node) -> None:
+        """Compute a stored value again in all groups that use it, if that moves less."""
+        lowering = self.lowering
+        own = lowering.unit_of.get(node)
+        if own is None or own.domain is None or node not in own.members or node.prim.name not in _CHEAP:  # type: ignore[union-attr]
+            return
+        steps: dict[Node, None] = {}
+        leaves = self.leaves(node, steps, node)
+        if leaves is None:
+            return
+        large = [leaf for leaf in leaves if _bytes(leaf) * _SMALL > _bytes(node)]
+        units = self.uses[node]
+        storing = _bytes(node) * (1 + len(units))
+        if not any(m in lowering.stored for m in own.members if m is not node):
+            storing += sum(_bytes(r) for r in self.reads[own.number])
+        again = sum(_bytes(leaf) for u in units for leaf in large if leaf not in self.reads[u.number])
+        if again >= storing:
+            return
+        lowering.stored.discard(node)
+        lowering.again.update(steps)
+        lowering.stored.update(leaf for leaf in leaves if leaf in lowering.unit_of)
+        for unit in units:
+            reads = self.reads[unit.number]
+            reads.discard(node)
+            for leaf in leaves:
+                if leaf not in unit.members and leaf not in reads:
+                    reads.add(leaf)
+                    if leaf in self.uses or leaf not in lowering.stored:
+                        self.uses.setdefault(leaf, []).append(unit)
+                    lowering.depend(unit, leaf)
+        del self.uses[node]
+        if not any(m in lowering.stored for m in own.members):
+            # Nothing is left that this group computes for memory.
+            for root in self.reads.pop(own.number):
+                if own in self.uses.get(root, ()):
+                    self.uses[root].remove(own)
+
+    def leaves(self, node: Node, steps: dict[Node, None], top: Node) -> Optional[list[Node]]:
+        """The values in memory from which a value follows; None where it does not follow cheaply."""
+        steps[node] = None
+        if len(steps) > MOST:
+            return None
+        found: dict[Node, None] = {}
+        for i in node.inputs:
+            if not _resolves(i):
+                return None
+            root = self.lowering.root(i)
+            name = root.prim.name if root.prim is not None else ""
+            if name in ("constant", "iota", "size"):
+                if name == "constant" and root.value.size > 1:
+                    found[root] = None
+                continue
+            small = _bytes(root) * _SMALL <= _bytes(top)
+            if root in self.lowering.stored or root.prim is None or root not in self.lowering.unit_of:
+                found[root] = None
+            elif small and root in getattr(self.lowering.unit_of[root], "members", ()):
+                found[root] = None
+            elif name in _CHEAP and root.prim.elementwise:
+                behind = self.leaves(root, steps, top)
+                if behind is None:
+                    return None
+                found.update(dict.fromkeys(behind))
+            else:
+                return None
+        return list(found)
+
+
+_READS_IN_PLACE = frozenset(
+    "div exp log sqrt rsqrt tanh sigmoid erf pow floor ceil round sin cos reciprocal reduce_sum reduce_max reduce_min reduce_prod".split()
+)
+
+
+def _resolves(node: Node) -> bool:
+    """Whether a chain of views can be read at any position of its own."""
+    while is_view(node):
+        if view_position(node, tuple([affine(k) for k in range(node.type.rank)])) is None:
+            return False
+        node = node.inputs[0]
+    return True

@@ -1,0 +1,37 @@
+"""Running sums, products and extremes as kernels: rows are independent, and the axis is one loop that carries a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel.base import dtype as D
+from mycel.engines.native.kernels.nest import ZERO, Buffer, Builder, Loop, Nest, Store, affine
+from mycel.engines.native.kernels.views import View, like_order
+from mycel.ir.dims import is_one
+from mycel.ir.graph import Node
+
+__all__ = ["SCANS", "scan_step"]
+
+SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
+
+
+def scan_step(lowering: Any, node: Node) -> None:
+    """The step of a running reduction; 16-bit floats are accumulated in float32."""
+    (x,) = node.inputs
+    axis, shape = node.params["axis"], tuple(node.type.shape)
+    view = lowering.view(x)
+    target = View(Buffer(node.type.dtype, node.type.size, node.prim.name), shape, like_order(view.strides, shape))  # type: ignore[union-attr]
+    b = Builder()
+    at = [ZERO if is_one(d) else affine(k) for k, d in enumerate(shape)]
+    if node.params["reverse"] and not is_one(shape[axis]):
+        at[axis] = at[axis].scale(-1).shift(shape[axis] - 1)
+    value = b.load(view.access(at))
+    wide = D.float32 if node.dtype.is_floating and node.dtype.itemsize == 2 else node.dtype
+    if wide is not node.dtype:
+        value = b.op("cast", wide, value)
+    running = b.reduce(SCANS[node.prim.name], value, wide, scan=True)  # type: ignore[union-attr]
+    result = running.result if wide is node.dtype else b.op("cast", node.dtype, running.result)
+    loops = [Loop(d, "s" if k == axis else "p") for k, d in enumerate(shape)]
+    name = node.prim.name  # type: ignore[union-attr]
+    lowering.kernel(Nest(loops, [running], [Store(target.access(at), result, True)], name), target.strides, node)
+    lowering.bind(node, [target])

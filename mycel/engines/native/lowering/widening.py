@@ -1,0 +1,32 @@
+"""Products and convolutions of 16-bit floats on processors that have no instructions for them.
+
+The dense library would convert one element after the other there. So such a node becomes one of float32 between
+casts, which are kernels like others and join what is around them: operands are widened where they are computed, sums
+are float32 in any case, and results are rounded once, where they are used first.
+"""
+
+from __future__ import annotations
+
+from mycel.base.dtype import DType, bfloat16, float16, float32
+from mycel.engines.native.llvm.jit import machine
+from mycel.ir.graph import Node, at
+from mycel.prims import elementwise as E
+
+__all__ = ["is_native", "widened"]
+
+_FEATURES = {float16: ("avx512fp16", "amx-fp16"), bfloat16: ("avx512bf16", "amx-bf16")}
+
+
+def is_native(dtype: DType) -> bool:
+    """Whether this processor multiplies elements of a type itself; other families than x86-64 are taken to."""
+    host = machine()
+    if dtype not in _FEATURES or not host.triple.startswith("x86_64"):
+        return True
+    return not host.feature_set.isdisjoint(_FEATURES[dtype])
+
+
+def widened(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """A product or convolution of 16-bit floats, by way of float32."""
+    with at(node.where):
+        wide = node.prim(*[E.cast(i, dtype=float32) for i in inputs], **node.params)  # type: ignore[misc]
+        return E.cast(wide, dtype=node.dtype)  # type: ignore[no-any-return]

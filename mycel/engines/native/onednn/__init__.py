@@ -1,0 +1,1 @@
+"""The dense library: products of matrices and convolutions."""

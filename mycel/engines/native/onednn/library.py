@@ -1,0 +1,362 @@
+"""Finding, checking and declaring oneDNN's C interface.
+
+The library is looked for in this order, and only when it is first asked for: the file that `MYCEL_ONEDNN` names; the files
+that the wheel `onednn-cpu-gomp` recorded; the `lib` folders of this interpreter and of the user's scheme; and what the
+system's loader finds under the name `dnnl`. `MYCEL_ONEDNN` is binding: if that file does not serve, or others may write it, nothing else is tried.
+Any oneDNN 3.x serves, because only enumerators and entry points that all 3.x releases share are used here.
+
+A oneDNN primitive divides its work, and sizes its scratchpad, for the number of threads in force when it was created. OpenMP
+keeps that number per calling thread, so `adopt_threads` must run on each thread before it creates or executes primitives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import importlib.metadata
+import os
+import platform
+import site
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mycel.base import locks
+from mycel.base.ownership import Refused, check_code
+
+FILE_NAMES = ("libdnnl.so.3", "libdnnl.3.dylib", "dnnl.dll")
+DISTRIBUTION = "onednn-cpu-gomp"
+
+STATUS = {
+    1: "out_of_memory",
+    2: "invalid_arguments",
+    3: "unimplemented",
+    4: "last_impl_reached",
+    5: "runtime_error",
+    6: "not_required",
+}
+DATA_TYPE = {"float16": 1, "bfloat16": 2, "float32": 3, "int32": 4, "int8": 5, "uint8": 6, "float64": 7}
+ITEM_SIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "int8": 1, "uint8": 1, "float64": 8}
+
+CPU_ENGINE = 1
+IN_ORDER = 1
+FORMAT_ANY = 1
+SCRATCHPAD_USER = 1
+FORWARD_TRAINING = 64
+CONVOLUTION_DIRECT = 1
+ELTWISE = {"relu": 0x20, "tanh": 0x21, "gelu_erf": 0x31}
+BINARY = {"binary_add": 0x1FFF0}
+ISA_AVX512, ISA_AVX512_VNNI = 0x27, 0x67
+RUNTIME_SEQUENTIAL, RUNTIME_OPENMP, RUNTIME_TBB = 1, 2, 4
+
+QUERY_IMPLEMENTATION = 8
+QUERY_SCRATCHPAD = 136
+QUERY_ARGUMENT = 255
+
+ARG_SRC, ARG_DST, ARG_WEIGHTS, ARG_BIAS, ARG_SCRATCHPAD = 1, 17, 33, 41, 80
+ARG_DIFF_SRC, ARG_DIFF_DST, ARG_DIFF_WEIGHTS, ARG_DIFF_BIAS = 129, 145, 161, 169
+ARG_BINARY_OPERAND = 2
+
+
+def argument_of_post_operation(index: int) -> int:
+    """The execution argument of the second operand of the binary post-operation at `index`."""
+    return 32768 * (index + 1) | ARG_BINARY_OPERAND
+
+
+def is_x86() -> bool:
+    """Whether this is a 64-bit x86 processor."""
+    return platform.machine() in ("x86_64", "AMD64")
+
+
+class Version(ctypes.Structure):
+    """dnnl_version_t."""
+
+    _fields_ = [
+        ("major", ctypes.c_int),
+        ("minor", ctypes.c_int),
+        ("patch", ctypes.c_int),
+        ("hash", ctypes.c_char_p),
+        ("cpu_runtime", ctypes.c_uint),
+        ("gpu_runtime", ctypes.c_uint),
+    ]
+
+
+class ExecutionArgument(ctypes.Structure):
+    """dnnl_exec_arg_t."""
+
+    _fields_ = [("arg", ctypes.c_int), ("memory", ctypes.c_void_p)]
+
+
+Dims = ctypes.c_int64 * 12
+
+_P, _I, _F, _L = ctypes.c_void_p, ctypes.c_int, ctypes.c_float, ctypes.c_int64
+_OUT = ctypes.POINTER(ctypes.c_void_p)
+_DIMS = ctypes.POINTER(Dims)
+
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "dnnl_engine_create": (_I, (_OUT, _I, ctypes.c_size_t)),
+    "dnnl_stream_create": (_I, (_OUT, _P, ctypes.c_uint)),
+    "dnnl_stream_wait": (_I, (_P,)),
+    "dnnl_memory_desc_create_with_strides": (_I, (_OUT, _I, _DIMS, _I, _DIMS)),
+    "dnnl_memory_desc_create_with_tag": (_I, (_OUT, _I, _DIMS, _I, _I)),
+    "dnnl_memory_desc_equal": (_I, (_P, _P)),
+    "dnnl_memory_desc_get_size": (ctypes.c_size_t, (_P,)),
+    "dnnl_memory_desc_destroy": (_I, (_P,)),
+    "dnnl_memory_create": (_I, (_OUT, _P, _P, _P)),
+    "dnnl_memory_set_data_handle": (_I, (_P, _P)),
+    "dnnl_memory_destroy": (_I, (_P,)),
+    "dnnl_primitive_attr_create": (_I, (_OUT,)),
+    "dnnl_primitive_attr_set_scratchpad_mode": (_I, (_P, _I)),
+    "dnnl_primitive_attr_set_post_ops": (_I, (_P, _P)),
+    "dnnl_primitive_attr_destroy": (_I, (_P,)),
+    "dnnl_post_ops_create": (_I, (_OUT,)),
+    "dnnl_post_ops_append_sum": (_I, (_P, _F, ctypes.c_int32, _I)),
+    "dnnl_post_ops_append_eltwise": (_I, (_P, _I, _F, _F)),
+    "dnnl_post_ops_append_binary": (_I, (_P, _I, _P)),
+    "dnnl_post_ops_destroy": (_I, (_P,)),
+    "dnnl_primitive_desc_query": (_I, (_P, _I, _I, _P)),
+    "dnnl_primitive_desc_query_md": (_P, (_P, _I, _I)),
+    "dnnl_primitive_desc_next_impl": (_I, (_P,)),
+    "dnnl_primitive_desc_destroy": (_I, (_P,)),
+    "dnnl_matmul_primitive_desc_create": (_I, (_OUT, *[_P] * 6)),
+    "dnnl_convolution_forward_primitive_desc_create": (_I, (_OUT, _P, _I, _I, *[_P] * 4, *[_DIMS] * 4, _P)),
+    "dnnl_convolution_backward_data_primitive_desc_create": (_I, (_OUT, _P, _I, *[_P] * 3, *[_DIMS] * 4, _P, _P)),
+    "dnnl_convolution_backward_weights_primitive_desc_create": (_I, (_OUT, _P, _I, *[_P] * 4, *[_DIMS] * 4, _P, _P)),
+    "dnnl_reorder_primitive_desc_create": (_I, (_OUT, *[_P] * 5)),
+    "dnnl_primitive_create": (_I, (_OUT, _P)),
+    "dnnl_primitive_execute": (_I, (_P, _P, _I, _P)),
+    "dnnl_primitive_destroy": (_I, (_P,)),
+    "dnnl_sgemm": (_I, (*[ctypes.c_char] * 2, *[_L] * 3, _F, _P, _L, _P, _L, _F, _P, _L)),
+    "dnnl_get_effective_cpu_isa": (_I, ()),
+}
+
+
+class Unavailable(RuntimeError):
+    """oneDNN cannot be used here; the message says why and what to do."""
+
+
+class Library:
+    """A loaded oneDNN 3.x with one CPU engine and one in-order stream.
+
+    Raises Unavailable if the file cannot be loaded, is not oneDNN 3.x, or cannot run on the CPU by itself.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self.c = ctypes.CDLL(path)
+        except OSError as error:
+            mend = "; install the system package of GNU OpenMP (libgomp1, libgomp)" if "libgomp" in str(error) else ""
+            raise Unavailable(f"oneDNN: cannot load {path!r}: {error}{mend}") from error
+        try:
+            query = self.c.dnnl_version
+            query.restype = ctypes.POINTER(Version)
+            self.version: Version = query().contents
+            if self.version.major != 3:
+                raise Unavailable(f"oneDNN: {path!r} is version {self.version_text}, and 3.x is needed")
+            for name, (result, arguments) in _PROTOTYPES.items():
+                function = getattr(self.c, name)
+                function.restype, function.argtypes = result, arguments
+        except AttributeError as error:
+            raise Unavailable(f"oneDNN: {path!r} is not a oneDNN 3.x library: {error}") from error
+        if self.version.cpu_runtime not in (RUNTIME_SEQUENTIAL, RUNTIME_OPENMP, RUNTIME_TBB):
+            raise Unavailable(
+                f"oneDNN: {path!r} has no CPU runtime of its own (runtime {self.version.cpu_runtime}); "
+                "use a build for OpenMP, TBB or sequential execution"
+            )
+        self.engine = self._create("dnnl_engine_create", CPU_ENGINE, 0)
+        self.stream = self._create("dnnl_stream_create", self.engine, IN_ORDER)
+
+    def _create(self, function: str, *arguments: Any) -> int:
+        handle = ctypes.c_void_p()
+        status = getattr(self.c, function)(ctypes.byref(handle), *arguments)
+        if status or not handle.value:
+            raise Unavailable(f"oneDNN: {function} of {self.path!r} failed: {STATUS.get(status, status)}")
+        return handle.value
+
+    @property
+    def version_text(self) -> str:
+        return f"{self.version.major}.{self.version.minor}.{self.version.patch}"
+
+    def address(self, function: str) -> int:
+        """The machine address of an exported function."""
+        address = ctypes.cast(getattr(self.c, function), ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+    def has_isa(self, isa: int) -> bool:
+        """Whether an instruction set of x86 is there, and oneDNN is allowed to use it."""
+        return is_x86() and self.c.dnnl_get_effective_cpu_isa() & isa == isa
+
+    @property
+    def has_openmp(self) -> bool:
+        """Whether the OpenMP runtime that this oneDNN was linked with can be spoken to."""
+        # Looking a name up in the library also searches the libraries that it was linked with.
+        return bool(self.version.cpu_runtime == RUNTIME_OPENMP and hasattr(self.c, "omp_set_num_threads"))
+
+
+def candidates() -> Iterator[str]:
+    """The files to try, in order; see the module's docstring."""
+    chosen = os.environ.get("MYCEL_ONEDNN")
+    if chosen:
+        yield chosen
+        return
+    seen: set[Path] = set()
+    folders = [Path(sys.prefix) / "lib", Path(sys.base_prefix) / "lib"]
+    if site.ENABLE_USER_SITE:
+        folders.append(Path(site.getuserbase()) / "lib")
+    places = [*_recorded_files(), *(folder / name for folder in folders for name in FILE_NAMES)]
+    for place in places:
+        resolved = place.resolve()
+        if resolved not in seen and resolved.is_file():
+            seen.add(resolved)
+            yield str(resolved)
+    system = ctypes.util.find_library("dnnl")
+    if system:
+        yield system
+
+
+def _recorded_files() -> list[Path]:
+    try:
+        files = importlib.metadata.files(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return [Path(str(file.locate())) for file in files if file.name in FILE_NAMES]
+
+
+def _check_named(path: str) -> None:
+    # What lies beside Python is as safe as Python, and a name without a folder is what the system's loader knows by it.
+    if path == os.environ.get("MYCEL_ONEDNN") and os.path.dirname(path):
+        try:
+            check_code(path)
+        except Refused as error:
+            raise Unavailable(f"oneDNN: {path!r} is not loaded: {error}") from error
+        except OSError as error:
+            raise Unavailable(f"oneDNN: cannot load {path!r}: {error}") from error
+
+
+def load() -> Library:
+    """Load the first candidate that serves; raises Unavailable with every reason if none does."""
+    reasons = []
+    for path in candidates():
+        try:
+            _check_named(path)
+            return Library(path)
+        except Unavailable as error:
+            reasons.append(str(error))
+    if not reasons:
+        reasons.append("oneDNN: no library found")
+    if os.environ.get("MYCEL_ONEDNN"):
+        mend = "correct or unset MYCEL_ONEDNN"
+    else:
+        mend = f"install it (pip install {DISTRIBUTION}) or name a libdnnl 3.x file in MYCEL_ONEDNN"
+    raise Unavailable("; ".join(reasons) + "; " + mend)
+
+
+_lock = locks.reentrant()
+_loaded: Library | Unavailable | None = None
+_requested_threads: int | None = None
+
+
+def library() -> Library:
+    """The process's oneDNN, loaded on the first call; raises Unavailable, then and ever after, if there is none."""
+    global _loaded
+    if _loaded is None:
+        with _lock:
+            if _loaded is None:
+                try:
+                    _loaded = load()
+                except Unavailable as error:
+                    _loaded = error
+    if isinstance(_loaded, Unavailable):
+        raise Unavailable(str(_loaded))
+    return _loaded
+
+
+def available() -> bool:
+    """Whether oneDNN can be used in this process; loads it on the first call.
+
+    >>> available() == (why_unavailable() is None)
+    True
+    """
+    return why_unavailable() is None
+
+
+def why_unavailable() -> str | None:
+    """Why oneDNN cannot be used, with what to do about it; None if it can."""
+    try:
+        library()
+    except Unavailable as error:
+        return str(error)
+    return None
+
+
+def version() -> str:
+    """The version of the oneDNN in use, such as '3.2.0'."""
+    return library().version_text
+
+
+def symbols() -> dict[str, int]:
+    """Addresses of the C functions that generated code calls to run a plan.
+
+    `omp_set_num_threads` is among them where oneDNN runs on OpenMP.
+    """
+    names = ["dnnl_primitive_execute", "dnnl_memory_set_data_handle", "dnnl_stream_wait", "dnnl_sgemm"]
+    if library().has_openmp:
+        names.append("omp_set_num_threads")
+    return {name: library().address(name) for name in names}
+
+
+def stream() -> int:
+    """The handle of the one in-order CPU stream."""
+    return library().stream
+
+
+def set_num_threads(count: int) -> None:
+    """Divide the work of plans built from now on among `count` threads.
+
+    Raises ValueError for a count below 1, Unavailable where oneDNN does not run on OpenMP.
+    """
+    global _requested_threads
+    if count < 1:
+        raise ValueError(f"set_num_threads: the count must be at least 1, not {count}")
+    if not library().has_openmp:
+        raise Unavailable(
+            f"set_num_threads: {library().path!r} does not run on OpenMP, the only runtime whose thread number can be set"
+        )
+    _requested_threads = count
+    adopt_threads()
+
+
+def adopt_threads() -> None:
+    """Give the calling thread the number of threads that `set_num_threads` asked for."""
+    if _requested_threads is not None:
+        library().c.omp_set_num_threads(ctypes.c_int(_requested_threads))
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Build plans for `count` threads inside this block; without OpenMP the runtime's number stays."""
+    global _requested_threads
+    if not library().has_openmp or _requested_threads is None:
+        yield
+        return
+    before = _requested_threads
+    _requested_threads = min(count, before)
+    adopt_threads()
+    try:
+        yield
+    finally:
+        _requested_threads = before
+        adopt_threads()
+
+
+def max_threads() -> int:
+    """How many threads a plan that the calling thread builds now will use."""
+    found = library()
+    if found.has_openmp:
+        adopt_threads()
+        return int(found.c.omp_get_max_threads())
+    return 1 if found.version.cpu_runtime == RUNTIME_SEQUENTIAL else os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Programs: steps as a table with addresses and sizes, kept and run."""

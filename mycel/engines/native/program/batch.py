@@ -1,0 +1,135 @@
+"""Kernels that do not depend on each other, run as one parallel step.
+
+A step that has little to do is not worth waking threads for, and an optimizer takes one for each parameter. So
+neighbouring kernels are ordered by how many of them each has to wait for, and those that wait for equally many are a
+batch: one range, in which each has a share as long as its work, and which threads split as they do any other
+(`mycel_batch`). The members of a batch run at one time: what one reads must not be written by another, also where an
+output takes the place of an input, and what one of them needs lives as long as the batch (`Liveness`). Nothing that
+is computed changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mycel.engines.native.kernels.nest import Buffer, Nest
+from mycel.ir.dims import DimLike, product
+
+if TYPE_CHECKING:
+    from mycel.engines.native.lowering.lower import Step
+
+__all__ = ["batches", "encode_batch", "without_shared"]
+
+# The elements of a kernel that needs no company, the bytes of the arena that a batch may keep alive for longer, and
+# the work that is worth a second thread.
+LARGE = 1 << 22
+ROOM = 1 << 22
+LEAST = 1 << 17
+UNIT = 64
+
+
+def batches(
+    steps: Sequence[Step], aliases: Mapping[int, int], number: Callable[[DimLike], int]
+) -> tuple[list[Step], list[list[Step]]]:
+    """The steps in an order in which the members of each batch are neighbours, and the batches.
+
+    `aliases` are the inputs that outputs replace. The members of a batch are given its number.
+    """
+    order: list[Step] = []
+    found: list[list[Step]] = []
+    run: list[Step] = []
+    room = 0
+
+    def close() -> None:
+        for level in _levels(run, aliases):
+            order.extend(level)
+            if len(level) > 1 and sum(_work(s, number) for s in level) >= LEAST:
+                for s in level:
+                    s.batch = len(found)
+                found.append(level)
+        run.clear()
+
+    for step in steps:
+        if step.kind != "kernel" or _work(step, number) > LARGE:
+            close()
+            room = 0
+            order.append(step)
+            continue
+        room += sum(number(b.size) * b.dtype.itemsize for b in step.writes if b.place is None)
+        if room > ROOM:
+            close()
+            room = 0
+        run.append(step)
+    close()
+    return order, found
+
+
+def _work(step: Step, number: Callable[[DimLike], int]) -> int:
+    data = step.data
+    return number(product(loop.extent for loop in data.loops) if isinstance(data, Nest) else data.work)
+
+
+def _levels(run: Sequence[Step], aliases: Mapping[int, int]) -> list[list[Step]]:
+    """The steps by how many of the others each has to wait for."""
+    written: dict[Any, int] = {}
+    read: dict[Any, int] = {}
+    levels: list[list[Step]] = []
+    for step in run:
+        reads, writes = ([_memory(b, aliases) for b in side] for side in (step.reads, step.writes))
+        level = max(
+            [written.get(m, -1) for m in (*reads, *writes)] + [read.get(m, -1) for m in writes], default=-1
+        ) + 1  # fmt: skip
+        for m in reads:
+            read[m] = max(read.get(m, -1), level)
+        for m in writes:
+            written[m] = level
+        while len(levels) <= level:
+            levels.append([])
+        levels[level].append(step)
+    return levels
+
+
+def _memory(buffer: Buffer, aliases: Mapping[int, int]) -> Any:
+    """What stands for the memory that a buffer is in."""
+    if buffer.place is None or buffer.place[0] == "constant":
+        return id(buffer)
+    kind, k = buffer.place
+    return ("input", aliases[k]) if kind == "output" and k in aliases else (kind, k)
+
+
+def without_shared(
+    takes: Mapping[int, list[tuple[Buffer, Buffer]]], found: Sequence[Sequence[Step]]
+) -> dict[int, list[tuple[Buffer, Buffer]]]:
+    """Which results may be written over what ends in their step, less what another member of the batch reads."""
+    kept = dict(takes)
+    for members in found:
+        readers: dict[int, int] = {}
+        for step in members:
+            for buffer in step.reads:
+                readers[id(buffer)] = readers.get(id(buffer), 0) + 1
+        for step in members:
+            if id(step) in kept:
+                kept[id(step)] = [(a, b) for a, b in kept[id(step)] if readers[id(b)] == 1]
+    return kept
+
+
+def encode_batch(program: Any, members: Sequence[Step], entries: Sequence[Any]) -> Any:
+    """The words and the table entry of a batch, given those of its members."""
+    from mycel.engines.native.kernels.codegen import grain
+    from mycel.engines.native.lowering.lower import Step
+    from mycel.engines.native.runtime.door import runtime
+
+    table, place, work = [], 0, 0
+    for step, (start, function, extent, _) in zip(members, entries):
+        own = program.number(program.template.code[id(step)][0].work)
+        table.append((start, function, extent, place))
+        place += max(own // UNIT, 1)
+        work += own
+    start = len(program.words)
+    program.tables.append((start, table))
+    program.words += [0, len(table), place]
+    reads = list({id(b): b for s in members for b in s.reads}.values())
+    writes = list({id(b): b for s in members for b in s.writes}.values())
+    program.starts[start] = Step("batch", reads, writes, tuple(members), members[-1].node)
+    return (start, runtime().address["mycel_batch"], place, grain(place, work))

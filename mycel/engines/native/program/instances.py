@@ -1,0 +1,135 @@
+"""Programs of a graph with symbolic sizes: the graph is lowered once, and made into a program for each tuple of actual sizes.
+
+A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are its guards, and it serves all sizes for which they hold.
+For other sizes there is another lowering. Sizes below 2 broadcast or leave nothing to do, and are constants of a graph of their own;
+what the dense library refuses for some sizes only is lowered for those. The most recently used `MOST` programs are kept; they take their arenas from the allocator at each run.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+from weakref import WeakKeyDictionary
+
+from mycel.base import locks
+from mycel.base.errors import ShapeError
+from mycel.engines.native.kernels.nest import FAR
+from mycel.engines.native.lowering.expand import expand
+from mycel.engines.native.onednn.binding import Unsupported
+from mycel.engines.native.program.program import Program, Template
+from mycel.ir.dims import Decisions, deciding
+from mycel.ir.graph import Graph
+from mycel.ir.types import TensorType
+from mycel.transforms.complex_pairs import complex_pairs
+from mycel.transforms.passes import optimize
+from mycel.transforms.specialize import specialize
+from mycel.transforms.symbolic_reductions import split_symbolic
+
+__all__ = ["MOST", "Instances", "instances_of", "types_for"]
+
+MOST = 32
+_lock = locks.reentrant()
+
+
+def check_positions(graph: Graph) -> None:
+    """ShapeError where an operation's positions have a type that is too small now that sizes are known."""
+    for node in graph.nodes:
+        types = [i.type for i in node.inputs]
+        if node.prim is not None and any(d > FAR for t in types if isinstance(t, TensorType) for d in t.shape):
+            kind = node.prim.type_of(*types, **node.params)
+            if kind != node.type:
+                raise ShapeError(
+                    f"{node.prim.name}: of {types} it gives {kind}, and was compiled to give {node.type}; declare these sizes as fixed"
+                )
+
+
+class Instances:
+    """The programs of one graph; `aliases` says which outputs are written into which inputs' memory."""
+
+    def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
+        self.graph, self.aliases = graph, dict(aliases or {})
+        self.templates: list[tuple[Callable[[Mapping[str, int]], bool], Template]] = []
+        self.decided: list[list[str]] = []
+        self.parts: dict[Any, Instances] = {}
+        self.programs: OrderedDict[tuple[int, ...], Program] = OrderedDict()
+
+    def program(self, sizes: Mapping[str, int]) -> Program:
+        """The program for actual sizes of all symbols."""
+        key = tuple(sizes.values())
+        with _lock:
+            found = self.programs.get(key)
+            if found is None:
+                found = self.programs[key] = self._make(sizes)
+                while len(self.programs) > MOST:
+                    self.programs.popitem(last=False)
+            else:
+                self.programs.move_to_end(key)
+            return found
+
+    def _make(self, sizes: Mapping[str, int]) -> Program:
+        small = {name: size for name, size in sizes.items() if size < 2}
+        if small and len(small) < len(sizes):
+            key = tuple(small.items())
+            if key not in self.parts:
+                self.parts[key] = Instances(specialize(self.graph, small), self.aliases)
+            return self.parts[key].program({n: s for n, s in sizes.items() if n not in small})
+        if small or not sizes:
+            return self._fixed(sizes)
+        for holds, template in self.templates:  # noqa: B007
+            if holds(sizes):
+                break
+        else:
+            template = self._lower(sizes)
+        try:
+            return Program(template, sizes)
+        except Unsupported:
+            return self._fixed(sizes)
+
+    def _lower(self, sizes: Mapping[str, int]) -> Template:
+        decisions = Decisions(sizes)
+        with deciding(decisions):
+            template = Template(split_symbolic(_optimized(complex_pairs(expand(self.graph)))), self.aliases)
+        self.templates.insert(0, (decisions.condition(), template))
+        self.decided.insert(0, decisions.describe())
+        return template
+
+    def _fixed(self, sizes: Mapping[str, int]) -> Program:
+        graph = specialize(self.graph, sizes)
+        check_positions(graph)
+        opened = complex_pairs(expand(graph))
+        return Program(Template(optimize(opened) if len(opened.nodes) > 1 else opened, self.aliases))
+
+    def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
+        """The function from buffers to a buffer (or a tuple of them) for actual sizes."""
+        return self.program(sizes).entry
+
+
+_instances: WeakKeyDictionary[Graph, Instances] = WeakKeyDictionary()
+
+
+def instances_of(graph: Graph) -> Instances:
+    """The programs of a graph that writes over none of its inputs; remembered as long as the graph lives."""
+    found = _instances.get(graph)
+    if found is None:
+        # A copy, as what holds its own key would never be let go.
+        found = _instances.setdefault(graph, Instances(Graph(graph.inputs, graph.outputs, graph.name)))
+    return found
+
+
+def _optimized(graph: Graph) -> Graph:
+    """The graph after the passes, which go by the form of sizes alone, unless types fit by what was decided of them."""
+    if len(graph.nodes) <= 1:
+        return graph
+    try:
+        with deciding(None):
+            return optimize(graph)
+    except ShapeError:
+        return optimize(graph)
+
+
+def types_for(types: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+    """Types with actual sizes."""
+    from mycel.transforms.specialize import concrete
+
+    return tuple([concrete(t, sizes) for t in types])

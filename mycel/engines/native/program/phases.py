@@ -1,0 +1,142 @@
+"""Programs with sizes that data decide: a graph cut at its `positions` nodes into phases, each run when the sizes that it needs are known.
+
+The level of a node is how many rounds of positions must be known before it can be computed: those that it depends on, and those whose counts appear in its
+type or parameters. Phase k computes the nodes of level k that a later phase, a mask or an output needs; then the positions of the masks at
+that level are found, which binds their symbols. Each phase is a graph of its own, with a program for each tuple of sizes (`instances`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.engines import buffers, nonfinite
+from mycel.engines.native.program.instances import Instances, types_for
+from mycel.ir.dims import Dim, symbols_in
+from mycel.ir.graph import Graph, Node, input_node, substitute
+from mycel.prims.base import CONSTANT
+from mycel.prims.elementwise import identity
+from mycel.prims.positions import positions
+from mycel.transforms.specialize import inner_sizes, specialize
+
+__all__ = ["Phases"]
+
+
+class _Phase:
+    """One phase: its program, which values it takes, and which it gives."""
+
+    def __init__(self, graph: Graph, sources: list[Node], results: list[Node], aliases: dict[int, int]) -> None:
+        self.instances = Instances(graph, aliases)
+        self.sources, self.results = sources, results
+        self.types = graph.output_types
+        self.names = tuple(symbols_in(*inner_sizes(graph)))
+
+
+class Phases:
+    """The phases of a graph; `aliases` says which outputs are written into which inputs' memory."""
+
+    def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
+        self.graph = graph
+        self.aliases = {} if nonfinite.is_on() else dict(aliases or {})
+        self.level: dict[Node, int] = {}
+        counts: dict[str, int] = {}
+        # A size may be mentioned before the positions that it counts: levels grow until they agree.
+        while True:
+            before = dict(counts)
+            self._find_levels(counts)
+            if counts == before:
+                break
+        self.phases = self._cut(max(counts.values(), default=0))
+
+    def _find_levels(self, counts: dict[str, int]) -> None:
+        """The levels of all nodes, given those at which symbols are bound, and the latter anew."""
+        for node in self.graph.inputs:
+            self.level[node] = 0
+        for node in self.graph.nodes:
+            level = max([self.level[i] for i in node.inputs], default=0)
+            if node.prim is positions:
+                (name,) = symbols_in(node.params["count"])
+                level = counts[name] = max(level + 1, counts.get(name, 0))
+            else:
+                for name in symbols_in(*inner_sizes(node)):
+                    level = max(level, counts.get(name, 0))
+            self.level[node] = level
+
+    def _cut(self, last: int) -> list[tuple[Optional[_Phase], list[Node]]]:
+        graph, level = self.graph, self.level
+        needed: set[Node] = {n.inputs[0] for n in graph.nodes if n.prim is positions}
+        for node in graph.nodes:
+            for i in node.inputs:
+                if node.prim is not positions and level[i] < level[node]:
+                    needed.add(i)
+        given: set[Node] = set(graph.inputs) | {n for n in graph.nodes if n.prim is positions}
+        phases: list[tuple[Optional[_Phase], list[Node]]] = []
+        for k in range(last + 1):
+            found = [n for n in graph.nodes if n.prim is positions and level[n] == k + 1]
+            if k == last:
+                results = list(graph.outputs)
+            else:
+                results = [
+                    n
+                    for n in graph.nodes
+                    if level[n] == k and n in needed and n not in given and n.prim is not CONSTANT
+                ]
+            phases.append((self._phase(results, given, k == last), found))
+            given |= set(results)
+        return phases
+
+    def _phase(self, results: list[Node], given: set[Node], is_last: bool) -> Optional[_Phase]:
+        if not results:
+            return None
+        sources: dict[Node, None] = dict.fromkeys(self.graph.inputs) if is_last else {}
+        stack, seen = list(results), set()
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node in given:
+                sources[node] = None
+            else:
+                stack.extend(node.inputs)
+        order = list(sources)
+        stand_in = {n: input_node(n.type, "phase") for n in order}
+        outputs = substitute(results, stand_in)
+        outputs = [Node(identity, (o,), {}, o.type) if o.prim is None else o for o in outputs]
+        inner = Graph(list(stand_in.values()), outputs, self.graph.name)
+        return _Phase(inner, order, results, self.aliases if is_last else {})
+
+    def run(self, given: Sequence[Any], sizes: Mapping[str, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The outputs' buffers and their types, from the inputs' buffers and the sizes of their symbols."""
+        known = dict(sizes)
+        values: dict[Node, Any] = dict(zip(self.graph.inputs, given))
+        types: tuple[Any, ...] = ()
+        results: tuple[Any, ...] = ()
+        for phase, found in self.phases:
+            if phase is not None:
+                entry = phase.instances.entry({n: known[n] for n in phase.names})
+                made = entry(*[values[n] for n in phase.sources])
+                results = made if isinstance(made, tuple) else (made,)
+                values.update(zip(phase.results, results))
+                types = types_for(phase.types, known)
+            for node in found:
+                self._bind(node, values, known)
+        if nonfinite.is_on():
+            nonfinite.examine(specialize(self.graph, known), given, results)
+        return results, types
+
+    def _bind(self, node: Node, values: dict[Node, Any], known: dict[str, int]) -> None:
+        mask = node.inputs[0]
+        (kind,) = types_for([mask.type], known)
+        if mask.prim is CONSTANT:
+            array = mask.value
+        else:
+            array = buffers.to_array(values[mask], kind)
+        held = np.flatnonzero(array).astype(np.int64)
+        count = node.params["count"]
+        assert isinstance(count, Dim)
+        (name,) = symbols_in(count)
+        known[name] = len(held)
+        values[node] = buffers.from_array(held)

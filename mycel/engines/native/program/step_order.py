@@ -1,0 +1,200 @@
+"""The order of a program's steps, chosen so that less memory is alive at its peak.
+
+Lowering emits steps about as the user's program computes them, which leaves the gradients of weights to the end: until then all activations and all
+cotangents that they are made of are alive. Here steps are listed anew. The given order is kept, except that a step goes first as soon as it is ready if it
+lets go of more memory than it takes, alone or together with the steps that it makes ready (a weight's gradient with the update that consumes it).
+The new order is used where its peak is lower than the given one's by more than `GAIN`.
+
+An order is right if every step keeps its place relative to those that write what it reads or writes, or read what it writes. Outputs that are to be written over inputs
+(`over`) are written after the last step that reads the input. What acts on the world keeps its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from mycel.engines.native.kernels.nest import Buffer
+from mycel.ir.dims import DimLike
+
+if TYPE_CHECKING:
+    from mycel.engines.native.lowering.lower import Step
+
+__all__ = ["peak_bytes", "schedule"]
+
+# Where all that a program's steps write fits into a core's cache, the order is left alone.
+LEAST = 1 << 20
+GAIN = 0.01
+DEPTH = 3
+
+
+def schedule(
+    steps: Sequence[Step],
+    kept: Iterable[Buffer],
+    over: Mapping[int, Buffer],
+    number: Callable[[DimLike], int],
+) -> list[Step]:
+    """The steps in the order that they are to run in; `kept` are buffers that are not the arena's, `over` the inputs that outputs (by the id of their buffer) replace."""
+    plan = _Plan(steps, {id(b) for b in kept}, number)
+    if sum(plan.size.values()) < LEAST:
+        return list(steps)
+    plan.connect(over)
+    order = plan.order()
+    before, after = plan.peak(range(len(steps))), plan.peak(order)
+    return [steps[k] for k in order] if after < before * (1 - GAIN) else list(steps)
+
+
+def peak_bytes(steps: Sequence[Step], kept: Iterable[Buffer], number: Callable[[DimLike], int]) -> int:
+    """The most bytes that are alive at one time in this order: what no packing of the arena can go below."""
+    return _Plan(steps, {id(b) for b in kept}, number).peak(range(len(steps)))
+
+
+class _Plan:
+    """What each step touches, and which steps have to come before it; steps are known by their numbers in the given order."""
+
+    def __init__(self, steps: Sequence[Step], kept: set[int], number: Callable[[DimLike], int]) -> None:
+        self.steps = steps
+        self.size: dict[int, int] = {}
+        self.touched: list[tuple[int, ...]] = []
+        self.users: dict[int, list[int]] = {}
+        for k, step in enumerate(steps):
+            own = {id(b): b for b in (*step.reads, *step.writes)}
+            for key, b in own.items():
+                if key not in self.size:
+                    self.size[key] = 0 if key in kept else number(b.size) * b.dtype.itemsize
+                self.users.setdefault(key, []).append(k)
+            self.touched.append(tuple(own))
+
+    def connect(self, over: Mapping[int, Buffer]) -> None:
+        """Find which steps come before which."""
+        count = len(self.steps)
+        self.after: list[list[int]] = [[] for _ in range(count)]
+        self.waits = [0] * count
+        known: set[tuple[int, int]] = set()
+
+        def edge(a: int, b: int) -> None:
+            if a != b and (a, b) not in known:
+                known.add((a, b))
+                self.after[a].append(b)
+                self.waits[b] += 1
+
+        writer: dict[int, int] = {}
+        readers: dict[int, list[int]] = {}
+        everywhere: dict[int, list[int]] = {}
+        effect = -1
+        for k, step in enumerate(self.steps):
+            for buffer in step.reads:
+                key = id(buffer)
+                if key in writer:
+                    edge(writer[key], k)
+                readers.setdefault(key, []).append(k)
+                everywhere.setdefault(key, []).append(k)
+            for buffer in step.writes:
+                key = id(buffer)
+                if key in writer:
+                    edge(writer[key], k)
+                for r in readers.pop(key, ()):
+                    edge(r, k)
+                if key in over and key not in writer:
+                    # Readers that come later in the given order would make it a copy there, too.
+                    for r in everywhere.get(id(over[key]), ()):
+                        edge(r, k)
+                writer[key] = k
+            if step.kind == "host" or step.kind == "call" or (step.node is not None and step.node.prim.effect):  # type: ignore[union-attr]
+                if effect >= 0:
+                    edge(effect, k)
+                effect = k
+
+    def peak(self, order: Iterable[int]) -> int:
+        """The most bytes alive at one time."""
+        left = {key: len(users) for key, users in self.users.items()}
+        alive: set[int] = set()
+        now = most = 0
+        for k in order:
+            for key in self.touched[k]:
+                if key not in alive:
+                    alive.add(key)
+                    now += self.size[key]
+            most = max(most, now)
+            for key in self.touched[k]:
+                left[key] -= 1
+                if not left[key]:
+                    now -= self.size[key]
+        return most
+
+    def order(self) -> list[int]:
+        """The new order."""
+        self.left = {key: len(users) for key, users in self.users.items()}
+        self.alive: set[int] = set()
+        waits = self.waits
+        ready: list[int] = []
+        urgent: list[tuple[int, int]] = []
+        done = [False] * len(self.steps)
+        for k, count in enumerate(waits):
+            if not count:
+                heappush(ready, k)
+        result: list[int] = []
+        while ready:
+            k = -1
+            while urgent and k < 0:
+                said, k = heappop(urgent)
+                growth = 0 if done[k] else self.growth(k)
+                if growth != said:
+                    if growth < 0:
+                        heappush(urgent, (growth, k))
+                    k = -1
+            while k < 0:
+                k = heappop(ready)
+                if done[k]:
+                    k = -1
+                    if not ready:
+                        return result
+            done[k] = True
+            result.append(k)
+            near: dict[int, None] = {}
+            for key in self.touched[k]:
+                self.alive.add(key)
+                self.left[key] -= 1
+                if self.size[key]:
+                    near.update(dict.fromkeys(u for u in self.users[key] if not done[u] and not waits[u]))
+            for s in self.after[k]:
+                waits[s] -= 1
+                if not waits[s]:
+                    heappush(ready, s)
+                    near[s] = None
+            for u in near:
+                growth = self.growth(u)
+                if growth < 0:
+                    heappush(urgent, (growth, u))
+        return result
+
+    def growth(self, k: int) -> int:
+        """By how many bytes more is alive once a step that is ready has run, with what it makes ready if that makes it less."""
+        left: dict[int, int] = {}
+        born: set[int] = set()
+        gone: dict[int, int] = {}
+        total = best = 0
+        for depth in range(DEPTH):
+            for key in self.touched[k]:
+                size = self.size[key]
+                if not size:
+                    continue
+                if key not in self.alive and key not in born:
+                    born.add(key)
+                    total += size
+                left[key] = left.get(key, self.left[key]) - 1
+                if not left[key]:
+                    total -= size
+            best = total if depth == 0 else min(best, total)
+            if best < 0:
+                return best
+            following = -1
+            for s in self.after[k]:
+                gone[s] = gone.get(s, self.waits[s]) - 1
+                if not gone[s] and following < 0:
+                    following = s
+            if following < 0:
+                return best
+            k = following
+        return best

@@ -1,0 +1,403 @@
+"""Compiled programs kept from one process to the next: templates in files (`mycel.cache`), found by what they were made from.
+
+The key is a digest of the graph as it was staged (structure, types, parameters, constants), of the outputs that are written into inputs, and of all that a lowering depends
+on (`_surroundings`): Mycel's own source, the machine that code is made for, the versions of Python, NumPy and oneDNN, and the number of threads. So what is found
+is what would be made. Sizes are numbers: graphs with symbols are lowered in each process, as are those that hold Python functions, and small ones.
+
+A file has two parts. Names and places in the user's source are not in the key, as programs that differ in them alone are the same: the graph's inputs are
+those of the graph at hand, and a node's place is written as the number of a staged node that has it. The template itself is written by `pickle`, of a
+closed list of kinds: what is not on it is neither written nor read, so that a file cannot call anything.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import os
+import pickle
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import cache
+from mycel.base.dtype import DType, from_any
+from mycel.base.log import logger
+from mycel.base.spans import timed
+from mycel.engines.native.kernels import rounding
+from mycel.engines.native.llvm import jit
+from mycel.engines.native.lowering.lower import Lowered
+from mycel.engines.native.onednn import autotune
+from mycel.engines.native.onednn import binding as dense
+from mycel.engines.native.program.program import Template, kernel_addresses
+from mycel.engines.native.runtime import checking
+from mycel.engines.native.runtime.door import runtime
+from mycel.ir.dims import Atom, Dim
+from mycel.ir.graph import Graph, Node, Where, toposort
+from mycel.ir.hash import structural_hash
+from mycel.ir.types import TOKEN, TensorType, TokenType, tensor_type
+from mycel.prims.base import REGISTRY, Literal, Primitive
+
+__all__ = ["LEAST", "counts", "key_of", "load", "save", "settings"]
+
+# Smaller graphs are lowered in the time that it takes to look for them.
+LEAST = 16
+MOST_BYTES = 256 << 20
+# Numbers beyond are taken for addresses.
+_IDENTITY = 1 << 20
+# Where the package lies.
+ROOT = Path(__file__).parents[3]
+_MODULES = ("mycel.engines.native.", "mycel.ir.", "mycel.prims.")
+# What else lowering depends on: functions that give a text, entered by whoever adds such a setting.
+settings: list[Callable[[], str]] = [autotune.setting, checking.setting, rounding.setting]
+counts = {"found": 0, "made": 0}
+
+
+class _NotStorable(Exception):
+    """Something in a template has no form in a file."""
+
+
+# The key.
+
+
+@functools.cache
+def _source() -> Optional[str]:
+    """The digest of the source of everything that makes programs; None where it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        files = [ROOT / "__init__.py", ROOT / "base/config.py", ROOT / "base/dtype.py"]
+        for part in ("engines", "ir", "prims", "transforms"):
+            files += sorted((ROOT / part).rglob("*.py"))
+        for path in files:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
+            digest.update(content)
+    except OSError as error:
+        logger.info("programs are not kept, as the source of their compiler cannot be read: %s", error)
+        return None
+    return digest.hexdigest()
+
+
+def _surroundings() -> Optional[str]:
+    source = _source()
+    if source is None:
+        return None
+    library = f"{dense.version()}" if dense.available() else "none"
+    limits = [os.environ.get(name, "") for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")]
+    parts = [
+        source, jit.machine().identity, platform.python_version(), np.__version__, library, *limits,
+        str(runtime().threads), *[setting() for setting in settings],
+    ]  # fmt: skip
+    return "\n".join(parts)
+
+
+def key_of(graph: Graph, aliases: Mapping[int, int]) -> Optional[str]:
+    """The digest under which a graph's program is kept; None for one that is not kept."""
+    if not cache.is_on() or len(graph.nodes) < LEAST:
+        return None
+    surroundings = _surroundings()
+    if surroundings is None or not all(map(_is_own, {n.prim for n in _staged(graph) if n.prim is not None})):
+        return None
+    try:
+        # What was kept of nodes without positions has none to give to nodes that have them.
+        placed = any(n.where is not None for n in graph.nodes)
+        text = f"{surroundings}\n{structural_hash(graph)}\n{sorted(aliases.items())}\n{placed}"
+    except TypeError as error:
+        logger.debug("%s is not kept: %s", graph.name, error)
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_own(prim: Primitive) -> bool:
+    """Whether a primitive is Mycel's; what another does is not in the key."""
+    rules = [getattr(rule, "func", rule) for rule in (prim.infer, prim.expand) if rule is not None]
+    return all(str(getattr(rule, "__module__", "")).startswith("mycel.") for rule in rules)
+
+
+def _kind() -> str:
+    return f"programs-{jit.machine().identity}"
+
+
+# Places in the source.
+
+
+def _staged(graph: Graph) -> list[Node]:
+    """The nodes of a graph and of those inside it, in an order that depends on their structure alone."""
+    found: list[Node] = []
+    seen: set[Graph] = set()
+
+    def enter(inner: Graph) -> None:
+        if inner in seen:
+            return
+        seen.add(inner)
+        for node in (*inner.inputs, *inner.nodes):
+            for name in sorted(node.params):
+                for nested in _graphs(node.params[name]):
+                    enter(nested)
+            found.append(node)
+
+    enter(graph)
+    return found
+
+
+def _graphs(value: Any) -> Iterator[Graph]:
+    if isinstance(value, Graph):
+        yield value
+    elif type(value) is tuple:
+        for v in value:
+            if type(v) is not int:
+                yield from _graphs(v)
+
+
+# Writing.
+
+
+def save(key: str, graph: Graph, template: Template) -> None:
+    """Keep the template that was made of a staged graph."""
+    try:
+        content = _written(graph, template)
+    except (_NotStorable, pickle.PicklingError, RecursionError) as error:
+        logger.debug("the program of %s is not kept: %s", graph.name, error)
+        return
+    if len(content) <= MOST_BYTES:
+        cache.write(_kind(), key, content)
+
+
+def _written(graph: Graph, template: Template) -> bytes:
+    if template.bodies:
+        raise _NotStorable("it calls itself")
+    file = io.BytesIO()
+    writer = _Writer(file, graph)
+    # Nodes come first, each after what it needs, so that writing does not descend through the graph.
+    writer.dump((writer.ordered(template.graph), _state(template)))
+    return file.getvalue()
+
+
+def _state(template: Template) -> dict[str, Any]:
+    numbers = {id(step): k for k, step in enumerate(template.all_steps)}
+    state: dict[str, Any] = {}
+    for name, value in template.__dict__.items():
+        if name in ("code", "bodies", "_dims", "_values"):
+            continue
+        if isinstance(value, dict) and value and all(k in numbers for k in value):
+            state[name] = _BySteps({numbers[k]: v for k, v in value.items()})
+        elif isinstance(value, dict) and any(type(k) is int and k > _IDENTITY for k in value):
+            raise _NotStorable(f"{name} is a table by what is no step")
+        elif isinstance(value, Lowered):
+            lowered = dict(value.__dict__)
+            lowered["constants"] = list(value.constants.values())
+            state[name] = lowered
+        else:
+            state[name] = value
+    return state
+
+
+class _BySteps:
+    """A table by step, with the steps' numbers in place of their identities."""
+
+    def __init__(self, entries: dict[int, Any]) -> None:
+        self.entries = entries
+
+
+class _Writer(pickle.Pickler):
+    """Writes what the list below names, and nothing else."""
+
+    def __init__(self, file: io.BytesIO, graph: Graph) -> None:
+        super().__init__(file, protocol=5)
+        self.inputs = {node: k for k, node in enumerate(graph.inputs)}
+        self.places: dict[Where, int] = {}
+        for k, node in enumerate(_staged(graph)):
+            if node.where is not None:
+                self.places.setdefault(node.where, k)
+
+    def ordered(self, graph: Graph) -> list[Node]:
+        """All nodes of a graph, those of a graph inside it before the node that has it."""
+        found: dict[Node, None] = {}
+
+        def enter(inner: Graph) -> None:
+            for node in toposort((*inner.inputs, *inner.outputs)):
+                for value in node.params.values():
+                    for nested in _graphs(value):
+                        if nested not in seen:
+                            seen.add(nested)
+                            enter(nested)
+                found[node] = None
+
+        seen = {graph}
+        enter(graph)
+        return list(found)
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is Node:
+            return self.node(value)
+        if kind is Graph:
+            return _graph, (value.inputs, value.outputs, value.name)
+        if isinstance(value, np.ndarray):
+            return _array, (from_any(value.dtype).name, value.shape, value.tobytes())
+        if isinstance(value, np.generic):
+            return _scalar, (from_any(value.dtype).name, value.tobytes())
+        if kind is Literal:
+            return _literal, (value.array,)
+        if kind is TokenType:
+            return _token, ()
+        if kind is DType:
+            return _dtype, (value.name,)
+        if kind is TensorType:
+            return _type, (value.shape, value.dtype)
+        if kind is Primitive:
+            return _primitive, (value.name,)
+        if kind in (FunctionType, BuiltinFunctionType):
+            if value in _HELPERS.values():
+                return NotImplemented
+            raise _NotStorable(f"it holds the function {value!r}")
+        if isinstance(value, type):
+            _check(value.__module__, value.__qualname__)
+            return NotImplemented
+        if kind in (Dim, Atom, Where):
+            raise _NotStorable(f"it holds {value!r}")
+        if kind in (complex, slice, range):
+            return NotImplemented
+        _check(kind.__module__, kind.__qualname__)
+        return NotImplemented
+
+    def node(self, node: Node) -> Any:
+        if node in self.inputs:
+            return _input, (self.inputs[node],)
+        place = -1
+        if node.where is not None:
+            found = self.places.get(node.where)
+            if found is None:
+                raise _NotStorable(f"{node} is at {node.where}, where nothing was staged")
+            place = found
+        return _node, (node.prim, node.inputs, dict(node.params), node.type, place)
+
+
+def _check(module: str, name: str) -> None:
+    if module in ("builtins",) and name in ("complex", "slice", "range"):
+        return
+    if module == __name__ and name == "_BySteps":
+        return
+    if not module.startswith(_MODULES) or "." in name:
+        raise _NotStorable(f"it holds a {module}.{name}")
+
+
+# Reading.
+
+
+@timed("cache", lambda _, graph, *__: graph.name)
+def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Template]:
+    """The template that was kept for a staged graph; None where there is none."""
+    content = cache.read(_kind(), key)
+    if content is None:
+        counts["made"] += 1
+        return None
+    try:
+        _, state = _Reader(io.BytesIO(content), graph).load()
+    except pickle.UnpicklingError as error:
+        logger.info("the program of %s is made anew: %s", graph.name, error)
+        counts["made"] += 1
+        return None
+    template = Template.__new__(Template)
+    for name, value in state.items():
+        if name == "lowered":
+            constants = {id(buffer): (buffer, array) for buffer, array in value.pop("constants")}
+            value = Lowered(**value, constants=constants)
+        elif isinstance(value, _BySteps):
+            value = {id(state["all_steps"][k]): v for k, v in value.entries.items()}
+        template.__dict__[name] = value
+    template.graph.name = graph.name
+    template.bodies, template._dims, template._values = {}, {}, None
+    nests = [step for step in template.all_steps if step.kind == "kernel"]
+    template.code = dict(zip(map(id, nests), zip(template.kernels, kernel_addresses(template.kernels))))
+    counts["found"] += 1
+    return template
+
+
+class _Reader(pickle.Unpickler):
+    """Reads what `_Writer` writes; a name that it does not write is an error."""
+
+    def __init__(self, file: io.BytesIO, graph: Graph) -> None:
+        super().__init__(file)
+        self.graph = graph
+        self.staged: list[Node] = []
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == __name__ and name in ("_node", "_input"):
+            return self.node if name == "_node" else self.graph.inputs.__getitem__
+        if module == __name__ and name in _HELPERS:
+            return _HELPERS[name]
+        try:
+            _check(module, name)
+        except _NotStorable as error:
+            raise pickle.UnpicklingError(f"a program's file names {module}.{name}") from error
+        found = super().find_class(module, name)
+        if not isinstance(found, type):
+            raise pickle.UnpicklingError(f"a program's file names {module}.{name}, which is no class")
+        return found
+
+    def node(self, prim: Any, inputs: tuple[Node, ...], params: dict[str, Any], type: Any, place: int) -> Node:
+        if place < 0:
+            where = None
+        else:
+            if not self.staged:
+                self.staged = _staged(self.graph)
+            where = self.staged[place].where
+        made = Node(prim, inputs, params, type, where)
+        # No position in force may take the place of none.
+        made.where = where
+        return made
+
+
+def _node(*arguments: Any) -> Any:
+    raise AssertionError("a reader makes nodes itself")
+
+
+def _input(number: int) -> Any:
+    raise AssertionError("a reader knows inputs itself")
+
+
+def _graph(inputs: tuple[Node, ...], outputs: tuple[Node, ...], name: str) -> Graph:
+    return Graph(inputs, outputs, name)
+
+
+def _array(kind: str, shape: tuple[int, ...], content: bytes) -> np.ndarray[Any, Any]:
+    made: np.ndarray[Any, Any] = np.empty(shape, from_any(kind).numpy)
+    if content:
+        made.reshape(-1).view(np.uint8)[:] = np.frombuffer(content, np.uint8)
+    return made
+
+
+def _scalar(kind: str, content: bytes) -> Any:
+    return np.frombuffer(content, np.uint8).copy().view(from_any(kind).numpy)[0]
+
+
+def _literal(array: np.ndarray[Any, Any]) -> Literal:
+    return Literal(array)
+
+
+def _token() -> TokenType:
+    return TOKEN
+
+
+def _dtype(name: str) -> DType:
+    return from_any(name)
+
+
+def _type(shape: tuple[int, ...], element: DType) -> TensorType:
+    return tensor_type(shape, element)
+
+
+def _primitive(name: str) -> Primitive:
+    if name not in REGISTRY:
+        raise pickle.UnpicklingError(f"there is no primitive {name}")
+    return REGISTRY[name]
+
+
+_HELPERS: dict[str, Any] = {
+    f.__name__: f for f in (_node, _input, _graph, _array, _scalar, _literal, _token, _dtype, _type, _primitive)
+}

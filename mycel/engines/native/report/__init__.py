@@ -1,0 +1,1 @@
+"""What programs do and cost: accounts, estimates and traces."""

@@ -1,0 +1,207 @@
+"""Step by step, what a graph's program does: what was fused, the bytes it moves and the operations it does, and why its values lie in memory.
+
+Nothing is compiled or run: the graph is lowered as for a program, and what the lowering decided is written down. For each value that a step writes the reason is one of
+these: it is a result; the dense library, control flow or a host step reads it, which can only read memory; another kernel reads it, which could not join this one; it is small, a row's
+statistic, from which others compute larger values again. Values that are computed again in several kernels, which moves fewer bytes than writing them (`recompute.py`), are
+listed with those kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from mycel.engines.failures import readable
+from mycel.engines.native.kernels.nest import Buffer, Nest
+from mycel.engines.native.kernels.views import View
+from mycel.engines.native.lowering.lower import Step, _Lowering
+from mycel.engines.native.program import arena as memory
+from mycel.engines.native.program.liveness import Liveness
+from mycel.engines.native.program.program import Template
+from mycel.engines.native.report.costs import Cost, cost
+from mycel.ir.dims import hint
+from mycel.ir.graph import Graph, Node, Where
+
+__all__ = ["Account", "StepAccount", "account"]
+
+
+@dataclass(frozen=True)
+class StepAccount:
+    """One step: its kind (kernel, dense, host, copy, cond, while, ...), the operations in it, its loops, what it writes and why, what it computes again, and the user's line.
+
+    `stores` are (operation, type with layout, reason, whether it is written over what it reads).
+    """
+
+    number: int
+    kind: str
+    operations: tuple[str, ...]
+    cost: Cost
+    loops: str
+    stores: tuple[tuple[str, str, str, bool], ...]
+    again: tuple[str, ...]
+    where: Optional[Where]
+
+    @property
+    def text(self) -> str:
+        """A few lines."""
+        flops = f"{self.cost.flops:,}".replace(",", " ")
+        counted = f"{readable(self.cost.bytes)} moved, {flops} operations"
+        head = f"{self.number:4} {self.kind} {_joined(self.operations)}: {counted}{'; ' + self.loops if self.loops else ''}"
+        lines = [head + (f"; {self.where}" if self.where else "")]
+        for name, kind, why, over in self.stores:
+            lines.append(f"       writes {name} {kind}{' over what it reads' if over else ''}: {why}")
+        if self.again:
+            lines.append(f"       computes again {_joined(self.again)}: cheaper than reading it")
+        return "\n".join(lines)
+
+
+@dataclass
+class Account:
+    """The steps of a program in the order in which they are run."""
+
+    name: str
+    steps: list[StepAccount] = field(default_factory=list)
+
+    @property
+    def total(self) -> Cost:
+        """What all steps do; of a branch the side that moves more, of a loop one round."""
+        return sum((s.cost for s in self.steps), Cost())
+
+    def text(self, most: int = 200) -> str:
+        """The totals by kind, and the steps; of more than `most` those that move most."""
+        by_kind: dict[str, tuple[int, Cost]] = {}
+        for s in self.steps:
+            count, known = by_kind.get(s.kind, (0, Cost()))
+            by_kind[s.kind] = count + 1, known + s.cost
+        lines = [f"{self.name} in {len(self.steps)} steps:"]
+        lines += [
+            f"  {count} {kind}: {readable(c.bytes)} moved, {c.flops / 1e6:.6g} million operations"
+            for kind, (count, c) in by_kind.items()
+        ]
+        shown = self.steps
+        if len(shown) > most:
+            chosen = {s.number for s in sorted(shown, key=lambda s: -s.cost.bytes)[:most]}
+            shown = [s for s in shown if s.number in chosen]
+            lines.append(f"  the {most} that move most:")
+        return "\n".join([*lines, *[s.text for s in shown]])
+
+
+def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+    """What the program of a graph of static types does."""
+    from mycel.engines.native.engine import prepared
+
+    opened = prepared(graph)
+    lowering = _Lowering(opened)
+    template = Template.__new__(Template)
+    template.arrange(opened, dict(aliases or {}), lowering.run())
+    reasons = _Reasons(lowering, template)
+    return Account(graph.name, [reasons.of(k, step) for k, step in enumerate(template.steps, 1)])
+
+
+class _Reasons:
+    """Who reads which buffer, and which node's value it is."""
+
+    def __init__(self, lowering: Any, template: Template) -> None:
+        self.lowering, self.template = lowering, template
+        self.readers: dict[int, list[Step]] = {}
+        for step in template.steps:
+            for b in step.reads:
+                self.readers.setdefault(id(b), []).append(step)
+        self.values: dict[int, tuple[Node, View]] = {}
+        for node, view in lowering.views.items():
+            known = self.values.get(id(view.buffer))
+            # The value itself rather than a view of it.
+            if node.prim is not None and (known is None or lowering.root(known[0]) is not known[0]):
+                self.values[id(view.buffer)] = node, view
+        self.results = {id(v.buffer) for v in template.lowered.outputs}
+        calls = {id(s): s.data.plan(hint) for s in template.all_steps if s.kind == "dense"}
+        live = Liveness(template.steps, calls, template.takes)
+        _, members = memory.joined(live.lives(hint), live.taking)
+        self.over = {b for first, *rest in members.values() for b in rest}
+        for j, i in template.aliases.items():
+            output, source = template.lowered.outputs[j].buffer, template.lowered.inputs[i]
+            if output.place == ("output", j) and any(source in s.reads and output in s.writes for s in template.steps):
+                self.over.add(id(output))
+
+    def of(self, number: int, step: Step) -> StepAccount:
+        """The account of one step."""
+        node = step.node
+        operations = tuple(m.prim.name for m in step.members if m.prim is not None)
+        if not operations:
+            name = step.data.name if isinstance(step.data, Nest) else ""
+            operations = (node.prim.name,) if node is not None and node.prim is not None else (name,) if name else ()
+        where = node.where if node is not None else None
+        stores = tuple(self.store(step, b) for b in step.writes)
+        return StepAccount(number, step.kind, operations, cost(step), _loops(step), stores, self.again(step), where)
+
+    def store(self, step: Step, buffer: Buffer) -> tuple[str, str, str, bool]:
+        """A buffer that a step writes, its type and layout, and why it is written."""
+        node, view = self.values.get(id(buffer), (None, None))
+        name = buffer.name if node is None or node.prim is None else node.prim.name
+        kind = str(buffer.dtype.name)
+        if view is not None:
+            kind += (
+                f"[{', '.join(map(str, view.shape))}]{'' if view.is_row_major() else f' strides {tuple(view.strides)}'}"
+            )
+        over = id(buffer) in self.over
+        return name, kind, self.why(step, buffer), over
+
+    def why(self, step: Step, buffer: Buffer) -> str:
+        """Why a value lies in memory."""
+        readers = [r for r in self.readers.get(id(buffer), ()) if r is not step]
+        kinds = {r.kind for r in readers}
+        if id(buffer) in self.results:
+            return "a result"
+        if "dense" in kinds:
+            named = sorted(
+                {r.node.prim.name for r in readers if r.kind == "dense" and r.node is not None and r.node.prim}
+            )
+            return f"{_joined(named)} of the dense library reads it"
+        for kind, who in (
+            ("host", "a host step"),
+            ("cond", "a branch"),
+            ("while", "a loop"),
+            ("call", "a recursion"),
+            ("tape", "a tape"),
+        ):
+            if kind in kinds:
+                return f"{who} reads it"
+        if not readers:
+            return "nothing reads it"
+        if step.kind != "kernel":
+            return f"{_count(len(readers), 'kernel')} {'reads' if len(readers) == 1 else 'read'} it"
+        return f"{_count(len(readers), 'kernel')} with other loops or behind other reductions {'reads' if len(readers) == 1 else 'read'} it"
+
+    def again(self, step: Step) -> tuple[str, ...]:
+        """The values that a kernel computes although they belong to another one's work."""
+        members = set(step.members)
+        found: dict[Node, None] = {}
+        pending = list(step.members)
+        seen = set(pending)
+        while pending:
+            for i in pending.pop().inputs:
+                root = self.lowering.root(i)
+                if root not in seen and root in self.lowering.again:
+                    seen.add(root)
+                    pending.append(root)
+                    if root not in members:
+                        found[root] = None
+        return tuple(n.prim.name for n in found if n.prim is not None)
+
+
+def _loops(step: Step) -> str:
+    """The loops of a kernel, outermost first; those that reduce are marked."""
+    if not isinstance(step.data, Nest):
+        return ""
+    return "loops " + " x ".join(f"{loop.extent}{' reducing' if loop.kind == 'r' else ''}" for loop in step.data.loops)
+
+
+def _joined(names: Any, most: int = 12) -> str:
+    names = list(names)
+    more = f", {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"

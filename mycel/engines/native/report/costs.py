@@ -1,0 +1,327 @@
+"""What a step moves and computes: bytes of distinct memory read and written, and floating-point operations.
+
+The one place for these numbers, from which explanations and profiles take them. They are those of the code that runs, not of the graph it came from.
+
+* Memory is counted once for each step, however often its loops come back to it: of each buffer, the elements that its accesses can reach. Accesses that differ in
+  their constant offset only (the taps of a window) are taken together. What data choose (a gather) counts as if no two indices were equal.
+* An addition, subtraction, multiplication, division, remainder, root, rounding, maximum or minimum of floats is one operation, a fused multiply-add two;
+  comparisons, choices, conversions, negations and whole numbers are none. Elementary functions count what their polynomials do. A value that does not depend
+  on a loop is computed outside of it, and counted so. A reduction is one operation for each value that it takes in.
+* A product of (m, k) by (k, n) is 2mnk; a convolution meets each weight at each position of its output's image. oneDNN's own algorithms may do other work.
+
+Sizes may be symbolic: `number` gives each dimension's value (by default, its hint).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mycel.base.dtype import DType
+from mycel.engines.native.kernels import emit
+from mycel.engines.native.kernels.nest import Access, Affine, Buffer, Expr, Nest, Reduce
+from mycel.engines.native.kernels.views import View
+from mycel.engines.native.lowering.control_steps import Call, Nested
+from mycel.engines.native.lowering.dense_steps import DenseCall, work
+from mycel.engines.native.lowering.tape_steps import Tape
+from mycel.engines.native.math import library as vector_math
+from mycel.ir.dims import DimLike, hint
+
+if TYPE_CHECKING:
+    from mycel.engines.native.lowering.lower import Step
+
+__all__ = ["Cost", "ZERO_COST", "cost", "nest_cost", "operations", "plan_costs", "total"]
+
+Number = Callable[[DimLike], int]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes read, bytes written and floating-point operations.
+
+    >>> Cost(8, 4, 1) + Cost(8, 4, 1)
+    Cost(read=16, written=8, flops=2)
+    >>> Cost(8, 4, 1).bytes
+    12
+    """
+
+    read: int = 0
+    written: int = 0
+    flops: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.read + other.read, self.written + other.written, self.flops + other.flops)
+
+
+ZERO_COST = Cost()
+
+
+def cost(step: Step, number: Number = hint) -> Cost:
+    """What one run of a step moves and computes; of a branch the side that moves more, of a loop one round."""
+    data = step.data
+    if isinstance(data, Nest):
+        return nest_cost(data, number)
+    if isinstance(data, Nested):
+        sides = [total(data.first, number), total(data.second, number)]
+        return sides[0] + sides[1] if data.loops else max(sides, key=lambda c: (c.bytes, c.flops))
+    if isinstance(data, DenseCall):
+        read = sum(_view_bytes(v, number) for v in data.inputs)
+        return Cost(read, _view_bytes(data.out, number), work(data.node, number))
+    if isinstance(data, Tape):
+        moved = sum(_buffer_bytes(b, number) for b in data.states)
+        return Cost(moved, moved) if data.operation in ("push", "pop") else ZERO_COST
+    if isinstance(data, Call):
+        return Cost(sum(_view_bytes(v, number) for v in data.reads), sum(_view_bytes(v, number) for v in data.writes))
+    if step.kind == "batch":
+        return total(data, number)
+    if step.kind == "copy":
+        target, source = data
+        return Cost(_view_bytes(source, number), _view_bytes(target, number))
+    read, written = (sum(_buffer_bytes(b, number) for b in side) for side in (step.reads, step.writes))
+    node = step.node
+    dense = node is not None and node.prim is not None and node.prim.name in _DENSE
+    return Cost(read, written, work(node, number) if dense else 0)  # type: ignore[arg-type]
+
+
+_DENSE = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
+
+
+def total(steps: Iterable[Step], number: Number = hint) -> Cost:
+    """What steps do together."""
+    return sum((cost(s, number) for s in steps), ZERO_COST)
+
+
+def plan_costs(call: Any, plan: Any, number: Number = hint) -> list[Cost]:
+    """What each primitive of a dense step's plan does; the reorders that the library needs move bytes as well."""
+    own = [k for k, c in enumerate(plan.calls) if not c.description.startswith("reorder")]
+    found = []
+    for k, made in enumerate(plan.calls):
+        sizes = [_named_bytes(name, plan) for name in made.buffers if name != "scratch"]
+        if k not in own:
+            found.append(Cost(sizes[0], sizes[-1]))
+            continue
+        written = _view_bytes(call.out, number) // len(own)
+        found.append(Cost(max(sum(sizes) - written, 0), written, work(call.node, number) // len(own)))
+    return found
+
+
+def _named_bytes(name: str, plan: Any) -> int:
+    if name in plan.temporaries:
+        return int(plan.temporaries[name])
+    operand = plan.operands[name]
+    size = _ITEM.get(operand.dtype, 4)
+    for d, s in zip(operand.shape, operand.strides):
+        size *= d if s else 1
+    return int(size)
+
+
+_ITEM = {"float32": 4, "float16": 2, "bfloat16": 2, "int32": 4, "int8": 1, "uint8": 1, "float64": 8}
+
+
+def _buffer_bytes(buffer: Buffer, number: Number) -> int:
+    return int(number(buffer.size) * buffer.dtype.itemsize)
+
+
+def _view_bytes(view: View, number: Number) -> int:
+    """The distinct bytes of a view: what a stride of zero repeats is there once."""
+    count = 1
+    for d, s in zip(view.shape, view.strides):
+        count *= number(d) if number(s) else 1
+    return int(count * view.buffer.dtype.itemsize)
+
+
+# Kernels.
+
+
+def nest_cost(nest: Nest, number: Number = hint) -> Cost:
+    """What a kernel moves and computes."""
+    return _NestCost(nest, number).run()
+
+
+class _NestCost:
+    def __init__(self, nest: Nest, number: Number) -> None:
+        self.nest, self.number = nest, number
+        self.extents = [number(loop.extent) for loop in nest.loops]
+        self.reducing = frozenset(k for k, loop in enumerate(nest.loops) if loop.kind == "r")
+        self.loops: dict[int, frozenset[int]] = {}
+        self.order: list[Expr] = []
+        self.reads: dict[int, tuple[Buffer, list[Access]]] = {}
+        self.writes: dict[int, tuple[Buffer, list[Access]]] = {}
+
+    def run(self) -> Cost:
+        for r in self.nest.reduces:
+            self.visit(r.value)
+            if r.valid is not None:
+                self.visit(r.valid)
+        for s in self.nest.stores:
+            self.visit(s.value)
+            for x, *_ in s.target.dynamic:
+                self.visit(x)
+            self.note(self.writes, s.target)
+            if s.mode == "add":
+                self.note(self.reads, s.target)
+        flops = sum(operations(x.data, x.dtype, [a.dtype for a in x.args]) * self.times(self.loops[id(x)])
+                    for x in self.order if x.kind == "op")  # fmt: skip
+        flops += sum(self.times(self.loops[id(r.value)] | self.reducing) for r in self.nest.reduces if _is_float(r))
+        flops += sum(self.reached([s.target]) for s in self.nest.stores if s.mode == "add" and _kind(s.value) == "f")
+        return Cost(self.bytes(self.reads), self.bytes(self.writes), flops)
+
+    def visit(self, root: Expr) -> None:
+        """Find on which loops each expression depends, operands first."""
+        stack = [(root, False)]
+        while stack:
+            x, ready = stack.pop()
+            if id(x) in self.loops:
+                continue
+            if not ready:
+                stack.append((x, True))
+                stack.extend((a, False) for a in x.args)
+                continue
+            found = frozenset().union(*[self.loops[id(a)] for a in x.args]) if x.args else frozenset()
+            if x.kind == "load":
+                access = x.data[0]
+                self.note(self.reads, access)
+                found |= _along(access.offset)
+                for g, _ in access.guards:
+                    found |= _along(g)
+            elif x.kind == "index":
+                found |= _along(x.data)
+            elif x.kind == "guard":
+                for g, _ in x.data:
+                    found |= _along(g)
+            elif x.kind == "reduced":
+                found -= self.reducing
+            self.loops[id(x)] = found
+            self.order.append(x)
+
+    def note(self, table: dict[int, tuple[Buffer, list[Access]]], access: Access) -> None:
+        table.setdefault(id(access.buffer), (access.buffer, []))[1].append(access)
+
+    def times(self, loops: Iterable[int]) -> int:
+        count = 1
+        for k in loops:
+            count *= self.extents[k]
+        return count
+
+    def bytes(self, table: dict[int, tuple[Buffer, list[Access]]]) -> int:
+        return sum(
+            min(self.reached(accesses), self.number(b.size)) * b.dtype.itemsize for b, accesses in table.values()
+        )
+
+    def reached(self, accesses: Sequence[Access]) -> int:
+        """How many elements of one buffer accesses reach at most."""
+        groups: dict[Any, list[tuple[int, int, int]]] = {}
+        for access in accesses:
+            extents = self.guarded(access)
+            steps = [(k, self.number(c)) for k, c in access.offset.terms]
+            count, low, high = 1, self.number(access.offset.const), self.number(access.offset.const)
+            for k, c in steps:
+                count *= extents[k]
+                reach = (extents[k] - 1) * c
+                low, high = low + min(reach, 0), high + max(reach, 0)
+            if access.dynamic:
+                chosen = frozenset().union(*[self.loops[id(x)] for x, *_ in access.dynamic])
+                for k in chosen - {k for k, _ in steps}:
+                    count *= extents[k]
+                groups[id(access)] = [(count, 0, count)]
+                continue
+            if count:
+                groups.setdefault(tuple(steps), []).append((count, low, high))
+        result = 0
+        for key, found in groups.items():
+            span = max(h for _, _, h in found) - min(low for _, low, _ in found) + 1
+            distinct = {(low, high): count for count, low, high in found}
+            # Positions that all lie on multiples of one stride are so much fewer.
+            step = min((abs(c) for _, c in key), default=1) if isinstance(key, tuple) and len(distinct) == 1 else 1
+            result += min(sum(distinct.values()), -(-span // max(step, 1)))
+        return result
+
+    def guarded(self, access: Access) -> list[int]:
+        """The loops' extents where an access's guards along single loops hold."""
+        extents = self.extents
+        for position, size in access.guards:
+            if len(position.terms) != 1:
+                continue
+            (k, c), first, end = position.terms[0], self.number(position.const), self.number(size)
+            step = self.number(c)
+            if step > 0:
+                start, stop = max(0, -(first // step)), max(0, -((first - end) // step))
+                if extents is self.extents:
+                    extents = list(extents)
+                extents[k] = max(0, min(extents[k], stop) - min(extents[k], start))
+        return extents
+
+
+def _along(position: Affine) -> frozenset[int]:
+    return frozenset(k for k, _ in position.terms)
+
+
+def _kind(x: Expr) -> str:
+    return x.dtype.kind
+
+
+def _is_float(r: Reduce) -> bool:
+    return _kind(r.value) == "f" and r.kind in ("sum", "prod", "max", "min", "argmax", "argmin")
+
+
+# Scalar operations.
+
+_ONE = frozenset(("maximum", "minimum"))
+_ARITHMETIC = re.compile(r"= (?:fast |contract )*(fadd|fsub|fmul|fdiv|frem)\b")
+_CALL = re.compile(r"@(llvm\.[a-z]+)[\w.]*\(")
+_CALLS = {
+    "llvm.fma": 2,
+    "llvm.fmuladd": 2,
+    "llvm.sqrt": 1,
+    "llvm.floor": 1,
+    "llvm.ceil": 1,
+    "llvm.trunc": 1,
+    "llvm.rint": 1,
+}
+
+
+def operations(name: str, dtype: DType, types: Sequence[DType]) -> int:
+    """The floating-point operations of one element-wise operation on operands of these types.
+
+    >>> from mycel.base.dtype import float32, int32
+    >>> operations("add", float32, [float32, float32]), operations("add", int32, [int32, int32])
+    (1, 0)
+    >>> operations("exp", float32, [float32]) > 5
+    True
+    """
+    if not any(t.kind == "f" for t in types):
+        return 0
+    return _counted(name, dtype, tuple(types))
+
+
+@functools.cache
+def _counted(name: str, dtype: DType, types: tuple[DType, ...]) -> int:
+    if name in _ONE:
+        return 1
+    if name == "cast" or not emit.is_supported(name):
+        return 0
+    e = emit.Emitter(1)
+    emit.operation(e, name, False, dtype, [f"%a{k}" for k in range(len(types))], list(types))
+    count = sum(_in_line(line) for line in e.lines)
+    return count + sum(_in_function(*f) for f in e.math)
+
+
+def _in_line(line: str) -> int:
+    if _ARITHMETIC.search(line):
+        return 1
+    called = _CALL.search(line)
+    return _CALLS.get(called.group(1), 0) if called else 0
+
+
+@functools.cache
+def _in_function(name: str, element: str, lanes: int) -> int:
+    # The first of the definitions is what runs for all but large arguments.
+    text = vector_math.definition(name, element, lanes).partition("\n}\n")[0]
+    return sum(_in_line(line) for line in text.splitlines() if " = " in line)

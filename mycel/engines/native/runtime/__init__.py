@@ -1,0 +1,1 @@
+"""The native runtime: memory, the step machine, and the door from Python."""

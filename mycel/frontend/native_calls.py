@@ -1,0 +1,212 @@
+"""What runs natively while a function is staged, and the state outside that it may read.
+
+Interpreted code tells the guards what it reads, native code does not. So whatever a native operation is given is *seen* before: plain data and tensors
+are nothing to see, containers and objects are guarded by everything that can be reached from them, and what cannot be looked into is an error. And
+while a function is staged it is *watched*: a frame of the user's own that appears although the interpreter did not make it was called by native code
+(an operator method, a callback, a generator), and may have read anything; the function is then run in segments, where nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mycel.base import config
+from mycel.base.errors import CompileError
+from mycel.core.tensor import Tensor
+from mycel.engines.native.runtime.profile_hook import KnownCode
+from mycel.frontend import tracebacks
+from mycel.frontend.guards import MISSING
+from mycel.frontend.snapshots import IMMUTABLE, is_closed
+from mycel.frontend.stage import Stage
+from mycel.ir.graph import current_where
+
+__all__ = ["PROCESS_MODULES", "refuse_unseen", "see", "see_call", "see_library", "see_result", "watched"]
+
+
+def see(stage: Any, value: Any, depth: int = 0) -> None:
+    """Guard what native code may read of a value: everything that can be reached from it."""
+    kind = type(value)
+    if kind in IMMUTABLE or isinstance(value, (Tensor, type, np.generic)):
+        return
+    from mycel.cells.cell import Cell
+
+    if isinstance(value, Cell):
+        if not stage.is_fresh(value):
+            for _, cell in value.cells_and_names():
+                stage.guards.native_cell(cell)
+        return
+    if stage.is_fresh(value) or kind is tuple:
+        if depth < 8 and isinstance(value, (tuple, list, set, frozenset)):
+            for v in value:
+                see(stage, v, depth + 1)
+        elif depth < 8 and isinstance(value, Mapping):
+            for v in value.values():
+                see(stage, v, depth + 1)
+        return
+    if kind.__module__.startswith("mycel.") or is_closed(value, kind):
+        return
+    if not _holds_only_plain(value):
+        stage.guards.state(value)
+    elif not stage.was_changed(("container", id(value))):
+        stage.guards.content(value)
+
+
+def _holds_only_plain(value: Any) -> bool:
+    if type(value) in (list, set, frozenset):
+        return all(type(v) in IMMUTABLE for v in value)
+    if type(value) is dict:
+        return all(type(v) in IMMUTABLE for v in value.values())
+    return type(value) is np.ndarray and value.dtype.kind != "O"
+
+
+_READING = frozenset(
+    "get keys values items copy index count most_common elements total isdisjoint issubset issuperset union intersection difference tolist tobytes "
+    "_asdict _replace __getitem__ __contains__ __len__ __iter__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __repr__ __str__ __format__ "
+    "__getattribute__ __dir__ __bool__ __reversed__ __reduce__ __reduce_ex__ __sizeof__ __class__ __init__ __init_subclass__".split()
+)
+
+
+def see_call(stage: Any, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
+    """Guard what a native call may read, and refuse one that may change an object from outside without being journaled."""
+    receiver = getattr(fn, "__self__", None)
+    name = getattr(fn, "__name__", "")
+    if name in ("__setattr__", "__delattr__"):
+        owner, attribute = (receiver, args[0]) if type(fn) is not types.WrapperDescriptorType else args[:2]
+        stage.note_attribute(owner, attribute)
+        return
+    if receiver is not None and not isinstance(receiver, types.ModuleType):
+        if name not in _READING and _may_change(stage, receiver):
+            raise CompileError(f"{current_where()}: {type(receiver).__name__}.{name}() may change an object from outside, so that it has to run at "
+                               "each call; do it outside")  # fmt: skip
+        see(stage, receiver)
+    for value in (*args, *kwargs.values()):
+        see(stage, value)
+
+
+# Modules of the library whose functions read or change what belongs to the process.
+PROCESS_MODULES = (
+    "mycel.common.seed",
+    "mycel.common.generator",
+    "mycel.base.config",
+    "mycel.dataset",
+    "mycel.train.serialization",
+    "mycel.base.log",
+    "mycel.base.jit_config",
+)
+
+
+def see_library(stage: Any, fn: Any, args: Any) -> None:
+    """Guard or refuse what a function of the library reads of the process's settings."""
+    if fn is config.get_context and len(args) == 1:
+        stage.guards.item(config._context, args[0], config._context.get(args[0], MISSING))
+    elif type(fn) is types.FunctionType and fn.__module__.startswith(PROCESS_MODULES):
+        raise CompileError(
+            f"{current_where()}: {fn.__qualname__}() belongs to the process and has to run at each call; do it outside"
+        )
+
+
+def _may_change(stage: Any, value: Any) -> bool:
+    from mycel.frontend.interpret import MUTATED
+
+    kind = type(value)
+    if kind in IMMUTABLE or kind in MUTATED or isinstance(value, (Tensor, type, np.generic)) or stage.is_fresh(value):
+        return False
+    return (
+        not is_closed(value, kind)
+        and not kind.__module__.startswith("mycel.")
+        and not isinstance(value, (tuple, frozenset))
+    )
+
+
+def see_result(stage: Any, value: Any, count: int) -> Any:
+    """A result of native code: new if nobody else has a reference to it, else guarded by its contents if it is a container."""
+    if type(value) in (list, dict, set, np.ndarray, bytearray) and not stage.is_fresh(value):
+        if count <= 1:
+            stage.created(value)
+        else:
+            see(stage, value)
+    return value
+
+
+# Watching.
+
+_native = KnownCode()
+_HERE = os.path.dirname(os.path.abspath(__file__))
+# Where rules of primitives are called, which a program may have defined: they are a part of the primitive.
+_RULES = tuple(
+    [os.path.join(os.path.dirname(_HERE), name) + os.sep for name in ("ir", "prims", "transforms", "engines")]
+)
+_EMIT = Stage.emit.__code__
+
+
+@contextmanager
+def watched(stage: Any) -> Iterator[None]:
+    """Notice frames of the user's own that native code runs while a block stages; `stage.unseen` says which came first.
+
+    Where something else profiles this thread already, nothing is watched.
+    """
+    if sys.getprofile() is not None:
+        yield
+        return
+
+    def on_event(frame: types.FrameType, event: str, arg: Any) -> None:
+        if event == "call" and id(frame.f_code) not in _native.codes:
+            _judge(stage, frame)
+
+    _native.watch(on_event)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+def _judge(stage: Any, frame: types.FrameType) -> None:
+    from mycel.frontend.interpret import is_native_code
+
+    code = frame.f_code
+    if is_native_code(code, frame.f_globals):
+        if code.co_filename != "<string>":
+            _native.add(code)
+            return
+        # Methods that dataclasses and named tuples generate.
+        for name in code.co_varnames[: code.co_argcount]:
+            if name in frame.f_locals and code.co_name not in ("__init__", "__new__", "__create_fn__"):
+                see(stage, frame.f_locals[name])
+        return
+    before = frame.f_back.f_code if frame.f_back is not None else code
+    caller = before.co_filename
+    exempt = (
+        code.co_name == "__del__"
+        or "logging" in caller
+        or before is _EMIT
+        or caller == tracebacks.__file__
+        or caller.startswith(_RULES)
+        or code.co_filename == "<string>"
+        and (str(frame.f_globals.get("__name__")).startswith("namedtuple_") or _is_inside(caller))
+    )
+    if stage.unseen is None and not exempt:
+        name = getattr(code, "co_qualname", code.co_name)
+        stage.unseen = (current_where(), name)
+
+
+def _is_inside(file: str) -> bool:
+    """Whether a file is of the library, but not of its interpreter, which calls what the user wrote."""
+    from mycel.frontend.interpret import PACKAGE
+
+    return file.startswith(PACKAGE) and not file.startswith(_HERE)
+
+
+def refuse_unseen(stage: Any) -> None:
+    """CompileError where user's code was run by native code while a function was staged."""
+    if stage.unseen is not None:
+        where, name = stage.unseen
+        place = f"{where}: " if where else ""
+        raise CompileError(f"{place}{name} is called here by code that the compiler does not follow, so that it has to run at each call; "
+                           "call it directly")  # fmt: skip

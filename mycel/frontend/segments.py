@@ -1,0 +1,410 @@
+"""Functions that need values on the way: compiled segments with Python in between.
+
+A `LiveStage` interprets a function at each call. Operations still become nodes, and what tensors decide is still staged as `cond` and `while_loop` where that
+is possible; but where Python needs a value, the graph so far, a *segment*, is compiled and run, its tensors become concrete, and
+interpretation goes on with a new segment. So effects happen in the order of the program, nothing that was read can be stale, and every
+segment is made for what actually arrived. Segments are cached by structure; numbers that differ from call to call become their inputs.
+
+Invariants: a segment ends only outside of every branch (`Stage.scope.is_branch`); when it ends, every tensor that is still in use has a value. While a
+gradient is being taken (`depth`), nodes keep their place in the graph, and `values` holds what was computed of them. Results that escape are
+made concrete when the call ends, also when it ends with an exception, and writes to tensors from outside are then real.
+A construct that could not be staged once is not tried again (`LivePlan.python`). Functions and Cells that took many nodes and no value are compiled by
+themselves (`units`) and appear in a segment as one `call`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base.errors import CompileError, NeedsValue, Unsupported
+from mycel.core.tensor import Tensor, make
+from mycel.core.views import View, outdate
+from mycel.engines import buffers, nonfinite
+from mycel.engines.failures import out_of_memory
+from mycel.frontend.control import closed
+from mycel.frontend.guards import Guards
+from mycel.frontend.stage import MISSING, Capture, Stage, is_constant, mend_of
+from mycel.frontend.tracebacks import describe_place
+from mycel.frontend.views import is_open, is_unchanged, resolve_all, tidy
+from mycel.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
+from mycel.ir.hash import structural_hash
+from mycel.prims import control as C
+from mycel.prims.base import GET_ITEM, Primitive
+
+__all__ = ["Break", "LivePlan", "LiveStage"]
+
+REFUSALS = (CompileError, NeedsValue, Unsupported)
+_SEGMENTS = 1024
+_HEAVY = 48
+_SHOWN = 256
+
+
+class Break:
+    """Where a function goes back to Python: the user's position, the reason, and what to write instead."""
+
+    __slots__ = ("where", "reason")
+
+    def __init__(self, where: Optional[Where], reason: str) -> None:
+        self.where, self.reason = where, reason.removeprefix(f"{where}: ")
+
+    def __str__(self) -> str:
+        return f"break: {self.reason}" + (f"\n{describe_place(self.where)}" if self.where else "")
+
+
+class LivePlan:
+    """What is known, from call to call, about a function that is run in segments.
+
+    `refusal` says why it is not one graph; `breaks` and `segments` are those of the last call.
+    """
+
+    def __init__(self, refusal: Any) -> None:
+        self.refusal = refusal
+        self.python: dict[Any, str] = {}
+        self.heavy: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.breaks: list[Break] = []
+        self.segments: list[Graph] = []
+
+    def __str__(self) -> str:
+        return str(self.refusal)
+
+
+class _NoGuards(Guards):
+    """Nothing has to be guarded in code that is interpreted at each call."""
+
+    def _ignore(self, *read: Any) -> None:
+        pass
+
+    item = attribute = of_type = unset = cell_attribute = cell = native_cell = value = closure = _ignore  # type: ignore[assignment]
+
+    def has_attribute(self, target: Any, name: str) -> bool:
+        return False
+
+
+class LiveStage(Stage):
+    """One call of a function that is run in segments; see the module's description."""
+
+    tracks = True
+    is_live = True
+
+    def __init__(self, plan: LivePlan, outer: Any) -> None:
+        super().__init__()
+        self.guards = _NoGuards()
+        self.plan, self.outer = plan, outer
+        self.values: dict[Node, Tensor] = {}
+        self.alive: list[weakref.ref[Tensor]] = []
+        self.exposed: dict[int, weakref.ref[Tensor]] = {}
+        self.segments_run = 0
+        plan.breaks, plan.segments = [], []
+
+    # Nodes.
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether values can be had here: a branch that a tensor decides has none."""
+        return not self.scope.is_branch
+
+    @property
+    def runs_each_time(self) -> bool:
+        """Whether what is run here is run at each call: everything outside of branches that a tensor decides."""
+        return not self.is_conditional
+
+    def track(self, t: Tensor) -> None:
+        """Remember a tensor without a value, which the end of the segment must give one."""
+        self.alive.append(weakref.ref(t))
+
+    def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
+        made = super().emit(primitive, inputs, params)
+        # The program holds an array over this tensor's memory and may write into it any time.
+        if self.exposed and not self.scope.is_branch and any(id(t) in self.exposed for t in inputs):
+            self.end_segment(())
+        return made
+
+    def _capture(self, t: Tensor) -> Node:
+        node = input_node(t._type, t.__dict__.get("name") or "captured")
+        self.scopes[0].own.add(node)
+        self.captures[id(t)] = Capture(t, node)
+        self.current[id(t)] = node
+        self.values[node] = t
+        return node
+
+    def read_tensor(self, target: Any, name: str, t: Tensor) -> None:
+        pass
+
+    # Values.
+
+    def need_value(self, t: Tensor, what: str) -> Any:
+        """The array of a tensor; where it is not known yet, the segment ends here, which is a break unless `what` is empty."""
+        if self.scope.is_branch:
+            if self.levels and not self.is_conditional:
+                return self._shared_value(t, what)
+            return super().need_value(t, what or "a decision of the program")
+        if t._buf is None and t._node is None and t.__dict__.get("init") is not None:
+            t._need_value(what)
+        has_value = t._buf is not None and id(t) not in self.current
+        if has_value and t._view is not None:
+            has_value = is_unchanged(self, t)
+        if not has_value:
+            node = self.node_of(t)
+            if is_constant(node):
+                return np.array(node.value)
+            if node not in self.values:
+                if what:
+                    text = f"{what} needs the value of a tensor ({t._type}); {mend_of(what)}"
+                    self.note_break(current_where(), text)
+                self.end_segment((node,))
+            value = self.values[node]
+        else:
+            value = t
+        if what in ("asnumpy()", "numpy()", "conversion to a NumPy array", "DLPack export"):
+            if what != "conversion to a NumPy array":
+                self._expose(t)
+            self.end_segment(())
+        return buffers.to_array(value._buf, value._type)
+
+    def _shared_value(self, t: Tensor, what: str) -> Any:
+        """The array of a tensor that is the same for all examples of a `vmap` being staged; the segment goes on."""
+        node = self.node_of(t)
+        if is_constant(node):
+            return np.array(node.value)
+        self.levels[-1].refuse(self, node, what)
+        self.note_break(current_where(), f"{what} needs the value of a tensor ({t._type}); {mend_of(what)}")
+        for known, value in zip(*self._run({node: None})):
+            self.values[known] = value
+        return buffers.to_array(self.values[node]._buf, t._type)
+
+    def _expose(self, t: Tensor) -> None:
+        key = id(t)
+        self.exposed[key] = weakref.ref(t, lambda _: self.exposed.pop(key, None))
+
+    def attempt(self, where: Optional[Where], staged: Callable[[], Any], live: Callable[[], Any]) -> Any:
+        """Stage a construct that a tensor decides; where that cannot be, let Python decide it by the tensor's value."""
+        if where not in self.plan.python:
+            before = len(self.alive)
+            try:
+                return staged()
+            except REFUSALS as error:
+                self.plan.python[where] = str(error)
+                error.__traceback__ = None
+            del self.alive[before:]
+        self.note_break(where, self.plan.python[where])
+        return live()
+
+    def note_break(self, where: Optional[Where], reason: str) -> None:
+        found = Break(where, reason)
+        if not any(b.where == where and b.reason == found.reason for b in self.plan.breaks):
+            self.plan.breaks.append(found)
+
+    # Effects happen at once.
+
+    def note(self, key: Any, kind: str, target: Any, name: Any, before: Any) -> None:
+        if self.scope.is_branch:
+            super().note(key, kind, target, name, before)
+
+    def created(self, value: Any) -> Any:
+        """An object that the program made: of interest only in a branch, which may have to be taken back."""
+        return super().created(value) if self.scope.is_branch else value
+
+    def note_container(self, target: Any) -> None:
+        if self.scope.is_branch:
+            super().note_container(target)
+
+    def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self.scope.is_branch:
+            super().defer(fn, args, kwargs)
+        else:
+            fn(*args, **kwargs)
+
+    # Segments.
+
+    def end_segment(self, wanted: Sequence[Node]) -> None:
+        """Compute `wanted` and everything that is in use; where no gradient is being taken, all of it becomes concrete."""
+        held = [t for t in (r() for r in self.alive) if t is not None and t._buf is None]
+        for t in held:
+            if is_open(t):
+                t._node = None
+        held = [t for t in held if t._node is not None or t._view is None]
+        nodes = [self.node_of(t) if type(t._view) is View else self.plain_node_of(t) for t in held]
+        written = self.written()
+        roots = dict.fromkeys([*wanted, *nodes, *[self.current[id(c.tensor)] for c in written]])
+        for node, value in zip(*self._run(roots)):
+            self.values[node] = value
+        if self.depth:
+            self.alive = [weakref.ref(t) for t in held]
+            return
+        self.alive = []
+        self._make_concrete(list(zip(held, nodes)), written)
+        kept = {n: self.values[n] for n in wanted if n in self.values}
+        self.values, self.current, self.captures, self.literals = kept, {}, {}, {}
+        self.scopes[0].own = set(kept)
+        self.derived.clear()
+        tidy(self)
+
+    def _make_concrete(self, held: list[tuple[Tensor, Node]], written: list[Capture]) -> None:
+        for c in written:
+            outdate(c.tensor)
+        given = {id(c.tensor._buf) for c in self.captures.values()}
+        pairs = [(t, n) for t, n in held if n in self.values or is_constant(n)]
+        values = [(t, self._own(n, t, given)) for t, n in pairs]
+        values += [(c.tensor, self._own(self.current[id(c.tensor)], c.tensor, given)) for c in written]
+        for t, value in values:
+            if self.outer is not None and t._buf is not None:
+                self.outer.write(t, value)
+            else:
+                t._buf, t._node = value._buf, value._node
+
+    def _own(self, node: Node, t: Tensor, given: set[int]) -> Tensor:
+        """A node's value in a buffer that no other tensor has."""
+        if is_constant(node):
+            return make(t._type, buffers.from_array(np.array(node.value)))
+        value = self.values[node]
+        if id(value._buf) in given:
+            copy = make(value._type, buffers.copy(value._buf, value._type))
+            copy._node = value._node
+            value = copy
+        given.add(id(value._buf))
+        return value
+
+    def _run(self, roots: dict[Node, None]) -> tuple[list[Node], Sequence[Tensor]]:
+        """Run a segment that computes what it can of `roots`; these nodes and their values."""
+        known = self.values
+        order = toposort(list(roots), stop=known)
+        able = set(known)
+        for node in order:
+            if node.prim is not None and all(i in able for i in node.inputs):
+                able.add(node)
+        outputs = [n for n in roots if n in able and n not in known and not is_constant(n)]
+        if not outputs:
+            return [], []
+        if self.depth:
+            outputs += [n for n in order if n in able and n not in known and n not in roots and _costly(n)]
+        if len(able) < len(order):
+            order = toposort(outputs, stop=known)
+        inputs = [n for n in order if n in known]
+        name = "segment"
+        plain = all(n.prim is None for n in inputs)
+        graph, extra = _settled(Graph(inputs, outputs, name) if plain else closed(outputs, inputs, name))
+        if len(self.plan.segments) < _SHOWN:
+            self.plan.segments.append(graph)
+        self.segments_run += 1
+        return outputs, self._call(graph, [known[n] for n in inputs] + extra)
+
+    def _call(self, graph: Graph, tensors: list[Tensor]) -> Sequence[Tensor]:
+        for t in tensors:
+            if t._buf is None:
+                t._need_value("a compiled function")
+        if self.outer is not None:
+            found: Sequence[Tensor] = self.outer.emit(C.call, tensors, {"graph": graph})
+            return found
+        try:
+            values = _program(graph)(*[t._buf for t in tensors])
+        except MemoryError:
+            raise out_of_memory(graph) from None
+        if not isinstance(values, tuple):
+            values = (values,)
+        return [make(t, v) for t, v in zip(graph.output_types, values)]  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """End the call: what escaped and what was written gets its value."""
+        self.depth = 0
+        self.end_segment(())
+        resolve_all(self)
+
+    # Units.
+
+    def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a Cell: as one operation where it is one graph of some size, else interpreting its construct."""
+        return self.as_unit(cell, lambda: super(LiveStage, self).call_cell(cell, args, kwargs), args, kwargs)
+
+    def as_unit(self, fn: Any, inline: Callable[[], Any], args: Any, kwargs: Any) -> Any:
+        """Call a function or Cell, compiled by itself if earlier calls took many nodes and no value."""
+        if self.scope.is_branch:
+            return inline()
+        if fn in self.plan.heavy:
+            result = _unit_of(fn).unit(self, args, kwargs)
+            if result is not MISSING:
+                return result
+        own, segments = self.scopes[0].own, self.segments_run
+        before = len(own)
+        result = inline()
+        if self.segments_run == segments and own is self.scopes[0].own and len(own) - before >= _HEAVY:
+            self.plan.heavy.add(fn)
+        return result
+
+
+def _unit_of(fn: Any) -> Any:
+    from mycel.cells.cell import Cell, compiler
+
+    if isinstance(fn, Cell):
+        return fn._compiled()
+    if fn not in _units:
+        _units[fn] = compiler.unit(getattr(fn, "_run", fn))
+    return _units[fn]
+
+
+_units: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def _costly(node: Node) -> bool:
+    """Whether a value is kept for the gradient rather than computed again."""
+    if node.prim is GET_ITEM:
+        return True
+    return not node.prim.elementwise and type(node.type) is not tuple and node.prim.name not in _CHEAP  # type: ignore[union-attr]
+
+
+_CHEAP = frozenset(("constant", "reshape", "transpose", "broadcast_to", "slice", "iota"))
+_programs: OrderedDict[str, tuple[Graph, Any]] = OrderedDict()
+_numbers: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
+
+
+def _program(graph: Graph) -> Callable[..., Any]:
+    """The program of a segment that `_settled` gave."""
+    from mycel.engines.select import compile_graph
+
+    key = structural_hash(graph)
+    if nonfinite.is_on():
+        return nonfinite.program_of(key, graph)
+    known, program = _programs[key]
+    if program is None:
+        program = compile_graph(known)
+        _programs[key] = (known, program)
+    return program  # type: ignore[no-any-return]
+
+
+def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
+    """The known segment of this structure, with the values of numbers in it that differ from one call to another."""
+    if nonfinite.is_on():
+        return graph, []
+    key = structural_hash(graph)
+    found = _programs.get(key)
+    if found is not None:
+        _programs.move_to_end(key)
+        return found[0], []
+    numbers = [n for n in graph.nodes if is_constant(n) and n.shape == ()]
+    if numbers:
+        values = tuple([np.array(n.value).item() for n in numbers])
+        before = _numbers.setdefault(structural_hash(_lifted(graph, numbers)), values)
+        differing = [n for n, old, new in zip(numbers, before, values) if repr(old) != repr(new)]
+        if differing:
+            general = _lifted(graph, differing)
+            extra = [make(n.type, buffers.from_array(np.array(n.value))) for n in differing]
+            return _entered(structural_hash(general), general), extra
+    return _entered(key, graph), []
+
+
+def _entered(key: str, graph: Graph) -> Graph:
+    found = _programs.setdefault(key, (graph, None))
+    for table in (_programs, _numbers):
+        while len(table) > _SEGMENTS:
+            table.popitem(last=False)
+    return found[0]
+
+
+def _lifted(graph: Graph, numbers: Sequence[Node]) -> Graph:
+    """A graph that takes some of its constants as further inputs."""
+    stand_in = {n: input_node(n.type, "number") for n in numbers}
+    return Graph((*graph.inputs, *stand_in.values()), substitute(graph.outputs, stand_in), graph.name)

@@ -1,1 +1,0 @@
-"""Loop nests, the form in which generated code is described."""

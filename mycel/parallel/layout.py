@@ -1,0 +1,186 @@
+"""Descriptions of how tensors are divided over a grid of devices.
+
+A `Layout` is a description alone: which axis of a tensor goes along which axis of the grid. On the one device of this process every part is the whole, so what would divide a tensor or a function's work checks the
+description and gives back what it was given, which computes the same numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Optional, Union
+
+from mycel.cells.cell import Cell
+from mycel.core.tensor import Tensor
+
+__all__ = ["Layout", "parameter_broadcast", "reshard", "shard", "sync_pipeline_shared_parameters"]
+
+_COPIES = "interleaved_parallel"
+_NONE = "None"
+
+
+class Layout:
+    """A grid of devices whose axes have names; calling it says along which of them each axis of a tensor is divided.
+
+    `device_matrix` has the sizes of the grid and `alias_name` the names of its axes; `rank_list` numbers the devices, in row-major order. A call takes for each axis of the tensor a name, several as
+    a tuple, or "None" for one that is whole. Raises TypeError for arguments of other types, ValueError for names that are empty, "None" or repeated, for lengths that do not agree,
+    and in a call for names that there are not or that are used twice.
+
+    >>> from mycel import Layout
+    >>> layout = Layout((2, 2, 2), ("dp", "sp", "mp"))
+    >>> layout("dp", "mp").to_dict()["tensor_map"]
+    (2, 0)
+    """
+
+    def __init__(
+        self, device_matrix: tuple[int, ...], alias_name: tuple[str, ...], rank_list: Optional[list[int]] = None
+    ) -> None:
+        for name, value in (("device_matrix", device_matrix), ("alias_name", alias_name)):
+            if not isinstance(value, tuple):
+                raise TypeError(f"Layout: {name} must be a tuple, not {type(value).__name__}")
+        if len(device_matrix) != len(alias_name):
+            raise ValueError(f"Layout: {len(device_matrix)} axes have {len(alias_name)} names; give each one")
+        for size in device_matrix:
+            if not isinstance(size, int) or isinstance(size, bool):
+                raise TypeError(f"Layout: the sizes in device_matrix must be ints, not {type(size).__name__}")
+            if size < 1:
+                raise ValueError(f"Layout: the sizes in device_matrix must be positive, not {size}")
+        for name in alias_name:
+            if not isinstance(name, str):
+                raise TypeError(f"Layout: the names in alias_name must be strings, not {type(name).__name__}")
+            if name in ("", _NONE):
+                raise ValueError(f"Layout: {name!r} is no name for an axis; 'None' stands for axes that are whole")
+        if len(set(alias_name)) != len(alias_name):
+            raise ValueError(f"Layout: the names in alias_name must differ, not {alias_name}")
+        if _COPIES in alias_name[:-1]:
+            raise ValueError(f"Layout: {_COPIES!r} must be the last of the names, not {alias_name}")
+        devices = math.prod(device_matrix)
+        if devices > 1 << 24:
+            raise ValueError(f"Layout: device_matrix has {devices} devices, more than the 2**24 that are possible")
+        if rank_list is not None:
+            if not isinstance(rank_list, list):
+                raise TypeError(f"Layout: rank_list must be a list, not {type(rank_list).__name__}")
+            for rank in rank_list:
+                if not isinstance(rank, int) or isinstance(rank, bool):
+                    raise TypeError(f"Layout: the numbers in rank_list must be ints, not {type(rank).__name__}")
+            if len(rank_list) != devices or len(set(rank_list)) != devices:
+                raise ValueError(f"Layout: rank_list must number each of {devices} devices once, not {rank_list}")
+        self.device_matrix, self.alias_name = device_matrix, alias_name
+        self.rank_list = list(range(devices)) if rank_list is None else list(rank_list)
+        self._axes: Optional[tuple[Any, ...]] = None
+
+    def __call__(self, *tensor_map: Union[str, tuple[str, ...]]) -> Layout:
+        """The layout of a tensor."""
+        used: set[str] = set()
+
+        def place(name: Any) -> int:
+            if not isinstance(name, str):
+                raise ValueError(f"Layout: the name of an axis is a string, not {name!r:.80}")
+            if name == _NONE:
+                return -1
+            if name not in self.alias_name:
+                raise ValueError(f"Layout: there is no axis {name!r}; the names are {', '.join(self.alias_name)}")
+            if name in used:
+                raise ValueError(f"Layout: the axis {name!r} is used more than once; it divides one axis of a tensor")
+            used.add(name)
+            return len(self.alias_name) - 1 - self.alias_name.index(name)
+
+        made = copy.copy(self)
+        made._axes = tuple(
+            [tuple([place(n) for n in axis]) if isinstance(axis, tuple) else place(axis) for axis in tensor_map]
+        )
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it; in "tensor_map" axes of the grid are counted from the last, and -1 stands for axes that are whole. ValueError before a call has said how a tensor lies."""
+        if self._axes is None:
+            raise ValueError("Layout: says nothing of a tensor yet; call it with a name for each axis")
+        return {
+            "device_matrix": self.device_matrix, "tensor_map": self._axes, "interleaved_parallel": _COPIES in self.alias_name, "alias_name": self.alias_name,
+            "rank_list": list(self.rank_list),
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        axes = "" if self._axes is None else f", tensor_map={self._axes}"
+        return f"Layout(device_matrix={self.device_matrix}, alias_name={self.alias_name}{axes})"
+
+
+def _check_strategies(name: str, value: Any) -> None:
+    if not isinstance(value, tuple):
+        raise TypeError(f"shard: {name} must be a tuple with an element for each tensor, not {type(value).__name__}")
+    for one in value:
+        _check_strategy(name, one)
+
+
+def _check_strategy(name: str, value: Any) -> None:
+    if value is None or isinstance(value, Layout):
+        return
+    if not isinstance(value, tuple) or not all(
+        isinstance(n, Layout) or (isinstance(n, int) and not isinstance(n, bool)) for n in value
+    ):
+        raise TypeError(f"shard: {name} must say how a tensor is divided by a tuple of ints or a Layout, not {value!r}")
+
+
+def shard(
+    fn: Callable[..., Any],
+    in_strategy: Any,
+    out_strategy: Any = None,
+    parameter_plan: Optional[Mapping[str, Any]] = None,
+) -> Callable[..., Any]:
+    """A function or Cell whose work would be divided as the strategies say: itself, as there is one device. TypeError for strategies that are none, and for what cannot be called.
+
+    >>> import mycel as ms
+    >>> float(ms.shard(lambda x: x * 2, in_strategy=((1,),))(ms.Tensor(2.0)))
+    4.0
+    """
+    if not callable(fn):
+        raise TypeError(f"shard: takes a function or a Cell, not {type(fn).__name__}")
+    _check_strategies("in_strategy", in_strategy)
+    if out_strategy is not None:
+        _check_strategies("out_strategy", out_strategy)
+    if parameter_plan is not None:
+        if not isinstance(parameter_plan, dict) or not all(isinstance(name, str) for name in parameter_plan):
+            raise TypeError(f"shard: parameter_plan must be a dict by names of parameters, not {parameter_plan!r}")
+        for value in parameter_plan.values():
+            _check_strategy("parameter_plan", value)
+    return fn
+
+
+def reshard(tensor: Tensor, layout: Layout) -> Tensor:
+    """A tensor laid out in another way: itself, as there is one device. TypeError for other arguments.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([1.0, 2.0])
+    >>> ms.reshard(x, ms.Layout((1,), ("dp",))("dp")) is x
+    True
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"reshard: tensor must be a Tensor, not {type(tensor).__name__}")
+    if not isinstance(layout, Layout):
+        raise TypeError(f"reshard: layout must be a Layout, not {type(layout).__name__}")
+    return tensor
+
+
+def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0, initial_rank: int = 0) -> None:
+    """Send parameters to the other processes that have the same part of them, of which there are none: they stay as they are.
+
+    `layout` is by names of parameters. TypeError for what is no Cell or no dictionary, ValueError for ranks other than 0 and names that `net` has not.
+    """
+    if not isinstance(net, Cell):
+        raise TypeError(f"parameter_broadcast: net must be a Cell, not {type(net).__name__}")
+    if not isinstance(layout, Mapping):
+        raise TypeError(f"parameter_broadcast: layout must be a dictionary, not {type(layout).__name__}")
+    for name, rank in (("cur_rank", cur_rank), ("initial_rank", initial_rank)):
+        if rank != 0 or isinstance(rank, bool):
+            raise ValueError(f"parameter_broadcast: {name} must be 0, the number of this one process, not {rank!r}")
+    known = net.parameters_dict()
+    missing = sorted(name for name in layout if name not in known)
+    if missing:
+        raise ValueError(f"parameter_broadcast: the network has no parameter {missing[0]!r}")
+
+
+def sync_pipeline_shared_parameters(net: Cell) -> None:
+    """Let parameters that several stages of a pipeline share be the same, which they are in one process. TypeError for what is no Cell."""
+    if not isinstance(net, Cell):
+        raise TypeError(f"sync_pipeline_shared_parameters: net must be a Cell, not {type(net).__name__}")

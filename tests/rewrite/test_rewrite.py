@@ -1,0 +1,348 @@
+"""Networks changed by their syntax trees: nodes are named and typed as MindSpore 2.10 does, and what comes out computes what is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mycel as ms
+from mycel import Tensor, nn, ops
+from mycel.base.errors import Unsupported
+from mycel.rewrite import Node, NodeType, ScopedValue, SymbolTree, ValueType
+
+CHECKED = dict.fromkeys("Node NodeType ScopedValue SymbolTree".split(), "MindSpore")
+variable = ScopedValue.create_naming_value
+X = np.random.default_rng(3).normal(size=(2, 1, 6, 6)).astype(np.float32)
+
+
+def act(x: Any) -> Any:
+    return ops.relu(x)
+
+
+class Sub(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.relu = nn.ReLU()
+
+    def construct(self, x: Any) -> Any:
+        x = self.relu(x)
+        return x
+
+
+class Net(nn.Cell):
+    def __init__(self, flag: bool = True) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 2, 3)
+        self.relu = nn.ReLU()
+        self.seq = nn.SequentialCell(nn.ReLU(), nn.Flatten())
+        self.fc = nn.Dense(72, 3)
+        self.sub = Sub()
+        self.flag = flag
+        self.add = ops.Add()
+
+    def construct(self, x: Any, scale: Any = 2) -> Any:
+        """Some of everything."""
+        x = self.relu(self.conv1(x))
+        x = self.sub(x)
+        if not self.flag:
+            x = x + 1
+        else:
+            x = x * scale - 1
+        y, z = x, x.abs()
+        x = self.add(y, z)
+        x = self.seq(act(x))
+        a = (x, [1, 2])
+        x = a[0]
+        for _ in range(2):
+            x = self.relu(x)
+        return self.fc(x), x.shape
+
+
+# Names, types and targets that MindSpore gives to this network's statements.
+EXPECTED = """input_x Input x
+input_scale Input scale
+conv1 CallCell conv1_var
+relu CallCell x
+sub Tree x
+unaryop_not MathOps not_var
+if_node ControlFlow
+else_node ControlFlow
+abs CallFunction abs_var
+tuple CallMethod y, z
+add CallPrimitive x
+act CallFunction act_var
+seq CellContainer x
+list CallMethod list_var
+tuple_1 CallMethod a
+subscript CallMethod x
+range CallFunction range_var
+for_node ControlFlow
+fc CallCell fc_var
+tuple_2 CallMethod tuple_var
+return Output"""
+
+
+def names(tree: SymbolTree, everything: bool = False) -> list[str]:
+    return [n.get_name() for n in tree.nodes(everything)]
+
+
+def text(node: Node) -> str:
+    targets = ", ".join(map(str, node.get_targets()))
+    return f"{node.get_name()} {node.get_node_type().name} {targets}".strip()
+
+
+def run(net: Any, *args: Any) -> np.ndarray[Any, Any]:
+    """The first result, eagerly and compiled."""
+    eager = net(*args)
+    first = eager[0] if isinstance(eager, tuple) else eager
+    compiled = ms.jit(net)(*args)
+    second = compiled[0] if isinstance(compiled, tuple) else compiled
+    np.testing.assert_allclose(first.asnumpy(), second.asnumpy(), rtol=1e-5, atol=1e-6)
+    return first.asnumpy()
+
+
+def test_statements_are_named_and_typed_as_in_the_reference() -> None:
+    tree = SymbolTree.create(Net())
+    assert [text(n) for n in tree.nodes()] == EXPECTED.splitlines()
+    assert [n.get_name() for n in tree.nodes(True)][21:] == [
+        "binop_add",
+        "binop_mult",
+        "binop_sub",
+        "relu_1",
+        "input_x",
+        "relu",
+        "return",
+    ]
+    conv = tree.get_node("conv1")
+    assert conv is not None and conv.get_args() == [variable("x")] and conv.get_instance_type() is nn.Conv2d
+    assert [n.get_name() for n in conv.get_inputs()] == ["input_x"] and [n.get_name() for n in conv.get_users()] == [
+        "relu"
+    ]
+    add = tree.get_node("add")
+    assert add is not None and [n.get_name() for n in add.get_inputs()] == ["tuple", "tuple"]
+    condition = tree.get_node("unaryop_not")
+    assert condition is not None and str(condition.get_args()[0]) == "self.flag"
+    assert condition.get_instance_type() is type(None)
+    assert tree.get_node("nothing") is None and conv.get_symbol_tree() == tree
+
+
+def test_an_unchanged_network_computes_the_same() -> None:
+    for flag in (True, False):
+        net = Net(flag)
+        made = SymbolTree.create(net).get_network()
+        assert isinstance(made, Net) and type(made).__name__ == "NetOpt" and made is not net and made.conv1 is net.conv1
+        np.testing.assert_allclose(run(made, Tensor(X)), run(net, Tensor(X)), rtol=1e-6)
+        np.testing.assert_allclose(run(made, Tensor(X), Tensor(3.0)), run(net, Tensor(X), Tensor(3.0)), rtol=1e-6)
+        assert [p.name for p in made.get_parameters()] == [p.name for p in net.get_parameters()]
+
+
+class Small(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sin = ops.Sin()
+        self.sub = Sub()
+
+    def construct(self, x: Any, *, shift: Any = 1.0) -> Any:
+        return self.sub(self.sin(x) * 2) + shift
+
+
+V = np.linspace(-2, 2, 7).astype(np.float32)
+WITHOUT = np.maximum(np.sin(V) * 2, 0) + 1
+
+
+def test_nodes_are_inserted_erased_and_replaced() -> None:
+    tree = SymbolTree.create(Small())
+    assert names(tree) == ["input_x", "input_shift", "sin", "binop_mult", "sub", "binop_add", "return"]
+    tanh = Node.create_call_cell(nn.Tanh(), ["mult_var"], [variable("mult_var")], name="new_tanh")
+    assert tanh.get_symbol_tree() is None and tree.insert(tree.after("binop_mult"), tanh) is tanh
+    np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.tanh(np.sin(V) * 2), 0) + 1, rtol=1e-5)
+    magnitude = Node.create_call_function(ops.abs, ["x"], [variable("x")])
+    tree.insert(tree.before("sin"), magnitude)
+    np.testing.assert_allclose(
+        run(tree.get_network(), Tensor(V)), np.maximum(np.tanh(np.sin(abs(V)) * 2), 0) + 1, rtol=1e-5
+    )
+    assert tree.erase("new_tanh") is tanh and tree.erase(magnitude) is magnitude and tree.get_node("new_tanh") is None
+    np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), WITHOUT, rtol=1e-5)
+    old = tree.get_node("sin")
+    assert old is not None
+    new = [
+        Node.create_call_cell(c, [t], [variable(a)])
+        for c, t, a in ((nn.Tanh(), "t", "x"), (nn.Sigmoid(), "sin_var", "t"))
+    ]
+    assert tree.replace(old, new) is new[1]
+    assert names(tree)[2:4] == ["Tanh", "Sigmoid"]
+    want = np.maximum(2 / (1 + np.exp(-np.tanh(V))), 0) + 1
+    np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), want, rtol=1e-5)
+
+
+def test_operands_are_changed() -> None:
+    tree = SymbolTree.create(Small())
+    add, sub, sin = (tree.get_node(n) for n in ("binop_add", "sub", "sin"))
+    assert add is not None and sub is not None and sin is not None
+    sub.set_arg_by_node(0, sin)
+    np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.sin(V), 0) + 1, rtol=1e-5)
+    add.set_arg(1, "x")
+    np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.sin(V), 0) + V, rtol=1e-5, atol=1e-6)
+    add.set_arg(1, ScopedValue.create_variable_value(5))  # type: ignore[arg-type]
+    np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.sin(V), 0) + 5, rtol=1e-5)
+    add.set_arg(1, ScopedValue.create_variable_value(Tensor(V)))  # type: ignore[arg-type]
+    np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.sin(V), 0) + V, rtol=1e-5, atol=1e-6)
+    for args, error in (((9, "x"), ValueError), (("0", "x"), TypeError), ((0, 3), TypeError)):
+        with pytest.raises(error):
+            add.set_arg(*args)
+    with pytest.raises(ValueError, match="0 targets"):
+        last = tree.get_node("return")
+        assert last is not None
+        add.set_arg_by_node(0, last)
+
+
+def test_inner_networks_have_trees_of_their_own() -> None:
+    net = Small()
+    tree = SymbolTree.create(net)
+    inner = tree.get_node("sub")
+    assert inner is not None
+    below = inner.get_sub_tree()
+    below.insert(
+        below.after("relu"),
+        Node.create_call_cell(nn.Dense(7, 7, weight_init="ones", has_bias=False), ["x"], [variable("x")], name="more"),
+    )
+    made = tree.get_network()
+    np.testing.assert_allclose(
+        run(made, Tensor(V[None])), np.full((1, 7), np.maximum(np.sin(V) * 2, 0).sum() + 1), rtol=1e-5
+    )
+    assert [p.name for p in made.trainable_params()] == ["sub.more.weight"] and not net.trainable_params()
+    gradient = ms.grad(lambda x: made(x).sum(), None, made.trainable_params())(Tensor(V[None]))
+    np.testing.assert_allclose(gradient[0].asnumpy(), np.tile(np.maximum(np.sin(V) * 2, 0), (7, 1)), rtol=1e-5)
+    assert "class SubOpt(Sub):" in tree.get_code() and "x = self.more(x)" in tree.get_code()
+    with pytest.raises(TypeError, match="not Tree"):
+        sin = tree.get_node("sin")
+        assert sin is not None
+        sin.get_sub_tree()
+    tree = SymbolTree.create(Small())
+    whole = Node.create_call_cell(Small(), ["x"], [variable("x")], name="small", is_sub_net=True)
+    tree.insert(tree.before("sin"), whole)
+    assert whole.get_node_type() is NodeType.Tree
+    below = whole.get_sub_tree()
+    below.erase("binop_mult")
+    relu = below.get_node("sub")
+    assert relu is not None
+    relu.set_arg(0, "sin_var")
+    want = np.maximum(np.sin(np.maximum(np.sin(V), 0) + 1) * 2, 0) + 1
+    np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), want, rtol=1e-5)
+
+
+def test_what_the_network_decides_is_flattened() -> None:
+    for flag in (True, False):
+        net = Net(flag)
+        tree = SymbolTree.create(net)
+        tree.flatten_static_if_control_flow()
+        kinds = [n.get_name() for n in tree.nodes()]
+        assert ("binop_mult" in kinds) is flag and ("binop_add" in kinds) is not flag and "if_node" not in kinds
+        np.testing.assert_allclose(run(tree.get_network(), Tensor(X)), run(net, Tensor(X)), rtol=1e-6)
+
+
+class Ordered(nn.Cell):
+    """What must happen in Python's order, once, or not at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.count = 1
+        self.__secret = 10
+
+    def note(self, name: str, value: Any) -> Any:
+        self.calls.append(name)
+        self.count += 1
+        return value
+
+    def construct(self, x: Any, flag: bool) -> Any:
+        a = self.count + self.note("a", 1) + self.count * self.note("b", 2)
+        b = flag and self.note("c", 3)
+        c = self.note("d", 4) if flag else self.note("e", 5)
+        d = [self.note("f", i) for i in range(2)][1]
+        n = 0
+        while n < self.note("g", 2):
+            n += 1
+        else:
+            n = n + 1
+        if (m := n + 1) > 3:
+            d = d + m
+        e = {"k": self.note("h", 6)}["k"]
+        f, *rest = (lambda *v: v)(*[self.note("i", 7), 8, 9])
+        return x * (a + int(b) + c + d + n + e + f + sum(rest)) + self.__secret
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_order_and_conditions_stay(flag: bool) -> None:
+    net, other = Ordered(), Ordered()
+    want = net(Tensor(V), flag)
+    got = SymbolTree.create(other).get_network()(Tensor(V), flag)
+    assert got.tolist() == want.tolist() and other.calls == net.calls
+
+
+class Below(Sub):
+    def construct(self, x: Any) -> Any:
+        return super().construct(x) + 1
+
+
+def test_super_is_found() -> None:
+    np.testing.assert_allclose(run(SymbolTree.create(Below()).get_network(), Tensor(V)), np.maximum(V, 0) + 1)
+
+
+def test_names_are_unique(capsys: Any) -> None:
+    tree = SymbolTree.create(Small())
+    assert (
+        tree.unique_name("new") == "new" and tree.unique_name("new") == "new_1" and tree.unique_name("sin") == "sin_1"
+    )
+    assert tree.unique_name() == "output" and tree.unique_name("x") == "x_1"
+    first, second = (Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")], name="sub") for _ in range(2))
+    tree.insert(tree.before("sin"), first)
+    tree.insert(tree.before("sin"), second)
+    assert [first.get_name(), second.get_name()] == ["sub_1", "sub_2"]
+    tree.print_node_tabulate()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:4] == ["node", "type", "name", "codes"] and len(lines) == 1 + len(names(tree))
+    assert "x = self.sub_1(x)" in lines[3] and "{0: ('input_x', 0)}" in lines[3]
+
+
+def test_values() -> None:
+    kinds = {2: "Constant", "a": "Constant", 2.5: "Constant", None: "Constant", True: "Constant"}
+    for value, kind in kinds.items():
+        made = ScopedValue.create_variable_value(value)
+        assert made is not None and made.type is ValueType[f"{kind}Value"] and str(made) == repr(value)
+    for value, kind in (([1], "List"), ((1, 2), "Tuple"), ({"a": 1}, "Dict"), (nn.ReLU(), "CustomObj")):
+        made = ScopedValue.create_variable_value(value)
+        assert made is not None and made.type is ValueType[f"{kind}Value"]
+    assert str(ScopedValue.create_name_values(["z", "z_1"], ["self", "self"])) == "[self.z, self.z_1]"
+    assert variable("a") == variable("a") != variable("a", "self") and variable("a", "self").scope == "self"
+    with pytest.raises(ValueError, match="1 scopes"):
+        ScopedValue.create_name_values(["a", "b"], ["self"])
+    for call in (lambda: variable(3), lambda: ScopedValue.create_name_values("ab"), lambda: ScopedValue(3)):  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_errors() -> None:
+    tree, other = SymbolTree.create(Small()), SymbolTree.create(Small())
+    new = Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")])
+    wrong: list[tuple[Any, type[Exception]]] = [
+        (lambda: SymbolTree.create(3), TypeError), (lambda: tree.insert(3, new), TypeError), (lambda: tree.insert(tree.after("sin"), 3), TypeError),  # type: ignore[arg-type]
+        (lambda: tree.insert(other.after("sin"), new), ValueError), (lambda: tree.after(3), TypeError), (lambda: tree.after("nothing"), RuntimeError),  # type: ignore[arg-type]
+        (lambda: tree.erase("nothing"), RuntimeError), (lambda: tree.erase("input_x"), RuntimeError), (lambda: tree.insert(tree.after("sin"), tree.get_node("sub")), RuntimeError),  # type: ignore[arg-type]
+        (lambda: tree.replace(tree.get_node("sin"), []), TypeError), (lambda: tree.unique_name(3), TypeError), (lambda: tree.nodes(3), TypeError),  # type: ignore[arg-type]
+        (lambda: Node.create_call_cell(3, ["x"]), TypeError), (lambda: Node.create_call_cell(nn.ReLU(), "x"), TypeError), (lambda: Node.create_call_cell(nn.ReLU(), ["x"], ["x"]), TypeError),  # type: ignore[arg-type, list-item]
+        (lambda: Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")], {"a": 3}), TypeError), (lambda: Node.create_call_function(3, ["x"]), TypeError), (lambda: Node(3), TypeError),  # type: ignore[arg-type, dict-item]
+    ]  # fmt: skip
+    for call, error in wrong:
+        with pytest.raises(error):
+            call()
+
+    class Decorated(nn.Cell):
+        @ms.jit
+        def construct(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(Unsupported, match="plain function"):
+        SymbolTree.create(Decorated())
