@@ -8,7 +8,7 @@ from typing import Any, Optional
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
-from mycel.nn import LARS, Optimizer
+from mycel.nn import LARS, Optimizer, checks
 
 __all__ = ["OptimizerProcess", "ParameterProcess"]
 
@@ -42,7 +42,7 @@ class OptimizerProcess:
         """The class of the layer that each parameter belongs to, by the parameter's ``id``."""
         return {
             id(p): type(cell).__name__
-            for _, cell in network.cells_and_names()
+            for _, cell in checks.cell("OptimizerProcess", "network", network).cells_and_names()
             for p in cell.get_parameters(expand=False)
         }
 
@@ -51,7 +51,7 @@ class OptimizerProcess:
         """The groups, each divided into the weights whose gradients are centralized and the rest."""
         made: list[dict[str, Any]] = []
         for group in parameters:
-            if "order_params" in group:
+            if "order_params" in _group("OptimizerProcess", group):
                 made.append(group)
                 continue
             flags = [params_dict.get(id(p)) in _CENTRALIZED and "bias" not in p.name for p in group["params"]]
@@ -100,10 +100,10 @@ class ParameterProcess:
             raise TypeError(f"ParameterProcess: members must be Parameters or groups, not {type(origin[0]).__name__}")
         if isinstance(origin[0], Parameter):
             return [{"params": parameters}]
-        waiting = {p.name: p for p in parameters}
+        waiting = {p.name: p for p in _parameters("ParameterProcess", parameters)}
         made: list[dict[str, Any]] = []
         for group in origin:
-            if "order_params" in group:
+            if "order_params" in _group("ParameterProcess", group):
                 made.append({**group, "order_params": parameters})
             else:
                 found = [waiting.pop(p.name) for p in group["params"] if p.name in waiting]
@@ -117,12 +117,32 @@ class ParameterProcess:
         """Number parameters by `split_point`, the positions where a new part begins (by default the middle), as their `comm_fusion`."""
         if not isinstance(parameters, (list, tuple)) or not parameters:
             return parameters
+        if split_point is not None and not isinstance(split_point, (list, tuple)):
+            raise TypeError(
+                f"ParameterProcess: split_point must be a list of positions, not {type(split_point).__name__}"
+            )
         points = list(split_point) if split_point else [len(parameters) // 2]
-        for position, p in enumerate(parameters):
+        for position, p in enumerate(_parameters("ParameterProcess", parameters)):
             self._parameter_indices += position in points
             p.comm_fusion = self._parameter_indices
         return parameters
 
 
-def _listed(parameters: Iterable[Any]) -> list[Any]:
+def _parameters(owner: str, members: Any) -> Sequence[Parameter]:
+    if not isinstance(members, (list, tuple)) or not all(isinstance(p, Parameter) for p in members):
+        raise TypeError(f"{owner}: takes a list of Parameters, not {members!r:.200}")
+    return members
+
+
+def _group(owner: str, group: Any) -> dict[str, Any]:
+    if not isinstance(group, dict) or not ("order_params" in group or "params" in group):
+        raise TypeError(f"{owner}: a group is a dictionary with 'params' or 'order_params', not {group!r:.200}")
+    if "order_params" not in group:
+        _parameters(owner, group["params"])
+    return group
+
+
+def _listed(parameters: Any) -> list[Any]:
+    if not isinstance(parameters, (type(None), Iterable)):
+        raise TypeError(f"ParameterProcess: takes a list of Parameters or groups, not {type(parameters).__name__}")
     return [] if parameters is None else list(parameters)

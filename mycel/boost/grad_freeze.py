@@ -17,6 +17,7 @@ from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.nn import LARS, CellList, DistributedGradReducer, Identity, Optimizer, checks
+from mycel.ops._operands import numbers, one_by_one
 
 __all__ = ["FreezeOpt", "GradientFreeze", "freeze_cell"]
 
@@ -146,8 +147,11 @@ class GradientFreeze:
 
         Blocks hold at least three parameters; biases and those of "bn" layers stay with what they follow.
         """
+        name = "GradientFreeze"
+        checks.integer(name, "freeze_para_groups_number", freeze_para_groups_number, 1)
+        one_by_one(name, "groups", freeze_para_groups_number)
         blocks: list[list[Parameter]] = [[]]
-        for p in net.trainable_params():
+        for p in checks.cell(name, "net", net).trainable_params():
             if len(blocks[-1]) >= 3 and "bn" not in p.name and "bias" not in p.name:
                 blocks.append([])
             blocks[-1].append(p)
@@ -160,15 +164,19 @@ class GradientFreeze:
         self, parameter_groups_number: int, freeze_strategy: int, freeze_p: float, total_steps: int
     ) -> list[int]:
         """The optimizer of each step, for at least 1.01 times as many steps."""
-        length = int(total_steps * 1.01)
-        others = np.arange(1, parameter_groups_number)
+        name = "GradientFreeze"
+        checks.integer(name, "parameter_groups_number", parameter_groups_number, 1)
+        checks.number(name, "freeze_p", freeze_p, at_least=0, below=1)
+        length = int(one_by_one(name, "steps", checks.integer(name, "total_steps", total_steps, 0), 16) * 1.01)
+        others = numbers(parameter_groups_number)[1:]
         if not len(others):
             return [0] * length
         if freeze_strategy == _CONTINUOUS:
-            round_: list[int] = [0] * int(freeze_p * len(others) // (1 - freeze_p) + 0.5) + others.tolist()
+            first = one_by_one(name, "steps", int(freeze_p * len(others) // (1 - freeze_p) + 0.5), 16)
+            round_: list[int] = [0] * first + others.tolist()
             return [k for _ in range(-(-length // len(round_))) for k in round_]
         if freeze_strategy != _INTERVAL:
-            raise ValueError(f"GradientFreeze: freeze_strategy must be 0 or 1, not {freeze_strategy}")
+            raise ValueError(f"{name}: freeze_strategy must be 0 or 1, not {freeze_strategy}")
         found, frozen = [0], 0
         while len(found) < length:
             if frozen / len(found) < 1 - freeze_p:

@@ -211,7 +211,13 @@ class Tensor:
         return float(self._scalar("float()"))
 
     def __int__(self) -> int:
-        return int(self._scalar("int()"))
+        number = self._scalar("int()")
+        try:
+            return int(number)
+        except (OverflowError, ValueError):
+            raise (ValueError if number != number else OverflowError)(
+                f"int() takes a tensor of a finite number, not of {number}"
+            ) from None
 
     def __complex__(self) -> complex:
         return complex(self._scalar("complex()"))

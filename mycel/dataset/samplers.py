@@ -7,14 +7,16 @@ again when training resumes. With a child, it samples positions in what the chil
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from mycel.dataset.core import Run, check_count
+from mycel.dataset.core import INT32_MAX, Run, check_count
 from mycel.dataset.randomness import using
+from mycel.engines.native.program.capacity import need
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
 Labels = Callable[[str], np.ndarray[Any, np.dtype[Any]]]
@@ -153,16 +155,16 @@ class SubsetSampler(BuiltinSampler):
 
     def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
+        name = type(self).__name__
         if not isinstance(indices, Iterable):
-            raise TypeError(
-                f"{type(self).__name__}: indices must be integers, at least one, not {type(indices).__name__}"
-            )
-        self.indices = np.asarray(list(indices))
-        if self.indices.ndim != 1 or not self.indices.size or self.indices.dtype.kind not in "iu":
-            raise TypeError(
-                f"{type(self).__name__}: indices must be integers, at least one, got {self.indices.tolist()!r:.80}"
-            )
-        self.indices = self.indices.astype(np.int64)
+            raise TypeError(f"{name}: indices must be integers, at least one, not {type(indices).__name__}")
+        if isinstance(indices, range):
+            if indices[INT32_MAX:]:
+                raise ValueError(f"{name}: there must be at most {INT32_MAX} indices, not {indices!r:.80}")
+            need(f"{name}: a list of {len(indices)} indices", 40 * len(indices))
+        self.indices = np.asarray([_index(name, index) for index in indices], dtype=np.int64)
+        if not self.indices.size:
+            raise TypeError(f"{name}: indices must be integers, at least one, got {indices!r:.80}")
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         return in_range(type(self).__name__, self.indices, rows)
@@ -197,7 +199,12 @@ class WeightedRandomSampler(BuiltinSampler):
 
     def __init__(self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True) -> None:
         super().__init__(num_samples)
-        self.weights = np.asarray(weights, dtype=np.float64)
+        try:
+            self.weights = np.asarray(weights, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"WeightedRandomSampler: weights must be a list of numbers, got {weights!r:.80}"
+            ) from error
         if self.weights.ndim != 1 or not self.weights.size:
             raise ValueError(f"WeightedRandomSampler: weights must be a list of numbers, got {weights!r:.80}")
         if not np.isfinite(self.weights).all() or (self.weights < 0).any() or not self.weights.any():
@@ -327,13 +334,15 @@ class Sampler(BuiltinSampler):
 
     def _draw(self, rows: int, run: Run, labels: Labels, depth: int) -> Indices:
         self.dataset_size = rows
+        name = type(self).__name__
         chosen: list[int] = []
         with using(run.stream().begin(run.key(depth, 9))):
             for index in self:
-                chosen.append(int(index))
+                # One by one, so that an iterable of more numbers than there is memory for ends at the first wrong one.
+                chosen.append(_row(name, index, rows))
                 if self.num_samples is not None and len(chosen) >= self.num_samples:
                     break
-        return in_range(type(self).__name__, np.array(chosen, dtype=np.int64), rows)
+        return np.array(chosen, dtype=np.int64)
 
 
 class IterSampler(Sampler):
@@ -357,8 +366,27 @@ def in_range(sampler: str, indices: Indices, rows: int) -> Indices:
     """The indices, or ValueError naming one that no row has."""
     wrong = indices[(indices < 0) | (indices >= rows)]
     if wrong.size:
-        raise ValueError(f"{sampler}: there is no row {int(wrong[0])}; rows are numbered 0 to {rows - 1}")
+        _row(sampler, wrong[0], rows)
     return indices
+
+
+def _index(sampler: str, index: Any) -> int:
+    if isinstance(index, (bool, np.bool_)):
+        raise TypeError(f"{sampler}: indices must be integers, not bool")
+    try:
+        number = operator.index(index)
+    except TypeError:
+        raise TypeError(f"{sampler}: indices must be integers, not {index!r:.80}") from None
+    if abs(number) > INT32_MAX:
+        raise ValueError(f"{sampler}: there is no row {number!r:.80}; there can be {INT32_MAX} rows")
+    return number
+
+
+def _row(sampler: str, index: Any, rows: int) -> int:
+    number = _index(sampler, index)
+    if not 0 <= number < rows:
+        raise ValueError(f"{sampler}: there is no row {number}; rows are numbered 0 to {rows - 1}")
+    return number
 
 
 def select_sampler(

@@ -8,7 +8,7 @@ from mycel import ops
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, operand, operands
-from mycel.ops.algebra.decompositions import matrices, triangular
+from mycel.ops.algebra.decompositions import triangular_solve
 from mycel.ops.tensors import in_place
 
 __all__ = [
@@ -114,20 +114,6 @@ def vdot(input: Any, other: Any) -> Tensor:
     if x.ndim != 1 or y.ndim != 1 or x.shape != y.shape:
         raise ShapeError(f"vdot: takes two vectors of one size, not of shapes {x.shape} and {y.shape}")
     return ops.sum(ops.conj(x) * y)
-
-
-def triangular_solve(
-    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> tuple[Tensor, Tensor]:
-    """The solution x of the triangular system A x = b, or of A^T x = b with `transpose`, and A.
-
-    >>> import mycel as ms
-    >>> ms.mint.triangular_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]))[0].tolist()
-    [[2.0]]
-    """
-    matrix = matrices("triangular_solve", A)
-    right = matrices("triangular_solve", b, square=False)
-    return triangular(matrix, right, not upper, "T" if transpose else "N", unitriangular), matrix
 
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:

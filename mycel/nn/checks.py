@@ -6,10 +6,11 @@ import numbers
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor
 from mycel.ops._operands import operand
 
-__all__ = ["boolean", "choice", "integer", "number", "optional_tensor", "sizes", "tensor", "text"]
+__all__ = ["boolean", "cell", "choice", "integer", "number", "optional_tensor", "sizes", "tensor", "text"]
 
 
 def integer(owner: str, name: str, value: Any, at_least: Optional[int] = None) -> int:
@@ -25,6 +26,13 @@ def boolean(owner: str, name: str, value: Any) -> bool:
     """`value`, a bool; TypeError otherwise."""
     if not isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be a bool, not {type(value).__name__}")
+    return value
+
+
+def cell(owner: str, name: str, value: Any) -> Cell:
+    """`value`, a Cell; TypeError otherwise."""
+    if not isinstance(value, Cell):
+        raise TypeError(f"{owner}: {name} must be a Cell, not {type(value).__name__}")
     return value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel.nn import checks
+from mycel.ops._operands import one_by_one
 
 __all__ = [
     "cosine_decay_lr",
@@ -19,10 +20,15 @@ __all__ = [
 ]
 
 
+# What a float in a list takes.
+_EACH = 32
+
+
 def _by_epoch(
     name: str, total_step: Any, step_per_epoch: Any, period_name: str, period: Any, rate: Callable[[int], float]
 ) -> list[float]:
     checks.integer(name, "total_step", total_step, 1)
+    one_by_one(name, "learning rates", total_step, _EACH)
     checks.integer(name, "step_per_epoch", step_per_epoch, 1)
     checks.integer(name, period_name, period, 1)
     return [rate(step // step_per_epoch) for step in range(total_step)]
@@ -41,21 +47,23 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
     >>> ms.nn.piecewise_constant_lr([2, 3], [0.1, 0.05])
     [0.1, 0.1, 0.05]
     """
-    for name, value in (("milestone", milestone), ("learning_rates", learning_rates)):
+    for word, value in (("milestone", milestone), ("learning_rates", learning_rates)):
         if not isinstance(value, (list, tuple)):
-            raise TypeError(f"piecewise_constant_lr: {name} must be a list or a tuple, not {type(value).__name__}")
+            raise TypeError(f"piecewise_constant_lr: {word} must be a list or a tuple, not {type(value).__name__}")
     if len(milestone) != len(learning_rates):
         raise ValueError(
             f"piecewise_constant_lr: there are {len(milestone)} milestones and {len(learning_rates)} learning rates; give one for each"
         )
-    rates: list[float] = []
+    name, before = "piecewise_constant_lr", 0
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
-        checks.integer("piecewise_constant_lr", f"milestone[{i}]", end, 1)
-        checks.number("piecewise_constant_lr", f"learning_rates[{i}]", rate, at_least=0)
-        if end <= len(rates):
-            raise ValueError(
-                f"piecewise_constant_lr: milestones must grow, but milestone[{i}] is {end} after {len(rates)}"
-            )
+        checks.integer(name, f"milestone[{i}]", end, 1)
+        checks.number(name, f"learning_rates[{i}]", rate, at_least=0)
+        if end <= before:
+            raise ValueError(f"{name}: milestones must grow, but milestone[{i}] is {end} after {before}")
+        before = end
+    one_by_one(name, "learning rates", before, _EACH)
+    rates: list[float] = []
+    for end, rate in zip(milestone, learning_rates):
         rates.extend([float(rate)] * (end - len(rates)))
     return rates
 

@@ -9,17 +9,12 @@ from mycel.cells.cell import Cell
 from mycel.core.parameter import Parameter, ParameterTuple
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import value_and_grad
+from mycel.nn import checks
 from mycel.nn.layer.basic import Identity
 from mycel.nn.optim.optimizer import Optimizer
 from mycel.nn.state import store
 
 __all__ = ["ForwardValueAndGrad", "ParameterUpdate", "TrainOneStepCell", "WithEvalCell", "WithGradCell", "WithLossCell"]
-
-
-def _cell(owner: str, name: str, value: Any) -> Any:
-    if not isinstance(value, Cell):
-        raise TypeError(f"{owner}: {name} must be a Cell, not {type(value).__name__}")
-    return value
 
 
 class WithLossCell(Cell):
@@ -33,7 +28,7 @@ class WithLossCell(Cell):
 
     def __init__(self, backbone: Cell, loss_fn: Cell) -> None:
         super().__init__(auto_prefix=False)
-        self._backbone = _cell("WithLossCell", "backbone", backbone)
+        self._backbone = checks.cell("WithLossCell", "backbone", backbone)
         self._loss_fn = loss_fn
 
     def construct(self, data: Any, label: Any) -> Any:
@@ -57,7 +52,7 @@ class WithEvalCell(Cell):
 
     def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False) -> None:
         super().__init__(auto_prefix=False)
-        self._network = _cell("WithEvalCell", "network", network)
+        self._network = checks.cell("WithEvalCell", "network", network)
         self._loss_fn = loss_fn
         self.add_cast_fp32 = add_cast_fp32
 
@@ -150,7 +145,7 @@ class WithGradCell(Cell):
 
     def __init__(self, network: Cell, loss_fn: Optional[Cell] = None, sens: Any = None) -> None:
         super().__init__(auto_prefix=False)
-        self.network = _cell("WithGradCell", "network", network)
+        self.network = checks.cell("WithGradCell", "network", network)
         self.loss_fn = loss_fn
         self.weights = ParameterTuple(network.trainable_params())
         self.sens = sens
@@ -176,9 +171,9 @@ class TrainOneStepCell(Cell):
 
     def __init__(self, network: Cell, optimizer: Any, sens: Any = None, return_grad: bool = False) -> None:
         super().__init__(auto_prefix=False)
-        self.network = _cell("TrainOneStepCell", "network", network)
+        self.network = checks.cell("TrainOneStepCell", "network", network)
         self.network.set_grad()
-        self.optimizer = _cell("TrainOneStepCell", "optimizer", optimizer)
+        self.optimizer = checks.cell("TrainOneStepCell", "optimizer", optimizer)
         if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "parameters"):
             raise TypeError(f"TrainOneStepCell: optimizer must be an Optimizer, not {type(optimizer).__name__}")
         if sens is not None and not isinstance(sens, (int, float, Tensor)) or isinstance(sens, bool):

@@ -7,6 +7,7 @@ or of the weights' type and differentiable by them.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Optional
 
 import numpy as _numpy
@@ -15,7 +16,7 @@ from mycel import ops
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import asarray
-from mycel.ops._operands import need_room, size_of
+from mycel.ops._operands import need_room, number_of, sequence_of, size_of
 
 __all__ = ["digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
@@ -71,9 +72,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     need_room("histogram_bin_edges", (count,), D.float64)
     x = _float(ops.ravel(asarray(a)))
     if range is not None:
-        low, high = (float(v) for v in range)
-        if low > high:
-            raise ValueError(f"histogram_bin_edges: the range must rise, not {range!r}")
+        low, high = _range("histogram_bin_edges", range)
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
         return Tensor(_numpy.linspace(low, high, bins + 1)).astype(x.dtype)
     if x.shape[0] == 0:
@@ -87,9 +86,21 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return ops.concat((inner[:bins], ops.expand_dims(most, 0)))
 
 
-def _bins(x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+def _range(name: str, value: Any) -> tuple[float, float]:
+    value = value.tolist() if isinstance(value, (Tensor, _numpy.ndarray)) else value
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"{name}: the range must be a pair of numbers, not {value!r:.80}")
+    low, high = (float(number_of(name, "the range", v)) for v in value)
+    if not -inf < low <= high < inf:
+        raise ValueError(f"{name}: the range must be finite and rise, not {value!r}")
+    return low, high
+
+
+def _bins(name: str, x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     """The bin of each value, and whether it has one."""
     count = edges.shape[0] - 1
+    if count < 1:
+        raise ValueError(f"{name}: there must be at least two edges, not {count + 1}")
     found = _place(edges, x, True) - 1
     kind = D.promote(edges.dtype, x.dtype)
     at_end = ops.equal(cast(x, kind), cast(edges[-1], kind))
@@ -117,7 +128,7 @@ def histogram(
     """
     x = ops.ravel(asarray(a))
     edges = histogram_bin_edges(x, bins, range)
-    found, inside = _bins(x, edges)
+    found, inside = _bins("histogram", x, edges)
     amounts = _amounts("histogram", x, weights)
     count = ops.unsorted_segment_sum(amounts, ops.where(inside, found, -1), edges.shape[0] - 1)
     if density:
@@ -136,6 +147,10 @@ def _columns(sample: Any) -> list[Tensor]:
     return list(ops.unstack(x, 1))
 
 
+def _listed(parameter: str, value: Any) -> list[Any]:
+    return list(value if isinstance(value, (Tensor, _numpy.ndarray)) else sequence_of("histogramdd", parameter, value))
+
+
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, list[Tensor]]:
@@ -149,8 +164,10 @@ def histogramdd(
     """
     columns = _columns(sample)
     rank = len(columns)
-    each = [bins] * rank if isinstance(bins, int) else list(bins)
-    ranges: list[Any] = [None] * rank if range is None else list(range)
+    if not columns or any(x.shape != columns[0].shape for x in columns):
+        raise ValueError(f"histogramdd: takes vectors of one size, not of {[x.shape[0] for x in columns]}")
+    each = [bins] * rank if isinstance(bins, int) else _listed("bins", bins)
+    ranges = [None] * rank if range is None else _listed("range", range)
     if len(each) != rank or len(ranges) != rank:
         raise ValueError(f"histogramdd: {len(each)} bins and {len(ranges)} ranges for {rank} dimensions")
     edges = [histogram_bin_edges(x, b, r) for x, b, r in zip(columns, each, ranges)]
@@ -158,7 +175,7 @@ def histogramdd(
     flat: Any = 0
     all_inside: Optional[Tensor] = None
     for x, e, size in zip(columns, edges, sizes):
-        found, inside = _bins(x, e)
+        found, inside = _bins("histogramdd", x, e)
         flat = flat * size + found
         all_inside = inside if all_inside is None else ops.logical_and(all_inside, inside)
     total = 1

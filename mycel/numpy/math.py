@@ -10,6 +10,7 @@ from mycel import ops
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, both
+from mycel.ops._operands import axis_of, integer_of
 
 _UNARY = """abs absolute arccos arccosh arcsin arcsinh arctan arctanh bitwise_not ceil cos cosh deg2rad exp exp2 expm1 floor invert isfinite
     isinf isnan log log10 log1p log2 logical_not negative positive rad2deg reciprocal rint:round sign signbit sin sinh sqrt square tan tanh
@@ -163,9 +164,9 @@ def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     value = value if value.dtype.is_floating else cast(value, D.float32)
     share = ops.ones_like(value) if weights is None else asarray(weights)
     if share.shape != value.shape:
-        if share.ndim != 1 or not isinstance(axis, int) or share.shape[0] != value.shape[axis]:
+        where = axis_of("average", axis, value.ndim) if isinstance(axis, int) else 0
+        if share.ndim != 1 or not isinstance(axis, int) or share.shape[0] != value.shape[where]:
             raise ValueError(f"average: weights of shape {share.shape} do not fit {value.shape} along axis {axis}")
-        where = axis % value.ndim
         share = ops.broadcast_to(ops.reshape(share, (-1, *(1,) * (value.ndim - 1 - where))), value.shape)
     whole = ops.sum(share, axis)
     result = ops.sum(value * share, axis) / whole
@@ -333,11 +334,12 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
     1.0
     """
+    degrees = integer_of("nanvar", "ddof", ddof)
     x = as_kind(asarray(a), dtype)
     x = x if x.dtype.is_floating else cast(x, D.float32)
     good = ops.logical_not(ops.isnan(x))
     gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
-    return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - ddof)  # type: ignore[no-any-return]
+    return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - degrees)  # type: ignore[no-any-return]
 
 
 @export
@@ -437,7 +439,7 @@ def cov(
         ops.swapaxes(v, 0, 1) if not rowvar and v.ndim == 2 else ops.atleast_2d(v) if y is not None else v for v in rows
     ]
     value = rows[0] if len(rows) == 1 else ops.concat(rows)
-    correction = ddof if ddof is not None else 0 if bias else 1
+    correction = (0 if bias else 1) if ddof is None else integer_of("cov", "ddof", ddof)
     weights = {k: None if v is None else asarray(v) for k, v in (("fweights", fweights), ("aweights", aweights))}
     return as_kind(ops.cov(value, correction=correction, **weights), dtype)
 

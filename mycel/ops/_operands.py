@@ -126,12 +126,7 @@ def select(condition: Tensor, x: Any, y: Any) -> Tensor:
 
 def axis_of(name: str, axis: Any, rank: int) -> int:
     """One axis counted from the front; ShapeError where it is out of range."""
-    try:
-        number = operator.index(axis)
-    except NeedsValue:
-        raise
-    except TypeError:
-        raise TypeError(f"{name}: axis must be an int, not {type(axis).__name__}") from None
+    number = _index(f"{name}: axis must be an int", axis)
     if not -rank <= number < rank:
         raise ShapeError(
             f"{name}: axis {number} is out of range for a tensor of {rank} dimensions; use a value in [{-rank}, {rank})"
@@ -177,15 +172,34 @@ def size_of(name: str, size: Any) -> Any:
         return size
     if isinstance(size, bool):
         raise TypeError(f"{name}: sizes are ints, not bool")
-    try:
-        found = operator.index(size)
-    except NeedsValue:
-        raise
-    except TypeError:
-        raise TypeError(f"{name}: sizes are ints, not {type(size).__name__}") from None
+    found = _index(f"{name}: sizes are ints", size)
     if abs(found) > MOST_BYTES:
         raise SizeError(f"a size of {found} is beyond 2**63 - 1", name)
     return found
+
+
+def _index(wanted: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except NeedsValue:
+        raise
+    except TypeError:
+        raise TypeError(f"{wanted}, not {type(value).__name__}") from None
+
+
+def integer_of(name: str, parameter: str, value: Any) -> int:
+    """A whole number that is no size; TypeError for others, OverflowError beyond 63 bits."""
+    found = _index(f"{name}: {parameter} must be an int", value)
+    if abs(found) > MOST_BYTES:
+        raise OverflowError(f"{name}: {parameter} must lie within 2**63 - 1, not be {value!r:.80}")
+    return found
+
+
+def flag_of(name: str, parameter: str, value: Any) -> bool:
+    """`value`, a bool or an int that stands for one; TypeError otherwise."""
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise TypeError(f"{name}: {parameter} must be a bool, not {type(value).__name__}")
+    return bool(value)
 
 
 def need_room(name: str, shape: Shape, dtype: DType) -> None:
@@ -199,11 +213,12 @@ def need_room(name: str, shape: Shape, dtype: DType) -> None:
 _EACH = 2048
 
 
-def one_by_one(name: str, what: str, count: Any) -> int:
-    """`count` as an int, where so many parts or steps can be made one by one; MemoryError where they cannot be held."""
-    found = size_of(name, count)
-    found = operator.index(found)
-    need(f"{name}: making {found} {what}", found * _EACH)
+def one_by_one(name: str, what: str, count: Any, each: int = _EACH) -> int:
+    """`count` as an int, where so many parts or steps of `each` bytes can be made one by one; MemoryError where they cannot be held."""
+    found = _index(f"{name}: the number of {what} must be an int", count)
+    if found > MOST_BYTES:
+        raise SizeError(f"there cannot be {found!r:.80} {what}", name)
+    need(f"{name}: making {found} {what}", found * each)
     return found
 
 

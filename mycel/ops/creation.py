@@ -24,6 +24,7 @@ from mycel.ops._operands import (
     constant_like,
     iota,
     need_room,
+    number_of,
     numbers,
     operand,
     reshaped,
@@ -245,8 +246,8 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     count = size_of("linspace", steps.item() if isinstance(steps, Tensor) else steps)
-    if isinstance(count, int) and not 1 <= count < 1 << 40:
-        raise ValueError(f"linspace: steps must be at least 1 and fit in memory, not {count}")
+    if isinstance(count, int) and count < 1:
+        raise ValueError(f"linspace: steps must be at least 1, not {count}")
     for v in (start, end):
         operand("linspace", v)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor) and isinstance(count, int):
@@ -254,6 +255,7 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
         return Tensor(np.linspace(start, end, count), D.float32)
     first, last = operand("linspace", start, D.float32), operand("linspace", end, D.float32)
     first, last = reshaped(first, (*first.shape, 1)), reshaped(last, (*last.shape, 1))
+    need_room("linspace", (count,), D.float32)
     line = iota((count,), 0, D.float32)
     gaps = constant_like(count - 1 if count != 1 else 1, line)
     part = line / gaps
@@ -269,7 +271,12 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
     """
     exponents = linspace(start, end, steps)
     return cast(
-        run(E.pow_, broadcast(constant_like(float(base), exponents), exponents.shape), exponents), D.from_any(dtype)
+        run(
+            E.pow_,
+            broadcast(constant_like(float(number_of("logspace", "base", base)), exponents), exponents.shape),
+            exponents,
+        ),
+        D.from_any(dtype),
     )
 
 

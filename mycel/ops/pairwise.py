@@ -11,7 +11,7 @@ from typing import Any, Optional
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor
-from mycel.ops._operands import floating, need_room, operand, operands, reshaped, run, size_of, take_slice
+from mycel.ops._operands import floating, integer_of, need_room, operand, operands, reshaped, run, size_of, take_slice
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
@@ -107,7 +107,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     >>> ms.ops.cov(ms.Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    x = floating("cov", input)
+    x, correction = floating("cov", input), integer_of("cov", "correction", correction)
     if x.ndim > 2:
         raise ShapeError(f"cov: takes at most 2 dimensions, not {x._type}")
     x = reshaped(x, (1, x.size)) if x.ndim < 2 else x

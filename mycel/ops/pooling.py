@@ -21,6 +21,7 @@ from mycel.ops._operands import (
     broadcast,
     constant_like,
     floating,
+    integer_of,
     iota,
     need_room,
     numbers,
@@ -29,6 +30,7 @@ from mycel.ops._operands import (
     run,
     select,
     size_of,
+    sizes_of,
     take_slice,
 )
 from mycel.ops.convolution import Pairs, per_axis
@@ -260,13 +262,15 @@ def _avg_pool(
     value, single = batched(name, floating(name, x), rank)
     window, strides = per_axis(name, "kernel_size", kernel_size, rank), per_axis(name, "stride", stride, rank)
     if rank > 1 and isinstance(padding, (tuple, list)) and len(padding) == 2 * rank:
-        pairs: Pairs = tuple((padding[2 * i], padding[2 * i + 1]) for i in range(rank))
+        given = sizes_of(name, "padding", padding)
+        pairs: Pairs = tuple((given[2 * i], given[2 * i + 1]) for i in range(rank))
     else:
         pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
     _checked(name, window, strides, tuple(int(max(a, b)) for a, b in pairs))  # type: ignore[type-var]
+    by = integer_of(name, "divisor_override", divisor)
     full = with_ceil(value.shape[2:], window, strides, pairs, ceil_mode)
     return unbatched(
-        mean_windows(value, window, strides, full, pairs if count_include_pad else ((0, 0),) * rank, divisor), single
+        mean_windows(value, window, strides, full, pairs if count_include_pad else ((0, 0),) * rank, by), single
     )
 
 
@@ -285,7 +289,7 @@ def avg_pool1d(
     >>> ms.ops.avg_pool1d(ms.Tensor([[[1.0, 3.0, 5.0]]]), 2).tolist()
     [[[2.0, 4.0]]]
     """
-    return _avg_pool("avg_pool1d", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _avg_pool("avg_pool1d", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0)
 
 
 @fused
@@ -474,7 +478,8 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     return _adaptive_mean("adaptive_avg_pool3d", 3, input, output_size)
 
 
-def _adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: bool) -> MaybePair:
+def adaptive_max(name: str, rank: int, input: Any, output_size: Any, positions: bool) -> MaybePair:
+    """Maxima over windows that adapt to `output_size`, and with `positions` where they are in the flattened spatial axes."""
     x, single = batched(name, operand(name, input), rank)
     spatial = x.shape[2:]
     sizes = _output_size(name, output_size, spatial)
@@ -529,7 +534,7 @@ def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
     >>> ms.ops.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
     [[[2.0, 3.0]]]
     """
-    return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, False)  # type: ignore[return-value]
+    return adaptive_max("adaptive_max_pool1d", 1, input, output_size, False)  # type: ignore[return-value]
 
 
 @fused
@@ -540,7 +545,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     >>> ms.ops.adaptive_max_pool2d(ms.ops.ones((1, 2, 4, 4)), 2).shape
     (1, 2, 2, 2)
     """
-    return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
+    return adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
 @fused
@@ -551,5 +556,5 @@ def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = Fal
     >>> ms.ops.adaptive_max_pool3d(ms.ops.ones((1, 2, 4, 4, 4)), 2).shape
     (1, 2, 2, 2, 2)
     """
-    found = _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
+    found = adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
     return (found[0], cast(found[1], D.int32)) if isinstance(found, tuple) else found

@@ -7,7 +7,6 @@ cancel: the mean, then the mean of the squared deviations.
 
 from __future__ import annotations
 
-import builtins
 import math
 from typing import Any, Optional, Union
 
@@ -24,8 +23,10 @@ from mycel.ops._operands import (
     broadcast,
     certainly,
     constant_like,
+    flag_of,
     flat,
     floating,
+    integer_of,
     operand,
     reshaped,
     run,
@@ -47,9 +48,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _reduce(primitive: Any, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    if not isinstance(keep, (builtins.bool, int, np.bool_)):
-        raise TypeError(f"{primitive.name}: keepdims must be a bool, not {type(keep).__name__}")
-    return run(primitive, x, axes=axes, keepdims=builtins.bool(keep))
+    return run(primitive, x, axes=axes, keepdims=flag_of(primitive.name, "keepdims", keep))
 
 
 def _countable(x: Tensor) -> Tensor:
@@ -310,7 +309,7 @@ def _moments(name: str, input: Any, axis: Any, ddof: Any, keep: bool) -> Pair:
     centre = _mean(full, axes, True)
     deviation = run(E.sub, full, centre)
     total = _reduce(R.reduce_sum, run(E.mul, deviation, deviation), axes, keep)
-    count = whole(x, axes) - builtins.int(ddof)
+    count = whole(x, axes) - integer_of(name, "ddof", ddof)
     if isinstance(count, int) and count < 0:
         count = 0
     spread = run(E.div, total, constant_like(count, total))

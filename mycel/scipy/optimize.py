@@ -17,7 +17,7 @@ from mycel.base.errors import ShapeError
 from mycel.compiled.jit import jit
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import value_and_grad
-from mycel.ops._operands import floating, operand, size_of
+from mycel.ops._operands import floating, integer_of, number_of, operand, size_of
 
 __all__ = ["line_search", "linear_sum_assignment", "minimize"]
 
@@ -55,8 +55,13 @@ class LineSearchResults(NamedTuple):
 class _Function:
     """A function of one tensor, its value and gradient as float64 arrays of one dimension, computed together."""
 
-    def __init__(self, function: Callable[..., Any], start: Tensor, args: tuple[Any, ...], jac: Any) -> None:
-        self.shape, self.dtype, self.args = start.shape, start.dtype, args
+    def __init__(self, name: str, function: Any, start: Tensor, args: tuple[Any, ...], jac: Any) -> None:
+        for word, given in (("the function", function), ("jac", jac)):
+            if not callable(given) and (given is not None or word != "jac"):
+                raise TypeError(f"{name}: {word} must be callable, not {type(given).__name__}")
+        if not start.size:
+            raise ShapeError(f"{name}: there is nothing to search in a tensor of shape {start.shape}")
+        self.name, self.shape, self.dtype, self.args = name, start.shape, start.dtype, args
         self.both = jit(value_and_grad(function)) if jac is None else None
         self.function, self.jac = function, jac
         self.values = self.gradients = 0
@@ -73,8 +78,11 @@ class _Function:
                 value, gradient = self.both(x, *self.args)
             else:
                 value, gradient = self.function(x, *self.args), self.jac(x, *self.args)
+            value, gradient = operand(self.name, value), operand(self.name, gradient)
             if value.size != 1:
-                raise ShapeError(f"minimize: the function must give one number, not a tensor of shape {value.shape}")
+                raise ShapeError(f"{self.name}: the function must give one number, not a tensor of shape {value.shape}")
+            if gradient.size != x.size:
+                raise ShapeError(f"{self.name}: a gradient of shape {gradient.shape} is none of {x.shape}")
             self.known = key, float(value), gradient.asnumpy().astype(np.float64).ravel()
         return self.known[1], self.known[2]
 
@@ -108,8 +116,6 @@ def minimize(
     for name, value in (("hess", hess), ("hessp", hessp), ("bounds", bounds), ("constraints", constraints or None)):
         if value is not None:
             raise ValueError(f"minimize: {name} is not used by BFGS and LBFGS, which are supported")
-    if not callable(func):
-        raise TypeError(f"minimize: func must be callable, not {type(func).__name__}")
     for word, given, kind in (("method", method, str), ("options", options, dict)):
         if given is not None and not isinstance(given, kind):
             raise TypeError(f"minimize: {word} must be a {kind.__name__} or None, not {type(given).__name__}")
@@ -117,8 +123,12 @@ def minimize(
     if chosen is None:
         raise ValueError(f"minimize: method must be 'BFGS' or 'LBFGS', not {method!r}")
     start = floating("minimize", x0)
-    f = _Function(func, start, tuple(args) if isinstance(args, (tuple, list)) else (args,), jac)
-    precision = {D.float64: None, D.float32: 1e-5}.get(start.dtype, 1e-2) if tol is None else tol
+    if callback is not None and not callable(callback):
+        raise TypeError(f"minimize: callback must be callable, not {type(callback).__name__}")
+    f = _Function("minimize", func, start, tuple(args) if isinstance(args, (tuple, list)) else (args,), jac)
+    precision = (
+        {D.float64: None, D.float32: 1e-5}.get(start.dtype, 1e-2) if tol is None else number_of("minimize", "tol", tol)
+    )
     told = (lambda flat: callback(f.tensor(flat))) if callback is not None else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -154,19 +164,22 @@ def line_search(
     """
     from scipy.optimize import line_search as find
 
-    start, way = floating("line_search", xk), floating("line_search", pk)
-    function = _Function(f, start, (), jac)
+    name = "line_search"
+    start, way = floating(name, xk), floating(name, pk)
+    function = _Function(name, f, start, (), jac)
     flat = start.asnumpy().astype(np.float64).ravel()
 
-    def number(value: Any) -> Optional[float]:
-        return None if value is None else float(value)
+    def number(parameter: str, value: Any) -> Optional[float]:
+        return None if value is None else float(number_of(name, parameter, value))
 
-    known = None if gfk is None else operand("line_search", gfk).asnumpy().astype(np.float64).ravel()
+    known = None if gfk is None else operand(name, gfk).asnumpy().astype(np.float64).ravel()
+    if way.size != start.size or known is not None and known.size != start.size:
+        raise ShapeError(f"{name}: pk and gfk must have the {start.size} elements of xk")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         step, values, gradients, *_ = find(
-            function.value, function.gradient, flat, way.asnumpy().astype(np.float64).ravel(), known, number(old_fval),
-            number(old_old_fval), c1=c1, c2=c2, maxiter=maxiter,
+            function.value, function.gradient, flat, way.asnumpy().astype(np.float64).ravel(), known, number("old_fval", old_fval),
+            number("old_old_fval", old_old_fval), c1=number("c1", c1), c2=number("c2", c2), maxiter=integer_of(name, "maxiter", maxiter),
         )  # fmt: skip
     failed = step is None
     place = flat + (0.0 if failed else step) * way.asnumpy().astype(np.float64).ravel()

@@ -178,6 +178,30 @@ def _from_json(content: Mapping[str, Any]) -> StrategyFile:
     return found
 
 
+def _check_layout(name: Any, layout: Any) -> None:
+    """TypeError or ValueError for what a strategy file has no place for."""
+    if not isinstance(name, str) or not isinstance(layout, ParallelLayouts):
+        raise TypeError(f"write_strategy: layouts are ParallelLayouts by name, not {layout!r:.200} by {name!r:.200}")
+    for title in _LISTS.values():
+        lists = getattr(layout, title)
+        if not isinstance(lists, (list, tuple)) or not all(
+            isinstance(d, Dims) and isinstance(d.dim, (list, tuple)) for d in lists
+        ):
+            raise TypeError(f"write_strategy: {name!r}: {title} must be a list of Dims, not {lists!r:.200}")
+        for dims in lists:
+            for n in dims.dim:
+                _check_number(name, title, n)
+    for title in _NUMBERS.values():
+        _check_number(name, title, getattr(layout, title))
+
+
+def _check_number(name: str, title: str, value: Any) -> None:
+    if not isinstance(value, int):
+        raise TypeError(f"write_strategy: {name!r}: {title} must hold ints, not {value!r:.80}")
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"write_strategy: {name!r}: {title} holds {value!r:.80}, which has more than 64 bits")
+
+
 def write_strategy(
     path: Any, layouts: Mapping[str, ParallelLayouts], nodes: Iterable[bytes] = (), stage: int = 0
 ) -> None:
@@ -187,6 +211,7 @@ def write_strategy(
     nodes = list(nodes) or [wire_field(1, "stage") + wire_field(2, wire_field(1, stage))]
     content = b"".join([wire_field(2, node) for node in nodes])
     for name, layout in layouts.items():
+        _check_layout(name, layout)
         parts = [
             wire_field(number, b"".join([wire_field(1, n) for n in dims.dim]))
             for number, title in _LISTS.items()

@@ -43,6 +43,10 @@ def test_subsets() -> None:
     assert len(visited(ds.SubsetRandomSampler([3, 1, 5], 2))) == 2
     with pytest.raises(ValueError, match="there is no row 10; rows are numbered 0 to 9"):
         visited(ds.SubsetSampler([3, 10]))
+    for wrong in ([1.0], [True], ["a"], [[1], [2, 3]], range(2**64)):
+        for kind in (ds.SubsetSampler, ds.IterSampler):
+            with pytest.raises((TypeError, ValueError), match=f"{kind.__name__}: "):
+                visited(kind(wrong))
 
 
 def test_weighted() -> None:

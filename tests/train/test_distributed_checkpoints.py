@@ -406,6 +406,16 @@ def test_layouts_that_cut_nothing_are_told(layout, message):
         layouts_of({"w": layout})
 
 
+@pytest.mark.parametrize(
+    "layouts", [0, {"w": 3}, {3: ParallelLayouts()}, {"w": ParallelLayouts([3])}, {"w": ParallelLayouts(field=1.5)}]
+    + [{"w": ParallelLayouts([Dims(["a"])])}, {"w": ParallelLayouts([Dims([2**63])])}],
+)  # fmt: skip
+def test_what_is_no_layout_is_not_written(tmp_path, layouts):
+    with pytest.raises((TypeError, ValueError), match="write_strategy: "):
+        write_strategy(tmp_path / "s.ckpt", layouts)
+    assert not os.listdir(tmp_path)
+
+
 def test_misfits_are_told(tmp_path):
     full = whole()
     write_strategy(tmp_path / "s.ckpt", PLANS[0])

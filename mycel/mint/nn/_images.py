@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 from typing import Any, Optional
 
 import numpy as np
@@ -13,9 +12,19 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.derivatives import stop_gradient
-from mycel.ir.dims import product
 from mycel.ops import pooling
-from mycel.ops._operands import floating, numbers, one_by_one, operand, reshaped
+from mycel.ops._operands import (
+    cast_index,
+    check_sizes,
+    floating,
+    number_of,
+    numbers,
+    operand,
+    reshaped,
+    size_of,
+    sizes_of,
+)
+from mycel.ops.convolution import per_axis
 from mycel.ops.images import resize
 
 __all__ = [
@@ -165,13 +174,9 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     >>> ms.mint.nn.functional.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 1, True)[1].tolist()
     [[[2]]]
     """
-    x = operand("adaptive_max_pool1d", input)
-    size = output_size[0] if isinstance(output_size, (tuple, list)) else output_size
-    image = ops.expand_dims(x, -2)
     if not return_indices:
-        return ops.squeeze(_adaptive_max(image, (1, size))[0], -2)
-    values, places = _adaptive_max(image, (1, size))
-    return ops.squeeze(values, -2), ops.squeeze(places, -2)
+        return ops.adaptive_max_pool1d(input, output_size)
+    return pooling.adaptive_max("adaptive_max_pool1d", 1, input, output_size, True)
 
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
@@ -181,23 +186,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     >>> ms.mint.nn.functional.adaptive_max_pool2d(ms.ops.ones((1, 2, 5, 5)), 2).shape
     (1, 2, 2, 2)
     """
-    x = operand("adaptive_max_pool2d", input)
-    if not return_indices:
-        return ops.adaptive_max_pool2d(x, output_size)
-    sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size, output_size)
-    return _adaptive_max(x, tuple(d if n is None else n for d, n in zip(x.shape[-2:], sizes)))
-
-
-def _adaptive_max(x: Tensor, sizes: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
-    """The maxima of uneven windows over the last two axes, with their positions."""
-    height, width = x.shape[-2:]
-    if builtins.any(not isinstance(n, int) or n < 1 for n in sizes):
-        raise ValueError(f"adaptive_max_pool: output_size must be at least 1, not {sizes}")
-    one_by_one("adaptive_max_pool2d", "windows", sizes[0] * sizes[1])
-    flat = reshaped(x, (1, product(x.shape[:-2]), height, width))
-    values, places = pooling._uneven_max(flat, (int(height), int(width)), sizes)
-    shape = (*x.shape[:-2], *sizes)
-    return reshaped(values, shape), reshaped(places, shape)
+    return ops.adaptive_max_pool2d(input, output_size, return_indices)
 
 
 def max_unpool2d(
@@ -211,28 +200,27 @@ def max_unpool2d(
     >>> ms.mint.nn.functional.max_unpool2d(ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]]), (1, 2)).tolist()
     [[[[0.0, 3.0]]]]
     """
-    x, place = operand("max_unpool2d", input), operand("max_unpool2d", indices)
+    name = "max_unpool2d"
+    x, place = operand(name, input), cast_index(name, indices)
     if x.ndim not in (3, 4) or place.shape != x.shape:
         raise ShapeError(
             f"max_unpool2d: takes (N, C, H, W) or (C, H, W) with indices of that shape, not {x._type} and {place._type}"
         )
-    window = _two("kernel_size", kernel_size)
-    steps, pads = window if stride is None else _two("stride", stride), _two("padding", padding)
+    window = per_axis(name, "kernel_size", kernel_size, 2)
+    steps = window if stride is None else per_axis(name, "stride", stride, 2)
+    pads = per_axis(name, "padding", padding, 2)
     if output_size is None:
         size = tuple((d - 1) * s - 2 * p + k for d, s, p, k in zip(x.shape[-2:], steps, pads, window))
     else:
-        size = tuple(output_size)[-2:]
+        size = sizes_of(name, "output_size", output_size)
+        if len(size) not in (2, x.ndim):
+            raise ValueError(f"{name}: output_size must be (H, W) or all sizes of the image, not {output_size!r:.80}")
+        size = size[-2:]
+    check_sizes(name, size)
     flat = (*x.shape[:-2], x.shape[-2] * x.shape[-1])
     image = ops.zeros((*x.shape[:-2], size[0] * size[1]), dtype=x.dtype)
     filled = ops.scatter(image, -1, reshaped(place, flat), reshaped(x, flat))
     return reshaped(filled, (*x.shape[:-2], *size))
-
-
-def _two(name: str, value: Any) -> tuple[int, ...]:
-    found = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    if len(found) != 2:
-        raise ValueError(f"max_unpool2d: {name} must be one int or two, not {value!r}")
-    return found
 
 
 # Sizes.
@@ -258,8 +246,7 @@ def interpolate(
     if mode == "linear" and x.ndim == 3:
         # One dimension is the last of two, of which the first stays.
         given = {"size": size, "scale_factor": scale_factor}
-        one = {k: (v[0] if isinstance(v, (tuple, list)) else v) for k, v in given.items()}
-        pair = {k: None if v is None else (1, v) for k, v in one.items()}
+        pair = {k: None if v is None else (1, *resize.per_axis("interpolate", k, v, 1)) for k, v in given.items()}
         image = ops.expand_dims(x, 2)
         return ops.squeeze(
             resize.interpolate(
@@ -274,13 +261,10 @@ def interpolate(
     one_given = (size is None) != (scale_factor is None)
     if mode != "bicubic" or align_corners or x.ndim != 4 or not one_given:
         return resize.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor)
-    wanted = size if scale_factor is None else scale_factor
-    values = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted, wanted]
+    sizes, scales = resize.wanted("interpolate", x, size, scale_factor, recompute_scale_factor)
     y = floating("interpolate", x)
-    for axis, value in zip((2, 3), values):
-        d = int(x.shape[axis])
-        out = int(value) if scale_factor is None else math.floor(d * value)
-        ratio = d / out if scale_factor is None or recompute_scale_factor else 1 / value
+    for axis, out in enumerate(sizes, 2):
+        ratio = int(x.shape[axis]) / out if scales is None or recompute_scale_factor else 1 / scales[axis - 2]
         y = _cubic(y, axis, out, ratio)
     return y
 
@@ -400,6 +384,7 @@ def embedding(
     if max_norm is not None:
         fixed = stop_gradient(rows)
         length = ops.vector_norm(fixed, norm_type, -1, True)
+        max_norm = number_of("embedding", "max_norm", max_norm)
         limit = ops.where(length > max_norm, max_norm / (length + 1e-7), ops.ones_like(length))
         rows = fixed * limit + (rows - fixed)
     return rows
@@ -417,8 +402,10 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     index = operand("one_hot", tensor)
     if index.dtype.kind not in "iu":
         raise TypeError(f"one_hot: takes whole numbers, not {index.dtype}")
-    if num_classes < -1 or num_classes == 0:
+    classes = size_of("one_hot", num_classes)
+    if classes < -1 or classes == 0:
         raise ValueError(f"one_hot: num_classes must be -1 or at least 1, not {num_classes}")
-    classes = int(ops.max(reshaped(index, (index.size,)))[0]) + 1 if num_classes == -1 else num_classes
+    if classes == -1:
+        classes = int(ops.max(reshaped(index, (index.size,)))[0]) + 1
     places = ops.arange(0, classes, 1, dtype=index.dtype)
     return cast(ops.equal(ops.expand_dims(index, -1), places), D.int64)

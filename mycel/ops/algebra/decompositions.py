@@ -16,6 +16,7 @@ from mycel.ops._operands import (
     axis_of,
     broadcast,
     constant_like,
+    flag_of,
     floating,
     iota,
     number_of,
@@ -88,6 +89,22 @@ def triangular(a: Tensor, b: Tensor, lower: bool, trans: str = "N", unit: bool =
     lead = broadcast_lead(a, b)
     a, b = broadcast(a, (*lead, *a.shape[-2:])), broadcast(b, (*lead, *b.shape[-2:]))
     return run(L.triangular_solve, a, b, lower=lower, trans=trans, unit=unit)
+
+
+def triangular_solve(
+    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The solution x of the triangular system A x = b, or of A^T x = b with `transpose`, and A.
+
+    >>> import mycel as ms
+    >>> ms.mint.triangular_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]))[0].tolist()
+    [[2.0]]
+    """
+    name = "triangular_solve"
+    matrix, right = matrices(name, A), matrices(name, b, square=False)
+    lower, turned = not flag_of(name, "upper", upper), flag_of(name, "transpose", transpose)
+    unit = flag_of(name, "unitriangular", unitriangular)
+    return triangular(matrix, right, lower, "T" if turned else "N", unit), matrix
 
 
 def broadcast_lead(a: Tensor, b: Tensor) -> tuple[Any, ...]:

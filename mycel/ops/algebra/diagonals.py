@@ -23,15 +23,22 @@ __all__ = ["diagflat", "diagonal_scatter", "matrix_band_part", "matrix_diag", "m
 ALIGNS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
-def _ints(value: Any) -> tuple[int, ...]:
+def _ints(name: str, value: Any) -> tuple[int, ...]:
     value = value.tolist() if isinstance(value, Tensor) else value
-    return tuple(size_of("diagonals", v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
+    return tuple(size_of(name, v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
+
+
+def _int(name: str, parameter: str, value: Any) -> int:
+    found = _ints(name, value)
+    if len(found) != 1:
+        raise ValueError(f"{name}: {parameter} must be one int, not {value!r:.80}")
+    return found[0]
 
 
 def _bounds(name: str, k: Any, align: str) -> tuple[int, int]:
     if align not in ALIGNS:
         raise ValueError(f"{name}: align must be one of {', '.join(map(repr, ALIGNS))}, not {align!r}")
-    found = _ints(k)
+    found = _ints(name, k)
     low, high = (found[0], found[-1]) if len(found) in (1, 2) else (1, 0)
     if low > high:
         raise ValueError(f"{name}: k must be one diagonal or a pair (lowest, highest), not {found}")
@@ -147,7 +154,7 @@ def matrix_diag(
     if value.ndim < (2 if high > low else 1):
         raise ShapeError(f"{name}: {high - low + 1} diagonals cannot be {value._type}")
     longest = int(value.shape[-1])
-    rows, columns = _ints(num_rows)[0], _ints(num_cols)[0]
+    rows, columns = _int(name, "num_rows", num_rows), _int(name, "num_cols", num_cols)
     least_rows, least_columns = longest - min(high, 0), longest + max(low, 0)
     if rows < 0 and columns < 0:
         rows = columns = max(least_rows, least_columns)

@@ -10,6 +10,7 @@ from typing import Any
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
+from mycel.ir.dims import product
 from mycel.ops import array, indexed
 from mycel.ops._operands import operand, reshaped, run, take_slice, wide
 from mycel.prims import elementwise as E
@@ -81,7 +82,9 @@ def apply_rotary_pos_emb(
     q, k, c, s = operand(name, query), operand(name, key), operand(name, cos), operand(name, sin)
     if c.ndim != 2 or c.shape != s.shape:
         raise ShapeError(f"{name}: cos and sin must be alike, (rows, size), not {c.shape} and {s.shape}")
-    tokens, size = q.size // q.shape[-1], c.shape[1]
+    if not q.ndim or not k.ndim or c.shape[1] == 0:
+        raise ShapeError(f"{name}: heads need features, which {q._type}, {k._type} and cos {c._type} have not")
+    tokens, size = product(q.shape[:-1]), c.shape[1]
     if cos_format < 2:
         place = operand(name, position_ids)
         if place.size != tokens:
@@ -89,7 +92,7 @@ def apply_rotary_pos_emb(
                 f"{name}: position_ids must have one number for each of the {tokens} tokens, not {place.size}"
             )
         c, s = (indexed.gather(t, reshaped(place, (tokens,)), 0) for t in (c, s))
-    if c.shape[0] != tokens or k.size // k.shape[-1] != tokens:
+    if c.shape[0] != tokens or product(k.shape[:-1]) != tokens:
         raise ShapeError(
             f"{name}: {tokens} tokens of query, those of key {k._type}, and {c.shape[0]} rows of cos must be as many"
         )

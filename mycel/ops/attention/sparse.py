@@ -15,6 +15,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
+from mycel.ir.dims import product
 from mycel.ops import array, indexed, reduction, sorting
 from mycel.ops._operands import constant_like, one_of, operand, permuted, reshaped, run, select, take_slice, wide
 from mycel.ops.attention.serving import from_blocks
@@ -190,7 +191,7 @@ def chosen(indices: Tensor, block: Tensor, blocks: Any) -> Tensor:
     nobody = run(E.lt, index, constant_like(0, index))
     inside = run(I.checked, select(nobody, constant_like(0, index), index), axis=0, size=blocks, bounds="front")
     inside = select(nobody, constant_like(blocks, index), inside)
-    flat = reshaped(inside, (inside.size // inside.shape[-1], inside.shape[-1]))
+    flat = reshaped(inside, (product(inside.shape[:-1]), inside.shape[-1]))
     rows = array.broadcast_to(reshaped(_iota(flat.shape[0]), (flat.shape[0], 1)), flat.shape)
     place = array.stack((rows, flat), -1)
     ones = array.broadcast_to(constant_like(1, Tensor(np.zeros((), np.int8))), flat.shape)

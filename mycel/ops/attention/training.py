@@ -381,7 +381,7 @@ def _attention(
     q = to_heads(name, q, layout, heads)
     if q.shape[1] != heads:
         raise ShapeError(f"{name}: head_num is {heads}, but query has {q.shape[1]} heads")
-    shared = k.shape[2] // q.shape[3] if layout in ("BSH", "SBH") and k.ndim == 3 else heads
+    shared = k.shape[2] // (q.shape[3] or 1) if layout in ("BSH", "SBH") and k.ndim == 3 else heads
     k, v = to_heads(name, k, layout, shared), to_heads(name, v, layout, shared)
     check_heads(name, q, k, v)
     queries, keys = q.shape[2], k.shape[2]

@@ -46,7 +46,8 @@ _RANKS = {
 _CORNERS = ("linear", "bilinear", "bicubic", "trilinear")
 
 
-def _per_axis(name: str, parameter: str, value: Any, rank: int) -> list[Any]:
+def per_axis(name: str, parameter: str, value: Any, rank: int) -> list[Any]:
+    """One value for each spatial axis, from one for all or a sequence."""
     values = list(value) if isinstance(value, (tuple, list)) else [value] * rank
     if len(values) != rank:
         raise ValueError(
@@ -119,6 +120,28 @@ def _cubic(x: Tensor, axis: int, out: int, scale: Optional[float], align: bool) 
     return blend(x, axis, places, weights)
 
 
+def wanted(
+    name: str, x: Tensor, size: Any, scale_factor: Any, recompute_scale_factor: Any
+) -> tuple[list[int], Optional[list[float]]]:
+    """The spatial sizes of the result, and the scales where those were given; ValueError for what no image has."""
+    if (size is None) == (scale_factor is None):
+        raise ValueError(f"{name}: give exactly one of size and scale_factor, not {size} and {scale_factor}")
+    rank, scales = x.ndim - 2, None
+    if size is not None:
+        if recompute_scale_factor:
+            raise ValueError(f"{name}: recompute_scale_factor needs a scale_factor instead of a size")
+        sizes = [size_of(name, d) for d in per_axis(name, "size", size, rank)]
+    else:
+        scales = [float(number_of(name, "scale_factor", s)) for s in per_axis(name, "scale_factor", scale_factor, rank)]
+        reached = [int(d) * s for d, s in zip(x.shape[2:], scales)]
+        if not all(0 <= n < math.inf for n in (*scales, *reached)):
+            raise ValueError(f"{name}: scale_factor must be positive and finite, not {scale_factor}")
+        sizes = [size_of(name, math.floor(n)) for n in reached]
+    if any(d < 1 for d in (*sizes, *(int(d) for d in x.shape[2:]))):
+        raise ValueError(f"{name}: sizes must be at least 1; {tuple(x.shape[2:])} cannot become {tuple(sizes)}")
+    return sizes, scales
+
+
 def interpolate(
     input: Any,
     size: Any = None,
@@ -147,22 +170,10 @@ def interpolate(
         raise ValueError(f"{name}: mode {mode!r} takes tensors of {takes} dimensions, not {x._type}")
     if align_corners is not None and mode not in _CORNERS:
         raise ValueError(f"{name}: align_corners is for the modes {', '.join(_CORNERS)}, not for {mode!r}")
-    if (size is None) == (scale_factor is None):
-        raise ValueError(f"{name}: give exactly one of size and scale_factor, not {size} and {scale_factor}")
+    sizes, given = wanted(name, x, size, scale_factor, recompute_scale_factor)
     scales: list[Optional[float]] = [None] * rank
-    if size is not None:
-        if recompute_scale_factor:
-            raise ValueError(f"{name}: recompute_scale_factor needs a scale_factor instead of a size")
-        sizes = [size_of(name, d) for d in _per_axis(name, "size", size, rank)]
-    else:
-        given = [float(number_of(name, "scale_factor", s)) for s in _per_axis(name, "scale_factor", scale_factor, rank)]
-        if not all(0 <= s < math.inf for s in given):
-            raise ValueError(f"{name}: scale_factor must be positive and finite, not {scale_factor}")
-        sizes = [math.floor(int(d) * s) for d, s in zip(x.shape[2:], given)]
-        if not recompute_scale_factor:
-            scales = [None if n == int(d) else s for n, d, s in zip(sizes, x.shape[2:], given)]
-    if any(d < 1 for d in (*sizes, *(int(d) for d in x.shape[2:]))):
-        raise ValueError(f"{name}: sizes must be at least 1; {tuple(x.shape[2:])} cannot become {tuple(sizes)}")
+    if given is not None and not recompute_scale_factor:
+        scales = [None if n == int(d) else s for n, d, s in zip(sizes, x.shape[2:], given)]
     align = bool(align_corners)
     if mode == "area":
         pool = (pooling.adaptive_avg_pool1d, pooling.adaptive_avg_pool2d, pooling.adaptive_avg_pool3d)[rank - 1]

@@ -16,7 +16,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import indexed, random, reduction
-from mycel.ops._operands import broadcast, cast_index, numbers, operand, reshaped, run
+from mycel.ops._operands import broadcast, cast_index, number_of, numbers, operand, reshaped, run, sizes_of
 from mycel.ops.convolution import per_axis
 from mycel.ops.creation import zeros
 from mycel.prims import elementwise as E
@@ -38,15 +38,16 @@ def _max_unpool(
     pads = per_axis(name, "padding", padding, rank)
     lead, spatial = value.shape[:-rank], value.shape[-rank:]
     natural = tuple((d - 1) * s - 2 * p + k for d, s, p, k in zip(spatial, strides, pads, kernel))
-    if output_size is None or not tuple(output_size):
+    given = () if output_size is None else sizes_of(name, "output_size", output_size)
+    if not given:
         sizes = natural
     else:
-        sizes = tuple(output_size)[-rank:]
-        if len(tuple(output_size)) not in (rank, value.ndim) or any(
+        sizes = given[-rank:]
+        if len(given) not in (rank, value.ndim) or any(
             not n - s < d < n + s for d, n, s in zip(sizes, natural, strides)
         ):
             raise ValueError(
-                f"{name}: output_size {tuple(output_size)} must lie within a stride {strides} of the natural size {natural}"
+                f"{name}: output_size {given} must lie within a stride {strides} of the natural size {natural}"
             )
     rows, count = math.prod(lead), math.prod(spatial)
     flat = zeros((rows, math.prod(sizes)), value.dtype)
@@ -116,8 +117,8 @@ def _fractional(
         sizes = per_axis(name, "output_size", output_size, rank)
     else:
         ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * rank
-        if any(not 0 < r < 1 for r in ratios):
-            raise ValueError(f"{name}: output_ratio {output_ratio} must lie in (0, 1)")
+        if len(ratios) != rank or any(not 0 < number_of(name, "output_ratio", r) < 1 for r in ratios):
+            raise ValueError(f"{name}: output_ratio must be one number in (0, 1) or {rank} of them, not {output_ratio}")
         sizes = tuple(int(d * r) for d, r in zip(spatial, ratios))
     if any(n < 1 or n + k - 1 > d for d, n, k in zip(spatial, sizes, kernel)):
         raise ValueError(f"{name}: {sizes} windows of {kernel} do not fit into {spatial}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from mycel.base import dtype as D
@@ -83,7 +84,8 @@ def _im2col(p: Any, value: Any) -> Tensor:
     kernel, strides, dilations, pads = (tuple(v) if isinstance(v, list) else v for v in pairs)
     columns = convolution.unfold(x, kernel, dilations, pads, strides)
     n, c = x.shape[:2]
-    return reshaped(columns, (n, c, columns.shape[1] // c, columns.shape[2]))
+    window = math.prod(convolution.per_axis(p.name, "ksizes", kernel, 2))
+    return reshaped(columns, (n, c, window, columns.shape[2]))
 
 
 define("Im2Col", _im2col, "The windows of (N, C, H, W) as columns: (N, C, KH KW, positions).", ksizes=NEEDED, strides=1, dilations=1, pads=0)  # fmt: skip

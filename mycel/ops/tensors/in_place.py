@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, Optional
 
+import numpy as np
+
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import number_of, operand
@@ -129,16 +131,26 @@ def _need_numbers(name: str, *values: Any) -> None:
         number_of(name, "an operand", value)
     if name in ("scalar_div", "scalar_floordiv", "scalar_mod") and not isinstance(values[1], Tensor) and values[1] == 0:
         raise ZeroDivisionError(f"{name}: the divisor is 0")
+    if name == "scalar_log" and not isinstance(values[0], Tensor) and values[0] <= 0:
+        raise ValueError(f"scalar_log: takes a positive number, not {values[0]}")
     if name == "scalar_pow" and all(isinstance(v, int) for v in values):
         x, y = values
         if abs(x) > 1 and y * x.bit_length() > 1 << 24:
             raise ValueError("scalar_pow: the power has more than 2**24 bits; use floating numbers")
 
 
+def _computed(name: str, function: Callable[..., Any], *values: Any) -> Any:
+    """Python's own arithmetic, whose errors name the operation."""
+    try:
+        return function(*values)
+    except ArithmeticError as error:
+        raise type(error)(f"{name}: {error.args[-1]}") from None
+
+
 def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: str) -> Callable[[Any, Any], Any]:
     def scalar(x: Any, y: Any) -> Any:
         _need_numbers(name, x, y)
-        return function(x, y)
+        return _computed(name, function, x, y)
 
     scalar.__name__ = scalar.__qualname__ = name
     scalar.__doc__ = f"""{meaning} of two numbers.
@@ -153,7 +165,7 @@ def _pair(name: str, function: Callable[[Any, Any], Any], meaning: str, shown: s
 def _single(name: str, function: Callable[[Any], Any], meaning: str, shown: str) -> Callable[[Any], Any]:
     def scalar(x: Any) -> Any:
         _need_numbers(name, x)
-        return function(x)
+        return _computed(name, function, x)
 
     scalar.__name__ = scalar.__qualname__ = name
     scalar.__doc__ = f"""{meaning} of a number.
@@ -196,7 +208,10 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
     kind = D.from_any(input_y)
     if kind not in kinds:
         raise ValueError(f"scalar_cast: takes int64, float64 or bool, not {kind.name}")
-    return kinds[kind](input_x)
+    number = number_of("scalar_cast", "input_x", input_x)
+    if kind is D.int64 and isinstance(number, (float, np.floating)) and not math.isfinite(number):
+        raise ValueError(f"scalar_cast: {number} is no int64")
+    return _computed("scalar_cast", kinds[kind], number)
 
 
 def scalar_to_tensor(input_x: Any, dtype: Any = D.float32) -> Tensor:

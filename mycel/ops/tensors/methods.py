@@ -126,8 +126,7 @@ def _triangular_solve(
     self: Tensor, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
     """The solution x of the triangular system A x = this tensor, or of A^T x with `transpose`, and A."""
-    matrix = decompositions.matrices("triangular_solve", A)
-    return decompositions.triangular(matrix, self, not upper, "T" if transpose else "N", bool(unitriangular)), matrix
+    return decompositions.triangular_solve(self, A, upper, transpose, unitriangular)
 
 
 # Shapes.

@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
-
-import numpy as np
 
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor
 from mycel.ops import activation, arrange, reduction, sorting
-from mycel.ops._operands import flat, number_of
+from mycel.ops._operands import flag_of, flat, number_of
 from mycel.ops.algebra import decompositions
 
 __all__: list[str] = []
@@ -29,12 +26,6 @@ def _choose(name: str, first: Any, second: Any, default: Any, words: str) -> Any
     return first if first is not UNSET else second if second is not UNSET else default
 
 
-def _degrees(name: str, given: Any) -> int:
-    if not isinstance(given, (bool, int, np.integer)):
-        raise TypeError(f"{name}: ddof must be an int, not {type(given).__name__}")
-    return builtins.int(given)
-
-
 def axes(name: str, axis: Any, dim: Any, default: Any = None) -> Any:
     return _choose(name, axis, dim, default, "axis and dim")
 
@@ -43,9 +34,7 @@ def _keep(name: str, *given: Any) -> bool:
     chosen = [g for g in given if g is not UNSET]
     if len(chosen) > 1:
         raise TypeError(f"{name}: keepdims, keepdim and keep_dims name the same parameter; give one of them")
-    if chosen and not isinstance(chosen[0], (bool, int, np.bool_)):
-        raise TypeError(f"{name}: keepdims must be a bool, not {type(chosen[0]).__name__}")
-    return bool(chosen[0]) if chosen else False
+    return flag_of(name, "keepdims", chosen[0]) if chosen else False
 
 
 @fused
@@ -89,7 +78,7 @@ def _spread(name: str) -> Any:
         degrees = _choose(
             name, ddof, _choose(name, correction, unbiased, UNSET, "correction and unbiased"), 0, "ddof and correction"
         )
-        return function(self, axes(name, axis, dim), _degrees(name, degrees), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
+        return function(self, axes(name, axis, dim), degrees, _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
 
     return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
 
