@@ -4,6 +4,7 @@
 #   make examples   run the programs of examples/ in both modes, minutes; EXAMPLES='gpt vae' runs some
 #   make fuzz MINUTES=10    absurd arguments and damaged files, in child processes; DRIVERS='functions' runs some
 #   make test-bounds   the tests with every access of compiled code checked   make random-graphs COUNT=2500   against the reference
+#   make stubs   written anew after a change of tensors' methods or operations
 #   make soak MINUTES=10    whether anything grows over time   make faults KILLS=1000   interrupts and kills at random moments
 #   make PYTHON=/path/to/python3 ...   use a certain interpreter
 
@@ -20,10 +21,10 @@ JOBS ?= 2
 TORCH ?= torch==2.13.0
 PEER_VENV := .venv-torch
 
-.PHONY: help demo examples test lint types layers pytest test-bounds random-graphs fuzz soak faults bench bench-compare bench-store docs clean
+.PHONY: help demo examples test lint types layers stubs pytest test-bounds random-graphs fuzz soak faults bench bench-compare bench-store docs clean
 
 help:
-	@sed -n '2,9p' Makefile | sed 's/^# *//'
+	@sed -n '2,10p' Makefile | sed 's/^# *//'
 
 demo: $(VENV)/.installed-plot
 	@$(BIN)/mycel train lenet5
@@ -43,6 +44,10 @@ types: $(VENV)/.installed-dev
 
 layers: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
+
+# What editors and type checkers read of methods and operations that are made at run time.
+stubs: $(VENV)/.installed-dev
+	$(BIN)/python tools/stubs.py
 
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(JOBS) -W error

@@ -9,7 +9,7 @@ first named, so that importing the package stays quick.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mycel.base.garbage import left_alone
 
@@ -170,14 +170,19 @@ _MODULES = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"mycel.{name}")
-    if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'mycel' has no attribute {name!r}")
+# To type checkers only these names are there beside; any other is a mistake.
+if TYPE_CHECKING:
+    from mycel.lazy_names import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module(f"mycel.{name}")
+        if name in _LAZY:
+            value = getattr(importlib.import_module(_LAZY[name]), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'mycel' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -110,7 +110,7 @@ def _step(count: DimLike) -> Tensor:
     """What is added to a state: nothing to the key, the number of elements to the counter."""
     if isinstance(count, Dim):
         parts = [eager.apply(S.RESHAPE, as_tensor(v, D.uint64), shape=(1,)) for v in (Tensor(0, D.uint64), count)]
-        return eager.apply(S.CONCAT, *parts, axis=0)  # type: ignore[no-any-return]
+        return eager.apply(S.CONCAT, *parts, axis=0)
     found = _steps.get(count)
     if found is None:
         if not 0 <= count < 1 << 63:

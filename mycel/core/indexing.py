@@ -367,7 +367,7 @@ def _limited(index: Tensor) -> Tensor:
     """An index whose numbers are those of int64: the largest of uint64 would become negative ones, which count from the end."""
     if index.dtype is not D.uint64:
         return index
-    return apply(E.minimum, index, as_tensor(2**63 - 1, D.uint64))  # type: ignore[no-any-return]
+    return apply(E.minimum, index, as_tensor(2**63 - 1, D.uint64))
 
 
 def _stacked(indices: Sequence[Tensor], shape: tuple[DimLike, ...]) -> Tensor:
@@ -491,7 +491,7 @@ def _writer(shape: tuple[Any, ...], whole: tuple[Any, ...]) -> Any:
 
     @fused
     def with_block(x: Tensor, value: Tensor, *starts: Tensor) -> Tensor:
-        return apply(B.dynamic_update_slice, x, _reshaped(_fitted(value, shape), whole), *starts)  # type: ignore[no-any-return]
+        return apply(B.dynamic_update_slice, x, _reshaped(_fitted(value, shape), whole), *starts)
 
     return with_block
 
@@ -500,7 +500,7 @@ def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
     mask = _whole_mask(x, index)
     if mask is not None and value.ndim == 0:
         extra = (1,) * (x.ndim - mask.ndim)
-        return apply(E._SELECT, _reshaped(mask, (*mask.shape, *extra)), value, x)  # type: ignore[no-any-return]
+        return apply(E._SELECT, _reshaped(mask, (*mask.shape, *extra)), value, x)
     entries = _expanded(index, x.ndim)
     if any(isinstance(e, Tensor) and e.ndim == 0 for e in entries) and not any(
         isinstance(e, (_Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries
@@ -529,7 +529,7 @@ def _fitted(value: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
     try:
         if broadcast_shapes(value.shape, shape) != shape:
             raise ShapeError("")
-        return apply(S.BROADCAST_TO, value, shape=shape)  # type: ignore[no-any-return]
+        return apply(S.BROADCAST_TO, value, shape=shape)
     except ShapeError:
         raise ValueError(f"a value of shape {value.shape} does not fit the selected places, of shape {shape}") from None
 
@@ -572,7 +572,7 @@ def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
     block = views.derived(x, (_block_step(x, own),))
     steps = _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps
     starts, _ = _starts(x, own)
-    return apply(B.dynamic_update_slice, x, _written_slice(block, steps, value), *starts)  # type: ignore[no-any-return]
+    return apply(B.dynamic_update_slice, x, _written_slice(block, steps, value), *starts)
 
 
 def _scattered(x: Tensor, axes: _Axes, value: Tensor) -> Tensor:
@@ -601,7 +601,7 @@ def _scattered(x: Tensor, axes: _Axes, value: Tensor) -> Tensor:
 def _scatter(x: Tensor, indices: Tensor, value: Tensor) -> Tensor:
     if x.dtype is D.bool_:
         return cast(apply(I.scatter_nd, cast(x, D.int8), indices, cast(value, D.int8), mode="set"), D.bool_)
-    return apply(I.scatter_nd, x, indices, value, mode="set")  # type: ignore[no-any-return]
+    return apply(I.scatter_nd, x, indices, value, mode="set")
 
 
 def _count(step: tuple[Any, ...]) -> DimLike:

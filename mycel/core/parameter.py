@@ -105,6 +105,7 @@ class Parameter(Tensor):
         attributes["unique"] = False
 
     name: str = ""
+    has_name: bool
     requires_grad: bool = True
     # Marks for clusters, which have no effect on one device.
     layerwise_parallel: bool = False
@@ -199,7 +200,7 @@ class Parameter(Tensor):
 
     def register_hook(self, hook_fn: Callable[[Tensor], Optional[Tensor]]) -> Any:
         """`Tensor.register_hook`."""
-        return super().register_hook(hook_fn)  # type: ignore[misc]
+        return super().register_hook(hook_fn)
 
     def set_dtype(self, dtype: Any) -> Parameter:
         """Convert the values to another element type in place."""

@@ -39,7 +39,13 @@ def _zeros(kind: TensorType) -> Any:
     return made
 
 
-class Tensor:
+if TYPE_CHECKING:
+    from mycel.core.tensor_methods import TensorMethods
+else:
+    TensorMethods = object
+
+
+class Tensor(TensorMethods):
     """An n-dimensional array of one element type.
 
     `input_data` is a number, a nested sequence, a NumPy array or a tensor; floats in sequences and Python floats become float32, integers int64 and
@@ -435,7 +441,6 @@ class Tensor:
         def __ge__(self, other: Any) -> Tensor: ...
         def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
-        def __getattr__(self, name: str) -> Any: ...
 
     def __neg__(self) -> Tensor:
         return eager.apply(E.neg, self)  # type: ignore[no-any-return]

@@ -70,7 +70,7 @@ def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) ->
     >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
     [[7.0]]
     """
-    return in_place._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))  # type: ignore[no-any-return]
+    return in_place._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))
 
 
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:

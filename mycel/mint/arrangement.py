@@ -75,7 +75,7 @@ def clone(input: Any) -> Tensor:
     >>> ms.mint.clone(ms.Tensor([1])).tolist()
     [1]
     """
-    return operand("clone", input).copy()  # type: ignore[no-any-return]
+    return operand("clone", input).copy()
 
 
 def diag(input: Any, diagonal: int = 0) -> Tensor:

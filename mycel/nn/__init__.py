@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mycel.cells.cell import Cell as Cell
 from mycel.cells.cell import GraphCell as GraphCell
@@ -248,12 +248,17 @@ _MINT = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name in _METRICS:
-        return getattr(importlib.import_module("mycel.train"), name)
-    if name in _MINT:
-        return getattr(importlib.import_module("mycel.mint.nn"), _MINT[name])
-    raise AttributeError(f"module 'mycel.nn' has no attribute {name!r}")
+# To type checkers only these names are there beside; any other is a mistake.
+if TYPE_CHECKING:
+    from mycel.nn.lazy_names import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _METRICS:
+            return getattr(importlib.import_module("mycel.train"), name)
+        if name in _MINT:
+            return getattr(importlib.import_module("mycel.mint.nn"), _MINT[name])
+        raise AttributeError(f"module 'mycel.nn' has no attribute {name!r}")
 
 
 # Last, because it adds to all of the classes.

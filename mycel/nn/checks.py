@@ -60,7 +60,7 @@ def choice(owner: str, name: str, value: Any, allowed: Sequence[str]) -> str:
     text(owner, name, value)
     if value not in allowed:
         raise ValueError(f"{owner}: {name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def number(

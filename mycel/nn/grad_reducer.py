@@ -39,7 +39,7 @@ class DistributedGradReducer(Cell):
         self.mean = False if mean is None else checks.boolean(name, "mean", mean)
         self.degree = get_group_size(group) if degree is None else checks.integer(name, "degree", degree, 1)
         checks.integer(name, "fusion_type", fusion_type)
-        self.all_reduce: Any = ops.AllReduce(ops.ReduceOp.SUM, group)  # type: ignore[attr-defined]
+        self.all_reduce: Any = ops.AllReduce(ops.ReduceOp.SUM, group)
 
     def construct(self, grads: Any) -> Any:
         """The gradients of all processes."""

@@ -123,7 +123,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.loss_scaling_manager: Optional[Cell] = None
         if isinstance(scale_sense, Cell):
             self.loss_scaling_manager = scale_sense
-            scale: Any = np.float32(scale_sense.get_loss_scale())  # type: ignore[operator]
+            scale: Any = np.float32(scale_sense.get_loss_scale())
         elif isinstance(scale_sense, Tensor):
             if scale_sense.shape not in ((), (1,)):
                 raise ValueError(
@@ -189,4 +189,4 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         """Let the scale's Cell see whether there was an overflow, and give it back."""
         if self.loss_scaling_manager is None:
             return _truth(overflow)
-        return self.loss_scaling_manager(self.scale_sense, overflow)  # type: ignore[no-any-return]
+        return self.loss_scaling_manager(self.scale_sense, overflow)

@@ -116,7 +116,7 @@ class ForwardValueAndGrad(Cell):
 def _scaled_gradients(network: Any, sens: Any, positions: Any, weights: Any, inputs: Any) -> tuple[Any, Any]:
     """The value of a network and the gradients of the value times `sens` (None: one), which is how they pass through the network."""
     if sens is None or (isinstance(sens, (int, float)) and sens == 1):
-        return value_and_grad(network, positions, weights)(*inputs)  # type: ignore[no-any-return]
+        return value_and_grad(network, positions, weights)(*inputs)
     (_, value), grads = value_and_grad(_weighted(network, sens), positions, weights, has_aux=True)(*inputs)
     return value, grads
 

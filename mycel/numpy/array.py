@@ -112,7 +112,7 @@ def _rows(arrays: Any) -> Any:
 
 def _joiner(name: str, parameter: str, function: Any) -> Any:
     def made(tup: Any) -> Tensor:
-        return function([asarray(v) for v in sequence_of(name, parameter, _rows(tup))])  # type: ignore[no-any-return]
+        return function([asarray(v) for v in sequence_of(name, parameter, _rows(tup))])
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"`mycel.ops.{function.__name__}` of anything array-like."
@@ -297,7 +297,7 @@ def take(a: Any, indices: Any, axis: Optional[int] = None, mode: str = "clip") -
     >>> mnp.take([1, 2, 3], [2, 0]).tolist()
     [3, 1]
     """
-    return asarray(a).take(asarray(indices), axis, mode)  # type: ignore[attr-defined, no-any-return]
+    return asarray(a).take(asarray(indices), axis, mode)
 
 
 @export
@@ -332,7 +332,7 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
     [1, 4]
     """
     members = sequence_of("choose", "choices", _rows(choices))
-    return asarray(a).choose([asarray(c) for c in members], mode)  # type: ignore[attr-defined, no-any-return]
+    return asarray(a).choose([asarray(c) for c in members], mode)
 
 
 @export

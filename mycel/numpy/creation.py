@@ -104,7 +104,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 def _like(name: str, function: Any) -> Any:
     def made(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
         x = asarray(a)
-        return function(x.shape if shape is None else shape, kind_of(dtype) or x.dtype)  # type: ignore[no-any-return]
+        return function(x.shape if shape is None else shape, kind_of(dtype) or x.dtype)
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"`{name[:-5]}` of the shape and type of an array unless others are given."
@@ -122,7 +122,7 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     >>> mnp.empty_like([[1, 2]]).shape
     (1, 2)
     """
-    return zeros_like(prototype, dtype, shape)  # type: ignore[no-any-return]
+    return zeros_like(prototype, dtype, shape)
 
 
 @export

@@ -261,7 +261,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
     for part, size in rows if _order("ravel_multi_index", order) else rows[::-1]:
         place = ops.clamp(part, 0, size - 1) if mode == "clip" else ops.floor_mod(part, size)
         flat = place if flat is None else flat * size + place
-    return flat  # type: ignore[no-any-return]
+    return flat
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:

@@ -104,7 +104,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     >>> mnp.trace([[1, 2], [3, 4]]).item()
     5
     """
-    return asarray(a).trace(offset, axis1, axis2, dtype)  # type: ignore[no-any-return]
+    return asarray(a).trace(offset, axis1, axis2, dtype)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:

@@ -177,7 +177,7 @@ def _spread(name: str) -> Any:
     function = getattr(ops, name)
 
     def made(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-        return function(asarray(x), axis, ddof, keepdims)  # type: ignore[no-any-return]
+        return function(asarray(x), axis, ddof, keepdims)
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"`mycel.ops.{name}` of anything array-like."
@@ -244,7 +244,7 @@ def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> Tensor:
     [1, 3, 6]
     """
     x = asarray(a)
-    return x.cumsum(axis, dtype)  # type: ignore[no-any-return]
+    return x.cumsum(axis, dtype)
 
 
 @export
@@ -321,7 +321,7 @@ def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, least: float) -> Tensor:
     x = as_kind(asarray(a), dtype)
     if not x.dtype.is_floating:
-        return function(x, axis, keepdims)  # type: ignore[no-any-return]
+        return function(x, axis, keepdims)
     empty = ops.isnan(x)
     return ops.where(ops.all(empty, axis, keepdims), float("nan"), function(ops.where(empty, least, x), axis, keepdims))
 
@@ -339,7 +339,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     x = x if x.dtype.is_floating else cast(x, D.float32)
     good = ops.logical_not(ops.isnan(x))
     gaps = ops.where(good, x - ops.nanmean(x, axis, True), 0.0)
-    return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - degrees)  # type: ignore[no-any-return]
+    return ops.sum(gaps * gaps, axis, keepdims) / (ops.sum(cast(good, x.dtype), axis, keepdims) - degrees)
 
 
 @export

@@ -111,7 +111,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     b0, b1 = second[..., 0], second[..., 1]
     last = a0 * b1 - a1 * b0
     if sizes == (2, 2):
-        return last  # type: ignore[no-any-return]
+        return last
     a2 = first[..., 2] if sizes[0] == 3 else ops.zeros_like(a0)
     b2 = second[..., 2] if sizes[1] == 3 else ops.zeros_like(b0)
     return ops.moveaxis(ops.stack((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, last), -1), -1, axisc)
@@ -263,7 +263,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     if order > degree:
         return ops.zeros((0,), _float(x).dtype)
     factors = [math.prod(range(k - order + 1, k + 1)) for k in range(degree, order - 1, -1)]
-    return x[: degree + 1 - order] * Tensor(_numpy.asarray(factors)).astype(x.dtype)  # type: ignore[no-any-return]
+    return x[: degree + 1 - order] * Tensor(_numpy.asarray(factors)).astype(x.dtype)
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from mycel.derivatives import derivative as derivative, get_grad as get_grad, grad as grad, jacfwd as jacfwd, jacrev as jacrev, jet as jet, jvp as jvp, linearize as linearize, stop_gradient as stop_gradient, value_and_grad as value_and_grad, vjp as vjp
-from mycel.ops.gradients import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf, StopGradient as StopGradient, stop_gradient_ as stop_gradient_
+from mycel.ops.gradients import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf, stop_gradient_ as stop_gradient_
 from mycel.ops.composite import GradOperation as GradOperation, HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph, Partial as Partial, partial as partial
 from mycel.common.markers import constexpr as constexpr
 from mycel.core.tensor import Tensor as Tensor, is_tensor as is_tensor

@@ -121,7 +121,7 @@ def constant_like(value: Any, x: Tensor) -> Tensor:
 def select(condition: Tensor, x: Any, y: Any) -> Tensor:
     """`x` where the condition holds, else `y`, in their common type; for tensors and numbers."""
     a, b = operands("where", x, y)
-    return apply(E._SELECT, condition, a, b)  # type: ignore[no-any-return]
+    return apply(E._SELECT, condition, a, b)
 
 
 def axis_of(name: str, axis: Any, rank: int) -> int:
@@ -304,7 +304,7 @@ def take_slice(x: Tensor, axis: int, start: Any, stop: Any, step: int = 1) -> Te
         return x
     starts, stops, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], stops[axis], steps[axis] = start, stop, step
-    return apply(S.SLICE, x, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))  # type: ignore[no-any-return]
+    return apply(S.SLICE, x, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
 
 
 def whole(x: Tensor, axes: tuple[int, ...]) -> Any:
@@ -314,7 +314,7 @@ def whole(x: Tensor, axes: tuple[int, ...]) -> Any:
 
 def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
     """The index along an axis."""
-    return apply(S.iota, shape=shape, axis=axis, dtype=dtype)  # type: ignore[no-any-return]
+    return apply(S.iota, shape=shape, axis=axis, dtype=dtype)
 
 
 def cast_index(name: str, indices: Any) -> Tensor:
@@ -334,9 +334,9 @@ def one_of(name: str, parameter: str, value: Any, allowed: Sequence[str]) -> Any
     """`value` itself; ValueError where it is not one of the words allowed."""
     if not isinstance(value, (str, bool, type(None))) or value not in allowed:
         raise ValueError(f"{name}: {parameter} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def run(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
     """`apply` for a primitive of one result."""
-    return apply(primitive, *inputs, **params)  # type: ignore[no-any-return]
+    return apply(primitive, *inputs, **params)

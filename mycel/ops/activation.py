@@ -157,7 +157,7 @@ def selu(input_x: Any) -> Tensor:
     >>> ms.ops.selu(ms.Tensor([0.0])).tolist()
     [0.0]
     """
-    return elu(input_x, _SELU_ALPHA) * _SELU_SCALE  # type: ignore[no-any-return]
+    return elu(input_x, _SELU_ALPHA) * _SELU_SCALE
 
 
 @fused
@@ -172,9 +172,9 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     one_of("gelu", "approximate", approximate, ("none", "tanh"))
     x = floating("gelu", input)
     if approximate == "none":
-        return x * 0.5 * (run(E.erf, x * math.sqrt(0.5)) + 1.0)  # type: ignore[no-any-return]
+        return x * 0.5 * (run(E.erf, x * math.sqrt(0.5)) + 1.0)
     cubic = x + x * x * x * 0.044715
-    return x * 0.5 * (run(E.tanh, cubic * math.sqrt(2 / math.pi)) + 1.0)  # type: ignore[no-any-return]
+    return x * 0.5 * (run(E.tanh, cubic * math.sqrt(2 / math.pi)) + 1.0)
 
 
 @fused
@@ -188,7 +188,7 @@ def fast_gelu(x: Any) -> Tensor:
     """
     value = floating("fast_gelu", x)
     size = run(E.abs_, value)
-    return value * run(E.sigmoid, size * 1.702) * run(E.exp, (value - size) * 0.851)  # type: ignore[no-any-return]
+    return value * run(E.sigmoid, size * 1.702) * run(E.exp, (value - size) * 0.851)
 
 
 @fused
@@ -240,7 +240,7 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
 def _softplus(x: Tensor) -> Tensor:
     """log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|))."""
-    return run(E.maximum, x, constant_like(0.0, x)) + run(E.log1p, run(E.exp, -run(E.abs_, x)))  # type: ignore[no-any-return]
+    return run(E.maximum, x, constant_like(0.0, x)) + run(E.log1p, run(E.exp, -run(E.abs_, x)))
 
 
 @fused
@@ -294,7 +294,7 @@ def softsign(x: Any) -> Tensor:
     [-0.5, 0.75]
     """
     value = floating("softsign", x)
-    return value / (run(E.abs_, value) + 1.0)  # type: ignore[no-any-return]
+    return value / (run(E.abs_, value) + 1.0)
 
 
 @fused

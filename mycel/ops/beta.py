@@ -57,7 +57,7 @@ def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     operands = (zero + zero, one, nothing, one, one, one, zero + zero, a, b, x)
     types = [v._type for v in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    return eager.apply(C.while_loop, *operands, **graphs, carried=7)[5]  # type: ignore[no-any-return]
+    return eager.apply(C.while_loop, *operands, **graphs, carried=7)[5]
 
 
 def betainc(a: Any, b: Any, x: Any) -> Tensor:

@@ -137,7 +137,7 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
     rest = tuple(a for a in range(x.ndim) if a != where)
     size = reduction.vector_norm(x, p, rest, True) if rest else run(E.abs_, x)
     over = run(E.gt, size, constant_like(float(maxnorm), size))
-    return x * select(over, float(maxnorm) / (select(over, size, 1.0) + 1e-7), 1.0)  # type: ignore[no-any-return]
+    return x * select(over, float(maxnorm) / (select(over, size, 1.0) + 1e-7), 1.0)
 
 
 def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:

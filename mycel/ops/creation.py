@@ -259,7 +259,7 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     line = iota((count,), 0, D.float32)
     gaps = constant_like(count - 1 if count != 1 else 1, line)
     part = line / gaps
-    return first * (1 - part) + last * part  # type: ignore[no-any-return]
+    return first * (1 - part) + last * part
 
 
 def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D.float32) -> Tensor:

@@ -180,7 +180,7 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
     if not -300 <= size_of("round", decimals) <= 300:
         raise ValueError(f"round: decimals must lie between -300 and 300, not {decimals}")
     scale = 10.0**decimals
-    return run(E.rint, x * scale) / scale  # type: ignore[no-any-return]
+    return run(E.rint, x * scale) / scale
 
 
 @fused
@@ -192,7 +192,7 @@ def square(input: Any) -> Tensor:
     [4.0, 9.0]
     """
     x = operand("square", input)
-    return x * x  # type: ignore[no-any-return]
+    return x * x
 
 
 @fused
@@ -203,7 +203,7 @@ def reciprocal(input: Any) -> Tensor:
     >>> ms.ops.reciprocal(ms.Tensor([2.0, 4.0])).tolist()
     [0.5, 0.25]
     """
-    return 1.0 / floating("reciprocal", input)  # type: ignore[no-any-return]
+    return 1.0 / floating("reciprocal", input)
 
 
 @fused
@@ -282,7 +282,7 @@ def _arithmetic(name: str, operator: str, summary: str, call: str, value: str, n
     method, reverse = getattr(Tensor, f"__{operator}__"), getattr(Tensor, f"__r{operator}__")
 
     def compute(x: Any, y: Any) -> Tensor:
-        return method(x, y) if isinstance(x, Tensor) else reverse(y, x)  # type: ignore[no-any-return]
+        return method(x, y) if isinstance(x, Tensor) else reverse(y, x)
 
     return _binary(name, compute, summary, _COMMON, call, _show(value), names, _as_they_are)
 
@@ -413,7 +413,7 @@ def _bits(name: str, operator: str, summary: str, call: str, value: str) -> Bina
     def compute(x: Tensor, y: Tensor) -> Tensor:
         if x.dtype.kind not in "iub":
             raise TypeError(f"{name}: takes integers and booleans, not {x.dtype.name}")
-        return getattr(Tensor, method)(x, y)  # type: ignore[no-any-return]
+        return getattr(Tensor, method)(x, y)
 
     return _binary(
         name, compute, summary, "Operands are integers or booleans, and broadcast.", call, _show(value, "Int64")

@@ -187,7 +187,7 @@ def inplace_sigmoid(input: Any) -> Tensor:
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"inplace_sigmoid: input must be a Tensor to write to, not {type(input).__name__}")
-    return input.sigmoid_()  # type: ignore[attr-defined, no-any-return]
+    return input.sigmoid_()
 
 
 def fill_diagonal(x: Any, fill_value: float, wrap: bool = False) -> Tensor:

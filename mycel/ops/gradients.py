@@ -10,7 +10,7 @@ from mycel.core.tensor import Tensor
 from mycel.derivatives import stop_gradient
 from mycel.prims.custom import Rule
 
-__all__ = ["HookBackward", "InsertGradientOf", "StopGradient", "stop_gradient_"]
+__all__ = ["HookBackward", "InsertGradientOf", "stop_gradient_"]
 
 
 def stop_gradient_(input: Tensor) -> Tensor:
@@ -27,18 +27,6 @@ def stop_gradient_(input: Tensor) -> Tensor:
     if not isinstance(input, Tensor):
         raise TypeError(f"stop_gradient_: the input must be a tensor, not {type(input).__name__}")
     return input._replace(stop_gradient(input))
-
-
-class StopGradient:
-    """The operation of `stop_gradient`.
-
-    >>> import mycel as ms
-    >>> float(ms.grad(lambda x: x * ms.ops.StopGradient()(x))(ms.Tensor(3.0)))
-    3.0
-    """
-
-    def __call__(self, value: Tensor) -> Tensor:
-        return stop_gradient(value)
 
 
 class InsertGradientOf:
@@ -59,7 +47,7 @@ class InsertGradientOf:
         def rule(values: Sequence[Tensor], cts: Sequence[Tensor]) -> Sequence[Tensor]:
             return replaced_gradients("InsertGradientOf", self.f, call_user(self.f, cts[0]), tuple(cts))
 
-        return attach(x, [x], Rule(rule, is_hook=True))  # type: ignore[no-any-return]
+        return attach(x, [x], Rule(rule, is_hook=True))
 
 
 class HookBackward:

@@ -485,7 +485,7 @@ def argwhere(input: Any) -> Tensor:
     >>> ms.ops.argwhere(ms.Tensor([0, 5, 6])).tolist()
     [[1], [2]]
     """
-    return nonzero(input)  # type: ignore[no-any-return]
+    return nonzero(input)
 
 
 def _mask_positions(name: str, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

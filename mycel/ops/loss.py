@@ -425,7 +425,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     a, b = broadcast(a, product.shape), broadcast(b, product.shape)
     squares = _sum(a * a, axes) * _sum(b * b, axes)
     least = constant_like(eps * eps, squares)
-    return _sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares))  # type: ignore[no-any-return]
+    return _sum(product, axes) * run(E.rsqrt, select(run(E.lt, squares, least), least, squares))
 
 
 @fused

@@ -80,7 +80,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     [4.0]
     """
     a, b = operands("addcmul", tensor1, tensor2)
-    return operand("addcmul", input) + a * b * value  # type: ignore[no-any-return]
+    return operand("addcmul", input) + a * b * value
 
 
 @fused
@@ -93,7 +93,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     [2.0]
     """
     a, b = operands("addcdiv", tensor1, tensor2)
-    return operand("addcdiv", input) + a / b * value  # type: ignore[no-any-return]
+    return operand("addcdiv", input) + a / b * value
 
 
 @fused
@@ -134,7 +134,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     [1.5]
     """
     a, b = operands("lerp", input, end)
-    return a + (b - a) * weight  # type: ignore[no-any-return]
+    return a + (b - a) * weight
 
 
 @fused
@@ -342,7 +342,7 @@ def deg2rad(x: Any) -> Tensor:
     >>> ms.ops.deg2rad(ms.Tensor([0.0])).tolist()
     [0.0]
     """
-    return floating("deg2rad", x) * (math.pi / 180)  # type: ignore[no-any-return]
+    return floating("deg2rad", x) * (math.pi / 180)
 
 
 @fused
@@ -354,7 +354,7 @@ def rad2deg(x: Any) -> Tensor:
     >>> ms.ops.rad2deg(ms.Tensor([0.0])).tolist()
     [0.0]
     """
-    return floating("rad2deg", x) * (180 / math.pi)  # type: ignore[no-any-return]
+    return floating("rad2deg", x) * (180 / math.pi)
 
 
 @fused
@@ -448,7 +448,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5) -> Tensor:
     """
     a, b = operands("approximate_equal", x, y)
     gap = run(E.abs_, a - b)
-    return gap < tolerance  # type: ignore[no-any-return]
+    return gap < tolerance
 
 
 @fused
@@ -491,7 +491,7 @@ def ldexp(x: Any, other: Any) -> Tensor:
     [12.0]
     """
     value, power = floating("ldexp", x), floating("ldexp", other)
-    return value * run(E.exp2, power)  # type: ignore[no-any-return]
+    return value * run(E.exp2, power)
 
 
 @fused

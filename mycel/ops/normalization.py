@@ -244,7 +244,7 @@ def lrn(
         strides=(1, 1),
         padding=((depth_radius, depth_radius), (0, 0)),
     )
-    return value / (reshaped(total, value.shape) * alpha + bias) ** beta  # type: ignore[no-any-return]
+    return value / (reshaped(total, value.shape) * alpha + bias) ** beta
 
 
 @fused

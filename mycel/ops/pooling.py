@@ -238,7 +238,7 @@ def mean_windows(
     total = _sums(x, window, strides, pairs)
     whole = math.prod(window)
     if divisor:
-        return total / divisor  # type: ignore[no-any-return]
+        return total / divisor
     if counted == pairs:
         return run(E.div, total, constant_like(whole, total))
     from mycel.ops.creation import ones
@@ -266,7 +266,7 @@ def _avg_pool(
         pairs: Pairs = tuple((given[2 * i], given[2 * i + 1]) for i in range(rank))
     else:
         pairs = tuple((p, p) for p in per_axis(name, "padding", padding, rank))
-    _checked(name, window, strides, tuple(int(max(a, b)) for a, b in pairs))  # type: ignore[type-var]
+    _checked(name, window, strides, tuple(int(max(a, b)) for a, b in pairs))
     by = integer_of(name, "divisor_override", divisor)
     full = with_ceil(value.shape[2:], window, strides, pairs, ceil_mode)
     return unbatched(
@@ -339,7 +339,7 @@ def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, s
         total: Tensor = mean_windows(powers, window, strides, pairs, ((0, 0),) * rank) * math.prod(window)
     else:
         total = run(W.window_sum, powers, window=window, strides=strides, padding=pairs)
-    return unbatched(total ** (1.0 / norm_type), single)  # type: ignore[operator]
+    return unbatched(total ** (1.0 / norm_type), single)
 
 
 @fused

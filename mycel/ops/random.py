@@ -174,7 +174,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Optional[int] = None) -> Te
     kind = D.promote(centre.dtype, spread.dtype)
     full = broadcast_shapes(_shape("normal", shape), centre.shape, spread.shape)
     drawn = draw(P.normal, full, seeded_generator(seed), dtype=kind)
-    return drawn * cast(spread, kind) + cast(centre, kind)  # type: ignore[no-any-return]
+    return drawn * cast(spread, kind) + cast(centre, kind)
 
 
 def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dtype: Any = D.float32) -> Tensor:
@@ -190,7 +190,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Optional[int] = None, dt
     full = broadcast_shapes(_shape("uniform", shape), low.shape, high.shape)
     if kind.is_floating:
         low, high = cast(low, kind), cast(high, kind)
-        return draw(P.uniform, full, generator, dtype=kind) * (high - low) + low  # type: ignore[no-any-return]
+        return draw(P.uniform, full, generator, dtype=kind) * (high - low) + low
     if kind not in (D.int32, D.int64):
         raise TypeError(f"uniform: dtype must be floating, int32 or int64, not {kind.name}")
     low, high = cast(low, D.int64), cast(high, D.int64)
@@ -225,7 +225,7 @@ def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Optional[int] = None
     centre, spread = floating("laplace", mean), floating("laplace", lambda_param)
     kind = D.promote(centre.dtype, spread.dtype)
     full = broadcast_shapes(_shape("laplace", shape), centre.shape, spread.shape)
-    return _laplace(full, kind, seed) * cast(spread, kind) + cast(centre, kind)  # type: ignore[no-any-return]
+    return _laplace(full, kind, seed) * cast(spread, kind) + cast(centre, kind)
 
 
 def chance(name: str, p: Any) -> float:
@@ -338,7 +338,7 @@ def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: Optional[int]) 
     if rate == 0.0:
         return x
     if rate == 1.0:
-        return x * 0.0  # type: ignore[no-any-return]
+        return x * 0.0
     kept = draw(P.bernoulli, mask_shape, seeded_generator(seed), probability=1.0 - rate)
     return select(kept, x * (1.0 / (1.0 - rate)), 0.0)
 
@@ -434,4 +434,4 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     from mycel.ops.creation import one_hot
 
     best = cast(one_hot(run(R.argmax, soft, axis=axis), x.shape[axis], axis=axis), x.dtype)
-    return best + (soft - run(E.stop_gradient, soft))  # type: ignore[no-any-return]
+    return best + (soft - run(E.stop_gradient, soft))

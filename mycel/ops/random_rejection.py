@@ -55,12 +55,12 @@ def _until_accepted(
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
     done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=4)
-    return done[2]  # type: ignore[no-any-return]
+    return done[2]
 
 
 def _uniform(state: Tensor, shape: Any) -> Tensor:
     """Numbers in (0, 1]."""
-    return 1.0 - compose(P.uniform, state, shape=shape, dtype=D.float64)  # type: ignore[no-any-return]
+    return 1.0 - compose(P.uniform, state, shape=shape, dtype=D.float64)
 
 
 def gamma_numbers(shape: Any, concentration: Tensor, generator: Generator, dtype: Any) -> Tensor:
@@ -119,7 +119,7 @@ def _inverted(u: Tensor, mu: Tensor) -> Tensor:
     operands = (p * 0.0, p, u, mu)
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    return eager.apply(C.while_loop, *operands, **graphs, carried=3)[0]  # type: ignore[no-any-return]
+    return eager.apply(C.while_loop, *operands, **graphs, carried=3)[0]
 
 
 def _transformed(shape: Any) -> Callable[..., Drawn]:
@@ -160,7 +160,7 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: Optional[int] = None) -> Tens
     a, b = floating("gamma", alpha), floating("gamma", beta)
     kind = D.promote(a.dtype, b.dtype)
     full = broadcast_shapes(_shape("gamma", shape), a.shape, b.shape)
-    return gamma_numbers(full, a, seeded_generator(seed), kind) / cast(b, kind)  # type: ignore[no-any-return]
+    return gamma_numbers(full, a, seeded_generator(seed), kind) / cast(b, kind)
 
 
 def random_gamma(shape: Any, alpha: Any, seed: Optional[int] = None) -> Tensor:

@@ -237,7 +237,7 @@ def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         gaps = diff(points, axis=-1 if points.ndim == 1 else dim)
         pairs = pairs * (reshaped(gaps, (gaps.size, *(1,) * (value.ndim - 1 - where))) if points.ndim == 1 else gaps)
         dx = 1.0
-    return run(R.reduce_sum, pairs, axes=(where,), keepdims=False) * (0.5 * dx)  # type: ignore[no-any-return]
+    return run(R.reduce_sum, pairs, axes=(where,), keepdims=False) * (0.5 * dx)
 
 
 def _kth(values: Tensor, positions: Tensor, axis: int, k: Any, keep: bool) -> Pair:

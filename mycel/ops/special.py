@@ -139,7 +139,7 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     total = run(E.lgamma, x)
     for j in range(1, p):
         total = total + run(E.lgamma, x - 0.5 * j)
-    return total + p * (p - 1) / 4 * math.log(math.pi)  # type: ignore[no-any-return]
+    return total + p * (p - 1) / 4 * math.log(math.pi)
 
 
 def _incomplete(name: str, input: Any, other: Any, upper: bool) -> Tensor:

@@ -45,7 +45,7 @@ class _Stages(Cell):
     def _finished(self, x: Tensor) -> Tensor:
         if self.has_bn:
             x = self.batchnorm(x)
-        return x if self.activation is None else self.activation(x)  # type: ignore[no-any-return]
+        return x if self.activation is None else self.activation(x)
 
 
 class Conv2dBnAct(_Stages):

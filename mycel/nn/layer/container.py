@@ -228,7 +228,7 @@ class CellDict(Cell):
     def __getitem__(self, key: str) -> Cell:
         if key not in self._cells:
             raise KeyError(f"CellDict: there is no cell {key!r}; there are {list(self._cells)}")
-        return self._cells[key]  # type: ignore[no-any-return]
+        return self._cells[key]
 
     def __setitem__(self, key: str, cell: Cell) -> None:
         if not isinstance(cell, Cell):
@@ -279,7 +279,7 @@ class CellDict(Cell):
         if isinstance(cells, (Mapping, CellDict)):
             pairs = list(cells.items())
         elif isinstance(cells, Iterable):
-            pairs = [tuple(pair) for pair in cells]  # type: ignore[misc]
+            pairs = [tuple(pair) for pair in cells]
             if any(len(pair) != 2 for pair in pairs):
                 raise ValueError("CellDict: update takes pairs of a key and a cell")
         else:

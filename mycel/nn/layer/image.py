@@ -180,7 +180,7 @@ class PSNR(Cell):
         """One ratio for each pair."""
         a, b = _images("PSNR", img1, img2, self.max_val)
         error = ops.mean(ops.square(a - b), (1, 2, 3))
-        return 10 * ops.log10(min(self.max_val, 1.0) ** 2 / error)  # type: ignore[no-any-return]
+        return 10 * ops.log10(min(self.max_val, 1.0) ** 2 / error)
 
 
 class _Similarity(Cell):

@@ -77,7 +77,7 @@ class DenseThor(Dense, SavesFactors):
         if self.thor:
             store(self.matrix_a, _second_moment(ops.reshape(ops.stop_gradient(x), (-1, self.in_channels))))
         y = self._watched(ops.dense(x, self.weight, self.bias))
-        return y if self.activation is None else self.activation(y)  # type: ignore[no-any-return]
+        return y if self.activation is None else self.activation(y)
 
 
 class Conv2dThor(Conv2d, SavesFactors):
@@ -114,7 +114,7 @@ class Conv2dThor(Conv2d, SavesFactors):
         for held in (self.a_normalizer, self.g_normalizer):
             store(held, positions)
         store(self.matrix_a, _second_moment(ops.reshape(ops.transpose(patches, (0, 2, 1)), (-1, patches.shape[1]))))
-        return self._watched(y)  # type: ignore[no-any-return]
+        return self._watched(y)
 
 
 def _patches(x: Tensor, layer: Conv2d) -> Tensor:
@@ -136,7 +136,7 @@ class _Rows(SavesFactors):
         flat = ops.reshape(ids, (-1,))
         ones = ops.ones((flat.shape[0],), D.float32)
         store(self.matrix_a, ops.unsorted_segment_sum(ones, flat, self.vocab_size))
-        return self._watched(rows)  # type: ignore[no-any-return]
+        return self._watched(rows)
 
 
 class EmbeddingThor(Embedding, _Rows):

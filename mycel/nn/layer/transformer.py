@@ -399,6 +399,4 @@ class Transformer(Cell):
                 f"Transformer: src and tgt must have {self.d_model} features; their shapes are {src.shape} and {tgt.shape}"
             )
         memory = self.encoder(src, src_mask, src_key_padding_mask)
-        return self.decoder(  # type: ignore[no-any-return]
-            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
-        )
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)

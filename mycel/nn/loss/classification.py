@@ -184,7 +184,7 @@ class MultiMarginLoss(LossBase):
             raise ValueError(f"MultiMarginLoss: p must be 1 or 2, not {p}")
         self.p, self.margin, self.weight = p, checks.number("MultiMarginLoss", "margin", margin), weight
 
-    def construct(self, x: Tensor, target: Tensor, weight: Any = None) -> Tensor:  # type: ignore[override]
+    def construct(self, x: Tensor, target: Tensor, weight: Any = None) -> Tensor:
         """The loss."""
         return ops.multi_margin_loss(
             x, target, self.p, self.margin, self.weight if weight is None else weight, self.reduction

@@ -52,7 +52,7 @@ class _ConstantRate(LearningRateSchedule):
 
     def construct(self, global_step: Tensor) -> Tensor:
         """The rate at a step."""
-        return self.learning_rate + 0.0  # type: ignore[no-any-return]
+        return self.learning_rate + 0.0
 
 
 class Optimizer(Extensible):

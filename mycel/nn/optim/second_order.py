@@ -132,7 +132,7 @@ class _Thor(Optimizer):
             return g / (g * g / self.batch_size + ops.sqrt(damping)) if self._scales[i] else g
         a, side = self.matrix_a[k], self.matrix_g[k]
         if a.ndim == 1:
-            return ops.matmul(ops.expand_dims(a, 1) * g, side)  # type: ignore[no-any-return]
+            return ops.matmul(ops.expand_dims(a, 1) * g, side)
         flat = ops.reshape(g, (g.shape[0], -1))
         return ops.reshape(ops.matmul(ops.matmul(side, flat), a), g.shape)
 

@@ -122,7 +122,7 @@ def ordered_rows(x: Tensor, order: Tensor) -> Tensor:
 
 def decomposed(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """LU: both triangles in one matrix, the row exchanges counted from 0, the order of the rows."""
-    packed, pivots, order = run(L.lu, a)  # type: ignore[misc]
+    packed, pivots, order = run(L.lu, a)
     return packed, pivots, order
 
 
@@ -296,7 +296,7 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     a = matrices("svd", input, square=False)
     if not compute_uv:
         return run(L.svd, a, full=False, vectors=False)
-    u, s, vh = run(L.svd, a, full=bool(full_matrices), vectors=True)  # type: ignore[misc]
+    u, s, vh = run(L.svd, a, full=bool(full_matrices), vectors=True)
     return s, u, adjoint_of(vh)
 
 
@@ -307,7 +307,7 @@ def eig(A: Any) -> tuple[Tensor, Tensor]:
     >>> ms.ops.eig(ms.Tensor([[2.0]]))[0].tolist()
     [(2+0j)]
     """
-    values, vectors = run(L.eig, matrices("eig", A))  # type: ignore[misc]
+    values, vectors = run(L.eig, matrices("eig", A))
     return values, vectors
 
 
@@ -330,7 +330,7 @@ def geqrf(input: Any) -> tuple[Tensor, Tensor]:
     >>> [t.shape for t in ms.ops.geqrf(ms.ops.ones((3, 2)))]
     [(3, 2), (2,)]
     """
-    packed, tau = run(L.householder, matrices("geqrf", input, square=False))  # type: ignore[misc]
+    packed, tau = run(L.householder, matrices("geqrf", input, square=False))
     return packed, tau
 
 
@@ -458,10 +458,10 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     """
     a = matrices("pinv", x, square=bool(hermitian))
     if hermitian:
-        values, vectors = run(L.eigh, a, lower=True)  # type: ignore[misc]
+        values, vectors = run(L.eigh, a, lower=True)
         sizes = run(E.abs_, values)
     else:
-        u, values, vh = run(L.svd, a, full=False, vectors=True)  # type: ignore[misc]
+        u, values, vh = run(L.svd, a, full=False, vectors=True)
         sizes = values
     for word, value in (("atol", atol), ("rtol", rtol)):
         if value is not None:

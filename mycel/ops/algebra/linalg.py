@@ -56,7 +56,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     if kind.kind in "bu" or (kind.kind == "i" and kind.itemsize < 4):
         return cast(run(L.matmul, cast(a, D.int64), cast(b, D.int64)), kind)
     if precision.active:
-        return precision.narrowed(("MatMul", "BatchMatMul"), lambda x, y: run(L.matmul, x, y), a, b)  # type: ignore[no-any-return]
+        return precision.narrowed(("MatMul", "BatchMatMul"), lambda x, y: run(L.matmul, x, y), a, b)
     return run(L.matmul, a, b)
 
 
@@ -233,7 +233,7 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
 
 
 def _scaled(input: Any, beta: Any, out: Tensor, alpha: Any) -> Tensor:
-    return input * beta + out * alpha  # type: ignore[no-any-return]
+    return input * beta + out * alpha
 
 
 @fused

@@ -327,7 +327,7 @@ def _by_row(mask: Any) -> Any:
 def _each(served: Any, query: Tensor, keys: list[Tensor], values: list[Tensor], table: Any) -> tuple[Tensor, Tensor]:
     """Calls for keys that come as one tensor or as one for each example."""
     if len(keys) == 1 and len(values) == 1:
-        return served(slice(None), query, keys[0], values[0])  # type: ignore[no-any-return]
+        return served(slice(None), query, keys[0], values[0])
     if len(keys) != len(values) or len(keys) != query.shape[0] or table is not None:
         raise ValueError(
             f"{served.__name__}: {len(keys)} keys and {len(values)} values must be one tensor, or one for each of the {query.shape[0]} "

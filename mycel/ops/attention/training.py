@@ -426,7 +426,7 @@ def flash_attention_score(
     (1, 3, 4)
     """
     _reserved("flash_attention_score", padding_mask=padding_mask)
-    return _attention(  # type: ignore[no-any-return]
+    return _attention(
         "flash_attention_score", query, key, value, head_num, real_shift, attn_mask, drop_mask, prefix, actual_seq_qlen, actual_seq_kvlen,
         keep_prob, scalar_value, pre_tokens, next_tokens, input_layout, sparse_mode, False,
     )  # fmt: skip

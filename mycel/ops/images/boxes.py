@@ -64,7 +64,7 @@ def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     height = run(E.maximum, run(E.minimum, ay1, gy1) - run(E.maximum, ay0, gy0) + 1.0, zero)
     shared = width * height
     own, truth = (ax1 - ax0 + 1.0) * (ay1 - ay0 + 1.0), (gx1 - gx0 + 1.0) * (gy1 - gy0 + 1.0)
-    return shared / (truth if mode == "iof" else own + truth - shared)  # type: ignore[no-any-return]
+    return shared / (truth if mode == "iof" else own + truth - shared)
 
 
 def _centred(x: Tensor) -> tuple[Tensor, ...]:

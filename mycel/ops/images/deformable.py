@@ -121,7 +121,7 @@ def deformable_conv2d(
     if w.ndim != 4 or w.shape[2:] != kernel:
         raise ShapeError(f"{name}: the weight must be (O, C / groups, {kernel[0]}, {kernel[1]}), not {w._type}")
     read = deformable_offsets(x, offsets, strides, padding, kernel, dilations, "NCHW", deformable_groups, modulated)
-    return conv2d(read, w, bias, kernel, "valid", 0, 1, groups)  # type: ignore[no-any-return]
+    return conv2d(read, w, bias, kernel, "valid", 0, 1, groups)
 
 
 def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, locations: Any, weight: Any) -> Tensor:
@@ -296,4 +296,4 @@ def _adaptive(
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
     done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=2)
-    return done[1]  # type: ignore[no-any-return]
+    return done[1]

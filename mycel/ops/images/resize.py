@@ -223,7 +223,7 @@ def _reflected(at: Tensor, size: int, align: bool) -> Tensor:
     turns = run(E.floor, away / span)
     extra = away - turns * span
     odd = run(E.ne, turns - 2.0 * run(E.floor, turns * 0.5), constant_like(0.0, turns))
-    return select(odd, span - extra, extra) + low  # type: ignore[no-any-return]
+    return select(odd, span - extra, extra) + low
 
 
 def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tuple[Tensor, Tensor]:

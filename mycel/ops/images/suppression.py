@@ -55,7 +55,7 @@ def _survivors(start: Tensor, fixed: Sequence[Tensor], overlapping: Callable[...
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
     done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=2)
-    return done[1]  # type: ignore[no-any-return]
+    return done[1]
 
 
 def _by_overlap(boxes: Tensor, alive: Tensor, threshold: Tensor) -> Tensor:

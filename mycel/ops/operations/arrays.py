@@ -53,7 +53,7 @@ def _expand(x: Any, shape: Any) -> Tensor:
 def _select_view(input_tensor: Any, input_indices: Any, axis: int) -> Tensor:
     x = operand("SelectView", input_tensor)
     where = axis_of("SelectView", axis, x.ndim)
-    return x[(slice(None),) * where + (input_indices,)]  # type: ignore[no-any-return]
+    return x[(slice(None),) * where + (input_indices,)]
 
 
 def _parallel_concat(values: Any) -> Tensor:
@@ -78,7 +78,7 @@ def _diag_part(x: Any) -> Tensor:
 def _copy_with_slice(x: Any, y: Any) -> Tensor:
     if not isinstance(x, Tensor):
         raise TypeError(f"CopyWithSlice: x must be a Tensor to write to, not {type(x).__name__}")
-    return x.copy_(operand("CopyWithSlice", y, x.dtype))  # type: ignore[no-any-return]
+    return x.copy_(operand("CopyWithSlice", y, x.dtype))
 
 
 def _tuple_of(x: Any) -> tuple[Any, ...]:
@@ -110,7 +110,7 @@ def _in_place_index_add(p: Any, var: Any, indices: Any, updates: Any) -> Tensor:
 def _put(p: Any, x1: Any, x2: Any, indices: Any) -> Tensor:
     if p.accumulate not in (0, 1):
         raise ValueError(f"IndexPut: accumulate must be 0 or 1, not {p.accumulate}")
-    return operand("IndexPut", x1).index_put(tuple(indices), x2, bool(p.accumulate))  # type: ignore[no-any-return]
+    return operand("IndexPut", x1).index_put(tuple(indices), x2, bool(p.accumulate))
 
 
 def _inverted(input_x: Any) -> tuple[int, ...]:

@@ -376,7 +376,7 @@ def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
         raise ShapeError(f"{p.name}: takes logits (N, C) and labels (N,), not {x._type}")
     y = indexed.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
-        return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]  # type: ignore[no-any-return]
+        return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]
     return loss.cross_entropy(x, y)
 
 

@@ -55,13 +55,13 @@ def _sizes(value: Any) -> Any:
 def _flat(p: Any, x: Any) -> Tensor:
     if tensor_of(p.name, "the input", x).ndim != 1:
         raise ShapeError(f"{p.name}: takes a tensor of one dimension, not {x._type}; flatten it")
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 def _numbers(p: Any, x: Any) -> Tensor:
     if tensor_of(p.name, "the input", x).dtype is D.bool_:
         raise TypeError(f"{p.name}: truth values have no sum; convert them, to int32")
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 def _all_reduce(p: Any, x: Any) -> Tensor:

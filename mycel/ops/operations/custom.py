@@ -272,7 +272,7 @@ class PyFunc(Primitive):
         results = tuple(_made("PyFunc", self.fn(*arrays), list(self.out_shapes), list(self.out_types)))
         return _without_gradient(
             "PyFunc", "use Custom with a bprop, or put stop_gradient around the result", inputs, results
-        )  # type: ignore[no-any-return]
+        )
 
 
 # Kernels written as loops over elements.

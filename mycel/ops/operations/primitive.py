@@ -38,7 +38,7 @@ class Primitive:
         self.instance_name = name
         self.attrs: dict[str, Any] = {}
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         raise NotImplementedError(f"{self.name}: a Primitive is called through a subclass that defines __call__")
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
@@ -198,5 +198,12 @@ def _operation(module: str, name: str, compute: Callable[..., Any], text: str, p
     return type(
         name,
         (Primitive,),
-        {"__init__": start, "__call__": call, "__doc__": text, "__module__": module, "__signature__": signature},
+        {
+            "__init__": start,
+            "__call__": call,
+            "__doc__": text,
+            "__module__": module,
+            "__signature__": signature,
+            "compute": staticmethod(compute),
+        },  # fmt: skip
     )

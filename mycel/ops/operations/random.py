@@ -66,11 +66,11 @@ def _bernoulli(p: Any, x: Any, probability: Any = 0.5) -> Tensor:
 def _cauchy(p: Any) -> Tensor:
     if not isinstance(p.size, (tuple, list)) or not p.size:
         raise ValueError(f"Cauchy: size must be a list of sizes, not {p.size!r}")
-    return creation.zeros(_shape("Cauchy", p.size), D.float32).cauchy(p.median, p.sigma)  # type: ignore[attr-defined, no-any-return]
+    return creation.zeros(_shape("Cauchy", p.size), D.float32).cauchy(p.median, p.sigma)
 
 
 def _log_normal(p: Any, x: Any) -> Tensor:
-    return floating("LogNormalReverse", x).log_normal(p.mean, p.std)  # type: ignore[attr-defined, no-any-return]
+    return floating("LogNormalReverse", x).log_normal(p.mean, p.std)
 
 
 def _any_integers(p: Any, shape: Any) -> Tensor:

@@ -161,7 +161,7 @@ def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
         tensordump(path, cts[0], input_output)
         return cts
 
-    return attach(x, [x], Rule(rule, is_hook=True))  # type: ignore[no-any-return]
+    return attach(x, [x], Rule(rule, is_hook=True))
 
 
 define("DumpGradient", dump_gradient, """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by `mycel.ops.tensordump` when it comes.

@@ -67,7 +67,7 @@ def _depthwise(p: Any, value: Any, weight: Any) -> Tensor:
         )
     channels = x.shape[1]
     filters = reshaped(permuted(w, (1, 0, 2, 3)), (channels * p.channel_multiplier, 1, *kernel))
-    return convolution.conv2d(x, filters, None, p.stride, p.pad_mode, p.pad, p.dilation, channels)  # type: ignore[no-any-return]
+    return convolution.conv2d(x, filters, None, p.stride, p.pad_mode, p.pad, p.dilation, channels)
 
 
 define("DepthwiseConv2dNative", _depthwise, "Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight (multiplier, C, KH, KW): those of a channel lie side by side.", channel_multiplier=NEEDED, kernel_size=NEEDED, mode=3, pad_mode="valid", pad=0, stride=1, dilation=1, group=1)  # fmt: skip

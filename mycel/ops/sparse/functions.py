@@ -286,7 +286,7 @@ def product(
             f"{name}: a sparse matrix ({height}, {width}) takes a dense matrix ({width}, K), not {y._type}"
         )
     x, y = operands(name, conj(values) if adjoint else values, y)
-    return _multiplied(x, rows, columns, y, height)  # type: ignore[no-any-return]
+    return _multiplied(x, rows, columns, y, height)
 
 
 def csr_mv(csr_tensor: Any, dense: Any) -> Tensor:
@@ -374,7 +374,7 @@ def _product_of_open(x: CSRTensor, y: CSRTensor) -> CSRTensor:
     rows, shape = rows_of(x.indptr, x.values.shape[0]), (x.shape[0], y.shape[1])
 
     def dense(v: Tensor, w: Tensor) -> Tensor:
-        return _multiplied(v, rows, x.indices, csr_to_dense(y._with(w)), shape[0])  # type: ignore[no-any-return]
+        return _multiplied(v, rows, x.indices, csr_to_dense(y._with(w)), shape[0])
 
     def ones(v: Tensor) -> Tensor:
         return cast(iota(v.shape, 0, D.int32) * 0 + 1, D.float32)

@@ -55,7 +55,7 @@ def csr_mul(x: Any, y: Any) -> CSRTensor:
     """
     a: CSRTensor = need("csr_mul", "x", x, CSRTensor)
     v, w = operands("csr_mul", a.values, y)
-    return a._with(v * _met("csr_mul", a, w))  # type: ignore[no-any-return]
+    return a._with(v * _met("csr_mul", a, w))
 
 
 def csr_div(x: Any, y: Any) -> CSRTensor:
@@ -68,7 +68,7 @@ def csr_div(x: Any, y: Any) -> CSRTensor:
     """
     a: CSRTensor = need("csr_div", "x", x, CSRTensor)
     v, w = operands("csr_div", a.values, y)
-    return a._with(v / _met("csr_div", a, w))  # type: ignore[no-any-return]
+    return a._with(v / _met("csr_div", a, w))
 
 
 def coo_scaled(name: str, x: COOTensor, other: Any, divided: bool) -> COOTensor:
@@ -77,7 +77,7 @@ def coo_scaled(name: str, x: COOTensor, other: Any, divided: bool) -> COOTensor:
     if w.ndim:
         check_shapes(name, x, w)
         w = gather_nd(w, x.indices)
-    return x._with(v / w if divided else v * w)  # type: ignore[no-any-return]
+    return x._with(v / w if divided else v * w)
 
 
 def csr_gather(indptr: Any, indices: Any, dense: Any, sparse_shape: Any) -> Tensor:
@@ -114,7 +114,7 @@ def csr_softmax(logits: Any, dtype: Any) -> CSRTensor:
     highest = segments.unsorted_segment_max(stop_gradient(values), rows, count)
     shares = elementwise.exp(values - run(I.take, highest, rows, axis=0))
     sums = run(I.take, summed(shares, rows, count), rows, axis=0)
-    return x._with(cast(shares / sums, kind))  # type: ignore[no-any-return]
+    return x._with(cast(shares / sums, kind))
 
 
 def _valuewise(prefix: str, kind: type, function: Callable[..., Tensor]) -> Callable[[Any], Any]:

@@ -74,7 +74,7 @@ def _move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     """A copy on the device named: "CPU". ValueError for others."""
     if to != "CPU":
         raise ValueError(f"move_to: device {to!r} is not available in this build; use 'CPU'")
-    return self.copy()  # type: ignore[attr-defined, no-any-return]
+    return self.copy()
 
 
 def _offload_file_path(self: Tensor) -> str:

@@ -33,7 +33,7 @@ def zero_(input: Tensor) -> Tensor:
     >>> ms.ops.zero_(ms.Tensor([1.0, 2.0])).tolist()
     [0.0, 0.0]
     """
-    return _written("zero_", input).zero_()  # type: ignore[attr-defined, no-any-return]
+    return _written("zero_", input).zero_()
 
 
 def tanh_(input: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def tanh_(input: Tensor) -> Tensor:
     >>> ms.ops.tanh_(ms.Tensor([0.0])).tolist()
     [0.0]
     """
-    return _written("tanh_", input).tanh_()  # type: ignore[attr-defined, no-any-return]
+    return _written("tanh_", input).tanh_()
 
 
 def erfinv_(input: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ def erfinv_(input: Tensor) -> Tensor:
     >>> ms.ops.erfinv_(ms.Tensor([0.0])).tolist()
     [0.0]
     """
-    return _written("erfinv_", input).erfinv_()  # type: ignore[attr-defined, no-any-return]
+    return _written("erfinv_", input).erfinv_()
 
 
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -63,7 +63,7 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     >>> ms.ops.clamp_(ms.Tensor([-3.0, 0.5]), -1.0, 1.0).tolist()
     [-1.0, 0.5]
     """
-    return _written("clamp_", input).clamp_(min, max)  # type: ignore[attr-defined, no-any-return]
+    return _written("clamp_", input).clamp_(min, max)
 
 
 def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
@@ -73,7 +73,7 @@ def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Te
     >>> ms.ops.put_(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([9.0])).tolist()
     [[1.0, 9.0]]
     """
-    return _written("put_", input).put_(index, source, accumulate)  # type: ignore[attr-defined, no-any-return]
+    return _written("put_", input).put_(index, source, accumulate)
 
 
 def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = None) -> Tensor:
@@ -83,7 +83,7 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = Non
     >>> ms.ops.uniform_(ms.ops.zeros(2), 3.0, 4.0).shape
     (2,)
     """
-    return _written("uniform_", input).uniform_(from_, to, generator=generator)  # type: ignore[attr-defined, no-any-return]
+    return _written("uniform_", input).uniform_(from_, to, generator=generator)
 
 
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None) -> Tensor:
@@ -93,7 +93,7 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None
     >>> ms.ops.normal_(ms.ops.zeros(2)).shape
     (2,)
     """
-    return _written("normal_", input).normal_(mean, std, generator=generator)  # type: ignore[attr-defined, no-any-return]
+    return _written("normal_", input).normal_(mean, std, generator=generator)
 
 
 def random_(input: Tensor, from_: int = 0, to: Optional[int] = None, *, generator: Any = None) -> Tensor:
@@ -103,7 +103,7 @@ def random_(input: Tensor, from_: int = 0, to: Optional[int] = None, *, generato
     >>> ms.ops.random_(ms.ops.zeros(2), 3, 4).tolist()
     [3.0, 3.0]
     """
-    return _written("random_", input).random_(from_, to, generator=generator)  # type: ignore[attr-defined, no-any-return]
+    return _written("random_", input).random_(from_, to, generator=generator)
 
 
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
@@ -113,7 +113,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     >>> ms.ops.bernoulli_(ms.ops.zeros(2), 1.0).tolist()
     [1.0, 1.0]
     """
-    return _written("bernoulli_", input).bernoulli_(p, generator=generator)  # type: ignore[attr-defined, no-any-return]
+    return _written("bernoulli_", input).bernoulli_(p, generator=generator)
 
 
 def exponential_(input: Tensor, lambd: Any = 1, *, generator: Any = None) -> Tensor:
@@ -123,7 +123,7 @@ def exponential_(input: Tensor, lambd: Any = 1, *, generator: Any = None) -> Ten
     >>> ms.ops.exponential_(ms.ops.zeros(2)).shape
     (2,)
     """
-    return _written("exponential_", input).exponential_(lambd, generator=generator)  # type: ignore[attr-defined, no-any-return]
+    return _written("exponential_", input).exponential_(lambd, generator=generator)
 
 
 def _need_numbers(name: str, *values: Any) -> None:

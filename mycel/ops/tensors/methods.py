@@ -435,7 +435,7 @@ def _index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 def _index(self: Tensor, indices: Any) -> Tensor:
     """The elements at the places that index tensors or masks, one for each leading axis, name; None takes a whole axis."""
-    return self[tuple(slice(None) if i is None else i for i in sequence_of("index", "indices", indices))]  # type: ignore[no-any-return]
+    return self[tuple(slice(None) if i is None else i for i in sequence_of("index", "indices", indices))]
 
 
 def _itemset(self: Tensor, *args: Any) -> Tensor:
@@ -517,7 +517,7 @@ def _new(name: str) -> Any:
     function = getattr(creation, name)
 
     def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
-        return function(_sizes(size), self.dtype if dtype is None else dtype)  # type: ignore[no-any-return]
+        return function(_sizes(size), self.dtype if dtype is None else dtype)
 
     return _named(method, f"new_{name}", f"`mycel.ops.{name}` in the type of the tensor unless `dtype` is given.")
 

@@ -78,7 +78,7 @@ def _spread(name: str) -> Any:
         degrees = _choose(
             name, ddof, _choose(name, correction, unbiased, UNSET, "correction and unbiased"), 0, "ddof and correction"
         )
-        return function(self, axes(name, axis, dim), degrees, _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
+        return function(self, axes(name, axis, dim), degrees, _keep(name, keepdims, keepdim))
 
     return _named(method, name, f"See `mycel.ops.{name}`; `correction` is another name of `ddof`.")
 
@@ -95,7 +95,7 @@ def _test(name: str) -> Any:
         keepdim: Any = UNSET,
         keepdims: Any = UNSET,
     ) -> Tensor:
-        return function(self, axes(name, axis, dim), _keep(name, keep_dims, keepdim, keepdims))  # type: ignore[no-any-return]
+        return function(self, axes(name, axis, dim), _keep(name, keep_dims, keepdim, keepdims))
 
     return _named(method, name, f"See `mycel.ops.{name}`.")
 
@@ -126,7 +126,7 @@ def _position(name: str) -> Any:
     def method(
         self: Tensor, axis: Any = UNSET, keepdims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET
     ) -> Tensor:
-        return function(self, axes(name, axis, dim), _keep(name, keepdims, keepdim))  # type: ignore[no-any-return]
+        return function(self, axes(name, axis, dim), _keep(name, keepdims, keepdim))
 
     return _named(method, name, f"See `mycel.ops.{name}`.")
 

@@ -98,12 +98,12 @@ def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
 
 def _uniform(self: Tensor, generator: Any, from_: Any = 0, to: Any = 1) -> Tensor:
     low, high = number_of("uniform_", "from_", from_), number_of("uniform_", "to", to)
-    return random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype) * (high - low) + low  # type: ignore[no-any-return]
+    return random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype) * (high - low) + low
 
 
 def _normal(self: Tensor, generator: Any, mean: Any = 0, std: Any = 1) -> Tensor:
     middle, spread = number_of("normal_", "mean", mean), number_of("normal_", "std", std)
-    return random.draw(distributions.normal, self.shape, generator, dtype=self.dtype) * spread + middle  # type: ignore[no-any-return]
+    return random.draw(distributions.normal, self.shape, generator, dtype=self.dtype) * spread + middle
 
 
 def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = None) -> Tensor:
@@ -117,13 +117,13 @@ def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = 
 
 def _coins(self: Tensor, generator: Any, p: Any = 0.5) -> Tensor:
     if isinstance(p, Tensor):
-        return random.draw(distributions.uniform, self.shape, generator, dtype=D.float32) < p  # type: ignore[no-any-return]
+        return random.draw(distributions.uniform, self.shape, generator, dtype=D.float32) < p
     return random.draw(distributions.bernoulli, self.shape, generator, probability=random.chance("bernoulli_", p))
 
 
 def _exponentials(self: Tensor, generator: Any, lambd: Any = 1) -> Tensor:
     rate = number_of("exponential_", "lambd", lambd)
-    return run(E.log1p, -random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype)) / -rate  # type: ignore[no-any-return]
+    return run(E.log1p, -random.draw(distributions.uniform, self.shape, generator, dtype=self.dtype)) / -rate
 
 
 def _multinomial(self: Tensor, num_samples: int, replacement: bool = True, seed: Optional[int] = None) -> Tensor:

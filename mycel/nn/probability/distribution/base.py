@@ -183,7 +183,7 @@ class Distribution(Cell):
     def cross_entropy(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
         """The expected value of the other distribution's -log_prob under this one: entropy and divergence."""
         other, own = self._both(dist, args, kwargs)
-        return self._entropy(*own) + self._kl_loss(*other, *own)  # type: ignore[no-any-return]
+        return self._entropy(*own) + self._kl_loss(*other, *own)
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
         """Random values, of shape `shape` followed by that of the parameters."""
@@ -227,7 +227,7 @@ class Distribution(Cell):
         return ops.log(self._cdf(value, *own))
 
     def _survival_function(self, value: Tensor, *own: Any) -> Tensor:
-        return 1.0 - self._cdf(value, *own)  # type: ignore[no-any-return]
+        return 1.0 - self._cdf(value, *own)
 
     def _log_survival(self, value: Tensor, *own: Any) -> Tensor:
         return ops.log(self._survival_function(value, *own))

@@ -19,19 +19,19 @@ _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def normal_log_prob(x: Tensor, m: Tensor, s: Tensor) -> Tensor:
-    return -0.5 * ops.square((x - m) / s) - ops.log(s) - _LOG_ROOT_2PI  # type: ignore[no-any-return]
+    return -0.5 * ops.square((x - m) / s) - ops.log(s) - _LOG_ROOT_2PI
 
 
 def normal_below(x: Tensor, m: Tensor, s: Tensor) -> Tensor:
-    return 0.5 * ops.erfc((m - x) / (s * _ROOT_2))  # type: ignore[no-any-return]
+    return 0.5 * ops.erfc((m - x) / (s * _ROOT_2))
 
 
 def normal_above(x: Tensor, m: Tensor, s: Tensor) -> Tensor:
-    return 0.5 * ops.erfc((x - m) / (s * _ROOT_2))  # type: ignore[no-any-return]
+    return 0.5 * ops.erfc((x - m) / (s * _ROOT_2))
 
 
 def normal_divergence(mb: Tensor, sb: Tensor, m: Tensor, s: Tensor) -> Tensor:
-    return ops.log(sb / s) + 0.5 * (ops.square(s / sb) + ops.square((m - mb) / sb)) - 0.5  # type: ignore[no-any-return]
+    return ops.log(sb / s) + 0.5 * (ops.square(s / sb) + ops.square((m - mb) / sb)) - 0.5
 
 
 class _Located(Distribution):
@@ -78,13 +78,13 @@ class Normal(_Located):
         return s
 
     def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
-        return ops.log(s) + (_LOG_ROOT_2PI + 0.5)  # type: ignore[no-any-return]
+        return ops.log(s) + (_LOG_ROOT_2PI + 0.5)
 
     def _kl_loss(self, *both: Tensor) -> Tensor:
         return normal_divergence(*both)
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        return draws.standard_normal(shape, self._generator, self.parameter_type) * s + m  # type: ignore[no-any-return]
+        return draws.standard_normal(shape, self._generator, self.parameter_type) * s + m
 
 
 class HalfNormal(_Located):
@@ -118,19 +118,19 @@ class HalfNormal(_Located):
         return ops.erfc(ops.relu(value - m) / (s * _ROOT_2))
 
     def _mean(self, m: Tensor, s: Tensor) -> Tensor:
-        return m + s * math.sqrt(2.0 / math.pi)  # type: ignore[no-any-return]
+        return m + s * math.sqrt(2.0 / math.pi)
 
     def _mode(self, m: Tensor, s: Tensor) -> Tensor:
         return m
 
     def _sd(self, m: Tensor, s: Tensor) -> Tensor:
-        return s * math.sqrt(1.0 - 2.0 / math.pi)  # type: ignore[no-any-return]
+        return s * math.sqrt(1.0 - 2.0 / math.pi)
 
     def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
-        return ops.log(s) + 0.5 * math.log(math.pi / 2.0) + 0.5  # type: ignore[no-any-return]
+        return ops.log(s) + 0.5 * math.log(math.pi / 2.0) + 0.5
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        return ops.abs(draws.standard_normal(shape, self._generator, self.parameter_type)) * s + m  # type: ignore[no-any-return]
+        return ops.abs(draws.standard_normal(shape, self._generator, self.parameter_type)) * s + m
 
 
 class Laplace(_Located):
@@ -155,7 +155,7 @@ class Laplace(_Located):
         self._located(mean, sd)
 
     def _log_prob(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
-        return -ops.abs(value - m) / s - ops.log(s * 2.0)  # type: ignore[no-any-return]
+        return -ops.abs(value - m) / s - ops.log(s * 2.0)
 
     def _cdf(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
         tail = 0.5 * ops.exp(-ops.abs(value - m) / s)
@@ -171,19 +171,19 @@ class Laplace(_Located):
         return m
 
     def _sd(self, m: Tensor, s: Tensor) -> Tensor:
-        return s * _ROOT_2  # type: ignore[no-any-return]
+        return s * _ROOT_2
 
     def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
-        return ops.log(s * 2.0) + 1.0  # type: ignore[no-any-return]
+        return ops.log(s * 2.0) + 1.0
 
     def _kl_loss(self, mb: Tensor, sb: Tensor, m: Tensor, s: Tensor) -> Tensor:
         far = ops.abs(m - mb)
-        return ops.log(sb / s) + (far + s * ops.exp(-far / s)) / sb - 1.0  # type: ignore[no-any-return]
+        return ops.log(sb / s) + (far + s * ops.exp(-far / s)) / sb - 1.0
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
         u = draws.open_uniform(shape, self._generator) - 0.5
         drawn = -ops.sign(u) * ops.log1p(-2.0 * ops.abs(u))
-        return drawn.astype(self.parameter_type) * s + m  # type: ignore[no-any-return]
+        return drawn.astype(self.parameter_type) * s + m
 
 
 class Cauchy(_Located):
@@ -208,13 +208,13 @@ class Cauchy(_Located):
         self._located(loc, scale)
 
     def _log_prob(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
-        return -ops.log1p(ops.square((value - m) / s)) - ops.log(s * math.pi)  # type: ignore[no-any-return]
+        return -ops.log1p(ops.square((value - m) / s)) - ops.log(s * math.pi)
 
     def _cdf(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
-        return ops.atan2(s, m - value) / math.pi  # type: ignore[no-any-return]
+        return ops.atan2(s, m - value) / math.pi
 
     def _survival_function(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
-        return ops.atan2(s, value - m) / math.pi  # type: ignore[no-any-return]
+        return ops.atan2(s, value - m) / math.pi
 
     def _mean(self, *own: Tensor) -> Tensor:
         raise ValueError("mean is undefined for the Cauchy distribution; its median is mode()")
@@ -236,7 +236,7 @@ class Cauchy(_Located):
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
         drawn = ops.tan((draws.open_uniform(shape, self._generator) - 0.5) * math.pi)
-        return drawn.astype(self.parameter_type) * s + m  # type: ignore[no-any-return]
+        return drawn.astype(self.parameter_type) * s + m
 
 
 class Logistic(_Located):
@@ -262,7 +262,7 @@ class Logistic(_Located):
 
     def _log_prob(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
         z = (value - m) / s
-        return ops.logsigmoid(z) + ops.logsigmoid(-z) - ops.log(s)  # type: ignore[no-any-return]
+        return ops.logsigmoid(z) + ops.logsigmoid(-z) - ops.log(s)
 
     def _cdf(self, value: Tensor, m: Tensor, s: Tensor) -> Tensor:
         return ops.sigmoid((value - m) / s)
@@ -283,14 +283,14 @@ class Logistic(_Located):
         return m
 
     def _sd(self, m: Tensor, s: Tensor) -> Tensor:
-        return s * (math.pi / math.sqrt(3.0))  # type: ignore[no-any-return]
+        return s * (math.pi / math.sqrt(3.0))
 
     def _entropy(self, m: Tensor, s: Tensor) -> Tensor:
-        return ops.log(s) + 2.0  # type: ignore[no-any-return]
+        return ops.log(s) + 2.0
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
         u = draws.open_uniform(shape, self._generator)
-        return (ops.log(u) - ops.log1p(-u)).astype(self.parameter_type) * s + m  # type: ignore[attr-defined, no-any-return]
+        return (ops.log(u) - ops.log1p(-u)).astype(self.parameter_type) * s + m
 
 
 class StudentT(_Located):
@@ -318,7 +318,7 @@ class StudentT(_Located):
         z = (value - m) / s
         half = (v + 1.0) / 2.0
         constant = ops.lgamma(half) - ops.lgamma(v / 2.0) - 0.5 * ops.log(v * math.pi) - ops.log(s)
-        return constant - half * ops.log1p(z * z / v)  # type: ignore[no-any-return]
+        return constant - half * ops.log1p(z * z / v)
 
     def _mean(self, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
         return ops.where(v > 1.0, m, math.nan)
@@ -333,12 +333,12 @@ class StudentT(_Located):
     def _entropy(self, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
         half = (v + 1.0) / 2.0
         beta = ops.lgamma(v / 2.0) + 0.5 * math.log(math.pi) - ops.lgamma(half)
-        return half * (ops.digamma(half) - ops.digamma(v / 2.0)) + 0.5 * ops.log(v) + beta + ops.log(s)  # type: ignore[no-any-return]
+        return half * (ops.digamma(half) - ops.digamma(v / 2.0)) + 0.5 * ops.log(v) + beta + ops.log(s)
 
     def _sample(self, shape: Any, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
         normal = draws.standard_normal(shape, self._generator, self.parameter_type)
         half = gamma_numbers(shape, v / 2.0, self._generator, self.parameter_type)
-        return normal * ops.sqrt(v / 2.0 / half) * s + m  # type: ignore[no-any-return]
+        return normal * ops.sqrt(v / 2.0 / half) * s + m
 
 
 class Uniform(Distribution):
@@ -377,10 +377,10 @@ class Uniform(Distribution):
         return ops.clamp((value - low) / (high - low), 0.0, 1.0)
 
     def _mean(self, low: Tensor, high: Tensor) -> Tensor:
-        return (low + high) / 2.0  # type: ignore[no-any-return]
+        return (low + high) / 2.0
 
     def _sd(self, low: Tensor, high: Tensor) -> Tensor:
-        return (high - low) / math.sqrt(12.0)  # type: ignore[no-any-return]
+        return (high - low) / math.sqrt(12.0)
 
     def _entropy(self, low: Tensor, high: Tensor) -> Tensor:
         return ops.log(high - low)
@@ -390,4 +390,4 @@ class Uniform(Distribution):
         return ops.where(within, ops.log((high_b - low_b) / (high - low)), math.inf)
 
     def _sample(self, shape: Any, low: Tensor, high: Tensor) -> Tensor:
-        return draws.unit(shape, self._generator, self.parameter_type) * (high - low) + low  # type: ignore[no-any-return]
+        return draws.unit(shape, self._generator, self.parameter_type) * (high - low) + low

@@ -54,19 +54,19 @@ class Bernoulli(Distribution):
         return p
 
     def _var(self, p: Tensor) -> Tensor:
-        return p * (1.0 - p)  # type: ignore[no-any-return]
+        return p * (1.0 - p)
 
     def _mode(self, p: Tensor) -> Tensor:
-        return p > 0.5  # type: ignore[no-any-return]
+        return p > 0.5
 
     def _entropy(self, p: Tensor) -> Tensor:
-        return -ops.xlogy(p, p) - ops.xlogy(1.0 - p, 1.0 - p)  # type: ignore[no-any-return]
+        return -ops.xlogy(p, p) - ops.xlogy(1.0 - p, 1.0 - p)
 
     def _kl_loss(self, pb: Tensor, p: Tensor) -> Tensor:
-        return p * ops.log(p / pb) + (1.0 - p) * ops.log((1.0 - p) / (1.0 - pb))  # type: ignore[no-any-return]
+        return p * ops.log(p / pb) + (1.0 - p) * ops.log((1.0 - p) / (1.0 - pb))
 
     def _sample(self, shape: Any, p: Tensor) -> Tensor:
-        return draws.unit(shape, self._generator, self.parameter_type) < p  # type: ignore[no-any-return]
+        return draws.unit(shape, self._generator, self.parameter_type) < p
 
 
 class Geometric(Distribution):
@@ -91,32 +91,32 @@ class Geometric(Distribution):
         return ops.where(held, k * ops.log1p(-p) + ops.log(p), -math.inf)
 
     def _cdf(self, value: Tensor, p: Tensor) -> Tensor:
-        return -ops.expm1(self._log_survival(value, p))  # type: ignore[no-any-return]
+        return -ops.expm1(self._log_survival(value, p))
 
     def _survival_function(self, value: Tensor, p: Tensor) -> Tensor:
         return ops.exp(self._log_survival(value, p))
 
     def _log_survival(self, value: Tensor, p: Tensor) -> Tensor:
-        return ops.relu(ops.floor(value) + 1.0) * ops.log1p(-p)  # type: ignore[no-any-return]
+        return ops.relu(ops.floor(value) + 1.0) * ops.log1p(-p)
 
     def _mean(self, p: Tensor) -> Tensor:
-        return (1.0 - p) / p  # type: ignore[no-any-return]
+        return (1.0 - p) / p
 
     def _var(self, p: Tensor) -> Tensor:
-        return (1.0 - p) / ops.square(p)  # type: ignore[no-any-return]
+        return (1.0 - p) / ops.square(p)
 
     def _mode(self, p: Tensor) -> Tensor:
         return ops.zeros_like(p)
 
     def _entropy(self, p: Tensor) -> Tensor:
-        return -ops.log(p) - (1.0 - p) * ops.log1p(-p) / p  # type: ignore[no-any-return]
+        return -ops.log(p) - (1.0 - p) * ops.log1p(-p) / p
 
     def _kl_loss(self, pb: Tensor, p: Tensor) -> Tensor:
-        return ops.log(p / pb) + (1.0 - p) / p * ops.log((1.0 - p) / (1.0 - pb))  # type: ignore[no-any-return]
+        return ops.log(p / pb) + (1.0 - p) / p * ops.log((1.0 - p) / (1.0 - pb))
 
     def _sample(self, shape: Any, p: Tensor) -> Tensor:
         drawn = draws.exponential(shape, self._generator, D.float64)
-        return ops.floor(drawn / -ops.log1p(-p.astype(D.float64)))  # type: ignore[attr-defined]
+        return ops.floor(drawn / -ops.log1p(-p.astype(D.float64)))
 
 
 class Poisson(Distribution):
@@ -162,7 +162,7 @@ class Poisson(Distribution):
         return ops.floor(rate)
 
     def _kl_loss(self, rate_b: Tensor, rate: Tensor) -> Tensor:
-        return ops.xlogy(rate, rate / rate_b) + rate_b - rate  # type: ignore[no-any-return]
+        return ops.xlogy(rate, rate / rate_b) + rate_b - rate
 
     def _sample(self, shape: Any, rate: Tensor) -> Tensor:
         return poisson_numbers(shape, rate, self._generator, self.parameter_type)
@@ -194,7 +194,7 @@ class Categorical(Distribution):
         return tuple(own[0].shape[:-1])
 
     def _numbers(self, p: Tensor) -> Tensor:
-        return ops.arange(p.shape[-1]).astype(self.parameter_type)  # type: ignore[attr-defined, no-any-return]
+        return ops.arange(p.shape[-1]).astype(self.parameter_type)
 
     def _prob(self, value: Tensor, p: Tensor) -> Tensor:
         return ops.sum(ops.where(ops.equal(ops.expand_dims(value, -1), self._numbers(p)), p, 0.0), -1)
@@ -218,7 +218,7 @@ class Categorical(Distribution):
         return ops.argmax(p, -1)
 
     def _entropy(self, p: Tensor) -> Tensor:
-        return -ops.sum(ops.xlogy(p, p), -1)  # type: ignore[no-any-return]
+        return -ops.sum(ops.xlogy(p, p), -1)
 
     def _kl_loss(self, pb: Tensor, p: Tensor) -> Tensor:
         return ops.sum(ops.xlogy(p, p) - ops.xlogy(p, pb), -1)
@@ -226,4 +226,4 @@ class Categorical(Distribution):
     def _sample(self, shape: Any, p: Tensor) -> Tensor:
         # The largest of log p plus Gumbel noise: Gumbel, 1954.
         noise = draws.exponential((*shape, p.shape[-1]), self._generator, D.float64)
-        return ops.argmax(ops.log(p.astype(D.float64)) - ops.log(noise), -1)  # type: ignore[attr-defined]
+        return ops.argmax(ops.log(p.astype(D.float64)) - ops.log(noise), -1)

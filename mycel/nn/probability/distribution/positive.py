@@ -36,31 +36,31 @@ class Exponential(Distribution):
         return ops.where(value >= 0.0, ops.log(rate) - rate * value, -math.inf)
 
     def _cdf(self, value: Tensor, rate: Tensor) -> Tensor:
-        return -ops.expm1(-rate * ops.relu(value))  # type: ignore[no-any-return]
+        return -ops.expm1(-rate * ops.relu(value))
 
     def _survival_function(self, value: Tensor, rate: Tensor) -> Tensor:
         return ops.exp(self._log_survival(value, rate))
 
     def _log_survival(self, value: Tensor, rate: Tensor) -> Tensor:
-        return -rate * ops.relu(value)  # type: ignore[no-any-return]
+        return -rate * ops.relu(value)
 
     def _mean(self, rate: Tensor) -> Tensor:
-        return 1.0 / rate  # type: ignore[no-any-return]
+        return 1.0 / rate
 
     def _sd(self, rate: Tensor) -> Tensor:
-        return 1.0 / rate  # type: ignore[no-any-return]
+        return 1.0 / rate
 
     def _mode(self, rate: Tensor) -> Tensor:
         return ops.zeros_like(rate)
 
     def _entropy(self, rate: Tensor) -> Tensor:
-        return 1.0 - ops.log(rate)  # type: ignore[no-any-return]
+        return 1.0 - ops.log(rate)
 
     def _kl_loss(self, rate_b: Tensor, rate: Tensor) -> Tensor:
-        return ops.log(rate / rate_b) + rate_b / rate - 1.0  # type: ignore[no-any-return]
+        return ops.log(rate / rate_b) + rate_b / rate - 1.0
 
     def _sample(self, shape: Any, rate: Tensor) -> Tensor:
-        return draws.exponential(shape, self._generator, self.parameter_type) / rate  # type: ignore[no-any-return]
+        return draws.exponential(shape, self._generator, self.parameter_type) / rate
 
 
 class Gamma(Distribution):
@@ -104,28 +104,28 @@ class Gamma(Distribution):
         return igammac(c, rate * ops.relu(value))
 
     def _mean(self, c: Tensor, rate: Tensor) -> Tensor:
-        return c / rate  # type: ignore[no-any-return]
+        return c / rate
 
     def _var(self, c: Tensor, rate: Tensor) -> Tensor:
-        return c / ops.square(rate)  # type: ignore[no-any-return]
+        return c / ops.square(rate)
 
     def _mode(self, c: Tensor, rate: Tensor) -> Tensor:
         return ops.where(c >= 1.0, (c - 1.0) / rate, math.nan)
 
     def _entropy(self, c: Tensor, rate: Tensor) -> Tensor:
-        return c - ops.log(rate) + ops.lgamma(c) + (1.0 - c) * ops.digamma(c)  # type: ignore[no-any-return]
+        return c - ops.log(rate) + ops.lgamma(c) + (1.0 - c) * ops.digamma(c)
 
     def _kl_loss(self, cb: Tensor, rate_b: Tensor, c: Tensor, rate: Tensor) -> Tensor:
-        return (  # type: ignore[no-any-return]
+        return (
             (c - cb) * ops.digamma(c) - ops.lgamma(c) + ops.lgamma(cb) + cb * ops.log(rate / rate_b) + c * (rate_b / rate - 1.0)
         )  # fmt: skip
 
     def _sample(self, shape: Any, c: Tensor, rate: Tensor) -> Tensor:
-        return gamma_numbers(shape, c, self._generator, self.parameter_type) / rate  # type: ignore[no-any-return]
+        return gamma_numbers(shape, c, self._generator, self.parameter_type) / rate
 
 
 def _log_beta(a: Tensor, b: Tensor) -> Tensor:
-    return ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)  # type: ignore[no-any-return]
+    return ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
 
 
 class Beta(Distribution):
@@ -153,10 +153,10 @@ class Beta(Distribution):
         return ops.where(inside, ops.xlogy(a - 1.0, x) + ops.xlogy(b - 1.0, 1.0 - x) - _log_beta(a, b), -math.inf)
 
     def _mean(self, a: Tensor, b: Tensor) -> Tensor:
-        return a / (a + b)  # type: ignore[no-any-return]
+        return a / (a + b)
 
     def _var(self, a: Tensor, b: Tensor) -> Tensor:
-        return a * b / (ops.square(a + b) * (a + b + 1.0))  # type: ignore[no-any-return]
+        return a * b / (ops.square(a + b) * (a + b + 1.0))
 
     def _mode(self, a: Tensor, b: Tensor) -> Tensor:
         held = ops.logical_and(a > 1.0, b > 1.0)
@@ -164,14 +164,14 @@ class Beta(Distribution):
 
     def _entropy(self, a: Tensor, b: Tensor) -> Tensor:
         total = (a + b - 2.0) * ops.digamma(a + b)
-        return _log_beta(a, b) - (a - 1.0) * ops.digamma(a) - (b - 1.0) * ops.digamma(b) + total  # type: ignore[no-any-return]
+        return _log_beta(a, b) - (a - 1.0) * ops.digamma(a) - (b - 1.0) * ops.digamma(b) + total
 
     def _kl_loss(self, ab: Tensor, bb: Tensor, a: Tensor, b: Tensor) -> Tensor:
         moved = (a - ab) * ops.digamma(a) + (b - bb) * ops.digamma(b) + (ab - a + bb - b) * ops.digamma(a + b)
-        return _log_beta(ab, bb) - _log_beta(a, b) + moved  # type: ignore[no-any-return]
+        return _log_beta(ab, bb) - _log_beta(a, b) + moved
 
     def _sample(self, shape: Any, a: Tensor, b: Tensor) -> Tensor:
         # float64, in which both numbers may be small and their ratio still right.
         first = gamma_numbers(shape, a, self._generator, D.float64)
         second = gamma_numbers(shape, b, self._generator, D.float64)
-        return first / (first + second)  # type: ignore[no-any-return]
+        return first / (first + second)
