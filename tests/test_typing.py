@@ -55,6 +55,15 @@ reveal_type(data.map(lambda a: a * 2, "x").batch(2))  # Dataset
 model = ms.Model(net, loss, optimizer)
 reveal_type(model)  # Model
 model.train(1, data.batch(2))
+
+
+@ms.jit(fullgraph=True)
+def double(a: Tensor) -> Tensor:
+    return a * 2
+
+
+reveal_type(double(x))  # Tensor
+double(x, x)  # error: call-arg
 x.smu()  # error: attr-defined
 x.reshap(2, 4)  # error: attr-defined
 x.mean(axes=0)  # error: call-arg

@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Optional, Union
+from typing import Any, Optional, ParamSpec, TypeVar, Union, overload
 
 import numpy as np
 
@@ -725,6 +725,36 @@ def _deep_stack() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    function: Callable[P, R],
+    *,
+    capture_mode: str = ...,
+    jit_level: str = ...,
+    dynamic: int = ...,
+    fullgraph: bool = ...,
+    backend: str = ...,
+    **options: Any,
+) -> Callable[P, R]: ...
+
+
+@overload
+def jit(
+    function: None = ...,
+    *,
+    capture_mode: str = ...,
+    jit_level: str = ...,
+    dynamic: int = ...,
+    fullgraph: bool = ...,
+    backend: str = ...,
+    **options: Any,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def jit(
