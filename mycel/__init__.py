@@ -146,7 +146,7 @@ _OTHERS = {
 }
 _LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel.devices.runtime" for name in _RUNTIME}
 _LAZY.update((name, module) for module, names in _OTHERS.items() for name in names.split())
-_LAZY.update(profile="mycel.profiler.whole", Profiler="mycel.profiler.session", EnvProfiler="mycel.profiler.session")
+_LAZY.update(profile="mycel.profiler.profiled", Profiler="mycel.profiler.session", EnvProfiler="mycel.profiler.session")
 _MODULES = (
     "amp",
     "boost",

@@ -104,9 +104,9 @@ from mycel.parallel.layout import sync_pipeline_shared_parameters as sync_pipeli
 from mycel.parallel.parameter_server import get_ps_context as get_ps_context
 from mycel.parallel.parameter_server import reset_ps_context as reset_ps_context
 from mycel.parallel.parameter_server import set_ps_context as set_ps_context
+from mycel.profiler.profiled import profile as profile
 from mycel.profiler.session import EnvProfiler as EnvProfiler
 from mycel.profiler.session import Profiler as Profiler
-from mycel.profiler.whole import profile as profile
 from mycel.rewrite import Node as Node
 from mycel.rewrite import NodeType as NodeType
 from mycel.rewrite import ScopedValue as ScopedValue

@@ -167,8 +167,8 @@ def _profile(options: argparse.Namespace) -> int:
             print(f"{PROGRAM} profile: there is no folder {path.absolute().parent}", file=sys.stderr)
             return 2
     from mycel.profiler import machine
+    from mycel.profiler.profiled import profile
     from mycel.profiler.table import as_text
-    from mycel.profiler.whole import profile
 
     taken = profile(machine=machine(again=options.measure))
     try:

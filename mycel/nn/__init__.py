@@ -79,10 +79,6 @@ from mycel.nn.layer.conv import Conv3dTranspose as Conv3dTranspose
 from mycel.nn.layer.embedding import Embedding as Embedding
 from mycel.nn.layer.embedding import EmbeddingLookup as EmbeddingLookup
 from mycel.nn.layer.embedding import MultiFieldEmbeddingLookup as MultiFieldEmbeddingLookup
-from mycel.nn.layer.extended_pooling import AvgPool1dExt as AvgPool1dExt
-from mycel.nn.layer.extended_pooling import AvgPool2dExt as AvgPool2dExt
-from mycel.nn.layer.extended_pooling import AvgPool3dExt as AvgPool3dExt
-from mycel.nn.layer.extended_pooling import MaxPool2dExt as MaxPool2dExt
 from mycel.nn.layer.image import MSSSIM as MSSSIM
 from mycel.nn.layer.image import PSNR as PSNR
 from mycel.nn.layer.image import SSIM as SSIM
@@ -117,6 +113,10 @@ from mycel.nn.layer.normalization import InstanceNorm2d as InstanceNorm2d
 from mycel.nn.layer.normalization import InstanceNorm3d as InstanceNorm3d
 from mycel.nn.layer.normalization import LayerNorm as LayerNorm
 from mycel.nn.layer.normalization import SyncBatchNorm as SyncBatchNorm
+from mycel.nn.layer.padded_pooling import AvgPool1dExt as AvgPool1dExt
+from mycel.nn.layer.padded_pooling import AvgPool2dExt as AvgPool2dExt
+from mycel.nn.layer.padded_pooling import AvgPool3dExt as AvgPool3dExt
+from mycel.nn.layer.padded_pooling import MaxPool2dExt as MaxPool2dExt
 from mycel.nn.layer.padding import ConstantPad1d as ConstantPad1d
 from mycel.nn.layer.padding import ConstantPad2d as ConstantPad2d
 from mycel.nn.layer.padding import ConstantPad3d as ConstantPad3d
@@ -262,4 +262,4 @@ else:
 
 
 # Last, because it adds to all of the classes.
-import mycel.nn.layer.kept  # noqa: E402, F401
+import mycel.nn.layer.layer_operations  # noqa: E402, F401

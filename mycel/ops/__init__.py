@@ -53,13 +53,7 @@ from mycel.ops.algebra.decompositions import (
     matrix_norm as matrix_norm, matrix_solve as matrix_solve, norm as norm, orgqr as orgqr, ormqr as ormqr,
     pinv as pinv, qr as qr, slogdet as slogdet, svd as svd,
 )
-from mycel.ops.extended import (
-    baddbmm_ext as baddbmm_ext, bernoulli_ext as bernoulli_ext, bidense as bidense, diff_ext as diff_ext,
-    eps as eps, float_power_ext as float_power_ext, hyper_add as hyper_add, inplace_index_add as inplace_index_add,
-    inplace_sigmoid as inplace_sigmoid, isnan_ext as isnan_ext, mse_loss_ext as mse_loss_ext, print_ as print_,
-    reduced_shape as reduced_shape, reshape_ as reshape_, shape_mul as shape_mul, tensor_muls as tensor_muls,
-    unique_with_pad as unique_with_pad,
-)
+from mycel.ops.variants import baddbmm_ext as baddbmm_ext, bernoulli_ext as bernoulli_ext, bidense as bidense, diff_ext as diff_ext, eps as eps, float_power_ext as float_power_ext, hyper_add as hyper_add, inplace_index_add as inplace_index_add, inplace_sigmoid as inplace_sigmoid, isnan_ext as isnan_ext, mse_loss_ext as mse_loss_ext, print_ as print_, reduced_shape as reduced_shape, reshape_ as reshape_, shape_mul as shape_mul, tensor_muls as tensor_muls, unique_with_pad as unique_with_pad
 from mycel.ops.fourier import (
     fft as fft, fft2 as fft2, fftfreq as fftfreq, fftn as fftn, fftshift as fftshift, hfft as hfft, hfft2 as hfft2, hfftn as hfftn, ifft as ifft,
     ifft2 as ifft2, ifftn as ifftn, ifftshift as ifftshift, ihfft as ihfft, ihfft2 as ihfft2, ihfftn as ihfftn, irfft as irfft,

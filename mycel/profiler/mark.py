@@ -7,7 +7,7 @@ import time
 from typing import Any, Optional
 
 from mycel.base.log import logger
-from mycel.profiler import whole
+from mycel.profiler import profiled
 
 __all__ = ["add", "mstx"]
 
@@ -17,7 +17,7 @@ _open: dict[int, tuple[int, str]] = {}
 
 def add(begin: int, end: int, name: str) -> None:
     """Add a mark from and to nanoseconds of the monotonic clock."""
-    current = whole._current
+    current = profiled._current
     if current is not None and current._collector is not None:
         current._collector.recording.marks.append((begin, end, name))
 
@@ -41,7 +41,7 @@ class mstx:
     def range_start(message: str, stream: Any = None, domain: str = "default") -> int:
         """Begin a range; its number, for `range_end`. 0 where no profile is being taken."""
         name = _named("range_start", message, stream, domain)
-        if whole._current is None:
+        if profiled._current is None:
             return 0
         number = next(_numbers)
         _open[number] = (time.monotonic_ns(), name)

@@ -10,7 +10,7 @@ from typing import Any, Optional
 from mycel.base import atomic_files as whole
 from mycel.base.log import logger
 from mycel.profiler.output import write_all
-from mycel.profiler.whole import profile
+from mycel.profiler.profiled import profile
 from mycel.train import Callback
 
 __all__ = ["DynamicProfilerMonitor"]

@@ -17,8 +17,8 @@ from mycel.base.log import logger
 from mycel.profiler import mark
 from mycel.profiler.options import ProfilerActivity, _ExperimentalConfig, told
 from mycel.profiler.output import OUTPUT, STEP, statistics, write_all
+from mycel.profiler.profiled import profile as whole_profile
 from mycel.profiler.schedules import ProfilerAction
-from mycel.profiler.whole import profile as whole_profile
 
 __all__ = ["EnvProfiler", "Profiler", "profile", "tensorboard_trace_handler"]
 

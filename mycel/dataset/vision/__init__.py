@@ -30,6 +30,22 @@ from mycel.dataset.vision.color import (
     ToTensor,
     ToType,
 )
+from mycel.dataset.vision.composition import (
+    CutMixBatch,
+    FiveCrop,
+    ImageBatchFormat,
+    LinearTransformation,
+    MixUpBatch,
+    NormalizePad,
+    RandomCropDecodeResize,
+    RandomLighting,
+    RandomResize,
+    RandomSelectSubpolicy,
+    SliceMode,
+    SlicePatches,
+    TenCrop,
+    UniformAugment,
+)
 from mycel.dataset.vision.enhance import (
     AdjustGamma,
     AdjustHue,
@@ -67,22 +83,6 @@ from mycel.dataset.vision.geometry import (
 from mycel.dataset.vision.mixing import MixUp
 from mycel.dataset.vision.policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from mycel.dataset.vision.resize import Resize
-from mycel.dataset.vision.several import (
-    CutMixBatch,
-    FiveCrop,
-    ImageBatchFormat,
-    LinearTransformation,
-    MixUpBatch,
-    NormalizePad,
-    RandomCropDecodeResize,
-    RandomLighting,
-    RandomResize,
-    RandomSelectSubpolicy,
-    SliceMode,
-    SlicePatches,
-    TenCrop,
-    UniformAugment,
-)
 from mycel.dataset.vision.utils import (
     Border,
     ImageReadMode,

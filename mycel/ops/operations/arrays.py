@@ -24,9 +24,9 @@ from mycel.ops._operands import (
 )
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra.decompositions import diagonal_of
-from mycel.ops.extended import fill_diagonal, inplace_index_add, unique_with_pad
 from mycel.ops.operations.primitive import NEEDED, definer, plain
 from mycel.ops.sequences import words
+from mycel.ops.variants import fill_diagonal, inplace_index_add, unique_with_pad
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 

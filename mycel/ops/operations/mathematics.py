@@ -29,8 +29,8 @@ from mycel.ops.algebra import decompositions, linalg
 from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
 from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
 from mycel.ops.beta import betainc
-from mycel.ops.extended import eps
 from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.ops.variants import eps
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R

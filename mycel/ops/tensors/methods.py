@@ -31,7 +31,6 @@ from mycel.ops import (
     complex_numbers,
     creation,
     elementwise,
-    extended,
     indexed,
     math,
     pairwise,
@@ -40,6 +39,7 @@ from mycel.ops import (
     sorting,
     special,
 )
+from mycel.ops import variants as extended
 from mycel.ops._operands import (
     axis_of,
     broadcast,
