@@ -15,9 +15,9 @@ from typing import IO, Any, Union
 import numpy as np
 
 from mycel.base.decompression import PIECE, Inflated
+from mycel.base.wire import fields, integers
 
 Values = Union[list[bytes], np.ndarray[Any, np.dtype[Any]]]
-_MASK = (1 << 64) - 1
 
 
 def _table() -> list[int]:
@@ -111,61 +111,21 @@ def record_spans(path: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = content[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value & _MASK, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number takes more than ten bytes")
-
-
-def _fields(content: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: number, and an integer, or bytes."""
-    at = 0
-    while at < len(content):
-        key, at = _varint(content, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = _varint(content, at)
-            yield key >> 3, value
-            continue
-        if kind == 2:
-            size, at = _varint(content, at)
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-        else:
-            raise ValueError(f"a field is of wire type {kind}")
-        if at + size > len(content):
-            raise ValueError("a field ends beyond its message")
-        yield key >> 3, content[at : at + size]
-        at += size
+def _bytes(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise ValueError("a number stands where bytes should")
+    return value
 
 
 def _feature(content: bytes) -> Values:
-    for kind, packed in _fields(content):
-        values = [value for number, value in _fields(packed) if number == 1]
+    for kind, packed in fields(content):
+        values = [value for number, value in fields(_bytes(packed)) if number == 1]
         if kind == 1:
-            if any(isinstance(value, int) for value in values):
-                raise ValueError("a list of bytes has a number in it")
-            return values
+            return [_bytes(value) for value in values]
         if kind == 2:
-            return np.frombuffer(b"".join(values), "<f4").astype(np.float32)
+            return np.frombuffer(b"".join(map(_bytes, values)), "<f4").astype(np.float32)
         if kind == 3:
-            numbers: list[int] = []
-            for value in values:
-                if isinstance(value, int):
-                    numbers.append(value)
-                    continue
-                at = 0
-                while at < len(value):
-                    number, at = _varint(value, at)
-                    numbers.append(number)
-            return np.array(numbers, np.uint64).view(np.int64)
+            return np.array([n for value in values for n in integers(value)], np.uint64).view(np.int64)
     return []
 
 
@@ -178,13 +138,13 @@ def parse_example(content: bytes) -> dict[str, Values]:
     """
     found: dict[str, Values] = {}
     try:
-        for number, features in _fields(content):
+        for number, features in fields(content):
             if number != 1:
                 continue
-            for entry_number, entry in _fields(features):
+            for entry_number, entry in fields(_bytes(features)):
                 if entry_number == 1:
-                    pair = dict(_fields(entry))
-                    found[pair[1].decode()] = _feature(pair.get(2, b""))
-    except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+                    pair = dict(fields(_bytes(entry)))
+                    found[_bytes(pair[1]).decode()] = _feature(_bytes(pair.get(2, b"")))
+    except (KeyError, UnicodeDecodeError) as error:
         raise ValueError(f"the {len(content)} bytes of a record are not an Example: {error!r}") from error
     return found

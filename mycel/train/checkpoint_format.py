@@ -11,7 +11,7 @@ no dims. A tensor of more than 512 MiB is cut into contents of 512 MiB, each in 
 dims of the whole. A string has type "str", dims [0] and UTF-32 content. A trailer of 17 bytes may follow: ``crc_num`` and the
 CRC-32 of all before it as a big-endian integer of 10 bytes.
 
-The wire format is read here and written by `_wire`, not by the protobuf package, whose messages end at 2 GiB and are held in memory twice.
+The wire format is read and written by `mycel.base.wire`, not by the protobuf package, whose messages end at 2 GiB and are held in memory twice.
 Reading takes two passes: the first walks the headers and checks every length against what encloses it, down from the length
 of the file, and every shape against the length of its content; only then is memory allocated, so never more than the file is
 long, and contents go from the file straight into their arrays. Nothing is unpickled. A message may end after any value:
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from mycel.base import dtype
 from mycel.base.atomic_files import replacing
-from mycel.train._wire import field, varint
+from mycel.base.wire import BYTES, VARINT, Cursor, field, varint
 from mycel.train.encryption import Encrypted, decrypted, is_encrypted
 
 __all__ = [
@@ -58,7 +58,6 @@ _TRAILER = b"crc_num"
 _TRAILER_SIZE = len(_TRAILER) + 10
 _TITLE = {d.numpy: str(d) for d in (*dtype.ALL, *dtype.STORED)}
 _NUMPY = {title: numpy_type for numpy_type, title in _TITLE.items()}
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 MAX_RANK = 32
 _CHUNK = 1 << 20
 _COUNTED = 1 << 24
@@ -211,16 +210,13 @@ def _shape(piece: _Piece, length: int, itemsize: int) -> tuple[int, ...]:
     return () if piece.dims == (0,) and length == itemsize else piece.dims
 
 
-class _Reader:
-    """A cursor over the file; every method takes the end of the message it is in and never goes beyond."""
+class _Reader(Cursor):
+    """A cursor over the file of a checkpoint."""
 
     def __init__(self, file: BinaryIO, path: str) -> None:
-        self.file = file
+        super().__init__(file)
         self.path = path
-        self.size = file.seek(0, os.SEEK_END)
         self.end = self.size
-        self.position = 0
-        file.seek(0)
 
     def error(self, what: str, name: str | None = None) -> CheckpointError:
         entry = "" if name is None else f"entry {name!r} "
@@ -234,10 +230,10 @@ class _Reader:
             if self.size - self.position == _TRAILER_SIZE and self._peek_trailer():
                 self.end = self.position
                 return
-            number, kind = self._field(self.size)
-            if (number, kind) != (1, _BYTES):
+            number, kind = self.field(self.size)
+            if (number, kind) != (1, BYTES):
                 raise self.damaged(f"a field numbered {number} of kind {kind}")
-            yield self._value(self._length(self.size))
+            yield self._value(self.length(self.size))
 
     def _peek_trailer(self) -> bool:
         found = self.file.read(len(_TRAILER)) == _TRAILER
@@ -249,14 +245,14 @@ class _Reader:
         tensor: tuple[tuple[int, ...], str, int, int] | None = None
         other = False
         while self.position < end:
-            number, kind = self._field(end)
-            if (number, kind) == (1, _BYTES):
-                name = self._text(self._length(end), "a name")
-            elif (number, kind) == (2, _BYTES):
-                tensor = self._tensor(self._length(end), name)
+            number, kind = self.field(end)
+            if (number, kind) == (1, BYTES):
+                name = self.text(self.length(end), "a name")
+            elif (number, kind) == (2, BYTES):
+                tensor = self._tensor(self.length(end), name)
             else:
                 other |= number == 3
-                self._skip(number, kind, end)
+                self.skip(number, kind, end)
         if name is None:
             raise self.damaged("an entry without a name ends")
         if tensor is None:
@@ -269,21 +265,21 @@ class _Reader:
         title: str | None = None
         content: tuple[int, int] | None = None
         while self.position < end and len(dims) < _MOST_DIMS:
-            number, kind = self._field(end)
-            if (number, kind) == (1, _VARINT):
-                dims.append(self._varint(end))
-            elif (number, kind) == (1, _BYTES):
-                stop = self._length(end)
+            number, kind = self.field(end)
+            if (number, kind) == (1, VARINT):
+                dims.append(self.number(end))
+            elif (number, kind) == (1, BYTES):
+                stop = self.length(end)
                 while self.position < stop and len(dims) < _MOST_DIMS:
-                    dims.append(self._varint(stop))
-            elif (number, kind) == (2, _BYTES):
-                title = self._text(self._length(end), "a type")
-            elif (number, kind) == (3, _BYTES):
-                stop = self._length(end)
+                    dims.append(self.number(stop))
+            elif (number, kind) == (2, BYTES):
+                title = self.text(self.length(end), "a type")
+            elif (number, kind) == (3, BYTES):
+                stop = self.length(end)
                 content = self.position, stop - self.position
-                self._seek(stop)
+                self.seek(stop)
             else:
-                self._skip(number, kind, end)
+                self.skip(number, kind, end)
         if len(dims) > MAX_RANK:
             raise self.error(f"has an impossible shape: {len(dims)} dimensions", name or "?")
         if title is None or content is None:
@@ -296,66 +292,13 @@ class _Reader:
             raise self.error(f"has the impossible shape {dims}", name or "?")
         return tuple(dims), title, *content
 
-    def _field(self, end: int) -> tuple[int, int]:
-        key = self._varint(end)
-        if key >> 3 == 0:
-            raise self.damaged("a field numbered 0")
-        return key >> 3, key & 7
-
-    def _skip(self, number: int, kind: int, end: int) -> None:
-        if kind == _VARINT:
-            self._varint(end)
-        elif kind == _BYTES:
-            self._seek(self._length(end))
-        elif kind in (_FIXED64, _FIXED32):
-            stop = self.position + (8 if kind == _FIXED64 else 4)
-            if stop > end:
-                raise self.damaged("a number that runs past the end of its message")
-            self._seek(stop)
-        else:
-            raise self.damaged(f"field {number} of unknown kind {kind}")
-
-    def _length(self, end: int) -> int:
-        """Read a length; gives the position where that many bytes end."""
-        length = self._varint(end)
-        if length > end - self.position:
-            raise self.damaged(f"{length} bytes announced where {end - self.position} are left")
-        return self.position + length
-
-    def _varint(self, end: int) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
-            if self.position >= end:
-                raise self.damaged("a number that runs past the end of its message")
-            byte = self.file.read(1)
-            if not byte:
-                raise self.damaged("the file grew shorter while it was read")
-            self.position += 1
-            value |= (byte[0] & 0x7F) << shift
-            if byte[0] < 0x80:
-                return value
-        raise self.damaged("a number of more than 10 bytes")
-
-    def _text(self, end: int, what: str) -> str:
-        content = self.file.read(end - self.position)
-        try:
-            text = content.decode()
-        except UnicodeDecodeError as error:
-            raise self.damaged(f"{what} that is not UTF-8") from error
-        self.position = end
-        return text
-
-    def _seek(self, position: int) -> None:
-        self.file.seek(position)
-        self.position = position
-
     def load(self, group: list[_Piece]) -> Entry:
         first = group[0]
         length = sum(piece.length for piece in group)
         buffer = np.empty(length, np.uint8)
         filled = 0
         for piece in group:
-            self._seek(piece.offset)
+            self.seek(piece.offset)
             view = buffer.data[filled : filled + piece.length]
             while view:
                 count = self.file.readinto(view)  # type: ignore[attr-defined]

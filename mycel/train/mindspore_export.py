@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from mycel.base.errors import Unsupported
+from mycel.base.wire import field
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
-from mycel.train._wire import field
 from mycel.train.graph_file import Model
 
 __all__ = ["mindspore_bytes"]

@@ -2,7 +2,7 @@
 
 Each node of the staged graph becomes one or a few ONNX nodes (`_RULES`); a primitive without a rule is opened into its definition, and one that has none is an error that names it. Graphs that
 nodes call are put in their places; `cond` is If, `while_loop` is Loop, whose graphs see the values around them. Symbols are named dimensions of the inputs, and what depends
-on them is computed from the inputs' shapes. Results are a flat list, `output0` and so on, in the order in which they lie in the network's result. The messages are made by `_wire`.
+on them is computed from the inputs' shapes. Results are a flat list, `output0` and so on, in the order in which they lie in the network's result. The messages are made by `mycel.base.wire`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 
 from mycel.base.dtype import bool_, from_any
 from mycel.base.errors import Unsupported
+from mycel.base.wire import field
 from mycel.ir.binding import Binder
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.base import outputs_of
-from mycel.train._wire import field
 from mycel.train.graph_file import Model
 
 __all__ = ["onnx_bytes"]

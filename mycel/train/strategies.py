@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from mycel.base.atomic_files import replacing
-from mycel.train._wire import WireError, fields, integers, signed
-from mycel.train._wire import field as wire_field
+from mycel.base.wire import WireError, fields, integers, signed
+from mycel.base.wire import field as wire_field
 from mycel.train.checkpoint_format import CheckpointError
 
 __all__ = [

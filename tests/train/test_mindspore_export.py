@@ -9,7 +9,7 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.base.errors import Unsupported
-from mycel.train._wire import fields
+from mycel.base.wire import fields
 
 THEIRS = [[0.05668084695935249, 0.05668084695935249, 0.8866382837295532], [1 / 3, 1 / 3, 1 / 3]]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mycel.base.wire import field, varint
 from mycel.mindrecord.tfrecord import masked_checksum
-from mycel.train._wire import field, varint
 
 __all__ = ["event", "histogram", "image", "masked", "png", "record", "scalar", "tensor"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random as random_module
 
-from mycel.train._wire import WireError, field, fields, varint
+from mycel.base.wire import WireError, field, fields, varint
 
 _NUMBERS = (0, 1, 2, 3, 7, 127, 128, 255, 2**15, 2**16, 2**31 - 1, 2**31, 2**32, 2**40, 2**53, 2**58, 2**61, 2**62, 2**63 - 1, 2**63, 2**64 - 1)  # fmt: skip
 
