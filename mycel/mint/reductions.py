@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional
 from mycel import dtype as D
 from mycel import ops
 from mycel.errors import ShapeError
-from mycel.ops._operands import axis_of, flat, floating, number_of, operand, reshaped, take_slice
+from mycel.ops._operands import axis_of, flat, floating, number_of, operand, reshaped, size_of, take_slice
 from mycel.ops.algebra.decompositions import matrix_norm
 from mycel.ops.reduction import vector_norm
 from mycel.tensor import Tensor, cast
@@ -315,6 +315,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen
     """
     x = operand("kthvalue", input)
     axis = axis_of("kthvalue", dim, x.ndim)
+    k = size_of("kthvalue", k)
     if not 1 <= k <= x.shape[axis]:
         raise ValueError(f"kthvalue: k must be in [1, {x.shape[axis]}], not {k}")
     values, indices = sort(x, dim=axis)
