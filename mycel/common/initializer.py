@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
@@ -78,6 +79,8 @@ def _numbers(owner: str, *values: Any) -> None:
     for value in values:
         if not isinstance(value, (int, float, np.number)):
             raise TypeError(f"{owner}: takes numbers, not {type(value).__name__}")
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise ValueError(f"{owner}: takes numbers that a float can be, not {value!r:.80}")
 
 
 _ALIASES: dict[str, type[Initializer]] = {}
@@ -243,8 +246,12 @@ class TruncatedNormal(Initializer):
         _numbers(type(self).__name__, sigma, mean, a, b)
         if not a < b:
             raise ValueError(f"TruncatedNormal: a must be below b, but a is {a} and b is {b}")
-        if not sigma > 0:
-            raise ValueError(f"TruncatedNormal: sigma must be positive, not {sigma}")
+        if not 0 < sigma < math.inf or not math.isfinite(mean):
+            raise ValueError(
+                f"TruncatedNormal: sigma must be positive, and mean and sigma finite, not {mean} and {sigma}"
+            )
+        if (a - mean) / sigma == math.inf or (b - mean) / sigma == -math.inf:
+            raise ValueError(f"TruncatedNormal: [{a}, {b}] is too far away from {mean} for sigma {sigma}")
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def _initialize(self, arr: Array) -> None:

@@ -257,8 +257,6 @@ class BucketBatchByLengthDataset(Dataset):
         pad_to_bucket_boundary: bool = False,
         drop_remainder: bool = False,
     ) -> None:
-        if not isinstance(input_dataset, Dataset):
-            raise TypeError(f"BucketBatchByLengthDataset: expected a dataset, not {type(input_dataset).__name__}")
         super().__init__(input_dataset)
         where = "bucket_batch_by_length"
         columns = input_dataset._columns()

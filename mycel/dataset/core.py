@@ -116,6 +116,8 @@ class Dataset:
 
     # Whether `num_parallel_workers` says how many threads there are.
     _uses_workers = False
+    # Whether it reads a list of datasets instead of one.
+    _several = False
 
     def __init__(
         self,
@@ -132,7 +134,8 @@ class Dataset:
             if num_parallel_workers > 1 and not self._uses_workers:
                 where = str(getattr(self, "operation", type(self).__name__))
                 no_effect(where, "num_parallel_workers", num_parallel_workers, "it runs in the pipeline's own thread")
-        group = () if children is None else tuple(children) if isinstance(children, (tuple, list)) else (children,)
+        several = self._several and isinstance(children, (tuple, list))
+        group = () if children is None else tuple(children) if several else (children,)
         for child in group:
             if not isinstance(child, Dataset):
                 raise TypeError(

@@ -230,6 +230,8 @@ class RenameDataset(Dataset):
 class ZipDataset(Dataset):
     """The columns of several datasets side by side, until the shortest ends."""
 
+    _several = True
+
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         super().__init__(datasets)
         if len(self.children) < 2:
@@ -266,6 +268,8 @@ class ZipDataset(Dataset):
 
 class ConcatDataset(Dataset):
     """The rows of several datasets with the same columns, one dataset after the other."""
+
+    _several = True
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         super().__init__(datasets)

@@ -8,7 +8,7 @@ from mycel import ops
 from mycel.base import dtype as D
 from mycel.common.generator import Generator
 from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import floating, iota, operand, shape_of
+from mycel.ops._operands import floating, iota, need_room, operand, shape_of, size_of
 
 __all__ = [
     "bernoulli", "empty", "empty_like", "linspace", "multinomial", "normal", "ones", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
@@ -85,9 +85,11 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
     kind = _kind(dtype, D.float32)
     fine = D.float64 if kind is D.float64 or not kind.is_floating else D.float32
     first, last = (cast(operand("linspace", v), fine) for v in (start, end))
-    if steps < 1:
-        raise ValueError(f"linspace: steps must be at least 1, not {steps}")
-    part = iota((steps,), 0, fine) / max(steps - 1, 1)
+    count = size_of("linspace", steps)
+    if count < 1:
+        raise ValueError(f"linspace: steps must be at least 1, not {count}")
+    need_room("linspace", (count,), fine)
+    part = iota((count,), 0, fine) / max(count - 1, 1)
     return cast(first * (1 - part) + last * part, kind)
 
 

@@ -10,9 +10,12 @@ from mycel import ops
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_kind, asarray, kind_of
-from mycel.ops._operands import check_sizes, need_room, size_of
+from mycel.ops._operands import check_sizes, integer_of, need_room, size_of
 
 __all__: list[str] = ["asarray"]
+
+# What NumPy's arrays can have.
+MOST_AXES = 64
 
 
 def export(function: Any) -> Any:
@@ -30,7 +33,10 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
     """
     made = asarray(obj, dtype)
     made = ops.deepcopy(made) if copy and made is obj else made
-    return ops.reshape(made, (1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
+    missing = integer_of("array", "ndmin", ndmin) - made.ndim
+    if missing + made.ndim > MOST_AXES:
+        raise ValueError(f"array: ndmin must be at most {MOST_AXES}, the axes that an array can have, not {ndmin}")
+    return ops.reshape(made, (1,) * missing + made.shape) if missing > 0 else made
 
 
 @export

@@ -32,8 +32,9 @@ from mycel.ops._operands import (
     select,
     shape_of,
     size_of,
+    sizes_of,
     take_slice,
-)  # fmt: skip
+)
 from mycel.ops.array import concat, moveaxis, ravel, stack
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -221,6 +222,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: Optional[int] = None) -> T
         wide = (*x.shape[: where + 1], count, *x.shape[where + 1 :])
         x = broadcast(reshaped(x, (*x.shape[: where + 1], 1, *x.shape[where + 1 :])), wide)
         return reshaped(x, (*wide[:where], wide[where] * count, *wide[where + 2 :]))
+    repeats = sizes_of("repeat_interleave", "repeats", repeats)
     if len(repeats) != x.shape[where] or builtins.any(r < 0 for r in repeats):
         raise ShapeError(
             f"repeat_interleave: {len(repeats)} repeats do not fit the {x.shape[where]} elements of axis {axis}, or are negative"
@@ -348,9 +350,9 @@ def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
     """
     x = operand("narrow", input)
     where = axis_of("narrow", axis, x.ndim)
-    size_of("narrow", start), size_of("narrow", length)
-    first = start + x.shape[where] if start < 0 else start
-    return views.take_slice(x, where, first, first + length)
+    first, count = size_of("narrow", start), size_of("narrow", length)
+    first = first + x.shape[where] if first < 0 else first
+    return views.take_slice(x, where, first, first + count)
 
 
 def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
@@ -517,7 +519,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     x = operand("diag_embed", input)
     if x.ndim < 1:
         raise ShapeError("diag_embed: takes tensors of at least 1 dimension")
-    size_of("diag_embed", offset)
+    offset = size_of("diag_embed", offset)
     count = x.shape[-1]
     above, below = builtins.max(offset, 0), builtins.max(-offset, 0)
     side = count + above + below
@@ -543,7 +545,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     a, b = axis_of("diagonal", dim1, x.ndim), axis_of("diagonal", dim2, x.ndim)
     if a == b:
         raise ShapeError(f"diagonal: dim1 {dim1} and dim2 {dim2} are the same axis")
-    size_of("diagonal", offset)
+    offset = size_of("diagonal", offset)
     x = moveaxis(x, (a, b), (-2, -1))
     rows, columns = x.shape[-2] + builtins.min(offset, 0), x.shape[-1] - builtins.max(offset, 0)
     count = builtins.max(builtins.min(rows, columns), 0)

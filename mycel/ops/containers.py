@@ -68,9 +68,10 @@ def _member(name: str, x: Any, kind: type, index: Any) -> Any:
     _need(name, x, kind)
     if not isinstance(index, (int, slice, Tensor)):
         raise TypeError(f"{name}: the index must be a whole number, not a {type(index).__name__}")
-    if isinstance(index, int) and not -len(x) <= index < len(x):
-        raise IndexError(f"{name}: the index {index} is not in [{-len(x)}, {len(x)})")
-    return x[index]
+    try:
+        return x[index]
+    except IndexError:
+        raise IndexError(f"{name}: the index {index!r:.80} is not in [{-len(x)}, {len(x)})") from None
 
 
 def _replaced(name: str, x: Any, kind: type, index: Any, value: Any) -> Any:
@@ -166,6 +167,8 @@ def _make_dict(keys: Any, values: Any) -> Any:
 
 
 def _make_range(start: Any, stop: Any = None, step: Any = 1) -> Any:
+    if start is None:
+        raise TypeError("make_range: takes whole numbers, not None")
     for v in (start, stop, step):
         if isinstance(v, float):
             raise TypeError(f"make_range: takes whole numbers, not {v!r}")
@@ -200,10 +203,12 @@ def _dict_setitem(x: Any, key: Any, value: Any) -> Any:
 
 
 def _in_dict(key: Any, x: Any) -> Any:
+    _need("in_dict", x, dict)
     return key in x
 
 
 def _not_in_dict(key: Any, x: Any) -> Any:
+    _need("not_in_dict", x, dict)
     return key not in x
 
 

@@ -310,7 +310,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     >>> ms.ops.pixel_shuffle(ms.ops.ones((1, 8, 2, 3)), 2).shape
     (1, 2, 4, 6)
     """
-    x, r = operand("pixel_shuffle", input), upscale_factor
+    x, r = operand("pixel_shuffle", input), size_of("pixel_shuffle", upscale_factor)
     if x.ndim < 3 or r < 1 or (isinstance(x.shape[-3], int) and x.shape[-3] % (r * r)):
         raise ShapeError(f"pixel_shuffle: {x._type} needs (..., C * {r} * {r}, H, W)")
     lead, c, h, w = x.shape[:-3], x.shape[-3] // (r * r), x.shape[-2], x.shape[-1]
@@ -327,7 +327,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     >>> ms.ops.pixel_unshuffle(ms.ops.ones((1, 2, 4, 6)), 2).shape
     (1, 8, 2, 3)
     """
-    x, r = operand("pixel_unshuffle", input), downscale_factor
+    x, r = operand("pixel_unshuffle", input), size_of("pixel_unshuffle", downscale_factor)
     if x.ndim < 3 or r < 1 or any(isinstance(d, int) and d % r for d in x.shape[-2:]):
         raise ShapeError(f"pixel_unshuffle: {x._type} needs (..., C, H * {r}, W * {r})")
     lead, c, h, w = x.shape[:-3], x.shape[-3], x.shape[-2] // r, x.shape[-1] // r
@@ -344,12 +344,8 @@ def channel_shuffle(x: Any, groups: int) -> Tensor:
     >>> ms.ops.channel_shuffle(ms.ops.arange(4).reshape((1, 4, 1)), 2).flatten().tolist()
     [0, 2, 1, 3]
     """
-    value = operand("channel_shuffle", x)
-    if (
-        value.ndim < 3
-        or size_of("channel_shuffle", groups) < 1
-        or (isinstance(value.shape[1], int) and value.shape[1] % groups)
-    ):
+    value, groups = operand("channel_shuffle", x), size_of("channel_shuffle", groups)
+    if value.ndim < 3 or groups < 1 or (isinstance(value.shape[1], int) and value.shape[1] % groups):
         raise ShapeError(f"channel_shuffle: the channels of {value._type} do not divide into {groups} groups")
     n, c, rest = value.shape[0], value.shape[1], value.shape[2:]
     parts = permuted(reshaped(value, (n, groups, c // groups, product(rest))), (0, 2, 1, 3))

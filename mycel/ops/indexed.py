@@ -552,12 +552,10 @@ def slice_scatter(
     """
     x = operand("slice_scatter", input)
     where = axis_of("slice_scatter", axis, x.ndim)
-    for bound in (start, end, step):
-        if bound is not None:
-            size_of("slice_scatter", bound)
-    if step is not None and step == 0:
+    bounds = [None if bound is None else size_of("slice_scatter", bound) for bound in (start, end, step)]
+    if bounds[2] == 0:
         raise ValueError("slice_scatter: step must not be 0")
-    positions = builtins.range(x.shape[where])[slice(start, end, step)]
+    positions = builtins.range(x.shape[where])[slice(*bounds)]
     part = operand("slice_scatter", src, x.dtype)
     if part.shape != (*x.shape[:where], len(positions), *x.shape[where + 1 :]):
         raise ShapeError(

@@ -184,11 +184,11 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     >>> ms.ops.group_norm(ms.Tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
-    x = floating("group_norm", input)
-    if x.ndim < 2 or size_of("group_norm", num_groups) < 1 or (isinstance(x.shape[1], int) and x.shape[1] % num_groups):
-        raise ShapeError(f"group_norm: the channels (axis 1) of {x._type} do not divide into {num_groups} groups")
+    x, groups = floating("group_norm", input), size_of("group_norm", num_groups)
+    if x.ndim < 2 or groups < 1 or (isinstance(x.shape[1], int) and x.shape[1] % groups):
+        raise ShapeError(f"group_norm: the channels (axis 1) of {x._type} do not divide into {groups} groups")
     full = wide(x)
-    grouped = reshaped(full, (x.shape[0], num_groups, product(x.shape[1:]) // num_groups))
+    grouped = reshaped(full, (x.shape[0], groups, product(x.shape[1:]) // groups))
     result = reshaped(_standardized(*_moments(grouped, (2,)), eps), x.shape)
     return cast(_affine("group_norm", result, weight, bias), x.dtype)
 

@@ -272,6 +272,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen
     """
     x = operand("kthvalue", input)
     axis = axis_of("kthvalue", dim, x.ndim)
+    k = size_of("kthvalue", k)
     if not 1 <= k <= x.shape[axis]:
         raise ValueError(f"kthvalue: k must be in [1, {x.shape[axis]}], not {k}")
     values, indices = sort(x, axis)

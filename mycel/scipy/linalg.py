@@ -200,7 +200,8 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Tensor:
     >>> ms.scipy.linalg.lu_pivots_to_permutation(ms.Tensor([1, 1], ms.int32), 2).tolist()
     [1, 0]
     """
-    return M.order_of("lu_pivots_to_permutation", pivots, permutation_size, 0)
+    name = "lu_pivots_to_permutation"
+    return M.order_of(name, pivots, size_of(name, permutation_size), 0)
 
 
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:

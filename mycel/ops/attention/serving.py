@@ -19,7 +19,19 @@ from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import array, elementwise, indexed
-from mycel.ops._operands import constant_like, one_of, operand, permuted, reshaped, run, select, take_slice
+from mycel.ops._operands import (
+    constant_like,
+    number_of,
+    one_of,
+    operand,
+    permuted,
+    reshaped,
+    run,
+    select,
+    size_of,
+    sizes_of,
+    take_slice,
+)
 from mycel.ops.attention.training import (
     MOST,
     attend,
@@ -63,7 +75,7 @@ class Extent:
 def _numbers(name: str, parameter: str, value: Any) -> Tensor:
     """Whole numbers of an argument that is a tensor or a sequence."""
     if isinstance(value, (tuple, list)):
-        value = np.asarray(value, np.int64)
+        value = np.array(sizes_of(name, parameter, value), np.int64)
     x = operand(name, value, D.int64)
     if x.ndim > 1:
         raise ShapeError(f"{name}: {parameter} must have one number for each example, not the shape {x.shape}")
@@ -509,6 +521,7 @@ def paged_attention(
     """Attention of one query a sequence, (tokens, heads, size) or with heads joined, to the first `context_lens` tokens that a table finds in caches."""
     q, tables, lengths = operand(name, query), operand(name, block_tables, D.int64), operand(name, context_lens)
     caches = [operand(name, c) for c in (key_cache, value_cache)]
+    heads, shared, scale = size_of(name, heads), size_of(name, shared), number_of(name, "scale_value", scale)
     if any(c.ndim != 4 or c.shape[2] != shared for c in caches):
         raise ShapeError(
             f"{name}: caches are (blocks, tokens, {shared}, size), not {caches[0]._type} and {caches[1]._type}"

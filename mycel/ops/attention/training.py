@@ -23,7 +23,19 @@ from mycel.common.generator import seeded_generator
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import array, elementwise, indexed, reduction, sorting
-from mycel.ops._operands import constant_like, iota, one_of, operand, permuted, reshaped, run, select, take_slice, wide
+from mycel.ops._operands import (
+    constant_like,
+    iota,
+    one_of,
+    operand,
+    permuted,
+    reshaped,
+    run,
+    select,
+    sizes_of,
+    take_slice,
+    wide,
+)
 from mycel.ops.random import draw
 from mycel.prims import elementwise as E
 from mycel.prims import linalg as L
@@ -140,7 +152,8 @@ def sparse_mask(
     assert late is not None
     if prefix is None:
         raise ValueError(f"{name}: sparse_mode 5 needs prefix, a length for each example of the batch")
-    lengths = operand(name, prefix if isinstance(prefix, Tensor) else np.asarray(prefix, np.int64), D.int64)
+    given = prefix if isinstance(prefix, Tensor) else np.array(sizes_of(name, "prefix", prefix), np.int64)
+    lengths = operand(name, given, D.int64)
     beyond = run(E.ge, column, reshaped(lengths, (*lengths.shape, 1, 1, 1)))
     return either(run(E.logical_and, late, beyond), mask)
 

@@ -16,6 +16,7 @@ from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import random
 from mycel.ops._operands import (
+    check_sizes,
     constant_like,
     flat,
     floating,
@@ -26,6 +27,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    size_of,
     take_slice,
 )
 from mycel.ops.array import stack
@@ -163,7 +165,7 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Optional[int] = None)
     line = flat(x)
     keys = select(line, random.rand(*line.shape, seed=seed), 2.0)
     order = argsort(keys, 0)
-    size = int(line.shape[0])
+    size, count = int(line.shape[0]), check_sizes(name, (size_of(name, count),))[0]
     places = operand(name, np.minimum(numbers(count), max(size - 1, 0)).astype(np.int32))
     chosen = run(I.take, order, places, axis=0)
     true = run(R.reduce_sum, cast(line, D.int32), axes=(0,), keepdims=False)

@@ -14,14 +14,18 @@ from mycel.ops._operands import (
     axis_of,
     broadcast,
     cast_index,
+    check_sizes,
     flat,
     floating,
     iota,
+    need_room,
+    number_of,
     operand,
     operands,
     reshaped,
     run,
     select,
+    size_of,
     take_slice,
 )
 from mycel.ops._operands import constant_like as like
@@ -68,9 +72,12 @@ def _log_space(p: Any, start: Any, end: Any) -> Tensor:
     kind = D.from_any(p.dtype)
     wide = D.float64 if kind is D.float64 else D.float32
     first, last = (cast(operand("LogSpace", v), wide) for v in (start, end))
-    share = iota((p.steps,), 0, wide) / max(p.steps - 1, 1)
+    steps = size_of("LogSpace", p.steps)
+    need_room("LogSpace", check_sizes("LogSpace", (steps,)), wide)
+    share = iota((steps,), 0, wide) / max(steps - 1, 1)
     powers = first * (1 - share) + last * share
-    return cast(run(E.pow_, broadcast(like(float(p.base), powers), powers.shape), powers), kind)
+    base = float(number_of("LogSpace", "base", p.base))
+    return cast(run(E.pow_, broadcast(like(base, powers), powers.shape), powers), kind)
 
 
 define("Betainc", betainc, "The regularized incomplete beta function of a, b and x, of one shape and type.")
@@ -194,7 +201,11 @@ def _confusion(p: Any, labels: Any, predictions: Any, weights: Any = None) -> Te
     rows, columns = cast_index("ConfusionMatrix", labels), cast_index("ConfusionMatrix", predictions)
     if rows.shape != columns.shape or rows.ndim != 1:
         raise ShapeError(f"ConfusionMatrix: labels and predictions must be (N,), not {rows._type} and {columns._type}")
-    kind, n = D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype), p.num_classes
+    kind, n = (
+        D.from_any(getattr(D, p.dtype) if isinstance(p.dtype, str) else p.dtype),
+        size_of("ConfusionMatrix", p.num_classes),
+    )
+    need_room("ConfusionMatrix", check_sizes("ConfusionMatrix", (n, n)), kind)
     w = creation.ones(rows.shape, kind) if weights is None else cast(operand("ConfusionMatrix", weights), kind)
     known = [run(E.logical_and, v >= 0, v < n) for v in (rows, columns)]
     place = select(run(E.logical_and, *known), rows * n + columns, -1)

@@ -20,6 +20,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    size_of,
     take_slice,
     wide,
 )
@@ -216,13 +217,17 @@ def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
     x, h, c, w = (floating(p.name, v) for v in (input, h, c, w))
     if x.ndim != 3:
         raise ShapeError(f"{p.name}: takes (time, batch, inputs), not {x._type}")
-    ways, size = 2 if p.bidirectional else 1, p.hidden_size
-    out, count = p.proj_size or size, p.num_layers * ways
+    ways, size, layers = 2 if p.bidirectional else 1, size_of(p.name, p.hidden_size), size_of(p.name, p.num_layers)
+    projected = size_of(p.name, p.proj_size)
+    out, count = projected or size, layers * ways
+    if size < 1 or layers < 1 or projected < 0:
+        raise ValueError(f"{p.name}: hidden_size {size} and num_layers {layers} must be at least 1, proj_size 0")
     _fits(p, "h", h, (count, x.shape[1], out))
     _fits(p, "c", c, (count, x.shape[1], size))
-    inputs = [p.input_size if k < ways else out * ways for k in range(count)]
+    first = size_of(p.name, p.input_size)
+    inputs = [first if k < ways else out * ways for k in range(count)]
     shapes = [(4 * size, n) for n in inputs] + [(4 * size, out)] * count
-    shapes += [(out, size)] * count if p.proj_size else []
+    shapes += [(out, size)] * count if projected else []
     biases = 2 * count if p.has_bias else 0
     total = sum(m * n for m, n in shapes) + 4 * size * biases
     line = reshaped(w, (w.size,))
@@ -234,14 +239,14 @@ def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
         pieces.append(reshaped(take_slice(line, 0, at, at + length), shape))
         at += length
     last_h, last_c = [], []
-    for layer in range(p.num_layers):
+    for layer in range(layers):
         results = []
         for way in range(ways):
             k = layer * ways + way
             start = [reshaped(take_slice(v, 0, k, k + 1), v.shape[1:]) for v in (h, c)]
             bias = pieces[-biases + k] + pieces[-count + k] if biases else None
             parts = dense(x, pieces[k], bias)
-            if p.proj_size:
+            if projected:
                 made: tuple[Tensor, ...] = _projected(parts, start, pieces[count + k], pieces[2 * count + k], way == 1)
             else:
                 made = recurrence("lstm", parts, tuple(start), pieces[count + k], reverse=way == 1)
@@ -249,7 +254,7 @@ def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
             last_h.append(made[1])
             last_c.append(made[2])
         x = concat(results, 2) if ways > 1 else results[0]
-        if p.dropout and layer < p.num_layers - 1:
+        if p.dropout and layer < layers - 1:
             x = random.dropout(x, p.dropout)
     nothing = creation.zeros((0, 1), x.dtype)
     return x, stack(last_h, 0), stack(last_c, 0), nothing, nothing

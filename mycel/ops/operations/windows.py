@@ -9,7 +9,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import convolution, pooling
-from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of
+from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of, size_of
 from mycel.ops.images import fractional, patches, unpooling
 from mycel.ops.operations.primitive import NEEDED, definer, only
 
@@ -61,12 +61,13 @@ def _depthwise(p: Any, value: Any, weight: Any) -> Tensor:
     only(p, mode=3)
     x, w = operand(p.name, value), operand(p.name, weight)
     kernel = convolution.per_axis(p.name, "kernel_size", p.kernel_size, 2)
-    if p.group != 1 or x.ndim != 4 or w.shape != (p.channel_multiplier, x.shape[1], *kernel):
+    count = size_of(p.name, p.channel_multiplier)
+    if p.group != 1 or x.ndim != 4 or w.shape != (count, x.shape[1], *kernel):
         raise ShapeError(
-            f"{p.name}: takes (N, C, H, W), a weight ({p.channel_multiplier}, C, {kernel[0]}, {kernel[1]}) and group 1, not {x._type}, {w._type} and {p.group}"
+            f"{p.name}: takes (N, C, H, W), a weight ({count}, C, {kernel[0]}, {kernel[1]}) and group 1, not {x._type}, {w._type} and {p.group}"
         )
     channels = x.shape[1]
-    filters = reshaped(permuted(w, (1, 0, 2, 3)), (channels * p.channel_multiplier, 1, *kernel))
+    filters = reshaped(permuted(w, (1, 0, 2, 3)), (channels * count, 1, *kernel))
     return convolution.conv2d(x, filters, None, p.stride, p.pad_mode, p.pad, p.dilation, channels)
 
 

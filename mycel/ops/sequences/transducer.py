@@ -28,6 +28,7 @@ from mycel.ops._operands import (
     reshaped,
     run,
     select,
+    size_of,
     take_slice,
     wide,
 )
@@ -108,8 +109,9 @@ def rnnt_loss(
     if x.ndim != 4:
         raise ShapeError(f"{name}: acts must be (B, T, U, V), not {x._type}")
     batch, _, states, classes = x.shape
-    if not 0 <= blank_label < classes:
-        raise ValueError(f"{name}: blank_label {blank_label} is not one of {classes} classes")
+    blank = size_of(name, blank_label)
+    if not 0 <= blank < classes:
+        raise ValueError(f"{name}: blank_label {blank} is not one of {classes} classes")
     said, steps, lengths = (cast(cast_index(name, v), D.int64) for v in (labels, input_lengths, label_lengths))
     if said.shape != (batch, states - 1) or steps.shape != (batch,) or lengths.shape != (batch,):
         raise ShapeError(
@@ -118,8 +120,8 @@ def rnnt_loss(
     full = wide(x)
 
     def total(v: Tensor) -> Tensor:
-        each = run(E.neg, _likelihoods(v, said, steps, lengths, blank_label))
+        each = run(E.neg, _likelihoods(v, said, steps, lengths, blank))
         return run(R.reduce_sum, each, axes=(0,), keepdims=False)
 
     slope = run(E.stop_gradient, grad(total)(run(E.stop_gradient, full)))
-    return cast(run(E.neg, _likelihoods(full, said, steps, lengths, blank_label)), x.dtype), cast(slope, x.dtype)
+    return cast(run(E.neg, _likelihoods(full, said, steps, lengths, blank)), x.dtype), cast(slope, x.dtype)

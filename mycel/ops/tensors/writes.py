@@ -111,8 +111,8 @@ def _integers(self: Tensor, generator: Any, from_: int = 0, to: Optional[int] = 
         # Up to where the type still holds every integer.
         digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
         to = 2 ** digits[self.dtype.name] if self.dtype.is_floating else builtins.int(np.iinfo(self.dtype.numpy).max)
-    size_of("random_", from_), size_of("random_", to)
-    return random.draw(distributions.randint, self.shape, generator, dtype=D.int64, low=from_, high=to)
+    low, high = size_of("random_", from_), size_of("random_", to)
+    return random.draw(distributions.randint, self.shape, generator, dtype=D.int64, low=low, high=high)
 
 
 def _coins(self: Tensor, generator: Any, p: Any = 0.5) -> Tensor:
