@@ -153,4 +153,4 @@ def test_no_other_product_of_matrices_is_left_to_a_library():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in products_of:
                 found.add(path.name)
     # A sparse product and the pieces; three numbers by three; integers; a matrix of the user's, as large as an image squared.
-    assert found <= {"products.py", "filters.py", "warp.py", "color.py", "several.py"}, found
+    assert found <= {"products.py", "filters.py", "warp.py", "color.py", "composition.py"}, found
