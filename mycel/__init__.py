@@ -8,6 +8,7 @@ first named, so that importing the package stays quick.
 
 from __future__ import annotations
 
+import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -88,8 +89,11 @@ from mycel.ops.sparse.tensors import CSRTensor as CSRTensor
 from mycel.ops.sparse.tensors import RowTensor as RowTensor
 from mycel.ops.sparse.tensors import SparseTensor as SparseTensor
 
+# What was imported stays: it is handed to the oldest generation, without a search through it for garbage.
+gc.freeze()
+gc.unfreeze()
 _rest.__exit__()
-del _rest, left_alone
+del _rest, gc, left_alone
 
 importlib.import_module("mycel.core.tensor_facts")
 
