@@ -212,7 +212,7 @@ def public() -> Iterator[Path]:
 AS_OTHER = """
     import os, sys
     sys.path.insert(0, {path!r})
-    from mycel import cache
+    from mycel.base import cache
     os.environ["MYCEL_CACHE"] = {cache!r}
     os.setgroups([]); os.setgid({other}); os.setuid({other})
 """
