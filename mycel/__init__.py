@@ -18,9 +18,9 @@ from mycel.base.garbage import left_alone
 _rest = left_alone()
 _rest.__enter__()
 
+from mycel import dtype as dtype
 from mycel import nn as nn
 from mycel import ops as ops
-from mycel.base import dtype as dtype
 from mycel.base.config import COMPATIBLE as COMPATIBLE
 from mycel.base.config import GRAPH_MODE as GRAPH_MODE
 from mycel.base.config import LAX as LAX
@@ -141,8 +141,8 @@ _OTHERS = {
     "mycel.core.storage": "UntypedStorage from_dlpack frombuffer swap_tensors to_dlpack",
     "mycel.mindrecord": "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR SUCCESS TFRecordToMR set_dec_mode "
     "set_enc_key set_enc_mode",
-    "mycel.base.dtype": "dtype_to_nptype dtype_to_pytype pytype_to_dtype",
-    "mycel.base.object_types": "Int QuantDtype TensorType get_py_obj_dtype list_ number string tensor_type tuple_ type_none",
+    "mycel.base.dtype": "dtype_to_nptype",
+    "mycel.base.object_types": "Int QuantDtype TensorType dtype_to_pytype get_py_obj_dtype list_ number pytype_to_dtype string tensor_type tuple_ type_none",
     "mycel.frontend.permissions": "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module",
     "mycel.base.log": "get_level get_log_config",
     "mycel.compat.context": "ParallelMode get_algo_parameters get_auto_parallel_context reset_algo_parameters "

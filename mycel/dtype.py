@@ -1,8 +1,4 @@
-"""Data types: the public path of `mycel.base.dtype`, which is this module."""
+"""Data types under MindSpore's names: those of elements (`mycel.base.dtype`), and those of other objects of Python's (`mycel.base.object_types`)."""
 
-import sys
-
-from mycel.base import dtype
 from mycel.base.dtype import *  # noqa: F403
-
-sys.modules[__name__] = dtype
+from mycel.base.object_types import *  # noqa: F403

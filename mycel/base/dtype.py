@@ -38,6 +38,13 @@ __all__ = [
     "from_any",
     "to_numpy",
     "promote",
+    "all_types",
+    "complex_type",
+    "dtype_to_nptype",
+    "float_type",
+    "int_type",
+    "number_type",
+    "uint_type",
 ]
 
 
@@ -184,53 +191,6 @@ def dtype_to_nptype(type_: Any) -> Any:
     return to_numpy(type_).type
 
 
-_KIND_TO_PYTHON = {
-    "b": builtins.bool,
-    "i": builtins.int,
-    "u": builtins.int,
-    "f": builtins.float,
-    "c": builtins.complex,
-    "s": builtins.float,
-}
-
-
-def dtype_to_pytype(type_: Any) -> type:
-    """The Python type of a data type's elements: bool, int, float or complex; list, str and so on for the types of other objects.
-
-    >>> dtype_to_pytype(float16)
-    <class 'float'>
-    """
-    if isinstance(type_, Type) and not isinstance(type_, DType):
-        from mycel.base.object_types import class_of
-
-        found = class_of(type_)
-        if found is None:
-            raise TypeError(f"dtype_to_pytype: no Python class belongs to {type_!r}")
-        return found
-    return _KIND_TO_PYTHON[from_any(type_).kind]
-
-
-def pytype_to_dtype(obj: type) -> Any:
-    """The data type of a Python or NumPy type; float is float64, list is `list_` and so on. TypeError for what is no type, NotImplementedError for other types.
-
-    >>> pytype_to_dtype(float).name
-    'float64'
-    """
-    if not isinstance(obj, type):
-        raise TypeError(f"pytype_to_dtype: takes a type such as int, not {obj!r}")
-    if obj is builtins.float:
-        return float64
-    try:
-        return from_any(obj)
-    except TypeError:
-        from mycel.base.object_types import of_class
-
-        found = of_class(obj)
-    if found is None or str(found) in ("Dictionary", "Slice", "Ellipsis"):
-        raise NotImplementedError(f"pytype_to_dtype: {obj.__name__} has no data type")
-    return found
-
-
 _FLOAT_RANK = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
 
 
@@ -280,12 +240,3 @@ def _promote(a: DType, b: DType) -> DType:
     if unsigned is uint64:
         return float32
     return _BY_NAME[f"int{unsigned.bits * 2}"]
-
-
-def __getattr__(name: str) -> Any:
-    """The types of other Python objects, which MindSpore has in the same module."""
-    from mycel.base import object_types
-
-    if name in object_types.__all__:
-        return getattr(object_types, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

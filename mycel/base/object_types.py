@@ -21,11 +21,13 @@ __all__ = [
     "ObjectType",
     "QuantDtype",
     "TensorType",
+    "dtype_to_pytype",
     "function",
     "get_py_obj_dtype",
     "list_",
     "number",
     "object_of",
+    "pytype_to_dtype",
     "string",
     "tensor_type",
     "tuple_",
@@ -150,6 +152,49 @@ def class_of(kind: Type) -> Optional[type]:
     return _TO_PYTHON.get(kind)  # type: ignore[call-overload,no-any-return]
 
 
+_KIND_TO_PYTHON = {
+    "b": bool,
+    "i": int,
+    "u": int,
+    "f": float,
+    "c": complex,
+    "s": float,
+}
+
+
+def dtype_to_pytype(type_: Any) -> type:
+    """The Python type of a data type's elements: bool, int, float or complex; list, str and so on for the types of other objects.
+
+    >>> dtype_to_pytype(D.float16)
+    <class 'float'>
+    """
+    if isinstance(type_, Type) and not isinstance(type_, D.DType):
+        found = class_of(type_)
+        if found is None:
+            raise TypeError(f"dtype_to_pytype: no Python class belongs to {type_!r}")
+        return found
+    return _KIND_TO_PYTHON[D.from_any(type_).kind]
+
+
+def pytype_to_dtype(obj: type) -> Any:
+    """The data type of a Python or NumPy type; float is float64, list is `list_` and so on. TypeError for what is no type, NotImplementedError for other types.
+
+    >>> pytype_to_dtype(float).name
+    'float64'
+    """
+    if not isinstance(obj, type):
+        raise TypeError(f"pytype_to_dtype: takes a type such as int, not {obj!r}")
+    if obj is float:
+        return D.float64
+    try:
+        return D.from_any(obj)
+    except TypeError:
+        found = of_class(obj)
+    if found is None or str(found) in ("Dictionary", "Slice", "Ellipsis"):
+        raise NotImplementedError(f"pytype_to_dtype: {obj.__name__} has no data type")
+    return found
+
+
 def object_of(value: Any) -> Optional[Type]:
     """The type of a Python object that is no tensor: a number's is an element type; None where there is none."""
     if isinstance(value, (bool, np.bool_)):
@@ -228,7 +273,7 @@ def get_py_obj_dtype(obj: Any) -> Type:
     (mindspore.int64, mindspore.string_, mindspore.tensor[float32])
     """
     if isinstance(obj, type):
-        kind: Type = D.pytype_to_dtype(obj)
+        kind: Type = pytype_to_dtype(obj)
         return kind
     element = getattr(obj, "dtype", None)
     if isinstance(element, DType):

@@ -48,7 +48,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "parallel.algo_parameter_config": (f"{_HERE}.context",),
     "common": _COMMON,
     "common.api": ("mycel.compiled.jit", "mycel.derivatives", "mycel", f"{_HERE}.retired"),
-    "common.dtype": ("mycel.base.dtype",),
+    "common.dtype": ("mycel.dtype",),
     "common.jit_config": ("mycel.base.jit_config",),
     "common.lazy_inline": ("mycel.common.markers",),
     "common.mutable": ("mycel.frontend.mutables",),
@@ -135,7 +135,7 @@ def sources(path: str) -> list[str]:
     """The modules that answer for `path` below `ROOT` ("" for the root itself), in order; empty where there is no such path.
 
     >>> sources("common.dtype")[0], sources("no.such.path")
-    ('mycel.base.dtype', [])
+    ('mycel.dtype', [])
     """
     same = f"mycel.{path}" if path else "mycel"
     found = [same] if _exists(same) else []
