@@ -234,7 +234,11 @@ def pad_stack(arrays: Sequence[Array], shape: Sequence[int | None] | None, value
     if dtype.kind in "US":
         value = "" if value is None else value
         dtype = np.result_type(*arrays, np.array(value, dtype=dtype.kind))
-    result = np.full([len(arrays), *full], 0 if value is None else value, dtype=dtype)
+    result = np.empty([len(arrays), *full], dtype)
+    try:
+        result[...] = 0 if value is None else value
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {value!r:.80} is no value to pad {dtype} with: {error}") from None
     for target, array in zip(result, arrays) if rank else ():
         part = tuple(slice(0, min(a, b)) for a, b in zip(array.shape, full))
         target[part] = array[part]

@@ -27,7 +27,7 @@ from mycel.mindrecord.errors import (
     ParamValueError,
     failure,
 )
-from mycel.mindrecord.index import write_index
+from mycel.mindrecord.index import same_columns, write_index
 from mycel.mindrecord.layout import (
     MAX_HEADER_SIZE,
     MAX_PAGE_SIZE,
@@ -261,6 +261,11 @@ class FileWriter:
                 )
         blobs = blob_fields(schema)
         index_fields = self._index_fields or sorted(set(schema) - set(blobs))
+        if twice := same_columns(index_fields):
+            raise failure(
+                MRMAddIndexError,
+                f"The index fields {', '.join(map(repr, twice))} are one name in SQLite, or one of the index's own; rename them, or add_index others.",
+            )
         addresses = [os.path.basename(path) for path in self._paths]
         self._drafts = [
             _Draft(

@@ -31,6 +31,13 @@ def _column(field: str) -> str:
     return f'"{field}_0"' if field[0].isdigit() else f"{field}_0"
 
 
+def same_columns(fields: Sequence[str]) -> list[str]:
+    """The fields whose column another field or the index itself has, in SQLite, to which "a" and "A" are one name."""
+    known = [*_PLACES, *(f"INC_{number}" for number in range(len(fields)))]
+    names = [name.lower() for name in (*known, *(f"{field}_0" for field in fields))]
+    return [field for field in fields if names.count(f"{field}_0".lower()) > 1]
+
+
 def write_index(
     path: str,
     name: str,

@@ -177,8 +177,13 @@ class ShardedCheckpoint(Mapping[str, Any]):
 
     def info(self, name: str) -> tuple[str, tuple[int, ...]]:
         """The element type, by the title that a dtype prints, and the shape of a tensor, which is not read. KeyError for a name that is not there."""
-        entry = self._entries[name]
+        entry = self._entry(name)
         return entry.title, entry.shape
+
+    def _entry(self, name: str) -> _Entry:
+        if name not in self._entries:
+            raise KeyError(f"{self.path} has no tensor {name!r:.200}")
+        return self._entries[name]
 
     def arrays(self, names: Any = None) -> Iterator[tuple[str, NDArray[Any]]]:
         """Names and values, those in `names` or all, one file after the other and never more than one file's in memory."""
@@ -188,7 +193,7 @@ class ShardedCheckpoint(Mapping[str, Any]):
                 yield name, self._array(name)
 
     def _array(self, name: str) -> NDArray[Any]:
-        entry = self._entries[name]
+        entry = self._entry(name)
         count = math.prod(entry.shape)
         array = np.empty(count, entry.kind)
         with open(self._files[name], "rb") as file:
@@ -200,8 +205,6 @@ class ShardedCheckpoint(Mapping[str, Any]):
         return array.reshape(entry.shape)
 
     def __getitem__(self, name: str) -> Parameter:
-        if name not in self._files:
-            raise KeyError(name)
         return Parameter(Tensor.from_numpy(self._array(name)), name=name)
 
     def __iter__(self) -> Iterator[str]:

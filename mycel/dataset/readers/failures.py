@@ -16,7 +16,7 @@ from mycel.dataset.readers.matlab import read_variables
 
 # What parsing something else than was expected leads to.
 _WRONG = (
-    ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError, EOFError, struct.error, zlib.error, csv.Error,
+    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, EOFError, struct.error, zlib.error, csv.Error,
     ElementTree.ParseError,
 )  # fmt: skip
 
@@ -48,6 +48,14 @@ def read_json(operation: str, path: str | os.PathLike[str]) -> Any:
     """What a JSON file holds."""
     with reading(operation, path), open(path, encoding="utf-8") as handle:
         return json.load(handle)
+
+
+def read_xml(operation: str, path: str | os.PathLike[str]) -> ElementTree.Element:
+    """The root of an XML file."""
+    if not os.path.isfile(path):
+        raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
+    with reading(operation, path), open(path, "rb") as handle:
+        return ElementTree.parse(handle).getroot()
 
 
 def read_matlab(operation: str, path: str | os.PathLike[str], variables: dict[str, int]) -> dict[str, Any]:

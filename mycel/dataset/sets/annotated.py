@@ -6,13 +6,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
 from mycel.base import decompression as inflate
 from mycel.dataset.blocks import Array, Row
-from mycel.dataset.readers.failures import read_json, reading
+from mycel.dataset.readers.failures import read_json, read_xml, reading
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.image_files import Decrypt, FileDataset, check_class_indexing, image_names
 from mycel.dataset.sets.text import read_lines
@@ -127,17 +126,14 @@ class VOCDataset(_Annotated):
 
 def _objects(path: Path) -> list[tuple[str, list[float], int, int]]:
     """(name, [left, top, width, height], difficult, truncated) of the objects in an annotation."""
-    try:
-        tree = ElementTree.parse(path)
-        objects = []
-        for entry in tree.iter("object"):
+    objects = []
+    with reading("VOCDataset", path):
+        for entry in read_xml("VOCDataset", path).iter("object"):
             left, top, right, bottom = (
                 float(entry.findtext(f"bndbox/{side}", "")) for side in ("xmin", "ymin", "xmax", "ymax")
             )
             flags = [int(entry.findtext(flag, "0")) for flag in ("difficult", "truncated")]
             objects.append((entry.findtext("name", ""), [left, top, right - left, bottom - top], flags[0], flags[1]))
-    except (OSError, ElementTree.ParseError, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(f"VOCDataset: the annotation {os.fspath(path)!r} cannot be read: {error}") from error
     return objects
 
 

@@ -122,6 +122,8 @@ class AudioSet(MappableDataset, AudioBaseDataset):
         for index in indices:
             place, *values = self._entries[int(index)]
             waveform, rate = self._sound(place)
+            if rate > np.iinfo(self._rate).max:
+                raise ValueError(f"{type(self).__name__}: {place!r} has an impossible rate of {rate} samples a second")
             rows.append((waveform, np.array(rate, self._rate), *(np.array(value) for value in values)))
         return Block.from_rows(rows)
 

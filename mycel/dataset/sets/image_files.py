@@ -75,7 +75,11 @@ class FileDataset(MappableDataset, VisionBaseDataset):
 
     def _image(self, path: str) -> Array:
         """A file's bytes, or its pixels."""
-        content = bytes(self.decrypt(path)) if self.decrypt is not None else Path(path).read_bytes()
+        if self.decrypt is not None:
+            content = bytes(self.decrypt(path))
+        else:
+            with reading(type(self).__name__, path):
+                content = Path(path).read_bytes()
         if self.decode:
             return decode_image(content, f"{type(self).__name__}: {path}")
         return np.frombuffer(bytearray(content), np.uint8)

@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
-from xml.etree import ElementTree
 
-from mycel.dataset.readers.failures import read_json, reading
+from mycel.dataset.readers.failures import read_json, read_xml, reading
 from mycel.dataset.readers.text_files import find_files
 from mycel.dataset.samplers import Shuffle
 from mycel.dataset.sets.image_files import check_folder
@@ -191,11 +190,7 @@ class _Iwslt(_Translated):
         return [line for line in lines if not line.startswith("<")]
 
     def _segments(self, path: str) -> list[str]:
-        try:
-            root = ElementTree.parse(path).getroot()
-        except (OSError, ElementTree.ParseError, ValueError, RecursionError) as error:
-            raise ValueError(f"{type(self).__name__}: {path!r} cannot be read: {error}") from error
-        return [(segment.text or "").strip() for segment in root.iter("seg")]
+        return [(segment.text or "").strip() for segment in read_xml(type(self).__name__, path).iter("seg")]
 
 
 _TALKS = ("dev2010", "tst2010", "tst2011", "tst2012", "tst2013", "tst2014")

@@ -96,7 +96,13 @@ class Fill(Transform):
         value = np.asarray(self.fill_value)
         if (value.dtype.kind in "US") != (array.dtype.kind in "US"):
             raise TypeError(f"Fill: {self.fill_value!r} does not fit into an array of type {array.dtype}")
-        return np.full(array.shape, value.astype(value.dtype if value.dtype.kind in "US" else array.dtype))
+        try:
+            value = value if value.dtype.kind in "US" else value.astype(array.dtype)
+        except OverflowError:
+            raise ValueError(
+                f"Fill: {self.fill_value!r:.80} does not fit into an array of type {array.dtype}"
+            ) from None
+        return np.full(array.shape, value)
 
 
 class Relational(IntEnum):
@@ -157,6 +163,8 @@ class PadEnd(Transform):
     """
 
     def __init__(self, pad_shape: Sequence[int | None], pad_value: Any = None) -> None:
+        if not isinstance(pad_shape, (list, tuple)):
+            raise TypeError(f"PadEnd: pad_shape must be a list of lengths, not {type(pad_shape).__name__}")
         for length in pad_shape:
             if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 1):
                 raise ValueError(f"PadEnd: lengths must be positive integers or None, got {list(pad_shape)}")
