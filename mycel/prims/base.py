@@ -126,10 +126,15 @@ class Primitive:
             error.raised_in(self.name)
             raise
 
-    def __call__(self, *inputs: Any, **params: Any) -> Any:
-        """Apply to nodes and Python scalars (which take the type of the first node): a node, or a tuple of them."""
-        node = self.node(*_as_nodes(inputs), **params)
-        return outputs_of(node)
+    def __call__(self, *inputs: Any, **params: Any) -> Node:
+        """Apply to nodes and Python scalars (which take the type of the first node): a node. `outputs` is for primitives of several."""
+        made: Node = outputs_of(self.node(*_as_nodes(inputs), **params))
+        return made
+
+    def outputs(self, *inputs: Any, **params: Any) -> tuple[Node, ...]:
+        """Apply a primitive of several outputs: one node for each."""
+        made: tuple[Node, ...] = outputs_of(self.node(*_as_nodes(inputs), **params))
+        return made
 
 
 def outputs_of(node: Node) -> Any:

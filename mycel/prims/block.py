@@ -72,7 +72,7 @@ def _dynamic_update_vjp(ct: Node, out: Node, x: Node, update: Node, *starts: Nod
 
 
 def _clamped(start: Node, limit: DimLike, size: DimLike) -> Node:
-    return E.maximum(E.minimum(start, constant(limit - size, start.dtype)), 0)  # type: ignore[no-any-return]
+    return E.maximum(E.minimum(start, constant(limit - size, start.dtype)), 0)
 
 
 def _take_front(size: Optional[DimLike], x: Node, batched: bool, index: Node, axis: int) -> tuple[Node, bool]:
@@ -129,8 +129,8 @@ def _update_open(x: Node, update: Node, *starts: Node) -> Node:
     index = places[0] if len(places) == 1 else S.concat(places, len(lead))
     if x.dtype is bool_:
         written = scatter_nd(E.cast(x, dtype=int8), index, E.cast(update, dtype=int8), mode="set")
-        return E.cast(written, dtype=bool_)  # type: ignore[no-any-return]
-    return scatter_nd(x, index, update, mode="set")  # type: ignore[no-any-return]
+        return E.cast(written, dtype=bool_)
+    return scatter_nd(x, index, update, mode="set")
 
 
 def _dynamic_slice_batch(size: DimLike, values: Sequence[Node], axes: Any, *, sizes: Shape) -> tuple[Node, int]:

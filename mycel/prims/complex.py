@@ -113,7 +113,7 @@ def angle(re: Node, im: Node) -> Node:
     # At 0 the sign of the real part decides; 1 / re is infinite, with its sign.
     side = E.sign(E.div(1, E.stop_gradient(re)))
     safe = E.select(zero, side, re)
-    return E.atan2(im, safe)  # type: ignore[no-any-return]
+    return E.atan2(im, safe)
 
 
 def _of_parts(name: str, reference: Any, function: Any, doc: str) -> Primitive:

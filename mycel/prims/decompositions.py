@@ -20,7 +20,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, need_kind, register, same_dtype
+from mycel.prims.base import Primitive, Sample, need_kind, outputs_of, register, same_dtype
 from mycel.prims.complex import complex_of, conjugate, part_of, real
 from mycel.prims.linalg import matmul, swap_last
 
@@ -56,7 +56,7 @@ def _part(a: TensorType) -> Any:
 
 def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     def rule(size: Any, values: Any, axes: Any, **params: Any) -> Any:
-        out = primitive()(S.move_axis(values[0], axes[0], 0), **params)
+        out = outputs_of(primitive().node(S.move_axis(values[0], axes[0], 0), **params))
         return (out, (0,) * len(out)) if isinstance(out, tuple) else (out, 0)
 
     return rule
@@ -293,7 +293,7 @@ def _eig_vjp(ct: Any, out: Any, a: Node) -> tuple[Optional[Node]]:
 
 def _on_diagonal(x: Node) -> Node:
     row, column = (S.iota(shape=tuple(x.shape[-2:]), axis=axis, dtype=int32) for axis in (0, 1))
-    return E.eq(row, column)  # type: ignore[no-any-return]
+    return E.eq(row, column)
 
 
 eig: Primitive = register(
@@ -390,10 +390,10 @@ lu: Primitive = register(
 
 def solve(a: Node, b: Node) -> Node:
     """The solution x of a x = b for square matrices."""
-    packed, _, order = lu(a)
+    packed, _, order = lu.outputs(a)
     turned = I.take_along(b, _spread(order, b), axis=b.type.rank - 2, bounds="drop")
     middle = triangular_solve(packed, turned, lower=True, trans="N", unit=True)
-    return triangular_solve(packed, middle, lower=False, trans="N", unit=False)  # type: ignore[no-any-return]
+    return triangular_solve(packed, middle, lower=False, trans="N", unit=False)
 
 
 # QR.
@@ -487,7 +487,7 @@ def _svd_reference(a: Any, *, full: bool, vectors: bool) -> Any:
 
 def _svd_vjp(ct: Any, out: Any, a: Node, *, full: bool, vectors: bool) -> tuple[Optional[Node]]:
     if not vectors:
-        u, _, vh = svd(a, full=False, vectors=True)
+        u, _, vh = svd.outputs(a, full=False, vectors=True)
         return (matmul(E.mul(u, _as(_columns(ct), a)), vh),)
     if all(c is None for c in ct):
         return (None,)

@@ -350,7 +350,7 @@ def _float_only(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _share(ct: Node, chosen: Node, tie: Node) -> Node:
-    return mul(ct, add(cast(chosen, dtype=ct.dtype), mul(cast(tie, dtype=ct.dtype), 0.5)))  # type: ignore[no-any-return]
+    return mul(ct, add(cast(chosen, dtype=ct.dtype), mul(cast(tie, dtype=ct.dtype), 0.5)))
 
 
 def _integer_power(x: Any, y: Any) -> Any:
@@ -471,7 +471,7 @@ def select(condition: Node, x: Any, y: Any) -> Node:
 
     like = x.dtype if isinstance(x, Node) else y.dtype
     chosen = [v if isinstance(v, Node) else constant(v, like) for v in (x, y)]
-    return _SELECT(condition, *chosen)  # type: ignore[no-any-return]
+    return _SELECT(condition, *chosen)
 
 
 def zero_like(x: Node) -> Node:

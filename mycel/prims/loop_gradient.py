@@ -268,12 +268,12 @@ def _storable(value: Node) -> Node:
 
 def _put(entries: Node, slot: Node, value: Node) -> Node:
     update = S.reshape(_storable(value), (1, *value.shape))
-    return I.scatter_nd(entries, S.reshape(slot, (1, 1)), update, mode="set", bounds="drop")  # type: ignore[no-any-return]
+    return I.scatter_nd(entries, S.reshape(slot, (1, 1)), update, mode="set", bounds="drop")
 
 
 def _get(entries: Node, slot: Node, like: Node) -> Node:
     value = I.take(entries, slot, axis=0, bounds="drop")
-    return E.ne(value, 0) if like.dtype is bool_ else value  # type: ignore[no-any-return]
+    return E.ne(value, 0) if like.dtype is bool_ else value
 
 
 def _thinned(entries: Node) -> Node:

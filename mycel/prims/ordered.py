@@ -110,7 +110,7 @@ def _top_batch(size: DimLike, values: Sequence[Node], axes: Any, *, k: DimLike, 
 
 
 def _top_expand(x: Node, *, k: DimLike, axis: int, largest: bool) -> tuple[Node, ...]:
-    return tuple(S.slice_axis(v, axis, 0, k) for v in sort(x, axis=axis, descending=largest))
+    return tuple(S.slice_axis(v, axis, 0, k) for v in sort.outputs(x, axis=axis, descending=largest))
 
 
 # Running reductions.
@@ -217,7 +217,7 @@ def _search_expand(sorted_: Node, values: Node, *, side: str) -> Node:
             beyond = E.logical_and(beyond, E.logical_not(E.is_nan(row)))
         before = E.logical_or(before, beyond)
     count = E.cast(before, dtype=S.position_type(sorted_.shape[-1]))
-    return R.reduce_sum(count, axes=(rank,), keepdims=False)  # type: ignore[no-any-return]
+    return R.reduce_sum(count, axes=(rank,), keepdims=False)
 
 
 def _search_batch(size: DimLike, values: Sequence[Node], axes: Any, *, side: str) -> tuple[Node, int]:

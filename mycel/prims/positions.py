@@ -44,7 +44,7 @@ def _batch(size: Any, values: Any, axes: Any, *, count: DimLike) -> Any:
         )
     mask = S.move_axis(values[0], axes[0], 0)
     place = E.select(mask, S.iota(shape=mask.shape, axis=1, dtype=int64), constant(mask.shape[1], int64))
-    ordered, _ = sort(place, axis=1, descending=False)
+    ordered, _ = sort.outputs(place, axis=1, descending=False)
     return S.slice_axis(ordered, 1, 0, count), 0
 
 

@@ -136,7 +136,7 @@ def _unit(state: Node, shape: Shape, dtype: DType) -> Node:
         raise TypeError(f"uniform and normal draw {', '.join(_PRECISION)}, not {dtype.name}; use randint for integers")
     kind = uint64 if dtype is float64 else uint32
     bits, precision = random_bits(state, shape=tuple(shape), dtype=kind), _PRECISION[dtype.name]
-    return E.mul(E.cast(E.shift_right(bits, kind.bits - precision), dtype=dtype), 2.0**-precision)  # type: ignore[no-any-return]
+    return E.mul(E.cast(E.shift_right(bits, kind.bits - precision), dtype=dtype), 2.0**-precision)
 
 
 def uniform(state: Node, shape: Shape, dtype: DType = float32, low: Bound = 0.0, high: Bound = 1.0) -> Node:
@@ -147,13 +147,13 @@ def uniform(state: Node, shape: Shape, dtype: DType = float32, low: Bound = 0.0,
     unit = _unit(state, shape, dtype)
     if isinstance(low, Node) or isinstance(high, Node):
         low = low if isinstance(low, Node) else constant(low, dtype)
-        return E.add(E.mul(unit, E.sub(high, low)), low)  # type: ignore[no-any-return]
+        return E.add(E.mul(unit, E.sub(high, low)), low)
     if (low, high) == (0.0, 1.0):
         return unit
     if not low < high:
         raise ValueError(f"uniform: low {low} must be below high {high}")
     below = float(np.nextafter(dtype.numpy.type(high), dtype.numpy.type(low)))
-    return E.minimum(E.add(E.mul(unit, high - low), low), below)  # type: ignore[no-any-return]
+    return E.minimum(E.add(E.mul(unit, high - low), low), below)
 
 
 def normal(state: Node, shape: Shape, dtype: DType = float32, mean: Bound = 0.0, std: Bound = 1.0) -> Node:
@@ -178,7 +178,7 @@ def normal(state: Node, shape: Shape, dtype: DType = float32, mean: Bound = 0.0,
         drawn = E.mul(drawn, std)
     if isinstance(mean, Node) or mean != 0.0:
         drawn = E.add(drawn, mean)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def randint(state: Node, shape: Shape, low: int, high: int, dtype: DType = int32) -> Node:
@@ -196,7 +196,7 @@ def randint(state: Node, shape: Shape, low: int, high: int, dtype: DType = int32
     else:
         chosen = bits if count == 2**64 else E.mod(bits, count)
     # Modular arithmetic makes the shift by a negative `low` right in every type.
-    return E.cast(E.add(chosen, low % 2**64) if low else chosen, dtype=dtype)  # type: ignore[no-any-return]
+    return E.cast(E.add(chosen, low % 2**64) if low else chosen, dtype=dtype)
 
 
 def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
@@ -204,10 +204,10 @@ def bernoulli(state: Node, shape: Shape, probability: Bound = 0.5) -> Node:
     if not isinstance(probability, Node):
         if not 0.0 <= probability <= 1.0:
             raise ValueError(f"bernoulli: the probability {probability} is not in [0, 1]")
-        return E.lt(_unit(state, shape, float32), probability)  # type: ignore[no-any-return]
-    return E.lt(_unit(state, shape, probability.dtype), probability)  # type: ignore[no-any-return]
+        return E.lt(_unit(state, shape, float32), probability)
+    return E.lt(_unit(state, shape, probability.dtype), probability)
 
 
 def permutation(state: Node, n: DimLike) -> Node:
     """The int32 numbers 0 .. n - 1 in random order: the order of n random 64-bit numbers."""
-    return O.sort(random_bits(state, shape=(n,), dtype=uint64), axis=0, descending=False)[1]  # type: ignore[no-any-return]
+    return O.sort.outputs(random_bits(state, shape=(n,), dtype=uint64), axis=0, descending=False)[1]

@@ -165,7 +165,7 @@ def count(x: Node, axes: Axes) -> Any:
 
 def reduce_mean(x: Node, *, axes: Axes, keepdims: bool = False) -> Node:
     """The mean over axes, as the sum divided by the count."""
-    return E.div(reduce_sum(x, axes=axes, keepdims=keepdims), S.constant_like(count(x, axes), x))  # type: ignore[no-any-return]
+    return E.div(reduce_sum(x, axes=axes, keepdims=keepdims), S.constant_like(count(x, axes), x))
 
 
 __all__ = [

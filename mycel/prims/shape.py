@@ -86,7 +86,7 @@ def transpose(x: Node, permutation: tuple[int, ...]) -> Node:
     """`x` with its axes permuted; `x` itself for the identity."""
     if tuple(permutation) == tuple(range(x.type.rank)):
         return x
-    return TRANSPOSE(x, permutation=tuple(permutation))  # type: ignore[no-any-return]
+    return TRANSPOSE(x, permutation=tuple(permutation))
 
 
 def move_axis(x: Node, source: int, target: int) -> Node:
@@ -191,7 +191,7 @@ def slice_(x: Node, starts: Shape, stops: Shape, steps: Optional[tuple[int, ...]
     steps = tuple(steps) if steps is not None else (1,) * x.type.rank
     if all(isinstance(a, int) and a == 0 for a in starts) and same(tuple(stops), x.shape) and set(steps) <= {1}:
         return x
-    return SLICE(x, starts=tuple(starts), stops=tuple(stops), steps=steps)  # type: ignore[no-any-return]
+    return SLICE(x, starts=tuple(starts), stops=tuple(stops), steps=steps)
 
 
 def slice_axis(x: Node, axis: int, start: DimLike, stop: DimLike, step: int = 1) -> Node:
@@ -285,7 +285,7 @@ def pad(x: Node, value: Any, low: Shape, high: Shape, interior: Optional[tuple[i
     if all(isinstance(v, int) and v == 0 for v in (*low, *high, *interior)):
         return x
     value = value if isinstance(value, Node) else constant(value, x.dtype)
-    return PAD(x, value, low=tuple(low), high=tuple(high), interior=interior)  # type: ignore[no-any-return]
+    return PAD(x, value, low=tuple(low), high=tuple(high), interior=interior)
 
 
 def _concat_infer(*types: TensorType, axis: int) -> TensorType:
@@ -338,7 +338,7 @@ CONCAT: Primitive = register(
 def concat(values: Any, axis: int) -> Node:
     """`values` joined along an axis; the value itself where there is one."""
     values = tuple(values)
-    return values[0] if len(values) == 1 else CONCAT(*values, axis=axis)  # type: ignore[no-any-return]
+    return values[0] if len(values) == 1 else CONCAT(*values, axis=axis)
 
 
 def _reverse_infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
@@ -418,7 +418,7 @@ SIZE: Primitive = register(
 
 def size_node(dim: Dim, dtype: Optional[DType]) -> Node:
     """A symbolic dimension as a scalar tensor."""
-    return SIZE(dim=dim, dtype=dtype or int64)  # type: ignore[no-any-return]
+    return SIZE(dim=dim, dtype=dtype or int64)
 
 
 def constant_like(value: Any, x: Node) -> Node:

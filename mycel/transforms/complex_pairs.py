@@ -330,8 +330,8 @@ def _cast(node: Node, value: Value) -> Value:
     if to.is_complex:
         return Pair(*[E.cast(p, dtype=part_of(to)) for p in value])
     if to.kind == "b":
-        return E.logical_or(E.ne(value.re, 0), E.ne(value.im, 0))  # type: ignore[no-any-return]
-    return E.cast(value.re, dtype=to)  # type: ignore[no-any-return]
+        return E.logical_or(E.ne(value.re, 0), E.ne(value.im, 0))
+    return E.cast(value.re, dtype=to)
 
 
 def _constant(node: Node) -> Pair:

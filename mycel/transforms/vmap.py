@@ -220,7 +220,7 @@ class _Batch:
         """The number of a chosen example."""
         if isinstance(self.size, int) and self.size == 0:
             return None
-        return R.argmax(E.cast(chosen, dtype=int32), axis=0)  # type: ignore[no-any-return]
+        return R.argmax(E.cast(chosen, dtype=int32), axis=0)
 
     # What is mapped, without making nodes.
 

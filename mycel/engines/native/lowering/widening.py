@@ -29,4 +29,4 @@ def widened(node: Node, inputs: tuple[Node, ...]) -> Node:
     """A product or convolution of 16-bit floats, by way of float32."""
     with at(node.where):
         wide = node.prim(*[E.cast(i, dtype=float32) for i in inputs], **node.params)  # type: ignore[misc]
-        return E.cast(wide, dtype=node.dtype)  # type: ignore[no-any-return]
+        return E.cast(wide, dtype=node.dtype)
