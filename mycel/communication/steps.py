@@ -78,7 +78,7 @@ def operation_of(name: str, op: Any) -> str:
 
 def copied(x: Tensor) -> Tensor:
     """A tensor of its own with the values of `x`."""
-    return eager.apply(E.identity, x)  # type: ignore[no-any-return]
+    return eager.apply(E.identity, x)
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:
@@ -92,7 +92,7 @@ def cut(x: Tensor, start: Any, stop: Any) -> Tensor:
     if start == 0 and stop == x.shape[0]:
         return x
     rest = x.shape[1:]
-    return eager.apply(S.SLICE, x, starts=(start, *(0 for _ in rest)), stops=(stop, *rest), steps=(1,) * x.ndim)  # type: ignore[no-any-return]
+    return eager.apply(S.SLICE, x, starts=(start, *(0 for _ in rest)), stops=(stop, *rest), steps=(1,) * x.ndim)
 
 
 def split(name: str, x: Tensor, sizes: Optional[Sequence[int]], group: Group, parameter: str) -> list[Tensor]:

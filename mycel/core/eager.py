@@ -145,13 +145,13 @@ def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any])
         raise told(error, f"making the program of {primitive.name}")  # noqa: B904
 
 
-def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Any:
-    """Apply a primitive to tensors in the context in force: a tensor, or a tuple of them."""
+def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
+    """Apply a primitive to tensors in the context in force; one of several outputs gives a tuple of tensors."""
     if active:
         context = local.context
         if context is not None:
-            return context.emit(primitive, inputs, params)
-    return execute(primitive, inputs, params)
+            return context.emit(primitive, inputs, params)  # type: ignore[no-any-return]
+    return execute(primitive, inputs, params)  # type: ignore[no-any-return]
 
 
 __all__ += ["buffers"]

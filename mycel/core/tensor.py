@@ -443,7 +443,7 @@ class Tensor(TensorMethods):
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
     def __neg__(self) -> Tensor:
-        return eager.apply(E.neg, self)  # type: ignore[no-any-return]
+        return eager.apply(E.neg, self)
 
     def __pos__(self) -> Tensor:
         return self
@@ -459,12 +459,12 @@ class Tensor(TensorMethods):
         if self._type.dtype.kind in "iub" and (ndigits is None or ndigits >= 0):
             return self
         if not ndigits:
-            return eager.apply(E.rint, self)  # type: ignore[no-any-return]
+            return eager.apply(E.rint, self)
         scale = 10.0**ndigits
-        return eager.apply(E.rint, self * scale) / scale  # type: ignore[no-any-return]
+        return eager.apply(E.rint, self * scale) / scale
 
     def __invert__(self) -> Tensor:
-        return eager.apply(E.logical_not if self._type.dtype is D.bool_ else E.bitwise_not, self)  # type: ignore[no-any-return]
+        return eager.apply(E.logical_not if self._type.dtype is D.bool_ else E.bitwise_not, self)
 
     def _replace(self, new: Tensor) -> Tensor:
         """Take over the value of `new`, of the same type: what every write in place comes down to."""
@@ -663,7 +663,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     if isinstance(value, Dim):
         from mycel.prims.shape import SIZE
 
-        return eager.apply(SIZE, dim=value, dtype=D.from_any(dtype or D.int64))  # type: ignore[no-any-return]
+        return eager.apply(SIZE, dim=value, dtype=D.from_any(dtype or D.int64))
     return Tensor(value, dtype)
 
 

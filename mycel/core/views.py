@@ -162,7 +162,7 @@ def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], ba
         if context is not None:
             context.enter(kind, (base,), params, made)
         return made
-    return eager.apply(kind, base, *operands, **params)  # type: ignore[no-any-return]
+    return eager.apply(kind, base, *operands, **params)
 
 
 def diagonal_steps(kind: TensorType) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -175,7 +175,7 @@ def diagonal_steps(kind: TensorType) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _diagonal(x: Tensor) -> Tensor:
     line, part = diagonal_steps(x._type)
-    return eager.apply(S.SLICE, eager.apply(S.RESHAPE, x, **line), **part)  # type: ignore[no-any-return]
+    return eager.apply(S.SLICE, eager.apply(S.RESHAPE, x, **line), **part)
 
 
 # Writing.
@@ -266,7 +266,7 @@ def _reshape(x: Tensor, shape: Any) -> Tensor:
 
 def _put_transpose(base: Any, shape: Any, value: Tensor, operands: Any, *, permutation: tuple[int, ...]) -> Tensor:
     inverse = tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
-    return eager.apply(S.TRANSPOSE, value, permutation=inverse)  # type: ignore[no-any-return]
+    return eager.apply(S.TRANSPOSE, value, permutation=inverse)
 
 
 def _put_slice(
@@ -292,7 +292,7 @@ def _put_diagonal(base: Tensor, shape: Any, value: Tensor, operands: Any) -> Ten
 
 
 def _put_dynamic(base: Tensor, shape: Any, value: Tensor, operands: Any, *, sizes: Any) -> Tensor:
-    return eager.apply(B.dynamic_update_slice, base, value, *operands)  # type: ignore[no-any-return]
+    return eager.apply(B.dynamic_update_slice, base, value, *operands)
 
 
 _PUT: dict[Any, Put] = {
@@ -313,19 +313,19 @@ def put_block(x: Tensor, firsts: Sequence[DimLike], strides: Sequence[int], valu
     """`x` with `value` at the positions ``first, first + stride, ...`` of each axis."""
     whole = value.shape
     if any(isinstance(d, int) and d == 0 for d in whole):
-        return eager.apply(E.identity, x)  # type: ignore[no-any-return]
+        return eager.apply(E.identity, x)
     if tuple(whole) == x.shape:
-        return eager.apply(E.identity, value)  # type: ignore[no-any-return]
+        return eager.apply(E.identity, value)
     if set(strides) <= {1}:
         starts = [as_tensor(a, D.int64) if isinstance(a, Dim) else scalar(a, D.int64) for a in firsts]
-        return eager.apply(B.dynamic_update_slice, x, value, *starts)  # type: ignore[no-any-return]
+        return eager.apply(B.dynamic_update_slice, x, value, *starts)
     # The block spread out by its strides, and where it lies.
     high = tuple(d - (a + (n - 1) * s + 1) for d, a, n, s in zip(x.shape, firsts, whole, strides))
     layout = {"low": tuple(firsts), "high": high, "interior": tuple(s - 1 for s in strides)}
     spread = eager.apply(S.PAD, value, scalar(0, x.dtype), **layout)
     ones = eager.apply(S.BROADCAST_TO, scalar(True, D.bool_), shape=tuple(whole))
     here = eager.apply(S.PAD, ones, scalar(False, D.bool_), **layout)
-    return eager.apply(E._SELECT, here, spread, x)  # type: ignore[no-any-return]
+    return eager.apply(E._SELECT, here, spread, x)
 
 
 # Movements that give views.

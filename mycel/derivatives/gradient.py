@@ -232,4 +232,4 @@ def stop_gradient(value: Tensor) -> Tensor:
     """
     from mycel.prims.elementwise import stop_gradient as primitive
 
-    return eager.apply(primitive, as_tensor(value))  # type: ignore[no-any-return]
+    return eager.apply(primitive, as_tensor(value))

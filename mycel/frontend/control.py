@@ -179,7 +179,7 @@ def after(f: Any, signal: Dynamic, rest: Run) -> Any:
 
 
 def code_equals(f: Any, code: Tensor, number: int) -> Tensor:
-    return eager.apply(E.eq, code, _stage(f).literal(number, D.int32))  # type: ignore[no-any-return]
+    return eager.apply(E.eq, code, _stage(f).literal(number, D.int32))
 
 
 def result_of(f: Any, signal: Any) -> Any:
