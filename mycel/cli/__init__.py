@@ -125,10 +125,10 @@ def _train(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from mycel.demo import command
-    from mycel.engines.native.llvm.jit import processor
+    from mycel.engines.select import engine
 
     try:
-        processor()
+        engine().check_environment()
     except ValueError as error:
         print(f"{PROGRAM} train: {error}", file=sys.stderr)
         return 2

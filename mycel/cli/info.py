@@ -12,6 +12,7 @@ from typing import Any
 
 import mycel
 from mycel.base import config
+from mycel.engines.select import engine, engines
 
 __all__ = ["as_text", "collect"]
 
@@ -48,7 +49,8 @@ def collect() -> dict[str, Any]:
         "platform": platform.platform(),
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "cpu": _cpu(),
-        "engines": {"reference": {"uses": f"numpy {_version('numpy')}"}, "native": _native()},
+        "engines": {name: known.describe() for name, known in engines().items()},
+        "engine": engine().name,
         "cache": _cache(),
     }
 
@@ -69,7 +71,8 @@ def as_text(facts: dict[str, Any]) -> str:
         ("features", " ".join(told) or "none of the known ones"),
         ("code for", native["target"]),
         ("threads", _threads_text(native)),
-        ("engines", f"reference ({facts['engines']['reference']['uses']}), native ({native['uses']})"),
+        ("engines", ", ".join(f"{name} ({known['uses']})" for name, known in facts["engines"].items())),
+        ("in use", facts["engine"]),
         ("oneDNN", f"{dense['version']} at {dense['path']}" if dense["found"] else f"not in use: {dense['reason']}"),
         ("cache", f"{cache['directory']} ({cache['files']:,} files, {cache['bytes'] / 1e6:,.1f} MB{unwritable})"),
     ]
@@ -113,32 +116,6 @@ def _cpu_name() -> str:
             if key.strip() == "model name":
                 return value.strip()
     return platform.processor() or platform.machine()
-
-
-def _native() -> dict[str, Any]:
-    from llvmlite import binding
-
-    from mycel.engines.native.llvm import jit
-    from mycel.engines.native.onednn import library as dense_library
-    from mycel.engines.native.runtime import door as runtime
-
-    reason = dense_library.why_unavailable()
-    if reason is None:
-        dense = {"found": True, "version": dense_library.version(), "path": dense_library.library().path}
-    else:
-        dense = {"found": False, "reason": reason}
-    try:
-        target = jit.processor()[0]
-    except ValueError as error:
-        target = f"nothing: {error}"
-    openmp = runtime.openmp()
-    return {
-        "uses": "LLVM " + ".".join(map(str, binding.llvm_version_info)),
-        "target": target,
-        "openmp": openmp is not None,
-        "threads": 1 if openmp is None else min(runtime.default_threads(), openmp.omp_get_thread_limit()),
-        "onednn": dense,
-    }
 
 
 def _cache() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from mycel.base.errors import CompileError
 from mycel.engines.failures import readable
 
 if TYPE_CHECKING:
-    from mycel.engines.native.report.footprint import Footprint
+    from mycel.engines.reports import Footprint
 
 __all__ = ["Estimate", "estimate"]
 
@@ -82,8 +82,7 @@ def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
     True
     """
     from mycel.compiled.explain import compiled_of
-    from mycel.engines.native.program.capacity import available_memory
-    from mycel.engines.native.report.footprint import footprint
+    from mycel.engines.select import engine
     from mycel.transforms.specialize import specialize
 
     compiled, bound = compiled_of(fn)
@@ -98,11 +97,16 @@ def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
             f"estimate: data decide sizes in {compiled.__qualname__}: what it takes is known only as it runs; see mycel.runtime.max_memory_allocated()"
         )
     graph = specialize(version.graph, version.sizes) if version.sizes else version.graph
-    found = footprint(graph, version.aliases)
+    found = engine().footprint(graph, version.aliases)
     tensors: list[Any] = []
     compiled._key(bound + args, kwargs, tensors)
     count = len(graph.inputs) - len(version.tensors)
     present = sum(n for n, t in zip(found.inputs, [*tensors, *version.tensors]) if t._buf is not None)
     return Estimate(
-        compiled.__qualname__, sum(found.inputs[:count]), sum(found.inputs[count:]), present, found, available_memory()
+        compiled.__qualname__,
+        sum(found.inputs[:count]),
+        sum(found.inputs[count:]),
+        present,
+        found,
+        engine().available_memory(),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
+from mycel.engines.select import engine
 from mycel.frontend.segments import Break
 from mycel.frontend.tracebacks import describe_place
 from mycel.ir.dims import symbols_in
@@ -11,8 +12,7 @@ from mycel.ir.printer import to_text
 from mycel.transforms.specialize import inner_sizes, specialize
 
 if TYPE_CHECKING:
-    from mycel.engines.native.report.account import Account
-    from mycel.engines.native.report.footprint import Footprint
+    from mycel.engines.reports import Account, Footprint
 
 __all__ = ["Explanation", "explain"]
 
@@ -46,10 +46,8 @@ class Explanation:
     @property
     def host_steps(self) -> list[tuple[str, str, Any]]:
         """The operations that have no native code and run in NumPy, each with the reason and the user's position."""
-        from mycel.engines.native.engine import host_steps
-
         if self._host_steps is None:
-            found = [s for g in (*self.graphs, *self.segments) for s in host_steps(g)]
+            found = [s for g in (*self.graphs, *self.segments) for s in engine().host_steps(g)]
             self._host_steps = [(node.prim.name, why, node.where) for node, why in found]  # type: ignore[union-attr]
         return self._host_steps
 
@@ -62,19 +60,15 @@ class Explanation:
     @property
     def memory(self) -> list[Footprint]:
         """What each graph or segment of known sizes needs at its peak, and what is alive then."""
-        from mycel.engines.native.report.footprint import footprint
-
         if self._footprints is None:
-            self._footprints = [footprint(g, aliases) for g, aliases in self._static()]
+            self._footprints = [engine().footprint(g, aliases) for g, aliases in self._static()]
         return self._footprints
 
     @property
     def steps(self) -> list[Account]:
         """The steps of each graph or segment of known sizes: what was fused, the bytes moved and operations done, why values lie in memory, and how."""
-        from mycel.engines.native.report.account import account
-
         if self._accounts is None:
-            self._accounts = [account(g, aliases) for g, aliases in self._static()]
+            self._accounts = [engine().account(g, aliases) for g, aliases in self._static()]
         return self._accounts
 
     @property

@@ -1,7 +1,7 @@
 """Running a compiled function on many batches in one call.
 
 `Repeater(function)` takes batches, each the arguments of a call, and gives what the calls would give one after the other. Where neighbours
-are tensors of the same types, and the function is one graph for them that only computes, they are rounds of one native loop (`engines.native.program.repeat`):
+are tensors of the same types, and the function is one graph for them that only computes, they are rounds of one loop of the engine's (`Engine.repetition`):
 guards are compared once, written parameters stay where they are, and no Python runs in between. Whatever else a call does (other types, a gradient being recorded,
 effects on Python's objects, prints, sizes that data decide, segments) is done by ordinary calls, one by one; the reason is logged once.
 A round runs the program that a call runs, so there is no difference in any bit.
@@ -22,9 +22,9 @@ from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import root_of
 from mycel.engines import buffers
+from mycel.engines.base import Entry, Repetition, Rounds
 from mycel.engines.failures import out_of_memory
-from mycel.engines.native.program.program import program_of
-from mycel.engines.native.program.repeat import Repetition, Rounds
+from mycel.engines.select import engine
 
 __all__ = ["Repeater", "Results", "held"]
 
@@ -66,14 +66,18 @@ class Results:
 
 
 class _Loop:
-    """A version with what its native loop needs."""
+    """A version with what its loop needs."""
 
-    def __init__(self, version: Version, entry: Callable[..., Any]) -> None:
-        given = version.graph.inputs
-        moving = len(given) - len(version.tensors)
+    @classmethod
+    def of(cls, version: Version, entry: Entry) -> Optional[_Loop]:
+        """The loop of a version's entry; None where that runs no program alone."""
+        moving = len(version.graph.inputs) - len(version.tensors)
         carried = {place: moving + i for i, place in version.writes if place not in version.aliases}
-        self.entry, self.moving = entry, moving
-        self.repetition = Repetition(entry, carried)
+        found = engine().repetition(entry, carried)
+        return None if found is None else cls(version, entry, moving, found)
+
+    def __init__(self, version: Version, entry: Entry, moving: int, repetition: Repetition) -> None:
+        self.entry, self.moving, self.repetition = entry, moving, repetition
         self.outside = frozenset(id(root_of(t)) for t in version.tensors)
 
     def _restore(self, version: Version) -> Callable[[int, Any], None]:
@@ -176,9 +180,10 @@ class Repeater:
         entry = version.program or version.compile()
         loop = self._loops.get(version)
         if loop is None or loop.entry is not entry:
-            if program_of(entry) is None:
+            loop = _Loop.of(version, entry)
+            if loop is None:
                 return self._tell("its values are checked after every step (check_nan)")
-            loop = self._loops[version] = _Loop(version, entry)
+            self._loops[version] = loop
         if version.shares and any(id(t) in loop.outside for batch in group for t in batch):
             return self._tell("a batch is a tensor that it uses from outside")
         for t in version.tensors:

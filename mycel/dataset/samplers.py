@@ -16,7 +16,7 @@ import numpy as np
 
 from mycel.dataset.core import INT32_MAX, Run, check_count
 from mycel.dataset.randomness import using
-from mycel.engines.native.program.capacity import need
+from mycel.engines.select import engine
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
 Labels = Callable[[str], np.ndarray[Any, np.dtype[Any]]]
@@ -161,7 +161,7 @@ class SubsetSampler(BuiltinSampler):
         if isinstance(indices, range):
             if indices[INT32_MAX:]:
                 raise ValueError(f"{name}: there must be at most {INT32_MAX} indices, not {indices!r:.80}")
-            need(f"{name}: a list of {len(indices)} indices", 40 * len(indices))
+            engine().need(f"{name}: a list of {len(indices)} indices", 40 * len(indices))
         self.indices = np.asarray([_index(name, index) for index in indices], dtype=np.int64)
         if not self.indices.size:
             raise TypeError(f"{name}: indices must be integers, at least one, got {indices!r:.80}")

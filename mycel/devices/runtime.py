@@ -20,9 +20,7 @@ from mycel.devices.stream import default_stream as default_stream
 from mycel.devices.stream import set_cur_stream as set_cur_stream
 from mycel.devices.stream import set_kernel_launch_capture as set_kernel_launch_capture
 from mycel.devices.stream import set_kernel_launch_group as set_kernel_launch_group
-from mycel.engines.native.program.program import release_arenas
-from mycel.engines.native.runtime.door import runtime
-from mycel.engines.native.runtime.memory_ir import MEMORY
+from mycel.engines.select import engine
 
 __all__ = [
     "Event",
@@ -49,10 +47,6 @@ __all__ = [
 ]
 
 
-def _word(name: str) -> int:
-    return int(runtime().account[MEMORY.index(name)])
-
-
 def memory_allocated() -> int:
     """The bytes that tensors and compiled functions have at present.
 
@@ -62,7 +56,7 @@ def memory_allocated() -> int:
     >>> ms.runtime.memory_allocated() - before
     4194304
     """
-    return _word("allocated")
+    return engine().memory().allocated
 
 
 def memory_reserved() -> int:
@@ -71,7 +65,7 @@ def memory_reserved() -> int:
     >>> memory_reserved() >= memory_allocated()
     True
     """
-    return _word("reserved")
+    return engine().memory().reserved
 
 
 def max_memory_allocated() -> int:
@@ -80,7 +74,7 @@ def max_memory_allocated() -> int:
     >>> max_memory_allocated() >= memory_allocated()
     True
     """
-    return _word("most_allocated")
+    return engine().memory().most_allocated
 
 
 def max_memory_reserved() -> int:
@@ -89,17 +83,17 @@ def max_memory_reserved() -> int:
     >>> max_memory_reserved() >= memory_reserved()
     True
     """
-    return _word("most_reserved")
+    return engine().memory().most_reserved
 
 
 def reset_max_memory_allocated() -> None:
     """Let `max_memory_allocated` begin again with what is allocated now."""
-    runtime().account[MEMORY.index("most_allocated")] = _word("allocated")
+    engine().reset_peak(allocated=True)
 
 
 def reset_max_memory_reserved() -> None:
     """Let `max_memory_reserved` begin again with what is reserved now."""
-    runtime().account[MEMORY.index("most_reserved")] = _word("reserved")
+    engine().reset_peak(reserved=True)
 
 
 def reset_peak_memory_stats() -> None:
@@ -118,8 +112,8 @@ def empty_cache() -> None:
 
     >>> empty_cache()
     """
-    release_arenas()
-    runtime().empty_cache()
+    engine().release_arenas()
+    engine().empty_cache()
 
 
 def memory_stats() -> dict[str, Any]:
@@ -136,7 +130,7 @@ def memory_stats() -> dict[str, Any]:
         "total_eager_free_memory": 0,
         "max_reserved_memory": max_memory_reserved(),
         "max_allocated_memory": max_memory_allocated(),
-        "common_mem_pool_stats": {"block_unit_size": 64, "block_counts": _word("blocks"), "blocks_info": {}},
+        "common_mem_pool_stats": {"block_unit_size": 64, "block_counts": engine().memory().blocks, "blocks_info": {}},
         "persistent_mem_pool_stats": {"block_unit_size": 64, "block_counts": 0, "blocks_info": {}},
     }
 
@@ -153,7 +147,7 @@ def memory_summary() -> str:
     ]
     lines = [f"{'memory':<20}{'now':>11}{'most':>12}"]
     lines += [f"{name:<20}{now / 2**20:>7.1f} MiB{most / 2**20:>8.1f} MiB" for name, now, most in rows]
-    lines.append(f"{'blocks':<20}{_word('blocks'):>11}")
+    lines.append(f"{'blocks':<20}{engine().memory().blocks:>11}")
     limit = config.get_context("max_device_memory")
     lines.append(f"{'limit':<20}{limit or 'none':>11}")
     return "\n".join(lines)

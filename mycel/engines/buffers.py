@@ -1,4 +1,4 @@
-"""Buffers: the memory behind tensors, as capsules of the native runtime.
+"""Buffers: the memory behind tensors, as capsules of the native runtime, whose allocator all engines of the host's memory share.
 
 A buffer made from a NumPy array can share its memory; an array made from a buffer always does, and keeps it alive.
 """
@@ -14,9 +14,23 @@ from mycel.base import dtype as D
 from mycel.base.errors import operation_called
 from mycel.engines.failures import no_memory
 from mycel.engines.native.runtime.door import runtime
+from mycel.engines.native.runtime.memory_ir import MEMORY
+from mycel.engines.reports import MemoryAccount
 from mycel.ir.types import TensorType
 
-__all__ = ["address", "copy", "empty", "from_array", "is_own", "number", "share", "to_array"]
+__all__ = [
+    "account",
+    "address",
+    "copy",
+    "empty",
+    "empty_cache",
+    "from_array",
+    "is_own",
+    "number",
+    "reset_peak",
+    "share",
+    "to_array",
+]
 
 
 def empty(nbytes: int) -> Any:
@@ -92,3 +106,27 @@ def copy(buffer: Any, type: TensorType) -> Any:
     if nbytes:
         ctypes.memmove(address(made), address(buffer), nbytes)
     return made
+
+
+# The allocator.
+
+_ACCOUNT = [MEMORY.index(name) for name in MemoryAccount.__dataclass_fields__]
+
+
+def account() -> MemoryAccount:
+    """What the allocator has given out and holds."""
+    words = runtime().account
+    return MemoryAccount(*[words[k] for k in _ACCOUNT])
+
+
+def reset_peak(allocated: bool, reserved: bool) -> None:
+    """Let the account's maxima begin again with what is in use now."""
+    words = runtime().account
+    for name, chosen in (("allocated", allocated), ("reserved", reserved)):
+        if chosen:
+            words[MEMORY.index(f"most_{name}")] = words[MEMORY.index(name)]
+
+
+def empty_cache() -> None:
+    """Give back to the system what waits for new buffers."""
+    runtime().empty_cache()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from mycel.base.errors import IndexRangeError, operation_called
+from mycel.engines.base import current
 from mycel.ir.dims import evaluate
 from mycel.ir.graph import Graph, Node
 from mycel.ir.places import annotate, excerpt, spelled
@@ -78,9 +79,7 @@ def told(error: MemoryError, what: str) -> MemoryError:
 
 
 def _there_is() -> str:
-    from mycel.engines.native.program.capacity import room_left
-
-    found = room_left()
+    found = current().room_left()
     return f"; {found}" if found else ""
 
 

@@ -26,6 +26,7 @@ from mycel.base import config
 from mycel.base.errors import NonFiniteError
 from mycel.base.log import logger
 from mycel.engines import buffers
+from mycel.engines.base import current
 from mycel.engines.one_by_one import OneByOne, several
 from mycel.ir.graph import Graph, Node, Where, current_where
 from mycel.ir.places import caller, excerpt, library_frames
@@ -125,11 +126,9 @@ _MOST = 256
 
 def program_of(structure: str, graph: Graph) -> Callable[..., Any]:
     """The checked program of a graph, kept by its structure and the places of its nodes."""
-    from mycel.engines.native.engine import compile_native
-
     key = (structure, tuple([n.where for n in graph.nodes]), _wanted())
     if key not in _programs:
-        _programs[key] = checked(graph, compile_native(graph).entry, False)
+        _programs[key] = checked(graph, current().compile(graph), False)
         while len(_programs) > _MOST:
             _programs.popitem(last=False)
     return _programs[key]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mycel.engines import buffers
+from mycel.engines.base import current
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.prims.base import CONSTANT, GET_ITEM, outputs_of
 
@@ -37,18 +38,12 @@ class OneByOne:
         if program is None:
             inputs = [input_node(i.type) for i in node.inputs]
             outputs = several(outputs_of(node.prim.node(*inputs, **node.params)))
-            program = self.programs[key] = _compiled(Graph(inputs, outputs, node.prim.name))
+            program = self.programs[key] = current().compile(Graph(inputs, outputs, node.prim.name))
         result = program(*given)
         return several(result) if type(node.type) is tuple else result
 
     def program_of(self, graph: Graph) -> Callable[..., Any]:
         """The program of a whole graph."""
         if graph not in self.programs:
-            self.programs[graph] = _compiled(graph)
+            self.programs[graph] = current().compile(graph)
         return self.programs[graph]
-
-
-def _compiled(graph: Graph) -> Callable[..., Any]:
-    from mycel.engines.native.engine import compile_native
-
-    return compile_native(graph).entry

@@ -1,25 +1,58 @@
-"""The engine that runs a primitive or a graph: functions from buffers to buffers."""
+"""Which engine runs primitives and graphs, and their entries: functions from buffers to buffers.
+
+Every engine registers here and nowhere else. The environment variable `MYCEL_ENGINE` names the one that is used, for the whole process: what is compiled is kept, and
+programs of two engines do not meet.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from mycel.engines import nonfinite
+from mycel.engines import base, nonfinite
+from mycel.engines.base import Engine
+from mycel.engines.native.engine import NativeEngine
+from mycel.engines.sizes import programs_of
 from mycel.ir.graph import Graph, at, input_node
 from mycel.prims.base import Primitive, outputs_of
 from mycel.prims.control import sizes_in_call
 
-__all__ = ["compile_graph", "compile_primitive"]
+__all__ = ["compile_graph", "compile_primitive", "engine", "engines"]
+
+base.register(NativeEngine())
+
+
+def _chosen() -> Engine:
+    asked = os.environ.get("MYCEL_ENGINE") or NativeEngine.name
+    try:
+        return base.choose(asked)
+    except ValueError as error:
+        raise ValueError(f"MYCEL_ENGINE={asked}: {error}") from None
+
+
+_chosen()
+
+
+def engine() -> Engine:
+    """The engine in force.
+
+    >>> engine().name in engines()
+    True
+    """
+    return base.current()
+
+
+def engines() -> Mapping[str, Engine]:
+    """All engines, by name."""
+    return base.known()
 
 
 def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Callable[..., Any]:
     """A function from buffers to a buffer (or a tuple of them) that runs one primitive."""
     if primitive.name in ("call", "kept_call") and (sizes := sizes_in_call(params["graph"], types)):
-        from mycel.engines.native.program.instances import instances_of
-
         if not nonfinite.is_on():
-            return instances_of(params["graph"]).entry(sizes)
+            return programs_of(params["graph"]).entry(sizes)
     with at(None):
         inputs = [input_node(t) for t in types]
         out = outputs_of(primitive.node(*inputs, **params))
@@ -32,8 +65,6 @@ def compile_graph(graph: Graph, aliases: Optional[Mapping[int, int]] = None, alo
 
     `aliases` says which outputs are written into which inputs' memory; `alone` that the graph is one operation that the user's code runs by itself.
     """
-    from mycel.engines.native.engine import compile_native
-
     if nonfinite.is_on():
-        return nonfinite.checked(graph, compile_native(graph).entry, alone)
-    return compile_native(graph, aliases).entry
+        return nonfinite.checked(graph, base.current().compile(graph), alone)
+    return base.current().compile(graph, aliases)

@@ -83,7 +83,8 @@ class Symbolic:
     """A version with symbols: what it takes to serve a call, and its programs."""
 
     def __init__(self, version: Version, plan: Plan) -> None:
-        from mycel.engines.native.program.instances import Instances, instances_of
+        from mycel.engines.select import engine
+        from mycel.engines.sizes import programs_of
         from mycel.transforms.specialize import specialize
 
         self.version, self.plan = version, plan
@@ -93,7 +94,7 @@ class Symbolic:
         # Before the program pinned a symbol, its size was written as the symbol; from then on, as the number.
         graph = specialize(version.graph, self.pinned) if self.pinned else version.graph
         alone = version.aliases or self.pinned
-        self.instances = Instances(graph, version.aliases) if alone else instances_of(graph)
+        self.programs = engine().sized(graph, version.aliases) if alone else programs_of(graph)
         self.phases: Any = None
 
     def sizes(self, types: Sequence[TensorType]) -> Optional[dict[str, int]]:
@@ -243,7 +244,7 @@ class Dimensions:
 
 def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
     """A copy of a version with symbols that runs the program for actual sizes."""
-    from mycel.engines.native.program.instances import types_for
+    from mycel.engines.sizes import types_for
 
     made = copy.copy(symbolic.version)
     made.symbolic, made.sizes = symbolic, sizes
@@ -256,7 +257,7 @@ def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
 def compiled(version: Version) -> Callable[..., Any]:
     """The program of a version that is bound to actual sizes, or whose data decide sizes: that gives buffers and types."""
     from mycel.engines import nonfinite
-    from mycel.engines.native.program.phases import Phases
+    from mycel.engines.phases import Phases
     from mycel.engines.select import compile_graph
     from mycel.transforms.specialize import specialize
 
@@ -269,4 +270,4 @@ def compiled(version: Version) -> Callable[..., Any]:
     if nonfinite.is_on():
         return compile_graph(specialize(version.graph, version.sizes), version.aliases)
     symbolic = version.symbolic
-    return symbolic.instances.entry({n: size for n, size in version.sizes.items() if n not in symbolic.pinned})  # type: ignore[no-any-return]
+    return symbolic.programs.entry({n: size for n, size in version.sizes.items() if n not in symbolic.pinned})  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ while a function is staged it is *watched*: a frame of the user's own that appea
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import types
@@ -20,7 +21,8 @@ import numpy as np
 from mycel.base import config
 from mycel.base.errors import CompileError
 from mycel.core.tensor import Tensor
-from mycel.engines.native.runtime.profile_hook import KnownCode
+from mycel.engines.known_code import KnownCode
+from mycel.engines.select import engine
 from mycel.frontend import tracebacks
 from mycel.frontend.guards import MISSING
 from mycel.frontend.snapshots import IMMUTABLE, is_closed
@@ -137,7 +139,13 @@ def see_result(stage: Any, value: Any, count: int) -> Any:
 
 # Watching.
 
-_native = KnownCode()
+
+@functools.cache
+def _native() -> KnownCode:
+    """The code that belongs to Python, to libraries or to Mycel."""
+    return engine().known_code()
+
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # Where rules of primitives are called, which a program may have defined: they are a part of the primitive.
 _RULES = tuple(
@@ -156,11 +164,13 @@ def watched(stage: Any) -> Iterator[None]:
         yield
         return
 
+    known = _native()
+
     def on_event(frame: types.FrameType, event: str, arg: Any) -> None:
-        if event == "call" and id(frame.f_code) not in _native.codes:
+        if event == "call" and id(frame.f_code) not in known.codes:
             _judge(stage, frame)
 
-    _native.watch(on_event)
+    known.watch(on_event)
     try:
         yield
     finally:
@@ -173,7 +183,7 @@ def _judge(stage: Any, frame: types.FrameType) -> None:
     code = frame.f_code
     if is_native_code(code, frame.f_globals):
         if code.co_filename != "<string>":
-            _native.add(code)
+            _native().add(code)
             return
         # Methods that dataclasses and named tuples generate.
         for name in code.co_varnames[: code.co_argcount]:

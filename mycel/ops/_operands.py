@@ -18,7 +18,7 @@ from mycel.base.errors import NeedsValue, ShapeError, SizeError, operation_calle
 from mycel.core import eager, precision
 from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.core.tensor import pair as _pair
-from mycel.engines.native.program.capacity import need
+from mycel.engines.select import engine
 from mycel.ir.dims import Dim, InconclusiveDimension, product
 from mycel.ir.types import MOST_BYTES, tensor_type
 from mycel.prims import elementwise as E
@@ -206,7 +206,7 @@ def need_room(name: str, shape: Shape, dtype: DType) -> None:
     """SizeError or MemoryError for a tensor that cannot be, before the work for it is begun."""
     kind = tensor_type(tuple(shape), dtype)
     if kind.is_static:
-        need(f"{name}: a tensor {kind}", int(kind.nbytes))
+        engine().need(f"{name}: a tensor {kind}", int(kind.nbytes))
 
 
 # What a graph's operation, or a tensor and its view, take at least.
@@ -218,14 +218,14 @@ def one_by_one(name: str, what: str, count: Any, each: int = _EACH) -> int:
     found = _index(f"{name}: the number of {what} must be an int", count)
     if found > MOST_BYTES:
         raise SizeError(f"there cannot be {found!r:.80} {what}", name)
-    need(f"{name}: making {found} {what}", found * each)
+    engine().need(f"{name}: making {found} {what}", found * each)
     return found
 
 
 def numbers(count: Any, dtype: Any = np.int64) -> Any:
     """The array 0, 1, ..., count - 1, from which tables of positions are made; MemoryError where there is no room for it."""
     found = operator.index(count)
-    need(f"{operation_called()}: a table of {found} positions", found * np.dtype(dtype).itemsize)
+    engine().need(f"{operation_called()}: a table of {found} positions", found * np.dtype(dtype).itemsize)
     return np.arange(found, dtype=dtype)
 
 

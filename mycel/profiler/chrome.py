@@ -1,6 +1,6 @@
 """A profile as a trace in Chrome's JSON format, which Perfetto and chrome://tracing show.
 
-Process 1 is Python: for each thread what it asked for (eager operations, compiled functions, Cells) and the phases of compilation. Process 2 is the native engine: for each
+Process 1 is Python: for each thread what it asked for (eager operations, compiled functions, Cells) and the phases of compilation. Process 2 is the engine: for each
 thread the runs of programs and their steps, and the parts of a step that other threads of the pool took. An arrow goes from what Python asked for to the run
 that came of it. Memory in use is a counter. Times are microseconds from the beginning of the profile.
 """
@@ -10,15 +10,17 @@ from __future__ import annotations
 import bisect
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from mycel.base import atomic_files as whole
-from mycel.engines.native.report.trace import PART
+from mycel.engines.select import engine
+from mycel.engines.tracing import TracedStep
+from mycel.profiler.names import name_of
 from mycel.profiler.report import Report
 
 __all__ = ["events", "write"]
 
-PYTHON, NATIVE = 1, 2
+PYTHON, ENGINE = 1, 2
 
 
 def write(report: Report, path: Path) -> None:
@@ -45,35 +47,28 @@ def events(report: Report) -> list[dict[str, Any]]:
         span(PYTHON, a.thread, a.name, a.kind, a.begin, a.end, line=a.line, cell=a.cell)
     runs = recording.trace.runs
     for r in runs:
-        span(NATIVE, r.thread, r.program.graph.name, "program", r.begin, r.end)
+        span(ENGINE, r.thread, r.program.name, "program", r.begin, r.end)
     for piece in report.slices:
         k = piece.kernel
         begin = start + round(piece.begin * 1e9)
         runs_ = max(k.count, 1)
         span(
-            NATIVE, piece.thread, k.name, k.kind, begin, start + round(piece.end * 1e9), lines=list(k.lines), cell=k.cell,
+            ENGINE, piece.thread, k.name, k.kind, begin, start + round(piece.end * 1e9), lines=list(k.lines), cell=k.cell,
             bytes=k.bytes // runs_, flops=k.flops // runs_, bound=k.bound,
         )  # fmt: skip
-    names: dict[int, str] = {}
-    for _, key, begin, end, thread in recording.trace.of(PART).tolist():
-        if key not in names:
-            place = recording.trace.step_at(key)
-            names[key] = "part" if place is None else _part_name(report, place)
-        span(NATIVE, thread, names[key], "part", begin, end)
+    names: dict[Optional[TracedStep], str] = {None: "part"}
+    for step, begin, end, thread in recording.trace.parts:
+        if step is not None and step not in names:
+            names[step] = f"part of {name_of(step)}"
+        span(ENGINE, thread, names[step], "part", begin, end)
     found += _flows(report, threads)
     for begin, end, name in recording.marks:
         span(PYTHON, recording.thread, name, "mark", begin, end)
     for seconds, nbytes in report.memory.timeline:
         found.append(
-            {"ph": "C", "pid": NATIVE, "tid": 0, "name": "memory", "ts": seconds * 1e6, "args": {"bytes": nbytes}}
+            {"ph": "C", "pid": ENGINE, "tid": 0, "name": "memory", "ts": seconds * 1e6, "args": {"bytes": nbytes}}
         )
     return _names(threads) + found
-
-
-def _part_name(report: Report, place: Any) -> str:
-    from mycel.profiler.names import name_of
-
-    return f"part of {name_of(place[1], place[2])}"
 
 
 def _threads(report: Report) -> dict[int, tuple[int, str]]:
@@ -81,7 +76,7 @@ def _threads(report: Report) -> dict[int, tuple[int, str]]:
     recording = report.recording
     known: dict[int, tuple[int, str]] = {recording.thread: (1, recording.thread_names.get(recording.thread, "main"))}
     idents = [s.thread for s in recording.spans] + [a.thread for a in recording.asked]
-    idents += recording.trace.records[:, 4].tolist()
+    idents += recording.trace.threads
     workers = 0
     for ident in dict.fromkeys(idents):
         if ident not in known:
@@ -95,7 +90,7 @@ def _threads(report: Report) -> dict[int, tuple[int, str]]:
 
 def _names(threads: dict[int, tuple[int, str]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for process, name in ((PYTHON, "Python"), (NATIVE, "native engine")):
+    for process, name in ((PYTHON, "Python"), (ENGINE, f"{engine().name} engine")):
         found.append({"ph": "M", "pid": process, "tid": 0, "name": "process_name", "args": {"name": name}})
         for number, thread in threads.values():
             found.append({"ph": "M", "pid": process, "tid": number, "name": "thread_name", "args": {"name": thread}})
@@ -125,5 +120,5 @@ def _flows(report: Report, threads: dict[int, tuple[int, str]]) -> list[dict[str
         number += 1
         common = {"cat": "call", "name": "run", "id": number, "tid": threads[r.thread][0]}
         found.append({"ph": "s", "pid": PYTHON, "ts": (rows[k].begin - recording.begin) / 1e3, **common})
-        found.append({"ph": "f", "bp": "e", "pid": NATIVE, "ts": (r.begin - recording.begin) / 1e3, **common})
+        found.append({"ph": "f", "bp": "e", "pid": ENGINE, "ts": (r.begin - recording.begin) / 1e3, **common})
     return found

@@ -1,6 +1,6 @@
 """Taking a profile: what is noted while it runs.
 
-The native engine's trace has every step, every run of a program and all memory; it calls `Collector._before_run` before each run, which notes the line of the program's source that
+The engine's trace has every step, every run of a program and all memory; it calls `Collector._before_run` before each run, which notes the line of the program's source that
 Python is at. `mycel.base.spans` has the phases of compilation. Wrappers around calls of compiled functions and of Cells are put in place when a profile begins and taken away when
 it ends, so that there is nothing of it at other times. Gradients of eager code are compiled once more, with the lines of the operations that they are of (unless
 `gradient_lines` is False).
@@ -26,8 +26,8 @@ from mycel.core import eager
 from mycel.core.recording import Recorded
 from mycel.core.tensor import Tensor
 from mycel.devices import runtime
-from mycel.engines.native.program.program import ARENA, programs
-from mycel.engines.native.report.trace import Trace, tracing
+from mycel.engines.select import engine
+from mycel.engines.tracing import Trace, TracedProgram
 from mycel.frontend.cell_scope import path_in
 from mycel.ir.graph import current_where
 from mycel.ir.places import caller, is_library
@@ -56,7 +56,7 @@ class Held(NamedTuple):
 
     name: str
     nbytes: int
-    program: Any = None
+    program: Optional[TracedProgram] = None
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Collector:
         self.recording = Recording()
         self.gradient_lines = gradient_lines
         self._undo: list[Callable[[], None]] = []
-        self._tracing = tracing(before_run=self._before_run)
+        self._tracing = engine().tracing(before_run=self._before_run)
         self._runs: dict[int, list[tuple[int, str, str]]] = {}
         self._codes: dict[Any, bool] = {}
 
@@ -98,6 +98,7 @@ class Collector:
         recording = self.recording
         recording.trace = self._tracing.__enter__()
         recording.before = list(_in_use())
+        recording.before += [Held(f"the arena of {p.name}", nbytes, p) for p, nbytes in recording.trace.held]
         recording.thread = threading.get_ident()
         self._replace(Jit, "__call__", self._function)
         self._replace(Cell, "__call__", self._cell)
@@ -214,13 +215,11 @@ class Collector:
             noted = self._runs.get(run.thread, [])
             k = bisect.bisect_right(noted, (run.begin + 1,)) - 1
             if k >= 0:
-                yield Asked(
-                    "operation", run.program.graph.name.strip("_"), run.begin, run.end, run.thread, *noted[k][1:]
-                )
+                yield Asked("operation", run.program.name.strip("_"), run.begin, run.end, run.thread, *noted[k][1:])
 
 
 def _in_use() -> Any:
-    """The memory of tensors and programs as it is now; each buffer once."""
+    """The memory of tensors as it is now; each buffer once."""
     seen: set[int] = set()
     for found in gc.get_objects():
         if not isinstance(found, Tensor) or found._buf is None or id(found._buf) in seen:
@@ -228,6 +227,3 @@ def _in_use() -> Any:
         seen.add(id(found._buf))
         name = found.__dict__.get("name") if hasattr(found, "__dict__") else None
         yield Held(str(name or "a tensor"), int(found._type.nbytes))
-    for program in programs():
-        if hasattr(program, "table") and program.table[ARENA]:
-            yield Held(f"the arena of {program.graph.name}", program.arena_bytes, program)

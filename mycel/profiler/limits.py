@@ -2,7 +2,7 @@
 
 * Bandwidth: ``c = a + s * b`` over float32 arrays that together have each size of `SIZES`, by the engine's own kernel: three streams, counted once each. Small sizes lie in caches,
   the largest in memory.
-* Arithmetic: a float32 matrix product by the dense library, `DENSE` on a side; where there is none, a kernel's exponentials, by the operations they count.
+* Arithmetic: a float32 matrix product, `DENSE` on a side; where the engine leaves it to the reference, a kernel's exponentials, by the operations they count.
 * Overhead: an addition of few elements on one thread, and what it takes more to wake all threads and to wait for them.
 
 Each is the best of some tries, some milliseconds long. Between the measured sizes and numbers of threads values are interpolated (in the logarithm of the size).
@@ -11,10 +11,10 @@ Each is the best of some tries, some milliseconds long. Between the measured siz
 from __future__ import annotations
 
 import bisect
-import ctypes
 import hashlib
 import json
 import math
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,12 +28,7 @@ from mycel.base import cache
 from mycel.base.dtype import float32
 from mycel.base.log import logger
 from mycel.engines import buffers
-from mycel.engines.native.engine import compile_native
-from mycel.engines.native.llvm import jit
-from mycel.engines.native.onednn import library as dense_library
-from mycel.engines.native.report.costs import total
-from mycel.engines.native.report.trace import STEP, tracing
-from mycel.engines.native.runtime.door import default_threads, runtime
+from mycel.engines.select import engine
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import elementwise as E
@@ -122,7 +117,7 @@ def machine(again: bool = False) -> Machine:
 
 
 def _name() -> str:
-    identity = f"{_cpu()}|{jit.machine().identity}|{default_threads()}|{_FORMAT}"
+    identity = f"{_cpu()}|{engine().identity}|{engine().default_threads()}|{_FORMAT}"
     return f"machine-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
@@ -132,12 +127,12 @@ def _cpu() -> str:
         for line in table.read_text(errors="replace").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    return str(jit.machine().cpu)
+    return platform.processor() or platform.machine()
 
 
 def measure(sizes: tuple[int, ...] = SIZES, dense: int = DENSE) -> Machine:
     """Measure this machine on 1, 2, 4, ... and all threads."""
-    most = default_threads() if runtime().openmp is not None else 1
+    most = engine().default_threads()
     counts = sorted({*(1 << k for k in range(most.bit_length()) if 1 << k <= most), most})
     bandwidth: dict[int, tuple[float, ...]] = {}
     peak: dict[int, float] = {}
@@ -157,11 +152,11 @@ def measure(sizes: tuple[int, ...] = SIZES, dense: int = DENSE) -> Machine:
 
 @contextmanager
 def _threads() -> Iterator[Callable[[int], None]]:
-    before = runtime().threads
+    before = engine().threads
     try:
-        yield runtime().set_threads
+        yield engine().set_threads
     finally:
-        runtime().set_threads(before)
+        engine().set_threads(before)
 
 
 def _best(run: Callable[[], Any]) -> float:
@@ -182,11 +177,10 @@ def _best(run: Callable[[], Any]) -> float:
     return best
 
 
-def _program(graph: Graph, aliases: Optional[dict[int, int]] = None) -> tuple[Callable[[], Any], Any]:
-    program = compile_native(graph, aliases)
+def _program(graph: Graph, aliases: Optional[dict[int, int]] = None) -> Callable[[], Any]:
+    entry = engine().compile(graph, aliases)
     given = [buffers.from_array(np.full(t.shape, 0.5, np.float32)) for t in graph.input_types]  # type: ignore[union-attr]
-    entry = program.entry
-    return (lambda: entry(*given)), program
+    return lambda: entry(*given)
 
 
 def _bandwidth(size: int) -> float:
@@ -194,45 +188,39 @@ def _bandwidth(size: int) -> float:
     kind = tensor_type((count,), float32)
     a, b, c = (input_node(kind, name) for name in "abc")
     # The third array is written over, so that no page is touched for the first time.
-    run, _ = _program(Graph([a, b, c], [a + b * 0.25], "triad"), {0: 2})
+    run = _program(Graph([a, b, c], [a + b * 0.25], "triad"), {0: 2})
     return 12 * count / _best(run)
 
 
 def _arithmetic(side: int) -> float:
     kind = tensor_type((side, side), float32)
     a, b = input_node(kind, "a"), input_node(kind, "b")
-    if dense_library.available():
-        run, _ = _program(Graph([a, b], [linalg.matmul(a, b)], "product"))
-        return 2 * side**3 / _best(run)
+    product = Graph([a, b], [linalg.matmul(a, b)], "product")
+    if not engine().host_steps(product):
+        return 2 * side**3 / _best(_program(product))
     kind = tensor_type((1 << 14,), float32)
     a, c = input_node(kind, "a"), input_node(kind, "c")
     value = a
     for _ in range(4):
         value = E.exp(value * constant(-0.5, float32))
-    run, program = _program(Graph([a, c], [value], "exponentials"), {0: 1})
-    return total(program.all_steps).flops / _best(run)
+    graph = Graph([a, c], [value], "exponentials")
+    return engine().cost(graph, {0: 1}).flops / _best(_program(graph, {0: 1}))
 
 
 def _overhead() -> float:
     """The shortest time of a small addition's only step, as a trace notes it."""
     kind = tensor_type((16,), float32)
     a, c = input_node(kind, "a"), input_node(kind, "c")
-    run, _ = _program(Graph([a, c], [a + a], "short"), {0: 1})
-    with tracing(1 << 12) as trace:
+    run = _program(Graph([a, c], [a + a], "short"), {0: 1})
+    with engine().tracing(1 << 12) as trace:
         for _ in range(400):
             run()
-    rows = trace.of(STEP)
-    return float((rows[:, 3] - rows[:, 2]).min()) / 1e9
+    return min(e.end - e.begin for e in trace.events) / 1e9
 
 
 def _sharing(count: int) -> float:
     """What it takes to give nothing to do to a number of threads."""
-    library = runtime().openmp
-    if library is None or count < 2:
+    many, one = engine().sharing(count), engine().sharing(1)
+    if many is None or one is None or count < 2:
         return 0.0
-    parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(
-        ctypes.cast(library.GOMP_parallel, ctypes.c_void_p).value or 0
-    )
-    # A function without effects stands for the work.
-    nothing = ctypes.cast(library.omp_get_thread_num, ctypes.c_void_p)
-    return max(_best(lambda: parallel(nothing, None, count, 0)) - _best(lambda: parallel(nothing, None, 1, 0)), 0.0)
+    return max(_best(many) - _best(one), 0.0)

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
 
-from mycel.engines.native.lowering.control_steps import Nested
-from mycel.engines.native.program.program import Program
-from mycel.engines.native.report.trace import ALLOCATED, RELEASED, Run
+from mycel.engines.tracing import Run, TracedProgram
 from mycel.ir.graph import Node
 from mycel.profiler.collect import Recording
-from mycel.profiler.names import label, lines_of, members_of, name_of
+from mycel.profiler.names import label, lines_of, name_of
 
 __all__ = ["Block", "Memory", "arena_contents"]
 
@@ -55,7 +53,7 @@ class Memory:
         self.peak, self.peak_time = self.baseline, 0.0
         self.alive: list[Block] = []
         self.arena: list[Content] = []
-        self._owners: dict[int, Program] = {}
+        self._owners: dict[int, TracedProgram] = {}
         self._fill(recording, operations)
 
     def _fill(self, recording: Recording, operations: Any) -> None:
@@ -69,19 +67,21 @@ class Memory:
         taken: dict[tuple[int, int], int] = {}
         current: dict[int, Block] = {}
         now = self.baseline
-        moves = [r for r in trace.records.tolist() if r[0] in (ALLOCATED, RELEASED)]
-        for what, key, time, nbytes, thread in sorted(moves, key=lambda r: r[2]):
+        for is_taken, key, time, nbytes, thread, node in sorted(trace.moves, key=lambda m: m.time):
             seconds = (time - recording.begin) / 1e9
-            if what == ALLOCATED:
+            if is_taken:
                 self.allocations += 1
                 self.allocated += nbytes
                 k = bisect.bisect_right(starts.get(thread, []), time) - 1
                 run = runs[thread][k] if k >= 0 and runs[thread][k].end >= time else None
                 number = 0
-                if run is not None:
+                if run is not None and node is None:
                     number = taken.get((thread, run.begin), 0)
                     taken[thread, run.begin] = number + 1
-                block = self._block(run, number, nbytes, seconds, operations, thread, time)
+                if node is not None:
+                    block = Block(*_named(node), nbytes, seconds)
+                else:
+                    block = self._block(run, number, nbytes, seconds, operations, thread, time)
                 self.blocks.append(block)
                 current[key] = block
                 now += nbytes
@@ -113,11 +113,10 @@ class Memory:
         asked = operations.at(thread, time)
         line = asked.line if asked is not None else ""
         program = run.program
-        fresh = [n for j, n in enumerate(program.graph.outputs) if j not in program.template.aliases]
-        if number < len(fresh):
-            found = _named(fresh[number])
+        if number < len(program.results):
+            found = _named(program.results[number])
             return Block(found[0], found[1] or line, nbytes, seconds)
-        block = Block(f"the arena of {program.graph.name}", line, nbytes, seconds)
+        block = Block(f"the arena of {program.name}", line, nbytes, seconds)
         self._owners[id(block)] = program
         return block
 
@@ -130,43 +129,11 @@ def _named(node: Node) -> tuple[str, str]:
     return text, lines[0] if lines else ""
 
 
-def arena_contents(program: Program) -> list[Content]:
+def arena_contents(program: TracedProgram) -> list[Content]:
     """What lies in a program's arena at the step when most of it is in use, the largest first."""
-    steps: list[Any] = []
-
-    def walk(sequence: Sequence[Any]) -> None:
-        for step in sequence:
-            if isinstance(step.data, Nested):
-                walk(step.data.first)
-                walk(step.data.second)
-            steps.append(step)
-
-    walk(program.template.steps)
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    known: dict[int, Any] = {}
-    makers: dict[int, Any] = {}
-    for number, step in enumerate(steps):
-        touched = [*step.reads, *step.writes]
-        if id(step) in program.calls:
-            touched += [v.buffer for v in program.calls[id(step)][1].values()]
-        for buffer in touched:
-            if id(buffer) in program.places:
-                known[id(buffer)] = buffer
-                first.setdefault(id(buffer), number)
-                last[id(buffer)] = number
-        for buffer in step.writes:
-            makers.setdefault(id(buffer), step)
-    sizes = {i: int(program.number(b.size)) * b.dtype.itemsize for i, b in known.items()}
-    moments = [sum(sizes[i] for i in known if first[i] <= n <= last[i]) for n in range(len(steps))]
-    if not moments:
-        return []
-    full = moments.index(max(moments))
     found = []
-    for i in known:
-        if first[i] <= full <= last[i]:
-            maker = makers.get(i)
-            lines = lines_of(members_of(maker)) if maker is not None else ()
-            name = name_of(maker) if maker is not None else f"scratch of {name_of(steps[full])}"
-            found.append(Content(name, lines[0] if lines else "", sizes[i]))
-    return sorted(found, key=lambda c: -c.nbytes)
+    for nbytes, step, scratch in program.arena():
+        lines = () if scratch else lines_of(step.nodes)
+        name = f"scratch of {name_of(step)}" if scratch else name_of(step)
+        found.append(Content(name, lines[0] if lines else "", nbytes))
+    return found

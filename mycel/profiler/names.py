@@ -11,15 +11,12 @@ import ast
 import functools
 import linecache
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
-from mycel.engines.native.lowering.dense_steps import DenseCall
+from mycel.engines.tracing import TracedStep
 from mycel.ir.graph import Node, Where
 
-if TYPE_CHECKING:
-    from mycel.engines.native.lowering.lower import Step
-
-__all__ = ["cells_of", "composed", "label", "lines_of", "members_of", "name_of"]
+__all__ = ["cells_of", "composed", "label", "lines_of", "name_of"]
 
 _SHOWN = 4
 _OPERATORS = {
@@ -27,15 +24,6 @@ _OPERATORS = {
     ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shift", ast.RShift: "shift",
     ast.USub: "neg", ast.Not: "not", ast.Invert: "invert", ast.UAdd: "pos",
 }  # fmt: skip
-
-
-def members_of(step: Step) -> tuple[Node, ...]:
-    """The nodes that a step computes."""
-    if step.kind == "batch":
-        return tuple(n for s in step.data for n in members_of(s))
-    if step.members:
-        return step.members
-    return () if step.node is None else (step.node,)
 
 
 def label(node: Node) -> str:
@@ -105,23 +93,19 @@ def composed(labels: Sequence[str]) -> str:
     return "(".join(reversed(labels)) + ")" * (len(labels) - 1)
 
 
-def name_of(step: Step, call: int = 0, plan: Any = None) -> str:
-    """A step's name; of a dense step that takes several calls of the library, that of one of them."""
-    nodes = members_of(step)
+def name_of(step: TracedStep) -> str:
+    """A step's name."""
+    nodes = step.nodes
     plain = list(dict.fromkeys(label(n) for n in nodes if n.where is None or not n.where.gradient))
     # Backwards the last operation's derivative comes first.
     derived = list(dict.fromkeys(label(n) for n in nodes if n.where is not None and n.where.gradient))
     whole = composed(plain) if plain else ""
     if derived:
         whole += (" + " if whole else "") + "grad " + composed(derived[::-1])
-    if isinstance(step.data, DenseCall):
-        assert step.data.node.prim is not None
-        primitive = step.data.node.prim.name
-        description = plan.calls[call].description if plan is not None and call < len(plan.calls) else ""
-        what = "reorder" if description.startswith("reorder") else primitive
-        return what if whole == what else f"{whole}: {what}"
+    if step.called:
+        return step.called if whole == step.called else f"{whole}: {step.called}"
     if step.kind in ("kernel", "dense", "batch"):
-        return whole or getattr(step.data, "name", step.kind)
+        return whole or step.title or step.kind
     return f"{whole}: {step.kind}" if whole and whole != step.kind else step.kind
 
 

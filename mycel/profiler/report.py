@@ -1,7 +1,7 @@
 """From what was noted to what it means: kernels with their bounds, source lines, Cells, phases.
 
 * A kernel's time is its own: of a branch or loop, what its steps do not take.
-* `bytes` and `flops` are `engines.native.report.costs`'; `least` is the time that the machine's measured bandwidth and arithmetic allow for them on the threads that ran. The larger of
+* `bytes` and `flops` are what the engine says of a step (`TracedStep.cost`); `least` is the time that the machine's measured bandwidth and arithmetic allow for them on the threads that ran. The larger of
   the two names the bound, unless the fixed cost of a step is most of the kernel's mean time: then it is overhead. Efficiency is least time / time.
 * Phases divide the wall time of the thread that took the profile, each instant to the innermost thing noted then; what nothing was noted for is Python's.
 """
@@ -9,19 +9,18 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Optional
 
-from mycel.engines.native.lowering.dense_steps import DenseCall
-from mycel.engines.native.report.costs import ZERO_COST, Cost, cost, plan_costs
-from mycel.engines.native.report.trace import PART, Event
+from mycel.engines.reports import Cost
+from mycel.engines.tracing import NESTING, Event, TracedStep
 from mycel.profiler.collect import Asked, Recording
 from mycel.profiler.limits import Machine
 from mycel.profiler.limits import machine as this_machine
 from mycel.profiler.memory import Memory
-from mycel.profiler.names import cells_of, lines_of, members_of, name_of
+from mycel.profiler.names import cells_of, lines_of, name_of
 
 __all__ = ["Kernel", "Phase", "Place", "Report", "Segments"]
 
@@ -158,24 +157,22 @@ class Report:
         trace, limits = self.recording.trace, self.machine
         events = trace.events
         own = _own_times(events)
-        parts: dict[int, int] = {}
-        for key in trace.of(PART)[:, 1].tolist():
-            parts[key] = parts.get(key, 0) + 1
-        counts: dict[tuple[int, int, int], int] = {}
+        parts: dict[Optional[TracedStep], int] = {}
+        for part in trace.parts:
+            parts[part.step] = parts.get(part.step, 0) + 1
+        counts: dict[TracedStep, int] = {}
         for e in events:
-            counts[_key(e)] = counts.get(_key(e), 0) + 1
+            counts[e.step] = counts.get(e.step, 0) + 1
         found: dict[Any, Kernel] = {}
         described: dict[Any, tuple[Kernel, Cost, int]] = {}
         slices: list[Slice] = []
         for e, seconds in zip(events, own):
             asked = self._operations.at(e.thread, e.begin)
-            key = (*_key(e), asked and (asked.line, asked.cell))
+            key = (e.step, asked and (asked.line, asked.cell))
             known = described.get(key)
             if known is None:
-                made = _describe(e, asked)
-                moved, team = _cost_of(e)
-                address = _address(e)
-                threads = max(team, -(-parts.get(address, 0) // counts[_key(e)]), 1)
+                made, moved = _describe(e.step, asked), e.step.cost
+                threads = max(e.step.threads, -(-parts.get(e.step, 0) // counts[e.step]), 1)
                 kernel = found.setdefault((made.name, made.kind, made.lines, made.cell), made)
                 known = described[key] = (kernel, moved, threads)
             kernel, moved, threads = known
@@ -277,40 +274,18 @@ class _Operations:
         return rows[k] if k >= 0 and rows[k].end >= time else None
 
 
-def _key(e: Event) -> tuple[int, int, int]:
-    return id(e.program), id(e.step), e.call
-
-
-def _address(e: Event) -> int:
-    words = sorted(w for w, s in e.program.starts.items() if s is e.step)
-    return int(e.program.base + 8 * words[e.call]) if e.call < len(words) else 0
-
-
-def _describe(e: Event, asked: Optional[Asked]) -> Kernel:
-    nodes = members_of(e.step)
-    plan = e.program.calls[id(e.step)][0] if id(e.step) in e.program.calls else None
-    name, lines, cells = name_of(e.step, e.call, plan), lines_of(nodes), cells_of(nodes)
+def _describe(step: TracedStep, asked: Optional[Asked]) -> Kernel:
+    nodes = step.nodes
+    name, lines, cells = name_of(step), lines_of(nodes), cells_of(nodes)
     if asked is not None and not lines:
-        alone = sum(s.kind != "copy" for s in e.program.all_steps) == 1 and e.step.kind == "kernel"
-        if alone:
+        if step.alone:
             name = asked.name
         elif asked.name not in name:
             name = f"{asked.name}: {name}"
         lines = (asked.line,) if asked.line else ()
         cells = (asked.cell,) if asked.cell else ()
     primitives = tuple(n.prim.name for n in nodes if n.prim is not None)
-    return Kernel(name, e.step.kind, lines, cells[0] if cells else "", primitives)
-
-
-def _cost_of(e: Event) -> tuple[Cost, int]:
-    """What a run of a step moves and does, and how many threads the dense library takes for it."""
-    if e.step.kind in ("cond", "while", "call"):
-        return ZERO_COST, 1
-    if isinstance(e.step.data, DenseCall) and id(e.step) in e.program.calls:
-        plan = e.program.calls[id(e.step)][0]
-        costs = plan_costs(e.step.data, plan, e.program.number)
-        return (costs[e.call] if e.call < len(costs) else ZERO_COST), plan.threads
-    return cost(e.step, e.program.number), 1
+    return Kernel(name, step.kind, lines, cells[0] if cells else "", primitives)
 
 
 def _bound(k: Kernel, limits: Machine) -> str:
@@ -325,13 +300,13 @@ def _bound(k: Kernel, limits: Machine) -> str:
     return "memory" if moving >= computing else "compute"
 
 
-def _own_times(events: list[Event]) -> list[float]:
+def _own_times(events: Sequence[Event]) -> list[float]:
     """The seconds of each event less those of the events inside it; an event comes after what is inside."""
     result = [(e.end - e.begin) / 1e9 for e in events]
     open_: dict[int, list[int]] = {}
     for i, e in enumerate(events):
         waiting = open_.setdefault(e.thread, [])
-        if e.step.kind in ("cond", "while", "call"):
+        if e.step.kind in NESTING:
             while waiting and events[waiting[-1]].begin >= e.begin:
                 inside = events[waiting.pop()]
                 result[i] -= (inside.end - inside.begin) / 1e9

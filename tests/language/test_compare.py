@@ -13,7 +13,7 @@ import mycel as ms
 from mycel import nn, ops
 from mycel.base.errors import Unsupported
 from mycel.core import eager
-from mycel.engines.native import engine
+from mycel.engines.native.program import compiling
 from mycel.ir.graph import Graph, Node, substitute
 from mycel.prims import elementwise as E
 
@@ -28,7 +28,7 @@ def line_of(fn: Any) -> int:
 @pytest.fixture
 def broken_tanh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A pass that gets tanh wrong by a hundredth wherever it is compiled together with other operations."""
-    optimize = engine.optimize
+    optimize = compiling.optimize
 
     def wrong(graph: Graph) -> Graph:
         graph = optimize(graph)
@@ -36,7 +36,7 @@ def broken_tanh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         image = {n: E.add(Node(n.prim, n.inputs, n.params, n.type), 0.01) for n in found}
         return Graph(graph.inputs, substitute(graph.outputs, image), graph.name)
 
-    monkeypatch.setattr(engine, "optimize", wrong)
+    monkeypatch.setattr(compiling, "optimize", wrong)
     yield
 
 

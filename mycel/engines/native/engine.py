@@ -1,58 +1,126 @@
-"""The native engine's door: from a graph to a program."""
+"""The native engine as the rest of Mycel sees it. What it is made of is loaded when it is first needed, so that importing Mycel costs nothing for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Optional
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-from mycel.base import garbage
-from mycel.base.log import logger
-from mycel.engines.native.lowering.expand import expand
-from mycel.engines.native.lowering.lower import lower
-from mycel.engines.native.onednn.binding import Unsupported
-from mycel.engines.native.program import stored
-from mycel.engines.native.program.program import Program, build
-from mycel.ir.dims import Decisions, deciding, symbols_in
+from mycel.engines.base import Entry, Repetition, Sized
+from mycel.engines.host import HostEngine
+from mycel.engines.known_code import KnownCode
 from mycel.ir.graph import Graph, Node
-from mycel.prims.linalg import matmul
-from mycel.transforms.complex_pairs import complex_pairs
-from mycel.transforms.passes import optimize
-from mycel.transforms.reductions import split_reductions
-from mycel.transforms.specialize import inner_sizes
 
-__all__ = ["compile_native", "host_steps", "prepared"]
+if TYPE_CHECKING:
+    from mycel.engines.reports import Account, Footprint
+    from mycel.engines.tracing import Trace
 
-USUAL = 8
+__all__ = ["NativeEngine"]
 
 
-def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
-    """The program of a graph; outputs in `aliases` are written into those inputs' memory. One that was compiled before is taken from the cache."""
-    aliases = dict(aliases or {})
-    with garbage.left_alone():
-        key = stored.key_of(graph, aliases)
-        if key is not None:
-            template = stored.load(key, graph, aliases)
-            if template is not None:
-                try:
-                    return Program(template)
-                except Unsupported as refusal:
-                    logger.info("the kept program of %s is made anew: %s", graph.name, refusal)
-        program = build(prepared(graph), aliases)
-        if key is not None:
-            stored.save(key, graph, program.template)
-        return program
+class NativeEngine(HostEngine):
+    """Code generated with LLVM, and a dense library."""
 
+    name: ClassVar[str] = "native"
 
-def host_steps(graph: Graph) -> list[tuple[Node, str]]:
-    """The nodes that a graph's program runs in the reference engine, with the reasons; sizes that are not known are taken to be `USUAL`."""
-    sizes = {name: max(USUAL, int(atom.low)) for name, atom in symbols_in(*inner_sizes(graph)).items()}
-    with deciding(Decisions(sizes)):
-        return lower(prepared(graph)).fallbacks
+    # Programs.
 
+    def claims(self, node: Node) -> bool:
+        from mycel.engines.native.lowering.expand import is_claimed
 
-def prepared(graph: Graph) -> Graph:
-    """The graph as it is lowered: opened to what the engine has code for, and optimized."""
-    opened = complex_pairs(expand(graph))
-    if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
-        return optimize(opened)
-    return split_reductions(opened)
+        return is_claimed(node)
+
+    def prepared(self, graph: Graph) -> Graph:
+        from mycel.engines.native.program.compiling import prepared
+
+        return prepared(graph)
+
+    def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+        from mycel.engines.native.program.compiling import compile_native
+
+        return compile_native(graph, aliases).entry
+
+    def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+        from mycel.engines.native.program.instances import Instances
+
+        return Instances(graph, aliases)
+
+    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+        from mycel.engines.native.program.repeat import repetition
+
+        return repetition(entry, carried)
+
+    # Reports.
+
+    def host_steps(self, graph: Graph) -> list[tuple[Node, str]]:
+        from mycel.engines.native.program.compiling import host_steps
+
+        return host_steps(graph)
+
+    def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+        from mycel.engines.native.report.account import account
+
+        return account(graph, aliases)
+
+    def footprint(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+        from mycel.engines.native.report.footprint import footprint
+
+        return footprint(graph, aliases)
+
+    def tracing(
+        self, room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None
+    ) -> AbstractContextManager[Trace]:
+        from mycel.engines.native.report.trace import tracing
+
+        return tracing(room, before_run)
+
+    # Memory.
+
+    def release_arenas(self) -> None:
+        from mycel.engines.native.program.program import release_arenas
+
+        release_arenas()
+
+    # The machine.
+
+    @property
+    def identity(self) -> str:
+        from mycel.engines.native.llvm.jit import machine
+
+        return machine().identity
+
+    def describe(self) -> dict[str, Any]:
+        from mycel.engines.native.report.facts import facts
+
+        return facts()
+
+    def check_environment(self) -> None:
+        from mycel.engines.native.llvm.jit import processor
+
+        processor()
+
+    @property
+    def threads(self) -> int:
+        from mycel.engines.native.runtime.door import runtime
+
+        return runtime().threads
+
+    def set_threads(self, count: int) -> None:
+        from mycel.engines.native.runtime.door import runtime
+
+        runtime().set_threads(count)
+
+    def default_threads(self) -> int:
+        from mycel.engines.native.runtime.door import default_threads, runtime
+
+        return default_threads() if runtime().openmp is not None else 1
+
+    def sharing(self, count: int) -> Optional[Callable[[], Any]]:
+        from mycel.engines.native.runtime.door import runtime
+
+        return runtime().sharing(count)
+
+    def known_code(self) -> KnownCode:
+        from mycel.engines.native.runtime.profile_hook import KnownCode as NativeKnownCode
+
+        return NativeKnownCode()

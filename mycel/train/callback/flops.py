@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Optional
 
 from mycel.compiled.explain import explain
+from mycel.engines.reports import work
+from mycel.engines.select import engine
 from mycel.ir.graph import Graph, Node
 from mycel.train.callback.base import Callback, RunContext
 
@@ -27,15 +29,13 @@ def step_flops(network: Any, *inputs: Any) -> tuple[int, int]:
     >>> step_flops(ms.nn.Dense(10, 5), ms.ops.ones((32, 10)))
     (3200, 3200)
     """
-    from mycel.engines.native.engine import prepared
-
     found = explain(network, *inputs)
     if len(found.graphs) != 1:
         raise ValueError(
             "FlopsUtilizationCollector: flops are counted where a step is one graph, and this one goes back to Python on the way"
         )
     graph = found.graphs[0]
-    hardware = _flops(prepared(graph))
+    hardware = _flops(engine().prepared(graph))
     return hardware - _twice(graph), hardware
 
 
@@ -47,8 +47,6 @@ def _inner(node: Node) -> Iterator[Graph]:
 
 def _flops(graph: Graph) -> int:
     """The flops of a graph; of both sides of a branch the larger, of a loop one round."""
-    from mycel.engines.native.lowering.dense_steps import work
-
     total = 0
     for node in graph.nodes:
         if node.prim is None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mycel.engines import buffers
-from mycel.engines.native.engine import compile_native
+from mycel.engines.native.program.compiling import compile_native
 from mycel.ir.graph import Graph
 from tests.prims.cases import Case, all_cases, apply_node, nodes_for, reference_results
 

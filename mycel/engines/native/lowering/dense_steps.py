@@ -18,10 +18,11 @@ from mycel.engines.native.kernels.views import View, contiguous_strides, row_maj
 from mycel.engines.native.lowering.dense_narrow import narrow_gradient
 from mycel.engines.native.lowering.dense_strides import channels_last, gathered, skips, spread
 from mycel.engines.native.onednn import binding as dense
+from mycel.engines.reports import work
 from mycel.ir.dims import DimLike, hint, is_one, product
 from mycel.ir.graph import Node
 
-__all__ = ["DenseCall", "dense_step", "work"]
+__all__ = ["DenseCall", "dense_step"]
 
 Number = Callable[[DimLike], int]
 
@@ -45,18 +46,6 @@ def _readable(lowering: Any, node: Node) -> View:
     if any(hint(s) <= 0 and not is_one(d) for s, d in zip(view.strides, view.shape)):
         view = lowering.copy(view)
     return view
-
-
-def work(node: Node, number: Number = hint) -> int:
-    """The floating-point operations of a product or a convolution."""
-    a, b = (i.type for i in node.inputs)
-    if node.prim.name == "matmul":  # type: ignore[union-attr]
-        return 2 * number(node.type.size) * number(a.shape[-1])
-    # Every weight meets every position of the image that has the convolution's output channels.
-    image, weights = {"conv": (node.type, b), "conv_grad_input": (a, b), "conv_grad_weight": (b, node.type)}[
-        node.prim.name  # type: ignore[union-attr]
-    ]
-    return 2 * number(weights.size) * number(image.size) // number(image.shape[1])
 
 
 @dataclass

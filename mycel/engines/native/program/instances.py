@@ -8,12 +8,12 @@ what the dense library refuses for some sizes only is lowered for those. The mos
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Optional
-from weakref import WeakKeyDictionary
 
 from mycel.base import locks
 from mycel.base.errors import ShapeError
+from mycel.engines.base import Entry, Sized
 from mycel.engines.native.kernels.nest import FAR
 from mycel.engines.native.lowering.expand import expand
 from mycel.engines.native.onednn.binding import Unsupported
@@ -26,7 +26,7 @@ from mycel.transforms.passes import optimize
 from mycel.transforms.specialize import specialize
 from mycel.transforms.symbolic_reductions import split_symbolic
 
-__all__ = ["MOST", "Instances", "instances_of", "types_for"]
+__all__ = ["MOST", "Instances"]
 
 MOST = 32
 _lock = locks.reentrant()
@@ -44,7 +44,7 @@ def check_positions(graph: Graph) -> None:
                 )
 
 
-class Instances:
+class Instances(Sized):
     """The programs of one graph; `aliases` says which outputs are written into which inputs' memory."""
 
     def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
@@ -100,21 +100,8 @@ class Instances:
         opened = complex_pairs(expand(graph))
         return Program(Template(optimize(opened) if len(opened.nodes) > 1 else opened, self.aliases))
 
-    def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
-        """The function from buffers to a buffer (or a tuple of them) for actual sizes."""
+    def entry(self, sizes: Mapping[str, int]) -> Entry:
         return self.program(sizes).entry
-
-
-_instances: WeakKeyDictionary[Graph, Instances] = WeakKeyDictionary()
-
-
-def instances_of(graph: Graph) -> Instances:
-    """The programs of a graph that writes over none of its inputs; remembered as long as the graph lives."""
-    found = _instances.get(graph)
-    if found is None:
-        # A copy, as what holds its own key would never be let go.
-        found = _instances.setdefault(graph, Instances(Graph(graph.inputs, graph.outputs, graph.name)))
-    return found
 
 
 def _optimized(graph: Graph) -> Graph:
@@ -126,10 +113,3 @@ def _optimized(graph: Graph) -> Graph:
             return optimize(graph)
     except ShapeError:
         return optimize(graph)
-
-
-def types_for(types: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
-    """Types with actual sizes."""
-    from mycel.transforms.specialize import concrete
-
-    return tuple([concrete(t, sizes) for t in types])

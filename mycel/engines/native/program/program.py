@@ -20,6 +20,7 @@ import numpy as np
 from mycel.base import locks
 from mycel.base.errors import SizeError
 from mycel.base.spans import timed
+from mycel.engines.capacity import check_needs
 from mycel.engines.failures import index_out_of_range, note_host_step
 from mycel.engines.native.kernels.codegen import NAME, Kernel, generate, grain
 from mycel.engines.native.kernels.nest import FAR, Buffer, Site
@@ -33,7 +34,6 @@ from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program import arena as memory
 from mycel.engines.native.program import bounds
 from mycel.engines.native.program.batch import batches, encode_batch, without_shared
-from mycel.engines.native.program.capacity import check_needs
 from mycel.engines.native.program.liveness import Liveness
 from mycel.engines.native.program.step_order import schedule
 from mycel.engines.native.runtime import checking

@@ -1,9 +1,9 @@
 """Running a program for many rounds in one call.
 
-`Repetition(program, carried)` prepares what is the same for every call; `run` takes the buffers that stay, those that differ from round to round, and gives the
+`repetition(entry, carried)` prepares what is the same for every call; `run` takes the buffers that stay, those that differ from round to round, and gives the
 buffers of all results. A result is one of three kinds: *aliased* (a parameter, updated in place), *carried* (state that each round computes anew:
 the input's buffer is copied first, so that nobody's memory is written), or a *row*: every round writes its own row of one array, rows 64 bytes aligned.
-Where rows would take more than `LIMIT` bytes and only the last is wanted, all rounds write the same memory.
+Where rows would take more than `KEPT` bytes and only the last is wanted, all rounds write the same memory.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Union
 
 from mycel.engines import buffers
+from mycel.engines.base import Entry, Repetition, Rounds
 from mycel.engines.native.program.program import Program, program_of
 from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.repeat_ir import REPEAT
 from mycel.engines.native.runtime.runtime_ir import PROGRAM
 
-__all__ = ["Repetition", "Rounds"]
+__all__ = ["repetition"]
 
-LIMIT = 1 << 20
 _ALIGNED = 64
 _ROUNDS, _BASES, _MOVES, _MOVE_TABLE = (REPEAT.index(n) for n in ("rounds", "bases", "moves", "move_table"))
 
 
-class Rounds:
-    """What some rounds gave: `count` rounds ran to their end; `row(k)` are the buffers of the results of round `k`, of the last one for -1."""
+class _Rounds(Rounds):
+    """Rows of blocks of memory, and buffers of what has none."""
 
     def __init__(self, count: int, outputs: Sequence[Any], rows: Mapping[int, tuple[Any, int, int]]) -> None:
         self.count = count
         self._outputs, self._rows = outputs, rows
 
     def row(self, k: int) -> tuple[Any, ...]:
-        """The buffers of a round's results; of what is aliased, carried or not kept those after the last round."""
         k = k % self.count
         return tuple([self.at(j, k) if j in self._rows else found for j, found in enumerate(self._outputs)])
 
     def keeps(self, j: int) -> bool:
-        """Whether there is a row of result `j` for each round."""
         return j in self._rows
 
     def at(self, j: int, k: int) -> Any:
-        """The buffer of result `j` of round `k`, which has a row."""
         block, start, stride = self._rows[j]
         return runtime().wrap(block, start + k * stride)
 
 
-class Repetition:
+def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+    """The program of an entry, to be run for many rounds; None where it runs no program alone."""
+    found = program_of(entry)
+    return None if found is None else _Repetition(found, carried)
+
+
+class _Repetition(Repetition):
     """A program to be run for many rounds; `carried` says which results become which inputs of the next round."""
 
-    def __init__(self, entry: Callable[..., Any], carried: Mapping[int, int]) -> None:
-        found = program_of(entry)
-        if found is None:
-            raise ValueError("this is no program of the native engine")
-        self.program: Program = found
+    def __init__(self, found: Program, carried: Mapping[int, int]) -> None:
+        self.program = found
         self.carried = dict(carried)
         table = found.table
         # A program that runs without Python's lock may not run with it, and without the mutex, at the same time.
@@ -80,11 +80,6 @@ class Repetition:
         keep: bool = False,
         restore: Optional[Callable[[int, Any], None]] = None,
     ) -> Rounds:
-        """Run one round for each of `rounds`, which has the buffers of the first inputs; `stay` are those of the others.
-
-        With `keep` the results of all rounds are kept whatever they take. Raises what a host step raises, IndexRangeError, RecursionError and MemoryError; before that,
-        `restore` gets each carried input, by number, with a buffer of what it was when the round that failed began.
-        """
         count, moving = len(rounds), len(rounds[0])
         address = buffers.address
         stay = list(stay)
@@ -97,7 +92,7 @@ class Repetition:
         ]
         outputs: list[Any] = []
         rows: dict[int, tuple[Any, int, int]] = {}
-        keep = keep or count * self.row_bytes() <= LIMIT
+        keep = keep or count * self.row_bytes() <= self.KEPT
         for j, nbytes in enumerate(self.program.output_bytes):
             if j in self.aliases:
                 outputs.append(stay[self.aliases[j] - moving])
@@ -125,4 +120,4 @@ class Repetition:
             for i in self.carried.values() if restore is not None else ():
                 restore(i, stay[i - moving])  # type: ignore[misc]
             raise
-        return Rounds(count, outputs, rows)
+        return _Rounds(count, outputs, rows)

@@ -9,88 +9,25 @@ listed with those kernels.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from mycel.engines.failures import readable
 from mycel.engines.native.kernels.nest import Buffer, Nest
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.lower import Step, _Lowering
 from mycel.engines.native.program import arena as memory
+from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.liveness import Liveness
 from mycel.engines.native.program.program import Template
-from mycel.engines.native.report.costs import Cost, cost
+from mycel.engines.native.report.costs import cost
+from mycel.engines.reports import Account, StepAccount, joined
 from mycel.ir.dims import hint
-from mycel.ir.graph import Graph, Node, Where
+from mycel.ir.graph import Graph, Node
 
-__all__ = ["Account", "StepAccount", "account"]
-
-
-@dataclass(frozen=True)
-class StepAccount:
-    """One step: its kind (kernel, dense, host, copy, cond, while, ...), the operations in it, its loops, what it writes and why, what it computes again, and the user's line.
-
-    `stores` are (operation, type with layout, reason, whether it is written over what it reads).
-    """
-
-    number: int
-    kind: str
-    operations: tuple[str, ...]
-    cost: Cost
-    loops: str
-    stores: tuple[tuple[str, str, str, bool], ...]
-    again: tuple[str, ...]
-    where: Optional[Where]
-
-    @property
-    def text(self) -> str:
-        """A few lines."""
-        flops = f"{self.cost.flops:,}".replace(",", " ")
-        counted = f"{readable(self.cost.bytes)} moved, {flops} operations"
-        head = f"{self.number:4} {self.kind} {_joined(self.operations)}: {counted}{'; ' + self.loops if self.loops else ''}"
-        lines = [head + (f"; {self.where}" if self.where else "")]
-        for name, kind, why, over in self.stores:
-            lines.append(f"       writes {name} {kind}{' over what it reads' if over else ''}: {why}")
-        if self.again:
-            lines.append(f"       computes again {_joined(self.again)}: cheaper than reading it")
-        return "\n".join(lines)
-
-
-@dataclass
-class Account:
-    """The steps of a program in the order in which they are run."""
-
-    name: str
-    steps: list[StepAccount] = field(default_factory=list)
-
-    @property
-    def total(self) -> Cost:
-        """What all steps do; of a branch the side that moves more, of a loop one round."""
-        return sum((s.cost for s in self.steps), Cost())
-
-    def text(self, most: int = 200) -> str:
-        """The totals by kind, and the steps; of more than `most` those that move most."""
-        by_kind: dict[str, tuple[int, Cost]] = {}
-        for s in self.steps:
-            count, known = by_kind.get(s.kind, (0, Cost()))
-            by_kind[s.kind] = count + 1, known + s.cost
-        lines = [f"{self.name} in {len(self.steps)} steps:"]
-        lines += [
-            f"  {count} {kind}: {readable(c.bytes)} moved, {c.flops / 1e6:.6g} million operations"
-            for kind, (count, c) in by_kind.items()
-        ]
-        shown = self.steps
-        if len(shown) > most:
-            chosen = {s.number for s in sorted(shown, key=lambda s: -s.cost.bytes)[:most]}
-            shown = [s for s in shown if s.number in chosen]
-            lines.append(f"  the {most} that move most:")
-        return "\n".join([*lines, *[s.text for s in shown]])
+__all__ = ["account"]
 
 
 def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
     """What the program of a graph of static types does."""
-    from mycel.engines.native.engine import prepared
-
     opened = prepared(graph)
     lowering = _Lowering(opened)
     template = Template.__new__(Template)
@@ -157,7 +94,7 @@ class _Reasons:
             named = sorted(
                 {r.node.prim.name for r in readers if r.kind == "dense" and r.node is not None and r.node.prim}
             )
-            return f"{_joined(named)} of the dense library reads it"
+            return f"{joined(named)} of the dense library reads it"
         for kind, who in (
             ("host", "a host step"),
             ("cond", "a branch"),
@@ -195,12 +132,6 @@ def _loops(step: Step) -> str:
     if not isinstance(step.data, Nest):
         return ""
     return "loops " + " x ".join(f"{loop.extent}{' reducing' if loop.kind == 'r' else ''}" for loop in step.data.loops)
-
-
-def _joined(names: Any, most: int = 12) -> str:
-    names = list(names)
-    more = f", {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _count(n: int, word: str) -> str:

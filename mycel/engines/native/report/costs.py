@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mycel.base.dtype import DType
@@ -25,42 +24,18 @@ from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.nest import Access, Affine, Buffer, Expr, Nest, Reduce
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.control_steps import Call, Nested
-from mycel.engines.native.lowering.dense_steps import DenseCall, work
+from mycel.engines.native.lowering.dense_steps import DenseCall
 from mycel.engines.native.lowering.tape_steps import Tape
 from mycel.engines.native.math import library as vector_math
+from mycel.engines.reports import ZERO_COST, Cost, work
 from mycel.ir.dims import DimLike, hint
 
 if TYPE_CHECKING:
     from mycel.engines.native.lowering.lower import Step
 
-__all__ = ["Cost", "ZERO_COST", "cost", "nest_cost", "operations", "plan_costs", "total"]
+__all__ = ["cost", "nest_cost", "operations", "plan_costs", "total"]
 
 Number = Callable[[DimLike], int]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Bytes read, bytes written and floating-point operations.
-
-    >>> Cost(8, 4, 1) + Cost(8, 4, 1)
-    Cost(read=16, written=8, flops=2)
-    >>> Cost(8, 4, 1).bytes
-    12
-    """
-
-    read: int = 0
-    written: int = 0
-    flops: int = 0
-
-    @property
-    def bytes(self) -> int:
-        return self.read + self.written
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.read + other.read, self.written + other.written, self.flops + other.flops)
-
-
-ZERO_COST = Cost()
 
 
 def cost(step: Step, number: Number = hint) -> Cost:

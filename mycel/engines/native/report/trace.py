@@ -13,16 +13,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 
-from mycel.engines.native.lowering.lower import Step
-from mycel.engines.native.program.program import Program, holders, programs
+from mycel.engines.native.program.program import ARENA, Program, holders, programs
+from mycel.engines.native.report.traced import NativeProgram, NativeStep
 from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.runtime_ir import RECORD
+from mycel.engines.tracing import Event, Move, Part, Run, Trace
 
-__all__ = ["ALLOCATED", "PART", "RELEASED", "RUN", "STEP", "Event", "Run", "Trace", "tracing"]
+__all__ = ["ALLOCATED", "PART", "RELEASED", "RUN", "STEP", "NativeTrace", "tracing"]
 
 STEP, RUN, PART, ALLOCATED, RELEASED = range(5)
 _ROOM = 1 << 19
@@ -30,39 +31,8 @@ _MOST = 1 << 22
 _LOOK = 0.01
 
 
-class Event(NamedTuple):
-    """One run of one step, or of one of the calls that it consists of (`call`); times are nanoseconds of the monotonic clock, as `time.monotonic_ns` gives them."""
-
-    program: Program
-    step: Step
-    begin: int
-    end: int
-    inner: bool
-    thread: int = 0
-    call: int = 0
-
-    @property
-    def schedule(self) -> str:
-        """How the loops of a kernel run; empty for what is no kernel of loops."""
-        found = self.program.template.code.get(id(self.step))
-        return found[0].schedule if found is not None else ""
-
-
-class Run(NamedTuple):
-    """One run of one program."""
-
-    program: Program
-    begin: int
-    end: int
-    thread: int
-
-
-class Trace:
-    """What a trace holds when it has been taken.
-
-    `records` has a row (what, key, begin, end, thread) for each record; `events` are the steps in order of their end, `runs` the programs'; `lost` counts the records
-    for which there was no room.
-    """
+class NativeTrace(Trace):
+    """A trace from the records of the runtime: `records` has a row (what, key, begin, end, thread) for each; `lost` counts those for which there was no room."""
 
     def __init__(self) -> None:
         self.records = np.zeros((0, RECORD), np.int64)
@@ -71,49 +41,73 @@ class Trace:
         self.programs: dict[int, Program] = {}
         self._held: set[Program] = set()
         self._sorted: tuple[list[int], list[Program]] = ([], [])
-        self._places: dict[int, Optional[tuple[Program, Step, int]]] = {}
+        self._held_memory: list[tuple[NativeProgram, int]] = []
+        self._steps: dict[int, Optional[NativeStep]] = {}
+        self._programs: dict[Program, NativeProgram] = {}
+
+    def program_of(self, program: Program) -> NativeProgram:
+        """A program as the trace shows it."""
+        found = self._programs.get(program)
+        if found is None:
+            found = self._programs[program] = NativeProgram(program)
+        return found
 
     @cached_property
     def events(self) -> list[Event]:
         found: list[Event] = []
         for _, key, begin, end, thread in self.of(STEP).tolist():
-            place = self.step_at(key)
-            if place is not None and place[1].kind != "poison":
-                program, step, call = place
-                found.append(Event(program, step, begin, end, False, thread, call))
+            step = self.step_at(key)
+            if step is not None and step.kind != "poison":
+                found.append(Event(step, begin, end, False, thread))
         _mark_inner(found)
         return found
 
     @property
     def missed(self) -> int:
-        """The records for which there was no room, and the steps whose programs are gone."""
         return int(self.lost) + sum(self.step_at(key) is None for key in self.of(STEP)[:, 1].tolist())
 
     @cached_property
     def runs(self) -> list[Run]:
-        """The runs of programs, in order of their end."""
         rows = self.of(RUN).tolist()
-        return [Run(self.programs[key], b, e, t) for _, key, b, e, t in rows if key in self.programs]
+        known = self.programs
+        return [Run(self.program_of(known[key]), b, e, t) for _, key, b, e, t in rows if key in known]
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        return [Part(self.step_at(key), b, e, t) for _, key, b, e, t in self.of(PART).tolist()]
+
+    @cached_property
+    def moves(self) -> list[Move]:
+        chosen = np.isin(self.records[:, 0], (ALLOCATED, RELEASED))
+        return [Move(what == ALLOCATED, *row) for what, *row in self.records[chosen].tolist()]
+
+    @property
+    def held(self) -> list[tuple[NativeProgram, int]]:
+        return self._held_memory
+
+    @property
+    def threads(self) -> list[int]:
+        return list(dict.fromkeys(self.records[:, 4].tolist()))
 
     def of(self, what: int) -> np.ndarray[Any, Any]:
         """The records of one kind."""
         found: np.ndarray[Any, Any] = self.records[self.records[:, 0] == what]
         return found
 
-    def step_at(self, address: int) -> Optional[tuple[Program, Step, int]]:
-        """The program and step that have their arguments at an address, and the number of the call among those of the step."""
-        if address not in self._places:
+    def step_at(self, address: int) -> Optional[NativeStep]:
+        """The step, or the one of its calls, that has its arguments at an address."""
+        if address not in self._steps:
             bases, owners = self._sorted
             k = bisect_right(bases, address) - 1
             step = owners[k].step_at(address) if k >= 0 else None
             if step is None:
-                self._places[address] = None
+                self._steps[address] = None
             else:
                 program = owners[k]
                 word = (address - program.base) // 8
                 before = sum(1 for w, s in program.starts.items() if s is step and w < word)
-                self._places[address] = (program, step, before)
-        return self._places[address]
+                self._steps[address] = NativeStep(self.program_of(program), step, before)
+        return self._steps[address]
 
     def _close(self, parts: list[np.ndarray[Any, Any]]) -> None:
         self.programs = {ctypes.addressof(p.table): p for p in self._held if hasattr(p, "table")}
@@ -126,7 +120,7 @@ class Trace:
 _HOOK = ctypes.PYFUNCTYPE(None)
 _hooks: list[Any] = []
 _logs: list[Any] = []
-_active: list[Trace] = []
+_active: list[NativeTrace] = []
 
 
 def _new_log(room: int) -> Any:
@@ -147,14 +141,11 @@ def _rows(log: Any) -> np.ndarray[Any, Any]:
 
 
 @contextmanager
-def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None) -> Iterator[Trace]:
-    """Take a trace while the block runs, in all threads; not two at once. `room` bounds the records (by default, some four million).
-
-    `before_run` is called before each run of a program, by the thread that is about to run it.
-    """
+def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None) -> Iterator[NativeTrace]:
+    """Take a trace of all threads while a block runs, as `Engine.tracing` says."""
     if _active:
         raise RuntimeError("a trace is already being taken; end it first")
-    trace = Trace()
+    trace = NativeTrace()
     set_log = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(runtime().address["mycel_log"])
     set_hook = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(runtime().address["mycel_hook"])
     _active.append(trace)
@@ -170,6 +161,9 @@ def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]]
 
     watcher = threading.Thread(target=watch, name="mycel-trace", daemon=True)
     trace._held.update(programs())
+    trace._held_memory = [
+        (trace.program_of(p), p.arena_bytes) for p in trace._held if hasattr(p, "table") and p.table[ARENA]
+    ]
     holders.append(trace._held)
     if before_run is not None:
         # Kept for ever: a thread may be about to call it when the trace ends.

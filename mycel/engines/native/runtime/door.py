@@ -183,6 +183,17 @@ class Runtime:
         free = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)
         self.openmp.GOMP_parallel(free, None, ctypes.c_uint(self.threads), ctypes.c_uint(0))
 
+    def sharing(self, count: int) -> Optional[Callable[[], Any]]:
+        """A function that shares out nothing among `count` threads and waits for them; None where there is no pool."""
+        if self.openmp is None:
+            return None
+        parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(
+            ctypes.cast(self.openmp.GOMP_parallel, ctypes.c_void_p).value or 0
+        )
+        # A function without effects stands for the work.
+        nothing = ctypes.cast(self.openmp.omp_get_thread_num, ctypes.c_void_p)
+        return lambda: parallel(nothing, None, count, 0)
+
     def serial_from_now_on(self) -> None:
         """Run generated code on one thread: this child process has lost the others, and its libgomp cannot make new ones."""
         ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(1)

@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any, Optional
 
+from mycel.engines import known_code
 from mycel.engines.native.llvm import jit
 
 __all__ = ["KnownCode"]
@@ -71,8 +72,8 @@ error:
 _PYTHON = ("PyFrame_GetCode", "Py_DecRef", "PyUnicode_InternFromString", "PyObject_CallFunctionObjArgs")
 
 
-class KnownCode:
-    """Code objects of which the hook need not tell; they stay alive.
+class KnownCode(known_code.KnownCode):
+    """Code objects of which the hook need not tell, in a table that native code reads.
 
     >>> known = KnownCode()
     >>> known.add(KnownCode.add.__code__)
@@ -81,7 +82,7 @@ class KnownCode:
     """
 
     def __init__(self) -> None:
-        self.codes: dict[int, types.CodeType] = {}
+        super().__init__()
         self._table: Any = (ctypes.c_int64 * 2)()
         self._slots: Any = None
         self._hook: Optional[int] = None
@@ -95,7 +96,6 @@ class KnownCode:
         self._slots = slots
 
     def add(self, code: types.CodeType) -> None:
-        """Know a code object from now on."""
         if id(code) not in self.codes:
             self.codes[id(code)] = code
             if 2 * len(self.codes) > len(self._slots):
@@ -104,7 +104,6 @@ class KnownCode:
                 _put(self._slots, len(self._slots) - 1, id(code))
 
     def watch(self, callback: Callable[[types.FrameType, str, Any], Any]) -> None:
-        """Call ``callback(frame, "call", None)`` for every frame of this thread that begins with code that is not known, until `sys.setprofile`."""
         if self._hook is None:
             (code,) = jit.compile_objects([_TEXT])
             symbols = jit.python_symbols(_PYTHON)

@@ -12,7 +12,7 @@ import mycel as ms
 from mycel import Tensor, ops
 from mycel.base import dtype as D
 from mycel.engines import buffers
-from mycel.engines.native.engine import compile_native
+from mycel.engines.native.program.compiling import compile_native
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import conv as C

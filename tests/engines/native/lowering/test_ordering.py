@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel.engines import buffers
-from mycel.engines.native.engine import compile_native
+from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.reference import apply
 from mycel.ir.graph import Graph
 from mycel.prims.ordered import search_sorted, sort, top_k

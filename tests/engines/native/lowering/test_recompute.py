@@ -10,7 +10,7 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.base.dtype import float32
-from mycel.engines.native.engine import compile_native
+from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import Program
 from mycel.engines.reference.evaluate import evaluate
 from mycel.ir.dims import hint
@@ -102,7 +102,7 @@ def test_batch_normalisation_passes_over_memory_as_often_as_it_has_to() -> None:
     with tracing() as trace:
         step(x)
     size = 4 * 8 * 20 * 20
-    kernels = [e.step for e in trace.events if e.step.kind == "kernel"]
+    kernels = [e.step.step for e in trace.events if e.step.kind == "kernel"]
     reads = sum(b.size == size for s in kernels for b in {id(b): b for b in s.reads}.values())
     writes = sum(b.size == size for s in kernels for b in s.writes)
     # Forward: statistics, then normalising. Backward: two sums and the derivative, channel by channel while it is in a cache.

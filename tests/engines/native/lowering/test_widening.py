@@ -10,8 +10,8 @@ import pytest
 
 from mycel.base import dtype as D
 from mycel.engines import buffers
-from mycel.engines.native.engine import compile_native
 from mycel.engines.native.lowering import expand as opening
+from mycel.engines.native.program.compiling import compile_native
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims.linalg import matmul

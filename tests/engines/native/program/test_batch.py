@@ -10,7 +10,7 @@ import pytest
 import mycel as ms
 from mycel.base import dtype as D
 from mycel.engines import buffers
-from mycel.engines.native.engine import compile_native
+from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.report.trace import tracing
 from mycel.engines.reference.evaluate import evaluate
 from mycel.ir.graph import Graph, Node, input_node
@@ -132,8 +132,8 @@ def test_a_trace_shows_a_batch_as_a_step() -> None:
     data = [buffers.from_array(np.zeros((300, 300), np.float32)) for _ in inputs]
     with tracing() as trace:
         program.entry(*data)
-    (event,) = [e for e in trace.events if e.program is program]
-    assert event.step.kind == "batch" and len(event.step.data) == 3
+    (event,) = [e for e in trace.events if e.step.program.program is program]
+    assert event.step.kind == "batch" and len(event.step.step.data) == 3
 
 
 @pytest.mark.parametrize("name", ["Adam", "Momentum", "Lamb", "Rprop"])

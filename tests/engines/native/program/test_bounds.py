@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from mycel.base import dtype as D
-from mycel.engines.native.engine import compile_native
 from mycel.engines.native.kernels.bounds_ir import size_of, with_checks
 from mycel.engines.native.kernels.codegen import NAME, Kernel
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.llvm import jit
 from mycel.engines.native.program.bounds import RECORD
+from mycel.engines.native.program.compiling import compile_native
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import conv as V

@@ -10,9 +10,10 @@ import pytest
 
 from mycel.base.dtype import float32, int64
 from mycel.engines import buffers
-from mycel.engines.native.engine import host_steps
-from mycel.engines.native.program.instances import MOST, Instances, instances_of, types_for
+from mycel.engines.native.program.compiling import host_steps
+from mycel.engines.native.program.instances import MOST, Instances
 from mycel.engines.native.program.program import Template
+from mycel.engines.sizes import programs_of, types_for
 from mycel.ir.dims import DimLike, evaluate, symbol
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
@@ -173,8 +174,8 @@ def test_outputs_over_inputs() -> None:
 
 def test_programs_are_bounded_and_shared() -> None:
     graph = graph_of(lambda x: E.sin(x), (N,))
-    instances = instances_of(graph)
-    assert instances is instances_of(graph)
+    instances = programs_of(graph)
+    assert instances is programs_of(graph)
     first = instances.program({"rows": 2})
     assert instances.program({"rows": 2}) is first
     for n in range(3, MOST + 10):

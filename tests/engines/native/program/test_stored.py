@@ -20,8 +20,8 @@ from mycel import nn, ops
 from mycel.base import cache as files
 from mycel.base import garbage
 from mycel.engines import buffers
-from mycel.engines.native.engine import compile_native
 from mycel.engines.native.program import stored
+from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import Program, Template
 from mycel.engines.native.report.costs import cost
 from mycel.ir.graph import Graph, at, input_node

@@ -11,8 +11,8 @@ from mycel.base.errors import CompileError
 from mycel.common.initializer import Zero
 from mycel.compiled.explain import explain
 from mycel.devices import runtime
-from mycel.engines.native.engine import prepared
-from mycel.engines.native.program.capacity import available_memory
+from mycel.engines.capacity import available_memory
+from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.program import build
 from mycel.engines.native.report.account import account
 from mycel.engines.native.report.costs import cost

@@ -8,7 +8,7 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel.engines.native.engine import compile_native
+from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.report.costs import Cost, cost, operations, plan_costs, total
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type

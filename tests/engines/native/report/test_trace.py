@@ -28,7 +28,7 @@ def test_steps_are_noted_with_their_nodes_and_times() -> None:
     assert not trace.missed and len(trace.events) % 2 == 0
     kinds = [e.step.kind for e in trace.events]
     assert kinds[: len(kinds) // 2] == kinds[len(kinds) // 2 :]
-    assert any(e.step.node is not None and e.step.node.prim.name == "matmul" for e in trace.events)
+    assert any(n.prim.name == "matmul" for e in trace.events for n in e.step.nodes)
     assert all(before <= e.begin <= e.end <= after for e in trace.events)
     assert not any(e.inner for e in trace.events)
 
@@ -40,8 +40,8 @@ def test_the_schedule_of_a_kernel_is_noted_in_words() -> None:
     with tracing() as trace:
         turned(x)
     (event,) = (e for e in trace.events if e.step.kind == "kernel")
-    assert event.schedule.startswith("200p 300p: ")
-    assert "lanes of 300" in event.schedule and "tiles of 200 for 1; threads share " in event.schedule
+    assert event.step.schedule.startswith("200p 300p: ")
+    assert "lanes of 300" in event.step.schedule and "tiles of 200 for 1; threads share " in event.step.schedule
 
 
 def test_nothing_is_noted_outside_of_a_trace() -> None:
@@ -105,7 +105,7 @@ def test_memory_and_runs_are_noted() -> None:
     assert all(run.begin <= e.begin <= e.end <= run.end for e in trace.events)
     taken, given = trace.of(ALLOCATED), trace.of(RELEASED)
     assert len(taken) == len(given) == 1 and taken[0, 1] == given[0, 1]
-    assert taken[0, 3] == run.program.output_bytes[0] and taken[0, 2] < given[0, 2]
+    assert taken[0, 3] == run.program.program.output_bytes[0] and taken[0, 2] < given[0, 2]
 
 
 def test_the_parts_of_a_step_belong_to_its_threads() -> None:

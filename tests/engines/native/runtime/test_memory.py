@@ -9,9 +9,9 @@ import pytest
 
 from mycel.base.dtype import float32
 from mycel.engines import buffers
-from mycel.engines.native.engine import compile_native
 from mycel.engines.native.lowering.inplace import may_take
 from mycel.engines.native.program import arena as memory
+from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import Program, Template
 from mycel.engines.native.program.step_order import peak_bytes, schedule
 from mycel.engines.reference.evaluate import evaluate

@@ -13,8 +13,8 @@ from mycel.base.dtype import bool_, float32, int64
 from mycel.core import eager
 from mycel.core.recording import Recorder
 from mycel.core.tensor import make
-from mycel.engines.native.engine import compile_native
 from mycel.engines.native.lowering.tape_steps import Tape
+from mycel.engines.native.program.compiling import compile_native
 from mycel.engines.native.program.program import _flat
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type

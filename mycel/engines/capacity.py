@@ -1,4 +1,4 @@
-"""How much memory there is and could be taken now; what a program needs is compared with it before it is tried.
+"""How much of the host's memory there is and could be taken now; what a program needs is compared with it before it is tried.
 
 Systems promise memory that they do not have and end the process when it is touched, without a word. So the allocator refuses what all of the machine's memory would not hold
 (`machine_memory`: what is built in and can be swapped, or the container's share), and a program that needs more than that is an error before its first run. Where
@@ -12,6 +12,7 @@ from typing import Optional
 
 from mycel.base.log import logger
 from mycel.base.system_memory import UNLIMITED, addresses, containers, machine_memory, swap_left, system_memory
+from mycel.engines import buffers
 from mycel.engines.failures import no_memory, out_of_memory, readable
 from mycel.ir.graph import Graph
 
@@ -66,13 +67,10 @@ def room_left() -> str:
 
 def _rooms() -> Iterator[tuple[int, str]]:
     """The bytes that each bound leaves, and what it is."""
-    from mycel.engines.native.runtime.door import runtime
-    from mycel.engines.native.runtime.memory_ir import MEMORY
-
-    account = dict(zip(MEMORY, runtime().account))
-    if account["limit"] < UNLIMITED:
-        yield account["limit"] - account["allocated"], f"the {readable(account['limit'])} of max_device_memory"
-    idle = account["reserved"] - account["allocated"]
+    account = buffers.account()
+    if account.limit < UNLIMITED:
+        yield account.limit - account.allocated, f"the {readable(account.limit)} of max_device_memory"
+    idle = account.reserved - account.allocated
     left, whole = system_memory()
     if left is not None:
         yield left + idle, f"the machine's {readable(whole)}" if whole else "the machine's memory"

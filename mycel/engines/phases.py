@@ -2,7 +2,7 @@
 
 The level of a node is how many rounds of positions must be known before it can be computed: those that it depends on, and those whose counts appear in its
 type or parameters. Phase k computes the nodes of level k that a later phase, a mask or an output needs; then the positions of the masks at
-that level are found, which binds their symbols. Each phase is a graph of its own, with a program for each tuple of sizes (`instances`).
+that level are found, which binds their symbols. Each phase is a graph of its own, with a program for each tuple of sizes (`Engine.sized`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.engines import buffers, nonfinite
-from mycel.engines.native.program.instances import Instances, types_for
+from mycel.engines.base import current
+from mycel.engines.sizes import types_for
 from mycel.ir.dims import Dim, symbols_in
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.prims.base import CONSTANT
@@ -28,7 +29,7 @@ class _Phase:
     """One phase: its program, which values it takes, and which it gives."""
 
     def __init__(self, graph: Graph, sources: list[Node], results: list[Node], aliases: dict[int, int]) -> None:
-        self.instances = Instances(graph, aliases)
+        self.programs = current().sized(graph, aliases)
         self.sources, self.results = sources, results
         self.types = graph.output_types
         self.names = tuple(symbols_in(*inner_sizes(graph)))
@@ -116,7 +117,7 @@ class Phases:
         results: tuple[Any, ...] = ()
         for phase, found in self.phases:
             if phase is not None:
-                entry = phase.instances.entry({n: known[n] for n in phase.names})
+                entry = phase.programs.entry({n: known[n] for n in phase.names})
                 made = entry(*[values[n] for n in phase.sources])
                 results = made if isinstance(made, tuple) else (made,)
                 values.update(zip(phase.results, results))

@@ -1,0 +1,58 @@
+"""From a graph to a program, which is taken from the cache where it was made before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Optional
+
+from mycel.base import garbage
+from mycel.base.log import logger
+from mycel.engines.native.lowering.expand import expand
+from mycel.engines.native.lowering.lower import lower
+from mycel.engines.native.onednn.binding import Unsupported
+from mycel.engines.native.program import stored
+from mycel.engines.native.program.program import Program, build
+from mycel.ir.dims import Decisions, deciding, symbols_in
+from mycel.ir.graph import Graph, Node
+from mycel.prims.linalg import matmul
+from mycel.transforms.complex_pairs import complex_pairs
+from mycel.transforms.passes import optimize
+from mycel.transforms.reductions import split_reductions
+from mycel.transforms.specialize import inner_sizes
+
+__all__ = ["compile_native", "host_steps", "prepared"]
+
+USUAL = 8
+
+
+def compile_native(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Program:
+    """The program of a graph; outputs in `aliases` are written into those inputs' memory. One that was compiled before is taken from the cache."""
+    aliases = dict(aliases or {})
+    with garbage.left_alone():
+        key = stored.key_of(graph, aliases)
+        if key is not None:
+            template = stored.load(key, graph, aliases)
+            if template is not None:
+                try:
+                    return Program(template)
+                except Unsupported as refusal:
+                    logger.info("the kept program of %s is made anew: %s", graph.name, refusal)
+        program = build(prepared(graph), aliases)
+        if key is not None:
+            stored.save(key, graph, program.template)
+        return program
+
+
+def host_steps(graph: Graph) -> list[tuple[Node, str]]:
+    """The nodes that a graph's program runs in the reference engine, with the reasons; sizes that are not known are taken to be `USUAL`."""
+    sizes = {name: max(USUAL, int(atom.low)) for name, atom in symbols_in(*inner_sizes(graph)).items()}
+    with deciding(Decisions(sizes)):
+        return lower(prepared(graph)).fallbacks
+
+
+def prepared(graph: Graph) -> Graph:
+    """The graph as it is lowered: opened to what the engine has code for, and optimized."""
+    opened = complex_pairs(expand(graph))
+    if len(opened.nodes) > 1 or any(node.prim is matmul for node in opened.nodes):
+        return optimize(opened)
+    return split_reductions(opened)

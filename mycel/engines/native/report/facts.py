@@ -1,0 +1,34 @@
+"""What `mycel info` says of the native engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import binding
+
+from mycel.engines.native.llvm import jit
+from mycel.engines.native.onednn import library as dense_library
+from mycel.engines.native.runtime import door
+
+__all__ = ["facts"]
+
+
+def facts() -> dict[str, Any]:
+    """LLVM and what it makes code for, threads, and the dense library or why there is none."""
+    reason = dense_library.why_unavailable()
+    if reason is None:
+        dense = {"found": True, "version": dense_library.version(), "path": dense_library.library().path}
+    else:
+        dense = {"found": False, "reason": reason}
+    try:
+        target = jit.processor()[0]
+    except ValueError as error:
+        target = f"nothing: {error}"
+    openmp = door.openmp()
+    return {
+        "uses": "LLVM " + ".".join(map(str, binding.llvm_version_info)),
+        "target": target,
+        "openmp": openmp is not None,
+        "threads": 1 if openmp is None else min(door.default_threads(), openmp.omp_get_thread_limit()),
+        "onednn": dense,
+    }

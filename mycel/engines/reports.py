@@ -1,0 +1,219 @@
+"""What engines say of programs: costs, accounts of their steps, the memory that they need, and the allocator's account.
+
+The records are the same for every engine. A step is whatever an engine runs at one go: a fused kernel, a call of a library, one operation in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from mycel.engines.failures import readable
+from mycel.ir.dims import DimLike, hint
+from mycel.ir.graph import Node, Where
+
+__all__ = [
+    "ZERO_COST",
+    "Account",
+    "Alive",
+    "Cost",
+    "Footprint",
+    "MemoryAccount",
+    "StepAccount",
+    "joined",
+    "place_of",
+    "work",
+]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes read, bytes written and floating-point operations.
+
+    >>> Cost(8, 4, 1) + Cost(8, 4, 1)
+    Cost(read=16, written=8, flops=2)
+    >>> Cost(8, 4, 1).bytes
+    12
+    """
+
+    read: int = 0
+    written: int = 0
+    flops: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.read + other.read, self.written + other.written, self.flops + other.flops)
+
+
+ZERO_COST = Cost()
+
+
+def work(node: Node, number: Callable[[DimLike], int] = hint) -> int:
+    """The floating-point operations of a product or a convolution."""
+    a, b = (i.type for i in node.inputs)
+    if node.prim.name == "matmul":  # type: ignore[union-attr]
+        return 2 * number(node.type.size) * number(a.shape[-1])
+    # Every weight meets every position of the image that has the convolution's output channels.
+    image, weights = {"conv": (node.type, b), "conv_grad_input": (a, b), "conv_grad_weight": (b, node.type)}[
+        node.prim.name  # type: ignore[union-attr]
+    ]
+    return 2 * number(weights.size) * number(image.size) // number(image.shape[1])
+
+
+@dataclass(frozen=True)
+class StepAccount:
+    """One step: its kind (kernel, dense, host, copy, cond, while, ...), the operations in it, its loops, what it writes and why, what it computes again, and the user's line.
+
+    `stores` are (operation, type with layout, reason, whether it is written over what it reads).
+    """
+
+    number: int
+    kind: str
+    operations: tuple[str, ...]
+    cost: Cost
+    loops: str
+    stores: tuple[tuple[str, str, str, bool], ...]
+    again: tuple[str, ...]
+    where: Optional[Where]
+
+    @property
+    def text(self) -> str:
+        """A few lines."""
+        flops = f"{self.cost.flops:,}".replace(",", " ")
+        counted = f"{readable(self.cost.bytes)} moved, {flops} operations"
+        head = (
+            f"{self.number:4} {self.kind} {joined(self.operations)}: {counted}{'; ' + self.loops if self.loops else ''}"
+        )
+        lines = [head + (f"; {self.where}" if self.where else "")]
+        for name, kind, why, over in self.stores:
+            lines.append(f"       writes {name} {kind}{' over what it reads' if over else ''}: {why}")
+        if self.again:
+            lines.append(f"       computes again {joined(self.again)}: cheaper than reading it")
+        return "\n".join(lines)
+
+
+@dataclass
+class Account:
+    """The steps of a program in the order in which they are run."""
+
+    name: str
+    steps: list[StepAccount] = field(default_factory=list)
+
+    @property
+    def total(self) -> Cost:
+        """What all steps do; of a branch the side that moves more, of a loop one round."""
+        return sum((s.cost for s in self.steps), Cost())
+
+    def text(self, most: int = 200) -> str:
+        """The totals by kind, and the steps; of more than `most` those that move most."""
+        by_kind: dict[str, tuple[int, Cost]] = {}
+        for s in self.steps:
+            count, known = by_kind.get(s.kind, (0, Cost()))
+            by_kind[s.kind] = count + 1, known + s.cost
+        lines = [f"{self.name} in {len(self.steps)} steps:"]
+        lines += [
+            f"  {count} {kind}: {readable(c.bytes)} moved, {c.flops / 1e6:.6g} million operations"
+            for kind, (count, c) in by_kind.items()
+        ]
+        shown = self.steps
+        if len(shown) > most:
+            chosen = {s.number for s in sorted(shown, key=lambda s: -s.cost.bytes)[:most]}
+            shown = [s for s in shown if s.number in chosen]
+            lines.append(f"  the {most} that move most:")
+        return "\n".join([*lines, *[s.text for s in shown]])
+
+
+def joined(names: Any, most: int = 12) -> str:
+    """Names in one line; of more than `most` how many there are beside."""
+    names = list(names)
+    more = f", {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+@dataclass(frozen=True)
+class Alive:
+    """A buffer at the fullest moment: its bytes, what it holds, the user's line, and the first and last step that use it."""
+
+    nbytes: int
+    what: str
+    where: Optional[Where]
+    first: int
+    last: int
+
+
+@dataclass
+class Footprint:
+    """The bytes that a program needs.
+
+    `inputs` by input; `results` are those that get memory of their own; `arena` what the program keeps for values in between, of which `scratch` belongs to the dense library
+    at the peak; `bound` is the least that any layout of the arena could need for this order of steps. `alive` is what the arena holds at its peak, largest first, in step `at` of `steps`.
+    """
+
+    name: str
+    inputs: list[int]
+    results: int
+    constants: int
+    arena: int
+    bound: int
+    scratch: int
+    steps: int
+    at: int
+    moment: str
+    alive: list[Alive] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """All bytes at the peak, inputs included."""
+        return sum(self.inputs) + self.results + self.constants + self.arena
+
+    @property
+    def own(self) -> int:
+        """The bytes that a run needs beside its inputs."""
+        return self.total - sum(self.inputs)
+
+    def by_line(self) -> list[tuple[int, str]]:
+        """What is alive in the arena at its peak, added up by the user's lines."""
+        found: dict[str, int] = {}
+        for a in self.alive:
+            found[place_of(a.where)] = found.get(place_of(a.where), 0) + a.nbytes
+        return sorted(((n, line) for line, n in found.items()), key=lambda e: (-e[0], e[1]))
+
+    def text(self, most: int = 12) -> str:
+        """The figures, and of what is alive the lines with most bytes."""
+        lines = [
+            f"memory of {self.name} at its peak: {readable(self.total)}",
+            f"  inputs {readable(sum(self.inputs))}, results {readable(self.results)}, constants {readable(self.constants)}",
+            f"  arena {readable(self.arena)} (alive at its fullest {readable(self.bound)}, of it the dense library's {readable(self.scratch)})",
+        ]
+        if self.alive:
+            lines.append(f"  fullest in step {self.at} of {self.steps}, {self.moment}, by lines:")
+            found = self.by_line()
+            lines += [f"    {readable(n):>10}  {line}" for n, line in found[:most]]
+            if len(found) > most:
+                lines.append(f"    {readable(sum(n for n, _ in found[most:])):>10}  {len(found) - most} other lines")
+        return "\n".join(lines)
+
+
+def place_of(where: Optional[Where]) -> str:
+    """A line of the user's, for people."""
+    if where is None:
+        return "library code"
+    return f"{where.file}:{where.line}" + (" (derivative)" if where.gradient else "")
+
+
+@dataclass(frozen=True)
+class MemoryAccount:
+    """What an allocator keeps account of, in bytes: what buffers and programs have now and had at most, what it holds from the system now and held at most,
+    and the limit that the program was given; `blocks` counts what is allocated.
+    """
+
+    allocated: int = 0
+    most_allocated: int = 0
+    reserved: int = 0
+    most_reserved: int = 0
+    limit: int = 0
+    blocks: int = 0
