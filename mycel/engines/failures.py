@@ -13,7 +13,7 @@ from mycel.ir.places import annotate, excerpt, spelled
 from mycel.ir.types import TensorType
 from mycel.prims.index import out_of_range
 
-__all__ = ["index_out_of_range", "no_memory", "note_host_step", "out_of_memory", "readable", "told"]
+__all__ = ["index_out_of_range", "name_index_error", "no_memory", "note_host_step", "out_of_memory", "readable", "told"]
 
 MEND = "  work in smaller batches or pieces, use a narrower type such as float16, or free tensors that are not needed"
 
@@ -29,16 +29,25 @@ def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
 
 def index_out_of_range(node: Node, axis: int, size: int, index: int, wraps: bool) -> IndexRangeError:
     """The error for an index that compiled code found out of range, with the user's line where it is known."""
+    return IndexRangeError(_at_line(node, str(out_of_range("", index, axis, size, "wrap" if wraps else "front"))))
+
+
+def name_index_error(error: IndexRangeError, node: Node) -> None:
+    """Let the error for an index that a primitive's reference found out of range name what the user's code calls, with its line where that is known."""
+    error.args = (_at_line(node, str(error)),)
+
+
+def _at_line(node: Node, text: str) -> str:
+    """What is wrong with an index, "NAME: TEXT", under the name in the user's code and with its line."""
     assert node.prim is not None
     where = node.where
     name = (where and spelled(where)) or operation_called() or node.prim.name
-    error = out_of_range(name, index, axis, size, "wrap" if wraps else "front")
-    lines = [str(error)]
+    lines = [f"{name}:{text.partition(':')[2]}"]
     if where is not None:
         if where.gradient:
             lines.append(f"  in the derivative of {where.gradient}")
         lines.append(excerpt(where))
-    return IndexRangeError("\n".join(lines))
+    return "\n".join(lines)
 
 
 def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Mapping[str, int]] = None) -> MemoryError:

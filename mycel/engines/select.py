@@ -13,6 +13,7 @@ from typing import Any, Optional
 from mycel.engines import base, nonfinite
 from mycel.engines.base import Engine
 from mycel.engines.native.engine import NativeEngine
+from mycel.engines.reference.engine import ReferenceEngine
 from mycel.engines.sizes import programs_of
 from mycel.ir.graph import Graph, at, input_node
 from mycel.prims.base import Primitive, outputs_of
@@ -21,6 +22,7 @@ from mycel.prims.control import sizes_in_call
 __all__ = ["compile_graph", "compile_primitive", "engine", "engines"]
 
 base.register(NativeEngine())
+base.register(ReferenceEngine())
 
 
 def _chosen() -> Engine:

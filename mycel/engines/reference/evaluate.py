@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -23,21 +23,38 @@ from mycel.ir.graph import Graph, Node, input_node, static_type, toposort
 from mycel.ir.types import TensorType, TokenType
 from mycel.prims.base import SERVICES, Primitive
 
-__all__ = ["apply", "evaluate"]
+__all__ = ["Watch", "apply", "evaluate"]
 
 Array = np.ndarray[Any, Any]
 
 _sizes: ContextVar[Mapping[str, int]] = ContextVar("sizes", default={})  # noqa: B039
 
 
+class Watch:
+    """Who is told of each node of a graph as it is computed; this one does nothing."""
+
+    def begins(self, node: Node) -> None:
+        """The node is computed next."""
+
+    def ended(self, node: Node, value: Any) -> None:
+        """The node has this value."""
+
+    def dropped(self, node: Node) -> None:
+        """Nothing needs the node's value any more."""
+
+    def failed(self, node: Node, types: Sequence[Any], error: Exception) -> None:
+        """The node, of operands of these types, raised an error, which goes on."""
+
+
 def evaluate(
     graph_or_outputs: Union[Graph, Node, Sequence[Node]],
     inputs: Union[Sequence[Any], Mapping[Node, Any]] = (),
+    watch: Optional[Watch] = None,
 ) -> tuple[Any, ...]:
     """Run a graph, or the nodes given, with NumPy.
 
     For a `Graph`, `inputs` are the arrays of its inputs in order; for nodes, a mapping from the input nodes that they reach to
-    arrays. Returns one array for each output. ShapeError or TypeError where an array does not fit its input.
+    arrays. Returns one array for each output. ShapeError or TypeError where an array does not fit its input. `watch` is told of the nodes, not of those of graphs inside them.
 
     >>> from mycel.ir.graph import Graph, input_node
     >>> from mycel.ir.types import tensor_type
@@ -79,12 +96,24 @@ def evaluate(
             if node.prim is None:
                 raise VerifyError(f"evaluate: {node!r} is reached but is not among the inputs")
             arguments = [values[i] for i in node.inputs]
-            result = apply(node.prim, arguments, node.params)
-            values[node] = _checked(result, node.type, node.prim.name, found)
+            if watch is None:
+                result = apply(node.prim, arguments, node.params)
+                values[node] = _checked(result, node.type, node.prim.name, found)
+            else:
+                watch.begins(node)
+                try:
+                    result = apply(node.prim, arguments, node.params)
+                except Exception as error:
+                    watch.failed(node, [i.type for i in node.inputs], error)
+                    raise
+                values[node] = _checked(result, node.type, node.prim.name, found)
+                watch.ended(node, values[node])
             for i in node.inputs:
                 uses[i] -= 1
                 if not uses[i]:
                     values.pop(i)
+                    if watch is not None:
+                        watch.dropped(i)
     return tuple(values[o] for o in outputs)
 
 

@@ -1,0 +1,104 @@
+"""The reference engine as the rest of Mycel sees it: NumPy, one operation at a time. What it is made of is loaded when it is first needed.
+
+It answers everything that is asked of an engine, so that whatever is built on engines can be tried against it. It computes on one thread, fuses nothing and keeps
+nothing in files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
+
+import numpy as np
+
+from mycel.engines.base import Entry, Repetition, Sized
+from mycel.engines.host import HostEngine
+from mycel.engines.known_code import KnownCode
+from mycel.engines.sizes import Specialized
+from mycel.ir.graph import Graph, Node
+
+if TYPE_CHECKING:
+    from mycel.engines.reports import Account, Footprint
+    from mycel.engines.tracing import Trace
+
+__all__ = ["ReferenceEngine"]
+
+
+class ReferenceEngine(HostEngine):
+    """NumPy, one operation at a time: the oracle of the tests."""
+
+    name: ClassVar[str] = "reference"
+
+    # Programs.
+
+    def claims(self, node: Node) -> bool:
+        return node.prim is not None and node.prim.reference is not None
+
+    def prepared(self, graph: Graph) -> Graph:
+        return graph
+
+    def compile(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Entry:
+        from mycel.engines.reference.program import Program
+
+        return Program(graph, aliases or {}).entry
+
+    def sized(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Sized:
+        return Specialized(self, graph, aliases)
+
+    def repetition(self, entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+        from mycel.engines.reference.program import repetition
+
+        return repetition(entry, carried)
+
+    # Reports.
+
+    def host_steps(self, graph: Graph) -> list[tuple[Node, str]]:
+        """None: NumPy is what this engine's own programs are made of."""
+        return []
+
+    def account(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
+        from mycel.engines.reference.reports import account
+
+        return account(graph)
+
+    def footprint(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Footprint:
+        from mycel.engines.reference.reports import footprint
+
+        return footprint(graph, aliases)
+
+    def tracing(
+        self, room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None
+    ) -> AbstractContextManager[Trace]:
+        from mycel.engines.reference.trace import tracing
+
+        return tracing(room, before_run)
+
+    # The machine.
+
+    @property
+    def identity(self) -> str:
+        return f"numpy {np.__version__}"
+
+    def describe(self) -> dict[str, Any]:
+        return {"uses": f"numpy {np.__version__}"}
+
+    @property
+    def threads(self) -> int:
+        return 1
+
+    def set_threads(self, count: int) -> None:
+        """ValueError for more than one."""
+        if count > 1:
+            raise ValueError(
+                f"the reference engine computes on one thread, not on {count}; the native engine does on many"
+            )
+
+    def default_threads(self) -> int:
+        return 1
+
+    def sharing(self, count: int) -> Optional[Callable[[], Any]]:
+        return None
+
+    def known_code(self) -> KnownCode:
+        return KnownCode()

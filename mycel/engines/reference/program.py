@@ -1,0 +1,110 @@
+"""Programs of the reference engine: a graph that is evaluated at each call, from buffers to buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base.spans import timed
+from mycel.engines import buffers
+from mycel.engines.base import Entry, Repetition, Rounds
+from mycel.engines.capacity import check_needs
+from mycel.engines.reference.evaluate import evaluate
+from mycel.engines.reference.reports import footprint
+from mycel.engines.reference.trace import ReferenceProgram, Watching, active
+from mycel.ir.dims import InconclusiveDimension
+from mycel.ir.graph import Graph
+from mycel.ir.types import TensorType
+
+__all__ = ["Program", "repetition"]
+
+_ALIGNED = 64
+
+
+class Program:
+    """A graph of static types; `entry` runs it. Outputs in `aliases` are written into those inputs' memory when everything is computed."""
+
+    @timed("program", lambda _, graph, *__: graph.name)
+    def __init__(self, graph: Graph, aliases: Mapping[int, int]) -> None:
+        self.graph, self.aliases = graph, dict(aliases)
+        for kind in graph.input_types:
+            if isinstance(kind, TensorType) and not kind.is_static:
+                raise InconclusiveDimension(f"{graph.name}: the sizes of {kind} are not known")
+        check_needs(graph, footprint(graph, aliases).own)
+        self.inputs: list[Any] = list(graph.input_types)
+        self.outputs: list[Any] = list(graph.output_types)
+        self.traced = ReferenceProgram(graph, list(self.aliases))
+
+    def entry(self, *given: Any) -> Any:
+        """The buffer of the output, or the tuple of the outputs' buffers, from those of the inputs."""
+        trace = active[0] if active else None
+        begin = trace.begin_run() if trace is not None else 0
+        watch = Watching(self.traced, trace)
+        arrays = [buffers.to_array(b, t) for b, t in zip(given, self.inputs)]
+        try:
+            values = evaluate(self.graph, arrays, watch)
+            # A value may be a view of an input that is written over.
+            written = {j: np.array(values[j]) for j in self.aliases}
+            results = [given[self.aliases[j]] if j in written else buffers.from_array(v) for j, v in enumerate(values)]
+            for j, i in self.aliases.items():
+                arrays[i][...] = written[j]
+        finally:
+            watch.ends()
+            if trace is not None:
+                trace.end_run(self.traced, begin)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def repetition(entry: Entry, carried: Mapping[int, int]) -> Optional[Repetition]:
+    """The program of an entry, to be run for many rounds; None where it runs no program alone."""
+    found = getattr(entry, "__self__", None)
+    return _Repetition(found, carried) if isinstance(found, Program) else None
+
+
+class _Rounds(Rounds):
+    def __init__(self, count: int, last: Sequence[Any], kept: Sequence[Mapping[int, Any]]) -> None:
+        self.count, self.last, self.kept = count, last, kept
+
+    def row(self, k: int) -> tuple[Any, ...]:
+        k = k % self.count
+        return tuple([self.at(j, k) if self.keeps(j) else found for j, found in enumerate(self.last)])
+
+    def keeps(self, j: int) -> bool:
+        return bool(self.kept) and j in self.kept[0]
+
+    def at(self, j: int, k: int) -> Any:
+        return self.kept[k][j]
+
+
+class _Repetition(Repetition):
+    def __init__(self, program: Program, carried: Mapping[int, int]) -> None:
+        self.program, self.carried = program, dict(carried)
+
+    def run(
+        self,
+        stay: Sequence[Any],
+        rounds: Sequence[Sequence[Any]],
+        keep: bool = False,
+        restore: Optional[Callable[[int, Any], None]] = None,
+    ) -> Rounds:
+        program, state, moving = self.program, list(stay), len(rounds[0])
+        own = [j for j in range(len(program.outputs)) if j not in program.aliases and j not in self.carried]
+        size = sum(-(-max(int(program.outputs[j].nbytes), 1) // _ALIGNED) * _ALIGNED for j in own)
+        keep = keep or len(rounds) * size <= self.KEPT
+        kept: list[dict[int, Any]] = []
+        values: tuple[Any, ...] = ()
+        for batch in rounds:
+            try:
+                found = program.entry(*batch, *state)
+            except BaseException:
+                for i in self.carried.values() if restore is not None else ():
+                    restore(i, state[i - moving])  # type: ignore[misc]
+                raise
+            values = found if type(found) is tuple else (found,)
+            if keep:
+                kept.append({j: values[j] for j in own})
+            for j, i in self.carried.items():
+                state[i - moving] = values[j]
+        return _Rounds(len(rounds), values, kept)

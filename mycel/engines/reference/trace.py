@@ -1,0 +1,165 @@
+"""What the reference engine did and when: an event for each operation, and the arrays that came and went.
+
+Nothing is noted of graphs inside of an operation, nor of the buffers that results are copied into when a run ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base.errors import IndexRangeError
+from mycel.engines.failures import name_index_error, note_host_step
+from mycel.engines.reference.evaluate import Watch
+from mycel.engines.reference.reports import is_step, node_cost
+from mycel.engines.reports import Cost
+from mycel.engines.tracing import Event, Move, Run, Trace, TracedProgram, TracedStep
+from mycel.ir.graph import Graph, Node
+
+__all__ = ["ReferenceProgram", "Watching", "active", "tracing"]
+
+_MOST = 1 << 22
+active: list[ReferenceTrace] = []
+
+
+class ReferenceStep(TracedStep):
+    """One operation."""
+
+    def __init__(self, program: ReferenceProgram, node: Node) -> None:
+        self.program, self.kind, self.nodes = program, "host", (node,)
+        self.alone = program.single
+        assert node.prim is not None
+        self.called = node.prim.name
+
+    @cached_property
+    def cost(self) -> Cost:
+        return node_cost(self.nodes[0])
+
+
+class ReferenceProgram(TracedProgram):
+    """A graph that is run."""
+
+    def __init__(self, graph: Graph, aliased: Sequence[int]) -> None:
+        self.graph, self.name = graph, graph.name
+        self.aliased = frozenset(aliased)
+        self.single = sum(map(is_step, graph.nodes)) == 1
+        self._steps: dict[Node, ReferenceStep] = {}
+
+    @property
+    def results(self) -> Sequence[Node]:
+        return [n for j, n in enumerate(self.graph.outputs) if j not in self.aliased]
+
+    def step(self, node: Node) -> ReferenceStep:
+        """The step that computes a node."""
+        found = self._steps.get(node)
+        if found is None:
+            found = self._steps[node] = ReferenceStep(self, node)
+        return found
+
+
+class ReferenceTrace(Trace):
+    """A trace in the making, and when it is made; `room` bounds each kind of records."""
+
+    def __init__(self, room: int, before_run: Optional[Callable[[], None]]) -> None:
+        self.room, self.before_run = room, before_run
+        self._events: list[Event] = []
+        self._runs: list[Run] = []
+        self._moves: list[Move] = []
+        self._missed = 0
+
+    def note(self, records: list[Any], record: Any) -> None:
+        """Add a record where there is room for it."""
+        if len(records) < self.room:
+            records.append(record)
+        else:
+            self._missed += 1
+
+    def begin_run(self) -> int:
+        """A program is about to run; when it began."""
+        if self.before_run is not None:
+            self.before_run()
+        return time.monotonic_ns()
+
+    def end_run(self, program: TracedProgram, begin: int) -> None:
+        """A program has run since `begin`."""
+        self.note(self._runs, Run(program, begin, time.monotonic_ns(), threading.get_ident()))
+
+    @property
+    def events(self) -> Sequence[Event]:
+        return self._events
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        return self._runs
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        return self._moves
+
+    @property
+    def missed(self) -> int:
+        return self._missed
+
+    @property
+    def threads(self) -> Sequence[int]:
+        return list(dict.fromkeys(r.thread for r in self._runs))
+
+
+class Watching(Watch):
+    """Shows with an error the operation that raised it, and notes what one run of a program does in the trace that is being taken."""
+
+    def __init__(self, program: ReferenceProgram, trace: Optional[ReferenceTrace]) -> None:
+        self.program, self.trace = program, trace
+        self.begin = 0
+        self.thread = threading.get_ident()
+        self.blocks: dict[Node, tuple[int, int]] = {}
+
+    def begins(self, node: Node) -> None:
+        self.begin = time.monotonic_ns() if self.trace is not None else 0
+
+    def ended(self, node: Node, value: Any) -> None:
+        trace = self.trace
+        if trace is None or not is_step(node):
+            return
+        now = time.monotonic_ns()
+        trace.note(trace._events, Event(self.program.step(node), self.begin, now, False, self.thread))
+        nbytes = sum(v.nbytes for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, np.ndarray))
+        # The node is alive as long as its program is in the trace; runs of it differ by when they began.
+        self.blocks[node] = (hash((id(node), self.thread, self.begin)), nbytes)
+        trace.note(trace._moves, Move(True, self.blocks[node][0], now, nbytes, self.thread, node))
+
+    def dropped(self, node: Node) -> None:
+        block = self.blocks.pop(node, None)
+        if block is not None and self.trace is not None:
+            moves, (key, nbytes) = self.trace._moves, block
+            self.trace.note(moves, Move(False, key, time.monotonic_ns(), nbytes, self.thread, node))
+
+    def failed(self, node: Node, types: Sequence[Any], error: Exception) -> None:
+        if isinstance(error, IndexRangeError):
+            name_index_error(error, node)
+        else:
+            note_host_step(error, node, types)
+
+    def ends(self) -> None:
+        """The run is over: its results are in buffers, and what is left of its arrays goes."""
+        for node in list(self.blocks):
+            self.dropped(node)
+
+
+@contextmanager
+def tracing(room: Optional[int] = None, before_run: Optional[Callable[[], None]] = None) -> Iterator[ReferenceTrace]:
+    """Take a trace of all threads while a block runs, as `Engine.tracing` says."""
+    if active:
+        raise RuntimeError("a trace is already being taken; end it first")
+    trace = ReferenceTrace(_MOST if room is None else room, before_run)
+    active.append(trace)
+    try:
+        yield trace
+    finally:
+        active.remove(trace)
