@@ -120,6 +120,30 @@ def test_engines_share_the_allocator_and_nothing_that_is_kept(tmp_path: Path, mo
     assert len(set(found)) == 1
 
 
+DEEP = """
+import mycel as ms
+
+@ms.jit
+def down(x, n):
+    return x if n <= 0 else down(x + 1, n - 1)
+
+for levels in (20, 3000):
+    try:
+        print(float(down(ms.Tensor(0.0), ms.Tensor(levels))))
+    except RecursionError as error:
+        print(str(error).splitlines()[0])
+"""
+
+
+def test_what_the_reference_engine_cannot_do_names_what_can(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(DEEP)
+    assert process("native", str(program)).stdout == "20.0\n3000.0\n"
+    first, second = process("reference", str(program)).stdout.splitlines()
+    assert first == "20.0"
+    assert second.startswith("a recursive function went deeper than Python's") and "the native engine" in second
+
+
 def test_info_shows_all_engines_and_the_one_in_force() -> None:
     for name in NAMES:
         facts = json.loads(process(name, "-m", "mycel", "info", "--json").stdout)

@@ -5,6 +5,7 @@ Nothing is noted of graphs inside of an operation, nor of the buffers that resul
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -143,8 +144,13 @@ class Watching(Watch):
     def failed(self, node: Node, types: Sequence[Any], error: Exception) -> None:
         if isinstance(error, IndexRangeError):
             name_index_error(error, node)
-        else:
-            note_host_step(error, node, types)
+            return
+        if isinstance(error, RecursionError):
+            error.args = (
+                f"a recursive function went deeper than Python's {sys.getrecursionlimit()} calls, on which the reference engine depends; "
+                "sys.setrecursionlimit allows more, and the native engine needs none",
+            )
+        note_host_step(error, node, types)
 
     def ends(self) -> None:
         """The run is over: its results are in buffers, and what is left of its arrays goes."""
