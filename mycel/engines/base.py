@@ -14,19 +14,43 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Optional
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mycel.engines.known_code import KnownCode
-    from mycel.engines.reports import Account, Cost, Footprint, MemoryAccount
+    from mycel.engines.reports import Account, Cost, Footprint
     from mycel.engines.tracing import Trace
     from mycel.ir.graph import Graph, Node
 
-__all__ = ["Engine", "Entry", "Repetition", "Rounds", "Sized", "choose", "current", "known", "register"]
+__all__ = [
+    "Engine",
+    "Entry",
+    "MemoryAccount",
+    "Repetition",
+    "Rounds",
+    "Sized",
+    "choose",
+    "current",
+    "known",
+    "register",
+]
 
 Entry = Callable[..., Any]
+
+
+class MemoryAccount(NamedTuple):
+    """What an allocator keeps account of, in bytes: what buffers and programs have now and had at most, what it holds from the system now and held at most,
+    and the limit that the program was given; `blocks` counts what is allocated.
+    """
+
+    allocated: int = 0
+    most_allocated: int = 0
+    reserved: int = 0
+    most_reserved: int = 0
+    limit: int = 0
+    blocks: int = 0
 
 
 class Sized(ABC):

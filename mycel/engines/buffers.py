@@ -12,10 +12,10 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.errors import operation_called
+from mycel.engines.base import MemoryAccount
 from mycel.engines.failures import no_memory
 from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.memory_ir import MEMORY
-from mycel.engines.reports import MemoryAccount
 from mycel.ir.types import TensorType
 
 __all__ = [
@@ -110,7 +110,7 @@ def copy(buffer: Any, type: TensorType) -> Any:
 
 # The allocator.
 
-_ACCOUNT = [MEMORY.index(name) for name in MemoryAccount.__dataclass_fields__]
+_ACCOUNT = [MEMORY.index(name) for name in MemoryAccount._fields]
 
 
 def account() -> MemoryAccount:

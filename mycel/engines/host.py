@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Optional
 
 from mycel.engines import buffers, capacity
-from mycel.engines.base import Engine
-from mycel.engines.reports import MemoryAccount
+from mycel.engines.base import Engine, MemoryAccount
 
 __all__ = ["HostEngine"]
 

@@ -1,4 +1,4 @@
-"""What engines say of programs: costs, accounts of their steps, the memory that they need, and the allocator's account.
+"""What engines say of programs: costs, accounts of their steps, and the memory that they need.
 
 The records are the same for every engine. A step is whatever an engine runs at one go: a fused kernel, a call of a library, one operation in NumPy.
 """
@@ -19,7 +19,6 @@ __all__ = [
     "Alive",
     "Cost",
     "Footprint",
-    "MemoryAccount",
     "StepAccount",
     "joined",
     "place_of",
@@ -203,17 +202,3 @@ def place_of(where: Optional[Where]) -> str:
     if where is None:
         return "library code"
     return f"{where.file}:{where.line}" + (" (derivative)" if where.gradient else "")
-
-
-@dataclass(frozen=True)
-class MemoryAccount:
-    """What an allocator keeps account of, in bytes: what buffers and programs have now and had at most, what it holds from the system now and held at most,
-    and the limit that the program was given; `blocks` counts what is allocated.
-    """
-
-    allocated: int = 0
-    most_allocated: int = 0
-    reserved: int = 0
-    most_reserved: int = 0
-    limit: int = 0
-    blocks: int = 0
