@@ -197,22 +197,24 @@ class _Comparing:
                 break
         assert node.prim is not None
         kinds = ", ".join(str(i.type) for i in node.inputs)
-        detail = f"{node.prim.name}({kinds}) gives another value in compiled code than by itself; this is a defect of the compiler"
-        return Comparison(size, "compiler", node.prim.name, node.where, detail)
+        detail = (
+            f"{node.op}({kinds}) gives another value in compiled code than by itself; this is a defect of the compiler"
+        )
+        return Comparison(size, "compiler", node.op, node.where, detail)
 
     def _unmatched(self, values: dict[Node, Any], log: _Log, size: float) -> Comparison:
         """The first operation of the graph whose value no operation of the eager run gave."""
         for node in toposort(self.graph.outputs):
             if node.prim is None or node.prim is CONSTANT or (node.where is not None and node.where.gradient):
                 continue
-            known = log.values.get(node.prim.name, ())
-            if not known and (not node.prim.elementwise or node.prim.name in _JOINING):
+            known = log.values.get(node.op, ())
+            if not known and (not node.prim.elementwise or node.op in _JOINING):
                 continue
             for v, kind in zip(several(values[node]), several(node.type)):
                 array = _array(v, kind)
                 if not any(k.shape == array.shape and not self.difference(k, array)[1] for k in known):
                     detail = "the eager run computes something else: the program goes by what is different while it is compiled"
-                    return Comparison(size, "staging", node.prim.name, node.where, detail)
+                    return Comparison(size, "staging", node.op, node.where, detail)
         detail = "each operation has its value in both; the results are put together in different ways"
         return Comparison(size, "staging", "the result", None, detail)
 

@@ -48,7 +48,7 @@ class Explanation:
         """The operations that have no native code and run in NumPy, each with the reason and the user's position."""
         if self._host_steps is None:
             found = [s for g in (*self.graphs, *self.segments) for s in engine().host_steps(g)]
-            self._host_steps = [(node.prim.name, why, node.where) for node, why in found]  # type: ignore[union-attr]
+            self._host_steps = [(node.op, why, node.where) for node, why in found]
         return self._host_steps
 
     def _static(self) -> list[tuple[Any, Any]]:

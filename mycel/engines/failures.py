@@ -21,7 +21,7 @@ MEND = "  work in smaller batches or pieces, use a narrower type such as float16
 def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
     """Show with an error the operation, computed by the reference engine, that raised it."""
     assert node.prim is not None
-    lines = [f"  in {node.prim.name}({', '.join(map(str, types))})"]
+    lines = [f"  in {node.op}({', '.join(map(str, types))})"]
     if node.where is not None:
         lines.append(excerpt(node.where))
     annotate(error, "\n".join(lines))
@@ -41,7 +41,7 @@ def _at_line(node: Node, text: str) -> str:
     """What is wrong with an index, "NAME: TEXT", under the name in the user's code and with its line."""
     assert node.prim is not None
     where = node.where
-    name = (where and spelled(where)) or operation_called() or node.prim.name
+    name = (where and spelled(where)) or operation_called() or node.op
     lines = [f"{name}:{text.partition(':')[2]}"]
     if where is not None:
         if where.gradient:
@@ -69,7 +69,7 @@ def out_of_memory(graph: Graph, needed: Optional[int] = None, sizes: Optional[Ma
     lines = []
     if largest is not None and largest.prim is not None:
         kinds = largest.type if isinstance(largest.type, tuple) else (largest.type,)
-        line += f": {largest.prim.name} alone gives {', '.join(map(str, kinds))}, {readable(size)}"
+        line += f": {largest.op} alone gives {', '.join(map(str, kinds))}, {readable(size)}"
         if largest.where is not None:
             lines.append(excerpt(largest.where))
     return MemoryError("\n".join([line + _there_is(), *lines, MEND]))

@@ -38,7 +38,7 @@ class OneByOne:
         if program is None:
             inputs = [input_node(i.type) for i in node.inputs]
             outputs = several(outputs_of(node.prim.node(*inputs, **node.params)))
-            program = self.programs[key] = current().compile(Graph(inputs, outputs, node.prim.name))
+            program = self.programs[key] = current().compile(Graph(inputs, outputs, node.op))
         result = program(*given)
         return several(result) if type(node.type) is tuple else result
 

@@ -54,12 +54,10 @@ ZERO_COST = Cost()
 def work(node: Node, number: Callable[[DimLike], int] = hint) -> int:
     """The floating-point operations of a product or a convolution."""
     a, b = (i.type for i in node.inputs)
-    if node.prim.name == "matmul":  # type: ignore[union-attr]
+    if node.op == "matmul":
         return 2 * number(node.type.size) * number(a.shape[-1])
     # Every weight meets every position of the image that has the convolution's output channels.
-    image, weights = {"conv": (node.type, b), "conv_grad_input": (a, b), "conv_grad_weight": (b, node.type)}[
-        node.prim.name  # type: ignore[union-attr]
-    ]
+    image, weights = {"conv": (node.type, b), "conv_grad_input": (a, b), "conv_grad_weight": (b, node.type)}[node.op]
     return 2 * number(weights.size) * number(image.size) // number(image.shape[1])
 
 

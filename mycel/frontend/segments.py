@@ -353,7 +353,7 @@ def _costly(node: Node) -> bool:
     """Whether a value is kept for the gradient rather than computed again."""
     if node.prim is GET_ITEM:
         return True
-    return not node.prim.elementwise and type(node.type) is not tuple and node.prim.name not in _CHEAP  # type: ignore[union-attr]
+    return not node.prim.elementwise and type(node.type) is not tuple and node.op not in _CHEAP  # type: ignore[union-attr]
 
 
 _CHEAP = frozenset(("constant", "reshape", "transpose", "broadcast_to", "slice", "iota"))

@@ -130,8 +130,13 @@ class Node:
         return self.type.dtype
 
     @property
+    def op(self) -> str:
+        """The name of the primitive; "" for an input."""
+        return "" if self.prim is None else self.prim.name
+
+    @property
     def is_constant(self) -> bool:
-        return self.prim is not None and self.prim.name == "constant"
+        return self.op == "constant"
 
     @property
     def value(self) -> np.ndarray[Any, Any]:

@@ -66,7 +66,7 @@ class _Writer:
             if node.prim is None:
                 raise ValueError(f"structural_hash: {node!r} is reached but is not an input of {graph.name}")
             number[node] = len(number)
-            add(f"{node.prim.name}({','.join([str(number[i]) for i in node.inputs])}")
+            add(f"{node.op}({','.join([str(number[i]) for i in node.inputs])}")
             params = node.params
             if params:
                 for name, value in params.items() if len(params) == 1 else sorted(params.items()):

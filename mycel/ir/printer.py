@@ -97,7 +97,7 @@ class _Writer:
         yield f"{'    ' * depth}{name}: {type_text(node.type)} = {call}{comment}"
 
     def is_inline(self, node: Node) -> bool:
-        name = node.prim.name if node.prim is not None else ""
+        name = node.op
         return name == "get_item" or (name == "constant" and node.value.ndim == 0)
 
     def value(self, node: Node) -> str:
@@ -106,7 +106,7 @@ class _Writer:
             return name
         if node.is_constant:
             return str(node.params["value"])
-        if node.prim is not None and node.prim.name == "get_item":
+        if node.op == "get_item":
             return f"{self.value(node.inputs[0])}[{node.params['index']}]"
         return f"<{node.params.get('name', 'input')}, which is not an input>"
 
@@ -117,7 +117,7 @@ class _Writer:
             return f"constant({array.tolist() if array.size <= _SHOWN_ELEMENTS else '...'})"
         arguments = [self.value(i) for i in node.inputs]
         arguments += [f"{k}={self.parameter(v)}" for k, v in node.params.items()]
-        return f"{node.prim.name}({', '.join(arguments)})"
+        return f"{node.op}({', '.join(arguments)})"
 
     def parameter(self, value: Any) -> str:
         if isinstance(value, Graph):

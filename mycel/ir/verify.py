@@ -91,7 +91,7 @@ def _verify_tokens(graph: Graph, path: str) -> None:
     for node in graph.nodes:
         for i in node.inputs:
             spend(i)
-        if node.prim is not None and node.prim.name == "get_item" and isinstance(node.type, TokenType):
+        if node.op == "get_item" and isinstance(node.type, TokenType):
             part = (node.inputs[0], node.params["index"])
             if part in taken:
                 _fail(path, node, "takes a token that was taken already")

@@ -36,7 +36,7 @@ def label(node: Node) -> str:
         spoken = _spoken(where)
         if spoken:
             return spoken
-    return "input" if node.prim is None else node.prim.name
+    return "input" if node.prim is None else node.op
 
 
 @functools.cache

@@ -284,7 +284,7 @@ def _describe(step: TracedStep, asked: Optional[Asked]) -> Kernel:
             name = f"{asked.name}: {name}"
         lines = (asked.line,) if asked.line else ()
         cells = (asked.cell,) if asked.cell else ()
-    primitives = tuple(n.prim.name for n in nodes if n.prim is not None)
+    primitives = tuple(n.op for n in nodes if n.prim is not None)
     return Kernel(name, step.kind, lines, cells[0] if cells else "", primitives)
 
 

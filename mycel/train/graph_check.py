@@ -316,8 +316,8 @@ def _check_bound(graph: Graph, bound: set[str]) -> None:
             continue
         seen.add(top)
         for node in (*top.inputs, *top.nodes):
-            if node.prim is not None and node.prim.name in REFUSED:
-                raise Refusal(f"the operation {node.prim.name} has no place in a file")
+            if node.op in REFUSED:
+                raise Refusal(f"the operation {node.op} has no place in a file")
             shapes = [t.shape for t in (node.type if isinstance(node.type, tuple) else (node.type,))]
             values = [v for v in node.params.values() if isinstance(v, (Dim, tuple))]
             for name in symbols_in(*shapes, *values):
@@ -338,7 +338,7 @@ def _check_recursions(graph: Graph, labels: dict[str, Graph], done: set[Any]) ->
         raise Refusal("its recursions nest in too many ways")
     for node in graph.nodes:
         assert node.prim is not None
-        name = node.prim.name
+        name = node.op
         if name == "recur":
             target = labels.get(node.params["label"])
             if target is None:

@@ -120,13 +120,11 @@ class _Writer:
         nodes = []
         for node in graph.nodes:
             assert node.prim is not None
-            if REGISTRY.get(node.prim.name) is not node.prim:
-                raise Unsupported(
-                    f"export: the operation {node.prim.name} is the program's own, which files do not hold"
-                )
-            with _in_operation(node.prim.name):
+            if REGISTRY.get(node.op) is not node.prim:
+                raise Unsupported(f"export: the operation {node.op} is the program's own, which files do not hold")
+            with _in_operation(node.op):
                 params = {name: self.value(value) for name, value in node.params.items()}
-            nodes.append([node.prim.name, [places[i] for i in node.inputs], params])
+            nodes.append([node.op, [places[i] for i in node.inputs], params])
             places[node] = len(places)
         written = {
             "name": graph.name,

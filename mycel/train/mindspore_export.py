@@ -132,7 +132,7 @@ class _Writer:
 
     def node(self, node: Node) -> None:
         assert node.prim is not None
-        name, params = node.prim.name, node.params
+        name, params = node.op, node.params
         if name == "constant":
             self.names[node] = self.constant(params["value"].array)
             return
@@ -186,7 +186,7 @@ def _matmul(w: _Writer, node: Node, x: list[str]) -> str:
 def _select(w: _Writer, node: Node, x: list[str]) -> str:
     condition, zero, value = node.inputs
     if (
-        condition.prim is not None and condition.prim.name == "le" and condition.inputs[0] is value
+        condition.op == "le" and condition.inputs[0] is value
         and all(n.is_constant and n.value.ndim == 0 and n.value == 0 for n in (condition.inputs[1], zero))
     ):  # fmt: skip
         return w.apply("ReLU", [x[2]], node.type)

@@ -280,7 +280,7 @@ class _Writer:
 
     def node(self, node: Node) -> None:
         assert node.prim is not None
-        name, params = node.prim.name, node.params
+        name, params = node.op, node.params
         if name == "get_item":
             self.names[node] = self.names[node.inputs[0]][params["index"]]
             return
@@ -322,7 +322,7 @@ class _Writer:
 
 
 def _reduce(w: _Writer, node: Node, x: list[str], *, axes: Any, keepdims: bool) -> str:
-    name = node.prim.name if node.prim is not None else ""
+    name = node.op
     truth = node.inputs[0].dtype is bool_
     # Of truth values: whether one is true, as a sum, so that there may be none; and whether none is false.
     everything = truth and name in ("reduce_all", "reduce_min", "reduce_prod")
@@ -335,7 +335,7 @@ def _reduce(w: _Writer, node: Node, x: list[str], *, axes: Any, keepdims: bool) 
 
 
 def _binary(w: _Writer, node: Node, x: list[str]) -> str:
-    name = node.prim.name if node.prim is not None else ""
+    name = node.op
     if node.inputs[0].dtype is bool_ and name in ("ge", "gt", "le", "lt"):
         x = [w.emit("Cast", [operand], to=6) for operand in x]
     if node.inputs[0].dtype is bool_ and name in ("maximum", "minimum"):
@@ -346,15 +346,13 @@ def _binary(w: _Writer, node: Node, x: list[str]) -> str:
 def _need_number(node: Node, *kinds: str) -> None:
     kind = node.inputs[0].dtype
     if kind.name not in kinds and not kind.is_floating:
-        raise Unsupported(
-            f"export: the operation {node.prim.name if node.prim else ''} of {kind.name} has no form in ONNX"
-        )
+        raise Unsupported(f"export: the operation {node.op} of {kind.name} has no form in ONNX")
 
 
 def _select(w: _Writer, node: Node, x: list[str]) -> str:
     condition, zero, value = node.inputs
     if (
-        condition.prim is not None and condition.prim.name == "le" and condition.inputs[0] is value
+        condition.op == "le" and condition.inputs[0] is value
         and all(n.is_constant and n.value.ndim == 0 and n.value == 0 for n in (condition.inputs[1], zero))
         and value.dtype.is_floating and value.shape == node.shape
     ):  # fmt: skip

@@ -130,9 +130,7 @@ class _Walk:
 
     def nested(self, node: Node, values: Sequence[Any]) -> Any:
         assert node.prim is not None
-        if node.prim.name in ("recursion", "recur") and (
-            _is_complex(node.type) or any(isinstance(v, Pair) for v in values)
-        ):
+        if node.op in ("recursion", "recur") and (_is_complex(node.type) or any(isinstance(v, Pair) for v in values)):
             raise Unsupported(
                 "recursion by a tensor's value does not carry complex numbers; pass real and imaginary parts"
             )

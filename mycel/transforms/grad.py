@@ -71,7 +71,7 @@ def vjp(
         value: Any = parts.get(node) if isinstance(node.type, tuple) else ct.get(node)
         if value is None:
             continue
-        with at(node.where and node.where.derivative_of(node.prim.name)):
+        with at(node.where and node.where.derivative_of(node.op)):
             found = None if own is None else own(node, value)
             for source, contribution in zip(node.inputs, _apply_rule(node, value) if found is None else found):
                 accumulate(source, contribution)

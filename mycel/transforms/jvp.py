@@ -58,7 +58,7 @@ def jvp(
         image[node], moved[node] = _again(node, image), None
         if all(t is None for t in changes):
             continue
-        with at(node.where and node.where.derivative_of(node.prim.name)):  # type: ignore[union-attr]
+        with at(node.where and node.where.derivative_of(node.op)):
             values, changes = _push(image[node], changes, own)
         if isinstance(node.type, tuple):
             items[node] = values, changes

@@ -128,7 +128,7 @@ def _worth_keeping(graph: Graph, grads: Sequence[Node]) -> list[Node]:
 
 
 def _source(node: Node) -> Node:
-    while node.prim is not None and node.prim.name == "broadcast_to":
+    while node.op == "broadcast_to":
         node = node.inputs[0]
     return node
 

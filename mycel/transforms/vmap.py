@@ -444,9 +444,9 @@ def _is_single(kind: TensorType) -> bool:
 
 def _may_trap(node: Node) -> bool:
     """Whether a node may stop the program where its operands are not meant for it."""
-    if node.prim is None or node.prim.name not in _TRAPS:
+    if node.prim is None or node.op not in _TRAPS:
         return False
-    return bool(node.dtype.is_integer if node.prim.name in _DIVISIONS else node.params.get("bounds", "wrap") != "drop")
+    return bool(node.dtype.is_integer if node.op in _DIVISIONS else node.params.get("bounds", "wrap") != "drop")
 
 
 def _is_total(graph: Graph) -> bool:

@@ -98,7 +98,7 @@ def evaluate(
             arguments = [values[i] for i in node.inputs]
             if watch is None:
                 result = apply(node.prim, arguments, node.params)
-                values[node] = _checked(result, node.type, node.prim.name, found)
+                values[node] = _checked(result, node.type, node.op, found)
             else:
                 watch.begins(node)
                 try:
@@ -106,7 +106,7 @@ def evaluate(
                 except Exception as error:
                     watch.failed(node, [i.type for i in node.inputs], error)
                     raise
-                values[node] = _checked(result, node.type, node.prim.name, found)
+                values[node] = _checked(result, node.type, node.op, found)
                 watch.ended(node, values[node])
             for i in node.inputs:
                 uses[i] -= 1

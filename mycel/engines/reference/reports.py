@@ -28,7 +28,7 @@ def node_cost(node: Node) -> Cost:
     """What one node moves and computes."""
     assert node.prim is not None
     flops = 0
-    if node.prim.name in _DENSE:
+    if node.op in _DENSE:
         flops = work(node)
     elif node.prim.elementwise and isinstance(node.type, TensorType) and node.type.dtype.kind == "f":
         flops = int(node.type.size)
@@ -45,7 +45,7 @@ def account(graph: Graph) -> Account:
     steps: list[StepAccount] = []
     for node in filter(is_step, graph.nodes):
         assert node.prim is not None
-        name, count = node.prim.name, readers.get(node, 0)
+        name, count = node.op, readers.get(node, 0)
         why = "a result" if node in results else f"{count} operation{'s read' if count > 1 else ' reads'} it"
         kinds = node.type if isinstance(node.type, tuple) else (node.type,)
         stores = tuple((name, str(t), why, False) for t in kinds)
@@ -95,12 +95,12 @@ def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Foot
 
 def _what(node: Node) -> str:
     assert node.prim is not None
-    return node.prim.name + (f" {node.type.dtype.name}" if isinstance(node.type, TensorType) else "")
+    return node.op + (f" {node.type.dtype.name}" if isinstance(node.type, TensorType) else "")
 
 
 def _moment(node: Node) -> str:
     assert node.prim is not None
-    return node.prim.name + (f" from {place_of(node.where)}" if node.where is not None else "")
+    return node.op + (f" from {place_of(node.where)}" if node.where is not None else "")
 
 
 def _bytes(kind: Any) -> int:

@@ -36,7 +36,7 @@ class ReferenceStep(TracedStep):
         self.program, self.kind, self.nodes = program, "host", (node,)
         self.alone = program.single
         assert node.prim is not None
-        self.called = node.prim.name
+        self.called = node.op
 
     @cached_property
     def cost(self) -> Cost:

@@ -51,23 +51,23 @@ def _flops(graph: Graph) -> int:
     for node in graph.nodes:
         if node.prim is None:
             continue
-        if node.prim.name in _COUNTED:
+        if node.op in _COUNTED:
             total += work(node)
         inner = [_flops(g) for g in _inner(node)]
-        total += max(inner, default=0) if node.prim.name == "cond" else sum(inner)
+        total += max(inner, default=0) if node.op == "cond" else sum(inner)
     return total
 
 
 def _twice(graph: Graph) -> int:
     """The flops of regions that are computed again for their gradient: those of `recompute` nodes beside whose graph stands a call that waits for a cotangent."""
     waits = any(
-        node.prim is not None and node.prim.name == "call" and any(x.prim is not None and x.prim.name == "after" for x in node.inputs)
+        node.op == "call" and any(x.op == "after" for x in node.inputs)
         for node in graph.nodes
     )  # fmt: skip
     total = 0
     for node in graph.nodes:
         for inner in _inner(node):
-            if waits and node.prim is not None and node.prim.name == "recompute":
+            if waits and node.op == "recompute":
                 total += _flops(inner)
             total += _twice(inner)
     return total

@@ -37,7 +37,7 @@ NUMBERS = (
 
 def depthwise_step(lowering: Any, node: Node, inputs: list[View]) -> bool:
     """Whether the step of a convolution, or of a gradient of one, was added here."""
-    name, p = node.prim.name, node.params  # type: ignore[union-attr]
+    name, p = node.op, node.params
     types = {"conv": (0, 1, None), "conv_grad_input": (None, 1, 0), "conv_grad_weight": (0, None, 1)}[name]
     shapes = [node.type.shape if i is None else node.inputs[i].type.shape for i in types]
     image, weights, result = shapes

@@ -30,7 +30,7 @@ _MEMORY = {
 
 def is_cast(node: Node) -> bool:
     """Whether a node is a cast that code can be generated for: 8-bit floats are moved as bytes, and what they stand for is the reference's affair."""
-    return node.prim.name == "cast" and "s" not in (node.dtype.kind, node.inputs[0].dtype.kind)  # type: ignore[union-attr]
+    return node.op == "cast" and "s" not in (node.dtype.kind, node.inputs[0].dtype.kind)
 
 
 def memory_type(dtype: DType) -> str:

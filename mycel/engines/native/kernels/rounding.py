@@ -38,7 +38,7 @@ def rounded(builder: Builder, node: Node, value: Expr) -> Expr:
     """The value of a node as a number of its type."""
     if not is_narrow(value.dtype) or config._context["wide_intermediates"] or is_rounded(value):
         return value
-    plain = node.prim is not None and node.prim.name in _ARITHMETIC
+    plain = node.op in _ARITHMETIC
     return builder.op("round_sum_16" if plain else "round_16", value.dtype, value)
 
 

@@ -29,7 +29,7 @@ def narrow_gradient(lowering: Any, node: Node, inputs: list[View]) -> bool:
     from mycel.engines.native.lowering.dense_steps import DenseCall
 
     p = node.params
-    if node.prim.name != "conv_grad_weight" or node.dtype not in (D.bfloat16, D.float16) or p["groups"] != 1:  # type: ignore[union-attr]
+    if node.op != "conv_grad_weight" or node.dtype not in (D.bfloat16, D.float16) or p["groups"] != 1:
         return False
     if not all(map(is_one, (*node.type.shape[2:], *p["strides"]))) or not all(
         is_zero(n) for pair in p["padding"] for n in pair

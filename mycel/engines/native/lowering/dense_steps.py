@@ -62,7 +62,7 @@ class DenseCall:
 
         Raises Unsupported where the library refuses.
         """
-        name = self.node.prim.name  # type: ignore[union-attr]
+        name = self.node.op
         operands = [operand(v, number) for v in (*self.inputs, self.out)]
         with dense.threads(1 if work(self.node, number) < SMALL else dense.max_threads()):
             if name == "matmul":
@@ -87,7 +87,7 @@ class DenseCall:
 def dense_step(lowering: Any, node: Node) -> None:
     """Add the step that computes a product or a convolution."""
     inputs = [_readable(lowering, i) for i in node.inputs]
-    name = node.prim.name  # type: ignore[union-attr]
+    name = node.op
     if name != "matmul" and depthwise_step(lowering, node, inputs):
         return
     if narrow_gradient(lowering, node, inputs):

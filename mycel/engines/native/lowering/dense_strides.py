@@ -34,7 +34,7 @@ def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
 
 def skips(node: Node) -> bool:
     """Whether a convolution or gradient has a window of a single position, which leaves some out, and is to be done without strides."""
-    name, p = node.prim.name, node.params  # type: ignore[union-attr]
+    name, p = node.op, node.params
     if name == "matmul" or (name == "conv" and hint(node.inputs[1].type.size) < MANY):
         return False
     weights = node.type.shape if name == "conv_grad_weight" else node.inputs[1].type.shape
@@ -45,7 +45,7 @@ def skips(node: Node) -> bool:
 
 def gathered(lowering: Any, image: View, node: Node) -> View:
     """The positions that the window meets, channels-last."""
-    met_by = node.type if node.prim.name == "conv" else node.inputs[1].type  # type: ignore[union-attr]
+    met_by = node.type if node.op == "conv" else node.inputs[1].type
     shape = (*image.shape[:2], *met_by.shape[2:])
     strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
     axes = (0, *range(2, len(shape)), 1)

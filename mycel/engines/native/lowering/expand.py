@@ -20,7 +20,7 @@ _OTHERS = frozenset({"constant", "iota", "get_item", "checked"})
 
 def is_claimed(node: Node) -> bool:
     """Whether the native engine has code for a node."""
-    name = node.prim.name  # type: ignore[union-attr]
+    name = node.op
     if name in ("conv", "conv_grad_input", "conv_grad_weight"):
         return bool(is_dense(node)) or (name == "conv" and node.params["groups"] == 1 and bool(node.type.size))
     if name == "size":
@@ -61,7 +61,7 @@ def expand(graph: Graph) -> Graph:
             else:
                 image[node] = opened[0]
             continue
-        if node.prim.name == "call":
+        if node.op == "call":
             inner = expand(node.params["graph"])
             # Nodes of graphs that were made without positions, as those of eager operations, get the call's.
             with nullcontext() if node.where is None else at(node.where):

@@ -90,7 +90,7 @@ def _fits(lowering: Any, first: Any, second: Any) -> bool:
     if first.before >> second.number & 1:
         return False
     for node, position in second.members.items():
-        if node.prim.name in FULL_RULES:
+        if node.op in FULL_RULES:
             if any(lowering.unit_of.get(lowering.root(i)) is first for i in node.inputs):
                 return False
         elif not lowering.inputs_meet(first, node, [broadcast_position(i, position) for i in node.inputs]):

@@ -111,7 +111,7 @@ def lower(graph: Graph) -> Lowered:
 
 def is_dense(node: Node) -> bool:
     """Whether a node goes to the dense library."""
-    name = node.prim.name  # type: ignore[union-attr]
+    name = node.op
     if name not in ("matmul", "conv", "conv_grad_input", "conv_grad_weight") or not dense.available():
         return False
     if name == "matmul" and is_vector_product(node):
@@ -202,7 +202,7 @@ class _Lowering:
 
     def place(self, node: Node) -> None:
         """Put a node into a group or a unit of its own."""
-        name = node.prim.name  # type: ignore[union-attr]
+        name = node.op
         if is_view(node) or name in NUMBERS or node.prim is GET_ITEM:
             return
         if node.type.size == 0 if isinstance(node.type, TensorType) else False:
@@ -242,7 +242,7 @@ class _Lowering:
                         u.before |= before
 
     def join(self, node: Node) -> None:
-        name = node.prim.name  # type: ignore[union-attr]
+        name = node.op
         rule = GROUP_RULES.get(name)
         if rule is not None:
             domain = rule(node)
@@ -305,7 +305,7 @@ class _Lowering:
         """Whether a node can be computed in a group at this position."""
         if len(unit.members) >= LARGEST or any(not self.acyclic(unit, i) for i in node.inputs):
             return False
-        name = node.prim.name  # type: ignore[union-attr]
+        name = node.op
         if name in FULL_RULES:
             return all(self.unit_of.get(self.root(i)) is not unit for i in node.inputs)
         return self.inputs_meet(unit, node, [broadcast_position(i, position) for i in node.inputs])
@@ -411,7 +411,7 @@ class _Lowering:
         bounds = node.params.get("bounds", "wrap")
         if bounds == "drop":
             return None
-        key = (indices, axis, size, bounds, indices.type.shape[-1] if node.prim.name.endswith("_nd") else None)  # type: ignore[union-attr]
+        key = (indices, axis, size, bounds, indices.type.shape[-1] if node.op.endswith("_nd") else None)
         owner, site = self.sites.setdefault(key, (node, Site(node, axis, size, bounds == "wrap")))
         return site if owner is node else None
 
@@ -420,7 +420,7 @@ class _Lowering:
         found = self.views.get(node)
         if found is not None:
             return found
-        name = node.prim.name  # type: ignore[union-attr]
+        name = node.op
         if name == "constant":
             array = np.array(node.value, order="C")
             buffer = Buffer(node.type.dtype, array.size, "constant")
@@ -480,7 +480,7 @@ class _Lowering:
             return
         node = unit.node
         assert node is not None
-        name = node.prim.name  # type: ignore[union-attr]
+        name = node.op
         if is_dense(node):
             from mycel.engines.native.lowering.dense_steps import dense_step
 
@@ -538,7 +538,7 @@ class _Lowering:
         if not stores:
             return
         loops = domain.loops()
-        nest = Nest(loops, [r for r in group.reduces.values()], stores, next(iter(unit.members)).prim.name)  # type: ignore[union-attr]
+        nest = Nest(loops, [r for r in group.reduces.values()], stores, next(iter(unit.members)).op)
         nest.reduces = reachable_reduces(nest)
         self.kernel(nest, strides_like, next(reversed(unit.members)))
         self.result.steps[-1].members = tuple(unit.members)
@@ -547,7 +547,7 @@ class _Lowering:
     def new_value(self, node: Node, position: tuple[Affine, ...], like: Sequence[int]) -> View:
         """A buffer for a node, its axes ordered in memory as the loops they run along."""
         shape = node.type.shape
-        buffer = Buffer(node.type.dtype, node.type.size, node.prim.name)  # type: ignore[union-attr]
+        buffer = Buffer(node.type.dtype, node.type.size, node.op)
         if len(shape) < 2 or not like:
             return row_major(buffer, shape)
         weight = []
@@ -612,7 +612,7 @@ class _Group:
         """What computing a node reads from memory, and where; its inputs are wanted at `positions`."""
         for i, p in zip(node.inputs, positions):
             root = self.lowering.root(i)
-            if p is None or root in self.unit.members or root.prim is not None and root.prim.name in NUMBERS:
+            if p is None or root in self.unit.members or root.op in NUMBERS:
                 continue
             if root in self.lowering.again:
                 at = resolve(i, p)
@@ -622,7 +622,7 @@ class _Group:
                 yield i, p
 
     def input_positions(self, node: Node) -> list[Optional[tuple[Affine, ...]]]:
-        name = node.prim.name  # type: ignore[union-attr]
+        name = node.op
         if name in GROUP_RULES:
             return self.domain.input_positions(node)
         if name in FULL_RULES:
@@ -646,7 +646,7 @@ class _Group:
             node, position = node.inputs[0], moved
         if node in self.unit.members:
             return self.member(node)
-        name = node.prim.name if node.prim is not None else ""
+        name = node.op
         if name == "constant" and node.value.size == 1:
             return self.builder.const(
                 node.value.reshape(()).item()
@@ -668,7 +668,7 @@ class _Group:
         return self.builder.load(view.access(position))
 
     def compute(self, node: Node, position: tuple[Affine, ...]) -> Expr:
-        name = node.prim.name  # type: ignore[union-attr]
+        name = node.op
         if name in GROUP_RULES:
             reduce = self.domain.reduce(self, node)
             self.reduces[node] = reduce
@@ -686,7 +686,7 @@ class _Group:
 
 def index_of(node: Node, position: tuple[Affine, ...]) -> Affine:
     """The number that an index sequence or a size is at a position."""
-    if node.prim.name == "size":  # type: ignore[union-attr]
+    if node.op == "size":
         return Affine((), node.params["dim"])
     axis: int = node.params["axis"]
     return position[axis]

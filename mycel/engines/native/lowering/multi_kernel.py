@@ -115,7 +115,7 @@ def _scatter(
     # Lanes that would each write to another row are slower than one element after the other.
     lanes = [k for k, d in enumerate(shape) if k not in sequential and not is_one(d)]
     apart = not lanes or not is_one(place.offset.coefficient(lanes[-1]))
-    nest = Nest(loops, [], [Store(place, value, True, mode)], node.prim.name, apart)  # type: ignore[union-attr]
+    nest = Nest(loops, [], [Store(place, value, True, mode)], node.op, apart)
     lowering.kernel(nest, contiguous_strides(shape))
     lowering.bind(node, [target])
 

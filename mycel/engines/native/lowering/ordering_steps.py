@@ -44,7 +44,7 @@ def _ordered(lowering: Any, node: Node, m: DimLike, half: DimLike, descending: b
     dtype, rank = x.type.dtype, x.type.rank
     axes = [a for a in range(rank) if a != axis] + [axis]
     shapes = [tuple(t.shape[a] for a in axes) for t in node.type]
-    lying = [row_major(Buffer(t.dtype, room(t.shape), node.prim.name), s) for t, s in zip(node.type, shapes)]  # type: ignore[union-attr]
+    lying = [row_major(Buffer(t.dtype, room(t.shape), node.op), s) for t, s in zip(node.type, shapes)]
     back = [axes.index(a) for a in range(rank)]
     results = [View(v.buffer, tuple(t.shape), tuple(v.strides[b] for b in back)) for v, t in zip(lying, node.type)]
     size = product(shapes[0])

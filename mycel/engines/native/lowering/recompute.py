@@ -68,7 +68,7 @@ class _Plan:
             pending = list(unit.members)
             while pending:
                 node = pending.pop()
-                direct = node.prim.name in _CHEAP or node.prim.name in _READS_IN_PLACE  # type: ignore[union-attr]
+                direct = node.op in _CHEAP or node.op in _READS_IN_PLACE
                 for i in node.inputs:
                     root = lowering.root(i)
                     if root in unit.members:
@@ -88,7 +88,7 @@ class _Plan:
         """Compute a stored value again in all groups that use it, if that moves less."""
         lowering = self.lowering
         own = lowering.unit_of.get(node)
-        if own is None or own.domain is None or node not in own.members or node.prim.name not in _CHEAP:  # type: ignore[union-attr]
+        if own is None or own.domain is None or node not in own.members or node.op not in _CHEAP:
             return
         steps: dict[Node, None] = {}
         leaves = self.leaves(node, steps, node)
@@ -131,7 +131,7 @@ class _Plan:
             if not _resolves(i):
                 return None
             root = self.lowering.root(i)
-            name = root.prim.name if root.prim is not None else ""
+            name = root.op
             if name in ("constant", "iota", "size"):
                 if name == "constant" and root.value.size > 1:
                     found[root] = None

@@ -37,7 +37,7 @@ def _may_exceed(amount: DimLike) -> bool:
 
 def is_view(node: Node) -> bool:
     """Whether a node's value is its input's, found at other positions."""
-    return node.prim is not None and node.prim.name in VIEWS
+    return node.op in VIEWS
 
 
 def reduce_kind(name: str) -> Optional[str]:
@@ -47,7 +47,7 @@ def reduce_kind(name: str) -> Optional[str]:
 
 def view_position(node: Node, position: Position) -> Optional[Position]:
     """Where a view's input is read when the view is read at `position`; None if that is no affine position."""
-    name, x, p = node.prim.name, node.inputs[0].type, node.params  # type: ignore[union-attr]
+    name, x, p = node.op, node.inputs[0].type, node.params
     if name in ("identity", "stop_gradient"):
         return position
     if name == "transpose":
@@ -84,7 +84,7 @@ def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: P
 
 def through_view(node: Node, view: View) -> View:
     """Where a view's value lies, given where its input lies."""
-    name, p = node.prim.name, node.params  # type: ignore[union-attr]
+    name, p = node.op, node.params
     shape = tuple(node.type.shape)
     if name in ("identity", "stop_gradient"):
         return view
@@ -191,7 +191,7 @@ class Domain:
 
     def reduce(self, group: Any, node: Node) -> Reduce:
         """The reducing statement of a node in a group of this domain."""
-        b, name = group.builder, node.prim.name  # type: ignore[union-attr]
+        b, name = group.builder, node.op
         x = node.inputs[0]
         if name in _REDUCES:
             kind = _REDUCES[name]
@@ -332,5 +332,5 @@ FULL_RULES: dict[str, Callable[[Any, Node, Position], Expr]] = {
 
 def has_full_rule(node: Node) -> bool:
     """Whether a node is computed by a full rule; a pad with gaps is not."""
-    name = node.prim.name  # type: ignore[union-attr]
+    name = node.op
     return name in FULL_RULES and not (name == "pad" and any(node.params["interior"]))

@@ -20,7 +20,7 @@ def scan_step(lowering: Any, node: Node) -> None:
     (x,) = node.inputs
     axis, shape = node.params["axis"], tuple(node.type.shape)
     view = lowering.view(x)
-    target = View(Buffer(node.type.dtype, node.type.size, node.prim.name), shape, like_order(view.strides, shape))  # type: ignore[union-attr]
+    target = View(Buffer(node.type.dtype, node.type.size, node.op), shape, like_order(view.strides, shape))
     b = Builder()
     at = [ZERO if is_one(d) else affine(k) for k, d in enumerate(shape)]
     if node.params["reverse"] and not is_one(shape[axis]):
@@ -29,9 +29,9 @@ def scan_step(lowering: Any, node: Node) -> None:
     wide = D.float32 if node.dtype.is_floating and node.dtype.itemsize == 2 else node.dtype
     if wide is not node.dtype:
         value = b.op("cast", wide, value)
-    running = b.reduce(SCANS[node.prim.name], value, wide, scan=True)  # type: ignore[union-attr]
+    running = b.reduce(SCANS[node.op], value, wide, scan=True)
     result = running.result if wide is node.dtype else b.op("cast", node.dtype, running.result)
     loops = [Loop(d, "s" if k == axis else "p") for k, d in enumerate(shape)]
-    name = node.prim.name  # type: ignore[union-attr]
+    name = node.op
     lowering.kernel(Nest(loops, [running], [Store(target.access(at), result, True)], name), target.strides, node)
     lowering.bind(node, [target])

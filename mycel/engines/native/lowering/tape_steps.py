@@ -92,14 +92,14 @@ def pair(lowering: Any, node: Node) -> None:
         gradients: dict[Any, Node] = {}
         lowering.pairs = {}
         for n in lowering.graph.nodes:
-            if n.prim.name == "while_grad" and n.params["keep"] == "all":
+            if n.op == "while_grad" and n.params["keep"] == "all":
                 gradients.setdefault(_key(n), n)
         for n in lowering.graph.nodes if gradients else ():
-            if n.prim.name == "while_loop" and (other := gradients.pop(_key(n), None)) is not None:
+            if n.op == "while_loop" and (other := gradients.pop(_key(n), None)) is not None:
                 lowering.pairs[n], lowering.pairs[other] = other, n
     other = lowering.pairs.get(node)
     if other is not None and other in lowering.unit_of:
-        gradient, loop = (node, other) if node.prim.name == "while_grad" else (other, node)  # type: ignore[union-attr]
+        gradient, loop = (node, other) if node.op == "while_grad" else (other, node)
         lowering.depend(lowering.unit_of[gradient], loop)
 
 

@@ -222,7 +222,7 @@ def _described(buffer: Buffer) -> str:
 
 
 def _said(step: Step) -> str:
-    names = [node.prim.name for node in (step.members or ([step.node] if step.node is not None else ())) if node.prim]
+    names = [node.op for node in (step.members or ([step.node] if step.node is not None else ())) if node.prim]
     name = getattr(step.data, "name", "")
     if name and name not in names:
         names.append(name)

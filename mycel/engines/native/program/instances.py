@@ -40,7 +40,7 @@ def check_positions(graph: Graph) -> None:
             kind = node.prim.type_of(*types, **node.params)
             if kind != node.type:
                 raise ShapeError(
-                    f"{node.prim.name}: of {types} it gives {kind}, and was compiled to give {node.type}; declare these sizes as fixed"
+                    f"{node.op}: of {types} it gives {kind}, and was compiled to give {node.type}; declare these sizes as fixed"
                 )
 
 

@@ -278,7 +278,7 @@ class Program:
                     with at(node.where):
                         concrete(kind, self.sizes)
                 except SizeError as error:
-                    error.raised_in(node.prim.name if node.prim is not None else self.graph.name)
+                    error.raised_in(node.op if node.prim is not None else self.graph.name)
                     return error
         sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
         return SizeError(

@@ -64,10 +64,10 @@ class _Reasons:
     def of(self, number: int, step: Step) -> StepAccount:
         """The account of one step."""
         node = step.node
-        operations = tuple(m.prim.name for m in step.members if m.prim is not None)
+        operations = tuple(m.op for m in step.members if m.prim is not None)
         if not operations:
             name = step.data.name if isinstance(step.data, Nest) else ""
-            operations = (node.prim.name,) if node is not None and node.prim is not None else (name,) if name else ()
+            operations = (node.op,) if node is not None and node.prim is not None else (name,) if name else ()
         where = node.where if node is not None else None
         stores = tuple(self.store(step, b) for b in step.writes)
         return StepAccount(number, step.kind, operations, cost(step), _loops(step), stores, self.again(step), where)
@@ -75,7 +75,7 @@ class _Reasons:
     def store(self, step: Step, buffer: Buffer) -> tuple[str, str, str, bool]:
         """A buffer that a step writes, its type and layout, and why it is written."""
         node, view = self.values.get(id(buffer), (None, None))
-        name = buffer.name if node is None or node.prim is None else node.prim.name
+        name = buffer.name if node is None or node.prim is None else node.op
         kind = str(buffer.dtype.name)
         if view is not None:
             kind += (
@@ -91,9 +91,7 @@ class _Reasons:
         if id(buffer) in self.results:
             return "a result"
         if "dense" in kinds:
-            named = sorted(
-                {r.node.prim.name for r in readers if r.kind == "dense" and r.node is not None and r.node.prim}
-            )
+            named = sorted({r.node.op for r in readers if r.kind == "dense" and r.node is not None and r.node.prim})
             return f"{joined(named)} of the dense library reads it"
         for kind, who in (
             ("host", "a host step"),
@@ -124,7 +122,7 @@ class _Reasons:
                     pending.append(root)
                     if root not in members:
                         found[root] = None
-        return tuple(n.prim.name for n in found if n.prim is not None)
+        return tuple(n.op for n in found if n.prim is not None)
 
 
 def _loops(step: Step) -> str:

@@ -61,7 +61,7 @@ def cost(step: Step, number: Number = hint) -> Cost:
         return Cost(_view_bytes(source, number), _view_bytes(target, number))
     read, written = (sum(_buffer_bytes(b, number) for b in side) for side in (step.reads, step.writes))
     node = step.node
-    dense = node is not None and node.prim is not None and node.prim.name in _DENSE
+    dense = node is not None and node.op in _DENSE
     return Cost(read, written, work(node, number) if dense else 0)  # type: ignore[arg-type]
 
 

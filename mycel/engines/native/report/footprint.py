@@ -42,7 +42,7 @@ def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Foot
             temporary = here in own and here not in given
             scratch += nbytes if temporary else 0
             node = step.node
-            name = "scratch of " + node.prim.name if temporary and node is not None and node.prim else buffer.name
+            name = "scratch of " + node.op if temporary and node is not None and node.prim else buffer.name
             kind = "" if node is None or not isinstance(node.type, TensorType) or temporary else f" {buffer.dtype.name}"
             alive.append(Alive(nbytes, name + kind, None if node is None else node.where, first, last))
     step_at = live.times.get(at)
@@ -72,4 +72,4 @@ def _describe(step: object) -> str:
     kind = getattr(step, "kind", "")
     if node is None or node.prim is None:
         return str(kind)
-    return f"{node.prim.name}" + (f" from {place_of(node.where)}" if node.where is not None else "")
+    return f"{node.op}" + (f" from {place_of(node.where)}" if node.where is not None else "")
