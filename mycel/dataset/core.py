@@ -102,6 +102,10 @@ def is_hidden(name: str) -> bool:
     return name.startswith("_meta")
 
 
+# What a dataset that reads no other has for its children.
+SOURCE: Any = object()
+
+
 class Dataset:
     """A sequence of rows with named columns, and the operations that make new datasets of it.
 
@@ -121,7 +125,7 @@ class Dataset:
 
     def __init__(
         self,
-        children: Dataset | Sequence[Dataset] | None = None,
+        children: Dataset | Sequence[Dataset] = SOURCE,
         num_parallel_workers: int | None = None,
         cache: Any = None,
     ) -> None:
@@ -135,7 +139,7 @@ class Dataset:
                 where = str(getattr(self, "operation", type(self).__name__))
                 no_effect(where, "num_parallel_workers", num_parallel_workers, "it runs in the pipeline's own thread")
         several = self._several and isinstance(children, (tuple, list))
-        group = () if children is None else tuple(children) if several else (children,)
+        group: Any = () if children is SOURCE else tuple(children) if several else (children,)
         for child in group:
             if not isinstance(child, Dataset):
                 raise TypeError(

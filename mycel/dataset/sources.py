@@ -19,7 +19,7 @@ from mycel.base.idx import read_idx
 from mycel.dataset import config
 from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array, drop
-from mycel.dataset.core import Dataset, Run, check_count, names
+from mycel.dataset.core import SOURCE, Dataset, Run, check_count, names
 from mycel.dataset.failure import operation_failed
 from mycel.dataset.mapping import check_processes
 from mycel.dataset.notices import say_once
@@ -42,7 +42,7 @@ class MappableDataset(Dataset):
         shard_id: int | None = None,
         cache: Any = None,
     ) -> None:
-        super().__init__(None, num_parallel_workers, cache)
+        super().__init__(SOURCE, num_parallel_workers, cache)
         self.sampler: BuiltinSampler = select_sampler(
             type(self).__name__, num_samples, sampler, shuffle, num_shards, shard_id
         )

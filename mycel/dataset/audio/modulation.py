@@ -128,6 +128,10 @@ class Flanger(AudioTransform):
         shortest = math.floor(self.delay / 1000 * self.sample_rate + 0.5)
         size = int((self.delay + self.depth) / 1000 * self.sample_rate + 0.5) + 2
         period = int(self.sample_rate / self.speed)
+        if period < 1:
+            raise RuntimeError(
+                f"Flanger: {self.speed} swings a second are less than one sample each at {self.sample_rate} Hz"
+            )
         table = wave_table(self.modulation, period, shortest, size - 2.0, 3 * math.pi / 2)
 
         samples = array.astype(np.float64).reshape(-1, *array.shape[-2:])

@@ -111,7 +111,7 @@ class MindDataset(MappableDataset):
         self.columns_list = list(names)
         self.num_padded = num_padded or 0
         self._padding: Row = (
-            tuple(self._value(name, (padded_sample or {})[name]) for name in names) if num_padded else ()
+            tuple(self._padded(name, (padded_sample or {})[name]) for name in names) if num_padded else ()
         )
         if by_file:
             shuffled = _FileShuffle(Shuffle(shuffle), self._records.sizes())
@@ -120,6 +120,13 @@ class MindDataset(MappableDataset):
                 self.sampler.add_child(shuffled)
             else:
                 self.sampler = shuffled
+
+    def _padded(self, name: str, value: Any) -> Array:
+        try:
+            return self._value(name, value)
+        except (TypeError, ValueError, OverflowError) as error:
+            kind = self._records.schema[name]["type"]
+            raise ValueError(f"MindDataset: padded_sample[{name!r}] is no {kind}: {error}") from error
 
     def _value(self, name: str, value: Any) -> Array:
         field = self._records.schema[name]

@@ -249,5 +249,8 @@ class Lookup(TextTransform):
         if None in found:
             word = array.reshape(-1)[found.index(None)]
             raise RuntimeError(f"Lookup: {str(word)!r} is not in the vocabulary; give an unknown_token")
-        result: Array = np.array(found, self.data_type).reshape(array.shape)
+        try:
+            result: Array = np.array(found, self.data_type).reshape(array.shape)
+        except OverflowError as error:
+            raise ValueError(f"Lookup: a word has a number that {self.data_type} has not: {error}") from None
         return result

@@ -65,7 +65,12 @@ def not_random(function: Any) -> Any:
     """
     if not callable(function):
         raise TypeError(f"not_random: expected a function, got {function!r}")
-    function.random = False
+    try:
+        function.random = False
+    except (AttributeError, TypeError):
+        raise TypeError(
+            f"not_random: {function!r:.200} takes no attributes; wrap it in a function of Python's"
+        ) from None
     return function
 
 

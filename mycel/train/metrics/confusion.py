@@ -48,7 +48,7 @@ class ConfusionMatrix(Metric):
     def update(self, *inputs: Any) -> None:
         """Take in predictions (classes int [N], scores float [N, C], or for two classes scores float [N]) and classes int [N]."""
         predicted, actual = self._arrays(inputs, "y_pred", "y")
-        if predicted.ndim == actual.ndim + 1:
+        if predicted.ndim == actual.ndim + 1 > 1:
             predicted = predicted.argmax(axis=1)
         elif predicted.dtype.kind == "f" and self.num_classes == 2:
             predicted = predicted >= self.threshold

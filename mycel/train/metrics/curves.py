@@ -69,7 +69,7 @@ class ROC(Metric):
 
     def eval(self) -> Any:
         """The rates and thresholds."""
-        if not self._scores:
+        if not any(scores.size for scores in self._scores):
             raise self._nothing()
         scores, labels = np.concatenate(self._scores), np.concatenate(self._labels)
         if scores.ndim == 1:

@@ -19,7 +19,7 @@ from mycel.base import dtype as D
 from mycel.cells.cell import Cell
 from mycel.common.generator import Generator, default_generator
 from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import operand
+from mycel.ops._operands import operand, sizes_of
 from mycel.prims.base import broadcast_shapes
 
 __all__ = ["Distribution"]
@@ -187,9 +187,9 @@ class Distribution(Cell):
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
         """Random values, of shape `shape` followed by that of the parameters."""
-        own = self._given(args, kwargs)
+        own, sizes = self._given(args, kwargs), sizes_of(f"{self.name}.sample", "shape", shape)
         batch = self._batch(own)
-        return cast(self._sample((*tuple(shape), *batch), *own), self.dtype)
+        return cast(self._sample((*sizes, *batch), *own), self.dtype)
 
     def get_dist_args(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         """The parameters, those that are given and the others."""

@@ -10,6 +10,7 @@ import numpy as np
 from mycel import ops
 from mycel.base import dtype as D
 from mycel.core.tensor import Tensor
+from mycel.errors import ShapeError
 from mycel.nn.probability.distribution import draws
 from mycel.nn.probability.distribution.base import Distribution
 from mycel.ops.random_rejection import poisson_numbers
@@ -185,10 +186,22 @@ class Categorical(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"probs": probs})
         self._check("Probabilities", probs, 0.0, 1.0, True)
-        if probs is not None and not isinstance(probs, Tensor) and not np.allclose(np.sum(probs, -1), 1.0, atol=1e-5):
+        plain = probs is not None and not isinstance(probs, Tensor) and np.ndim(probs)
+        if plain and not np.allclose(np.sum(probs, -1), 1.0, atol=1e-5):
             raise ValueError(f"{name}: the probabilities must sum to 1 along the last axis, not {probs!r}")
         self._hold(probs=probs)
+        if self._held[0] is not None:
+            self._classes(self._held[0])
         self.broadcast_shape = self.broadcast_shape[:-1]
+
+    def _classes(self, p: Tensor) -> None:
+        if not p.ndim or p.shape[-1] == 0:
+            raise ShapeError(f"{self.name}: the probabilities need an axis of classes, which {p._type} has not")
+
+    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> list[Tensor]:
+        found = super()._given(args, kwargs, suffix)
+        self._classes(found[0])
+        return found
 
     def _batch(self, own: list[Tensor]) -> tuple[Any, ...]:
         return tuple(own[0].shape[:-1])
