@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import operator
 from typing import Any, Union
+from weakref import WeakValueDictionary
 
+from mycel.base import locks
 from mycel.base.dtype import DType
 from mycel.base.errors import SizeError
 from mycel.ir.dims import Dim, DimLike, product
@@ -67,6 +69,9 @@ TOKEN = TokenType()
 Type = Union[TensorType, TokenType, tuple["Type", ...]]
 
 _INTERNED: dict[tuple[tuple[DimLike, ...], DType], TensorType] = {}
+# Each compiled function has symbols of its own: types of them are let go with it.
+_lock = locks.reentrant()
+_SYMBOLIC: WeakValueDictionary[tuple[tuple[DimLike, ...], DType], TensorType] = WeakValueDictionary()
 
 
 def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
@@ -75,7 +80,11 @@ def tensor_type(shape: tuple[DimLike, ...], dtype: DType) -> TensorType:
     found = _INTERNED.get(key)
     if found is None:
         shape = _checked(shape, dtype)
-        found = _INTERNED.setdefault((shape, dtype), TensorType(shape, dtype))
+        made = TensorType(shape, dtype)
+        if made.is_static:
+            return _INTERNED.setdefault((shape, dtype), made)
+        with _lock:
+            found = _SYMBOLIC.setdefault((shape, dtype), made)
     return found
 
 

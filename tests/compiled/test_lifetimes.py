@@ -501,3 +501,20 @@ def test_values_that_only_compiled_code_has_are_kept():
         assert compiled(Tensor([1.0, 10.0])).asnumpy().tolist() == [3, 120]
         gc.collect()
     assert sum(map(len, compiled.versions.values())) == 1
+
+
+def test_types_of_symbolic_sizes_go_with_their_function():
+    from mycel.ir.types import _SYMBOLIC
+
+    def compiled():
+        f = ms.jit(lambda x: x * 2 + x.sum())
+        for n in (3, 5, 8):
+            f(Tensor(np.ones(n, np.float32)))
+
+    compiled()
+    gc.collect()
+    before = len(_SYMBOLIC)
+    for _ in range(5):
+        compiled()
+    gc.collect()
+    assert len(_SYMBOLIC) <= before
