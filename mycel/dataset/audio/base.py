@@ -91,8 +91,13 @@ def check_float(
 
 
 def check_positive(operation: str, name: str, value: Any, none: bool = False) -> Any:
-    """A number above zero."""
-    return check_float(operation, name, value, 0.0, above=True, none=none)
+    """A number above zero in float32, which no quotient by it leaves float64 for."""
+    found = check_float(operation, name, value, 0.0, above=True, none=none)
+    if found is not None and np.float32(found) == 0.0:
+        raise ValueError(
+            f"{operation}: {name} must be at least {np.finfo(np.float32).smallest_subnormal:g}, not {value}"
+        )
+    return found
 
 
 def check_rate(operation: str, value: Any) -> int:

@@ -339,7 +339,10 @@ class PitchShift(AudioTransform):
         values = self.floats(array, lead)
         window = self._frames.check(RuntimeError)
         length = values.shape[-1]
-        rate = 2.0 ** (-self.n_steps / self.bins_per_octave)
+        octaves = -self.n_steps / self.bins_per_octave
+        if abs(octaves) >= 32:
+            raise RuntimeError(f"PitchShift: {-octaves:g} octaves are beyond the rates that 32 bits can hold")
+        rate = 2.0**octaves
         spectrum = stft("PitchShift", values.astype(np.float64), self.n_fft, self.hop_length, window)
         advance = np.linspace(0, math.pi * self.hop_length, spectrum.shape[-2])[:, None]
         stretched = stretch(spectrum, rate, advance)

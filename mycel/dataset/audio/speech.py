@@ -65,6 +65,10 @@ class DetectPitchFrequency(AudioTransform):
         """[..., frame, lag - 1]: how alike each frame is to itself `lag` samples later."""
         lags = math.ceil(self.sample_rate / self.freq_low)
         size = math.ceil(self.sample_rate * self.frame_time)
+        if lags < 1 or size < 1:
+            raise RuntimeError(
+                f"DetectPitchFrequency: {self.frame_time} s are less than a sample at {self.sample_rate} Hz"
+            )
         length = values.shape[-1]
         count = math.ceil(length / size)
         padded = pad_ends(values, 0, lags + count * size - length, BorderType.CONSTANT)
