@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core.fused import fused
@@ -75,8 +77,16 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
     [-1.0, 0.5, 1.0]
     """
     x = operand("hardtanh", input)
-    low, high = constant_like(min_val, x), constant_like(max_val, x)
+    low, high = (_bound_of(x, value) for value in (min_val, max_val))
     return select(run(E.le, x, low), low, select(run(E.ge, x, high), high, x))
+
+
+def _bound_of(x: Tensor, value: Any) -> Tensor:
+    """A bound in the type of `x`; for integers the nearest that the type has."""
+    if x.dtype.is_integer and isinstance(value, (int, float)) and value == value:
+        limits = np.iinfo(x.dtype.numpy)
+        value = min(max(value, int(limits.min)), int(limits.max))
+    return constant_like(value, x)
 
 
 @fused

@@ -100,3 +100,10 @@ def test_relu_keeps_integers_and_writes_in_place() -> None:
         ops.gelu(Tensor([1.0]), "sigmoid")
     with pytest.raises(ValueError, match="does not split into halves"):
         ops.glu(Tensor([1.0, 2.0, 3.0]))
+
+
+def test_bounds_that_an_integer_type_has_not():
+    x = ms.Tensor([0, 1, 255], ms.uint8)
+    for function in (ops.hardtanh, ms.jit(lambda t: ops.hardtanh(t))):
+        assert function(x).tolist() == [0, 1, 1]
+    assert ops.hardtanh(x, -2, 1000).tolist() == [0, 1, 255]
