@@ -209,7 +209,12 @@ class Constant(Initializer):
         self.value = value
 
     def _initialize(self, arr: Array) -> None:
-        arr[...] = self.value
+        try:
+            arr[...] = self.value
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"Constant: {self.value!r:.200} does not fill {arr.dtype}{list(arr.shape)}: {error}"
+            ) from None
 
 
 @_alias()

@@ -431,11 +431,16 @@ def _regrouped(sizes: Any, strides: Any, shape: Any) -> Optional[tuple[DimLike, 
         have, want = old[at][0], shape[i]
         first_old, first_new = at, i
         while have != want:
+            # Shapes of another number of elements come to the end of one of them; the operation itself says so.
             if have < want:
                 at += 1
+                if at == len(old):
+                    return None
                 have = have * old[at][0]
             else:
                 i += 1
+                if i == len(shape):
+                    return None
                 want = want * shape[i]
         for k in range(first_old, at):
             if old[k][1] != old[k + 1][1] * old[k + 1][0]:

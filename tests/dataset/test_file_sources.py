@@ -192,7 +192,7 @@ def test_voc(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             ds.VOCDataset(tmp_path, **arguments)
     (tmp_path / "Annotations" / "0.xml").write_text("<annotation><object></object></annotation>")
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(ValueError, match="VOCDataset: .*0.xml.* is damaged"):
         ds.VOCDataset(tmp_path, "Detection")
 
 

@@ -296,7 +296,7 @@ def ends_of(name: str, parameter: str, ends: Any, total: Any) -> list[int]:
     """The ends of packed sequences; ValueError unless they rise to `total`."""
     if ends is None:
         raise ValueError(f"{name}: packed sequences need {parameter}, the end of each, the last of them {total}")
-    found = [int(e) for e in ends]
+    found = list(sizes_of(name, parameter, ends))
     if not found or found[-1] != total or any(a > b for a, b in itertools.pairwise([0, *found])):
         raise ValueError(f"{name}: {parameter} {found} must not fall, and end with {total}")
     return found
