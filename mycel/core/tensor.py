@@ -188,6 +188,8 @@ class Tensor(TensorMethods):
         return array.copy() if copy else array
 
     def __dlpack__(self, **options: Any) -> Any:
+        if self._type.dtype.numpy.isbuiltin != 1:
+            raise BufferError(f"DLPack export: NumPy does not hand {self._type.dtype.name} over; cast the tensor first")
         return self._value("DLPack export").__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -153,6 +153,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
     count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
     need_room("combinations", (size_of("combinations", count), size_of("combinations", r)), D.int64)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(builtins.range(x.shape[0]), r))
+    # Python makes room for one choice before it finds that there is none.
+    rows = list(choose(builtins.range(n), r)) if count else []
     index = Tensor([list(row) for row in rows], D.int32) if rows and r else Tensor(shape=(len(rows), r), dtype=D.int32)
     return run(I.take, x, index, axis=0)

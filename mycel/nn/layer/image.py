@@ -191,6 +191,8 @@ class _Similarity(Cell):
         self.filter_size = checks.integer(owner, "filter_size", filter_size, 1)
         self.filter_sigma = checks.number(owner, "filter_sigma", filter_sigma, above=0)
         k1, k2 = checks.number(owner, "k1", k1, above=0), checks.number(owner, "k2", k2, above=0)
+        if max(k1, k2) > 1e150:
+            raise ValueError(f"{owner}: k1 and k2 are squared, which {max(k1, k2)} is too large for")
         largest = min(self.max_val, 1.0)
         self.c1, self.c2 = (k1 * largest) ** 2, (k2 * largest) ** 2
         bell = np.exp(-((numbers(filter_size) - (filter_size - 1) / 2) ** 2) / (2 * self.filter_sigma**2))

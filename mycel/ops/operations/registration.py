@@ -360,8 +360,8 @@ def op_info_register(op_info: Any) -> Callable[..., Any]:
     info = parsed("op_info_register", op_info)
 
     def attach(func: Callable[..., Any]) -> Callable[..., Any]:
-        if not callable(func):
-            raise TypeError(f"op_info_register: decorates a function, not {type(func).__name__}")
+        if not callable(func) or not hasattr(func, "__dict__"):
+            raise TypeError(f"op_info_register: decorates a function of the program's, not {func!r:.80}")
         func.op_info = info  # type: ignore[attr-defined]
         return func
 

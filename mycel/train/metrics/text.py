@@ -112,6 +112,8 @@ class Perplexity(Metric):
             raise ValueError(f"Perplexity.update: {len(lists[0])} predictions for {len(lists[1])} labels")
         for pair in zip(*lists):
             chances, labels = self._arrays(pair, "preds", "labels")
+            if labels.dtype.kind == "O":
+                raise ValueError("Perplexity.update: a label is no number of a class")
             labels = labels.reshape(-1).astype(np.int64)
             if chances.ndim < 2 or chances.size != labels.size * chances.shape[-1]:
                 raise ValueError(
