@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import sys
+import threading
 import time
 import weakref
 
@@ -16,6 +18,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
+from mycel.compiled.jit import _deep_stack
 
 x = Tensor(np.ones((2, 3), np.float32))
 cases = {}
@@ -518,3 +521,31 @@ def test_types_of_symbolic_sizes_go_with_their_function():
         compiled()
     gc.collect()
     assert len(_SYMBOLIC) <= before
+
+
+def test_the_limit_of_recursion_is_what_it_was_after_threads_compile_at_once():
+    # Each took the other's limit for the one before, and a million was left: then deep recursion ends the process.
+    before = sys.getrecursionlimit()
+    entered, left = threading.Barrier(2), threading.Event()
+
+    def first():
+        with _deep_stack():
+            entered.wait()
+        left.set()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    while sys.getrecursionlimit() == before:
+        time.sleep(0.001)
+    with _deep_stack():
+        entered.wait()
+        left.wait()
+        assert sys.getrecursionlimit() > before
+    thread.join()
+    assert sys.getrecursionlimit() == before
+    with _deep_stack():
+        pid = os.fork() if hasattr(os, "fork") else 0
+        if pid == 0 and hasattr(os, "fork"):
+            os._exit(0 if sys.getrecursionlimit() > before else 1)
+    assert pid == 0 or os.waitpid(pid, 0)[1] == 0
+    assert sys.getrecursionlimit() == before
