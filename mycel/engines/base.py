@@ -42,7 +42,7 @@ Entry = Callable[..., Any]
 
 class MemoryAccount(NamedTuple):
     """What an allocator keeps account of, in bytes: what buffers and programs have now and had at most, what it holds from the system now and held at most,
-    and the limit that the program was given; `blocks` counts what is allocated.
+    and the limit that the program was given; `blocks` counts those that it holds, waiting ones included.
     """
 
     allocated: int = 0
