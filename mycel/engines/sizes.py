@@ -6,9 +6,10 @@ sizes put in, compiled for each tuple of them, of which the most recently used a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, Generic, Optional, TypeVar
 from weakref import WeakKeyDictionary
 
 from mycel.base import locks
@@ -16,31 +17,49 @@ from mycel.engines.base import Engine, Entry, Sized, current
 from mycel.ir.graph import Graph
 from mycel.transforms.specialize import concrete, specialize
 
-__all__ = ["Specialized", "programs_of", "types_for"]
+__all__ = ["MOST", "BySizes", "Specialized", "programs_of", "types_for"]
 
+T = TypeVar("T")
 MOST = 32
 _lock = locks.reentrant()
 
 
-class Specialized(Sized):
+class BySizes(ABC, Generic[T]):
+    """What is made of a graph for each tuple of sizes, of which the `MOST` most recently used are kept."""
+
+    def __init__(self) -> None:
+        self.programs: OrderedDict[tuple[int, ...], T] = OrderedDict()
+
+    def program(self, sizes: Mapping[str, int]) -> T:
+        """What there is for actual sizes of all symbols."""
+        key = tuple(sizes.values())
+        with _lock:
+            found = self.programs.get(key)
+            if found is None:
+                found = self.programs[key] = self.make(sizes)
+                while len(self.programs) > MOST:
+                    self.programs.popitem(last=False)
+            else:
+                self.programs.move_to_end(key)
+            return found
+
+    @abstractmethod
+    def make(self, sizes: Mapping[str, int]) -> T:
+        """Make it for sizes that are new."""
+
+
+class Specialized(BySizes[Entry], Sized):
     """A graph that an engine compiles for each tuple of sizes."""
 
     def __init__(self, engine: Engine, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
+        super().__init__()
         self.engine, self.graph, self.aliases = engine, graph, dict(aliases or {})
-        self.entries: OrderedDict[tuple[int, ...], Entry] = OrderedDict()
+
+    def make(self, sizes: Mapping[str, int]) -> Entry:
+        return self.engine.compile(specialize(self.graph, sizes) if sizes else self.graph, self.aliases)
 
     def entry(self, sizes: Mapping[str, int]) -> Entry:
-        key = tuple(sizes.values())
-        with _lock:
-            found = self.entries.get(key)
-            if found is None:
-                graph = specialize(self.graph, sizes) if sizes else self.graph
-                found = self.entries[key] = self.engine.compile(graph, self.aliases)
-                while len(self.entries) > MOST:
-                    self.entries.popitem(last=False)
-            else:
-                self.entries.move_to_end(key)
-            return found
+        return self.program(sizes)
 
 
 _programs: WeakKeyDictionary[Graph, Sized] = WeakKeyDictionary()

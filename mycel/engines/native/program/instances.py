@@ -2,22 +2,21 @@
 
 A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are its guards, and it serves all sizes for which they hold.
 For other sizes there is another lowering. Sizes below 2 broadcast or leave nothing to do, and are constants of a graph of their own;
-what the dense library refuses for some sizes only is lowered for those. The most recently used `MOST` programs are kept; they take their arenas from the allocator at each run.
+what the dense library refuses for some sizes only is lowered for those. The most recently used `sizes.MOST` programs are kept; they take their arenas from the allocator at each run.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from mycel.base import locks
 from mycel.base.errors import ShapeError
 from mycel.engines.base import Entry, Sized
 from mycel.engines.native.kernels.nest import FAR
 from mycel.engines.native.lowering.expand import expand
 from mycel.engines.native.onednn.binding import Unsupported
 from mycel.engines.native.program.program import Program, Template
+from mycel.engines.sizes import BySizes
 from mycel.ir.dims import Decisions, deciding
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
@@ -26,10 +25,7 @@ from mycel.transforms.passes import optimize
 from mycel.transforms.specialize import specialize
 from mycel.transforms.symbolic_reductions import split_symbolic
 
-__all__ = ["MOST", "Instances"]
-
-MOST = 32
-_lock = locks.reentrant()
+__all__ = ["Instances"]
 
 
 def check_positions(graph: Graph) -> None:
@@ -44,30 +40,17 @@ def check_positions(graph: Graph) -> None:
                 )
 
 
-class Instances(Sized):
+class Instances(BySizes[Program], Sized):
     """The programs of one graph; `aliases` says which outputs are written into which inputs' memory."""
 
     def __init__(self, graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> None:
+        super().__init__()
         self.graph, self.aliases = graph, dict(aliases or {})
         self.templates: list[tuple[Callable[[Mapping[str, int]], bool], Template]] = []
         self.decided: list[list[str]] = []
         self.parts: dict[Any, Instances] = {}
-        self.programs: OrderedDict[tuple[int, ...], Program] = OrderedDict()
 
-    def program(self, sizes: Mapping[str, int]) -> Program:
-        """The program for actual sizes of all symbols."""
-        key = tuple(sizes.values())
-        with _lock:
-            found = self.programs.get(key)
-            if found is None:
-                found = self.programs[key] = self._make(sizes)
-                while len(self.programs) > MOST:
-                    self.programs.popitem(last=False)
-            else:
-                self.programs.move_to_end(key)
-            return found
-
-    def _make(self, sizes: Mapping[str, int]) -> Program:
+    def make(self, sizes: Mapping[str, int]) -> Program:
         small = {name: size for name, size in sizes.items() if size < 2}
         if small and len(small) < len(sizes):
             key = tuple(small.items())

@@ -11,9 +11,9 @@ import pytest
 from mycel.base.dtype import float32, int64
 from mycel.engines import buffers
 from mycel.engines.native.program.compiling import host_steps
-from mycel.engines.native.program.instances import MOST, Instances
+from mycel.engines.native.program.instances import Instances
 from mycel.engines.native.program.program import Template
-from mycel.engines.sizes import programs_of, types_for
+from mycel.engines.sizes import MOST, programs_of, types_for
 from mycel.ir.dims import DimLike, evaluate, symbol
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import tensor_type
