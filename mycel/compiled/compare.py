@@ -195,7 +195,6 @@ class _Comparing:
                     break
             else:
                 break
-        assert node.prim is not None
         kinds = ", ".join(str(i.type) for i in node.inputs)
         detail = (
             f"{node.op}({kinds}) gives another value in compiled code than by itself; this is a defect of the compiler"

@@ -20,7 +20,6 @@ MEND = "  work in smaller batches or pieces, use a narrower type such as float16
 
 def note_host_step(error: Exception, node: Node, types: Sequence[Any]) -> None:
     """Show with an error the operation, computed by the reference engine, that raised it."""
-    assert node.prim is not None
     lines = [f"  in {node.op}({', '.join(map(str, types))})"]
     if node.where is not None:
         lines.append(excerpt(node.where))
@@ -39,7 +38,6 @@ def name_index_error(error: IndexRangeError, node: Node) -> None:
 
 def _at_line(node: Node, text: str) -> str:
     """What is wrong with an index, "NAME: TEXT", under the name in the user's code and with its line."""
-    assert node.prim is not None
     where = node.where
     name = (where and spelled(where)) or operation_called() or node.op
     lines = [f"{name}:{text.partition(':')[2]}"]

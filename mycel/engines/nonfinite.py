@@ -313,7 +313,6 @@ def _report(graph: Graph, given: Sequence[Any], alone: bool) -> None:
 
 def _error(origin: _Origin, where: Optional[Where], count: int) -> NonFiniteError:
     node = origin.node
-    assert node.prim is not None
     name = node.op
     kinds = _union(_state(v, t) for v, t in zip(origin.gave, several(node.type)))
     nans, infinities, size = _counts(origin.gave, several(node.type))

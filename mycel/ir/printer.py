@@ -111,7 +111,6 @@ class _Writer:
         return f"<{node.params.get('name', 'input')}, which is not an input>"
 
     def call(self, node: Node) -> str:
-        assert node.prim is not None
         if node.is_constant:
             array = node.value
             return f"constant({array.tolist() if array.size <= _SHOWN_ELEMENTS else '...'})"

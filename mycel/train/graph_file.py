@@ -119,7 +119,6 @@ class _Writer:
         places: dict[Node, int] = {node: i for i, node in enumerate(graph.inputs)}
         nodes = []
         for node in graph.nodes:
-            assert node.prim is not None
             if REGISTRY.get(node.op) is not node.prim:
                 raise Unsupported(f"export: the operation {node.op} is the program's own, which files do not hold")
             with _in_operation(node.op):

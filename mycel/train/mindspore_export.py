@@ -131,7 +131,6 @@ class _Writer:
                 self.node(node)
 
     def node(self, node: Node) -> None:
-        assert node.prim is not None
         name, params = node.op, node.params
         if name == "constant":
             self.names[node] = self.constant(params["value"].array)

@@ -279,7 +279,6 @@ class _Writer:
     # Nodes of the graph.
 
     def node(self, node: Node) -> None:
-        assert node.prim is not None
         name, params = node.op, node.params
         if name == "get_item":
             self.names[node] = self.names[node.inputs[0]][params["index"]]

@@ -129,7 +129,6 @@ class _Walk:
         return made if formula is None else S.broadcast_to(made, node.shape)
 
     def nested(self, node: Node, values: Sequence[Any]) -> Any:
-        assert node.prim is not None
         if node.op in ("recursion", "recur") and (_is_complex(node.type) or any(isinstance(v, Pair) for v in values)):
             raise Unsupported(
                 "recursion by a tensor's value does not carry complex numbers; pass real and imaginary parts"

@@ -44,7 +44,6 @@ def account(graph: Graph) -> Account:
     results = set(graph.outputs)
     steps: list[StepAccount] = []
     for node in filter(is_step, graph.nodes):
-        assert node.prim is not None
         name, count = node.op, readers.get(node, 0)
         why = "a result" if node in results else f"{count} operation{'s read' if count > 1 else ' reads'} it"
         kinds = node.type if isinstance(node.type, tuple) else (node.type,)
@@ -94,12 +93,10 @@ def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Foot
 
 
 def _what(node: Node) -> str:
-    assert node.prim is not None
     return node.op + (f" {node.type.dtype.name}" if isinstance(node.type, TensorType) else "")
 
 
 def _moment(node: Node) -> str:
-    assert node.prim is not None
     return node.op + (f" from {place_of(node.where)}" if node.where is not None else "")
 
 

@@ -35,7 +35,6 @@ class ReferenceStep(TracedStep):
     def __init__(self, program: ReferenceProgram, node: Node) -> None:
         self.program, self.kind, self.nodes = program, "host", (node,)
         self.alone = program.single
-        assert node.prim is not None
         self.called = node.op
 
     @cached_property

@@ -76,7 +76,6 @@ class NativeStep(TracedStep):
         self.title = getattr(step.data, "name", step.kind)
         self.alone = step.kind == "kernel" and program.single
         if isinstance(step.data, DenseCall):
-            assert step.data.node.prim is not None
             self.called = step.data.node.op
             if self._plan is not None and number < len(self._plan.calls):
                 if self._plan.calls[number].description.startswith("reorder"):

@@ -522,15 +522,7 @@ one:
   %is_long = or i1 %is_dense, %is_work
   br i1 %is_long, label %long, label %next
 long:
-  %pp = getelementptr i64, ptr %status, i64 1
-  %polls = load i64, ptr %pp
-  %deaf = icmp eq i64 %polls, 0
-  br i1 %deaf, label %next, label %ask
-ask:
-  %stop = call i1 @mycel_interrupted()
-  br i1 %stop, label %set, label %next
-set:
-  store i64 4, ptr %status
+  %stop = call i1 @mycel_listen(ptr %status)
   br label %next
 next:
   br i1 %logs, label %after, label %on
