@@ -81,7 +81,7 @@ class DType(Type):
         self.name = name
         self.kind = kind
         self.numpy = np.dtype(numpy_type)
-        self.itemsize = self.numpy.itemsize
+        self.itemsize: int = self.numpy.itemsize
         self.bits = 8 * self.itemsize
 
     def __repr__(self) -> str:

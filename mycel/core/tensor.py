@@ -347,7 +347,7 @@ class Tensor(TensorMethods):
     @property
     def itemsize(self) -> int:
         """Bytes per element."""
-        return self._type.dtype.itemsize  # type: ignore[no-any-return]
+        return self._type.dtype.itemsize
 
     @property
     def nbytes(self) -> Any:

@@ -47,7 +47,7 @@ class TensorType:
 
     @property
     def nbytes(self) -> DimLike:
-        return self.size * self.dtype.itemsize  # type: ignore[no-any-return]
+        return self.size * self.dtype.itemsize
 
     def with_shape(self, shape: tuple[DimLike, ...]) -> TensorType:
         return tensor_type(shape, self.dtype)

@@ -8,7 +8,7 @@ from mycel import ops
 from mycel.base.errors import NonFiniteError, ShapeError
 from mycel.core import fused as F
 from mycel.core.fused import fused
-from mycel.engines.native.program.program import Template
+from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime.door import runtime
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.engines.native.program.program import Template
+from mycel.engines.native.program.template import Template
 from tests.language.harness import F, differences, same, total
 
 W = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)

@@ -11,19 +11,18 @@ Along the rows of memory windows move by one; what else there is goes to the lib
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Optional
 
 from mycel.base import dtype as D
 from mycel.engines.native.kernels.codegen import NAME, Kernel
-from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.values import Word
-from mycel.engines.native.kernels.views import View, row_major
+from mycel.engines.native.kernels.views import View
 from mycel.engines.native.llvm.builder import Code
 from mycel.engines.native.llvm.jit import machine
 from mycel.ir.dims import DimLike, is_one
 from mycel.ir.graph import Node
 
-__all__ = ["depthwise_step"]
+__all__ = ["depthwise_kernel"]
 
 # Taps that leave registers for the images.
 MOST_TAPS = 25
@@ -35,28 +34,26 @@ NUMBERS = (
 )  # fmt: skip
 
 
-def depthwise_step(lowering: Any, node: Node, inputs: list[View]) -> bool:
-    """Whether the step of a convolution, or of a gradient of one, was added here."""
+def depthwise_kernel(node: Node, inputs: list[View], out: View) -> Optional[Kernel]:
+    """Return the kernel of a convolution, or of a gradient of one; None for what goes to the library.
+
+    `inputs` are where its operands lie, `out` is where its result goes, in row-major order.
+    """
     name, p = node.op, node.params
     types = {"conv": (0, 1, None), "conv_grad_input": (None, 1, 0), "conv_grad_weight": (0, None, 1)}[name]
     shapes = [node.type.shape if i is None else node.inputs[i].type.shape for i in types]
-    image, weights, result = shapes
+    image, weights, _ = shapes
     if len(image) != 4 or node.type.dtype is not D.float32 or any(v.buffer.dtype is not D.float32 for v in inputs):
-        return False
+        return None
     if not _is_depthwise(p["groups"], weights) or not is_one(p["strides"][1]):
-        return False
+        return None
     if name == "conv_grad_input" and not is_one(p["strides"][0]):
-        return False
+        return None
     images = inputs if name == "conv_grad_weight" else inputs[:1]
     if any(not is_one(v.strides[3]) or is_one(v.shape[3]) for v in images):
-        return False
-    buffer = Buffer(D.float32, node.type.size, name)
-    out = row_major(buffer, node.type.shape)
+        return None
     views = [out if i is None else inputs[i] for i in types]
-    kernel = _kernel(name, p, views, shapes)
-    lowering.step("kernel", [v.buffer for v in inputs], [buffer], kernel, node)
-    lowering.bind(node, [out])
-    return True
+    return _kernel(name, p, views, shapes)
 
 
 def _is_depthwise(groups: Any, weights: tuple[DimLike, ...]) -> bool:

@@ -8,11 +8,13 @@ two to three for 7 x 7; with many positions they are slower.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Optional
 
 from mycel.base import dtype as D
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.kernels.views import View, contiguous_strides, row_major
+from mycel.engines.native.lowering.builder import StepBuilder
+from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.onednn import binding as dense
 from mycel.ir.dims import hint, is_one, is_zero, product, same
 from mycel.ir.graph import Node, input_node
@@ -24,10 +26,8 @@ __all__ = ["narrow_gradient"]
 MOST_POSITIONS = 8192
 
 
-def narrow_gradient(lowering: Any, node: Node, inputs: list[View]) -> bool:
+def narrow_gradient(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
     """Whether a node was such a gradient, whose step was added."""
-    from mycel.engines.native.lowering.dense_steps import DenseCall
-
     p = node.params
     if node.op != "conv_grad_weight" or node.dtype not in (D.bfloat16, D.float16) or p["groups"] != 1:
         return False
@@ -46,8 +46,8 @@ def narrow_gradient(lowering: Any, node: Node, inputs: list[View]) -> bool:
         call.plan(hint)
     except dense.Unsupported:
         return False
-    lowering.step("dense", [turned.buffer, x.buffer], [out.buffer], call, node)
-    lowering.bind(node, [row_major(out.buffer, node.type.shape)])
+    steps.step(call, [turned.buffer, x.buffer], [out.buffer], node)
+    steps.bind(node, [row_major(out.buffer, node.type.shape)])
     return True
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 from mycel.engines.native.kernels.nest import Access, Buffer, Builder, Loop, Nest, Store, affine
 from mycel.engines.native.kernels.views import View, contiguous_strides
+from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.onednn.pointwise import MANY
 from mycel.ir.dims import DimLike, hint, is_one, is_zero, same
 from mycel.ir.graph import Node
@@ -43,17 +43,17 @@ def skips(node: Node) -> bool:
     return single and few and bool(p["groups"] == 1)
 
 
-def gathered(lowering: Any, image: View, node: Node) -> View:
+def gathered(steps: StepBuilder, image: View, node: Node) -> View:
     """The positions that the window meets, channels-last."""
     met_by = node.type if node.op == "conv" else node.inputs[1].type
     shape = (*image.shape[:2], *met_by.shape[2:])
     strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
     axes = (0, *range(2, len(shape)), 1)
     met = View(image.buffer, tuple([shape[k] for k in axes]), tuple([strides[k] for k in axes]), image.offset)
-    return channels_last(lowering.copy(met).buffer, shape)
+    return channels_last(steps.copy(met).buffer, shape)
 
 
-def spread(lowering: Any, node: Node, met: View, target: View) -> None:
+def spread(steps: StepBuilder, node: Node, met: View, target: View) -> None:
     """Write what was computed for the positions that the window meets where they are, and zero elsewhere."""
     b, strides, shape = Builder(), node.params["strides"], node.type.shape
     places = tuple(affine(k) for k in range(len(shape)))
@@ -67,4 +67,4 @@ def spread(lowering: Any, node: Node, met: View, target: View) -> None:
         )
         value = b.const(0, node.dtype) if any(phase) else b.load(met.access(places))
         stores.append(Store(Access(target.buffer, target.access((*places[:2], *spot)).offset, limits), value, True))
-    lowering.kernel(Nest([Loop(d, "p") for d in met.shape], [], stores, "spread"), met.strides)
+    steps.kernel(Nest([Loop(d, "p") for d in met.shape], [], stores, "spread"), met.strides)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from mycel.engines.native.kernels import emit
-from mycel.engines.native.lowering.lower import is_dense
-from mycel.engines.native.lowering.multi_kernel import SPECIAL
-from mycel.engines.native.lowering.rules import FULL_RULES, GROUP_RULES, VIEWS
+from mycel.engines.native.lowering.dense_rules import is_dense
+from mycel.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES
+from mycel.engines.native.lowering.step_rules import STEP_RULES
+from mycel.engines.native.lowering.view_rules import VIEWS
 from mycel.engines.native.lowering.widening import is_native, widened
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, at, substitute, toposort
@@ -31,7 +32,7 @@ def is_claimed(node: Node) -> bool:
         or name in VIEWS
         or name in FULL_RULES
         or name in GROUP_RULES
-        or name in SPECIAL
+        or name in STEP_RULES
         or emit.is_supported(name)
     )
 

@@ -9,12 +9,9 @@ read in a later stage than that in which the result is stored. No schedule of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mycel.engines.native.kernels.nest import Access, Buffer, Expr, Nest
-
-if TYPE_CHECKING:
-    from mycel.engines.native.lowering.lower import Step
+from mycel.engines.native.lowering.steps import Step
 
 __all__ = ["may_take", "takes"]
 
@@ -23,7 +20,7 @@ def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
     """By the id of a kernel's step: pairs of a result and a buffer that it may be written over, where the sizes turn out to agree and nobody needs the buffer later."""
     found: dict[int, list[tuple[Buffer, Buffer]]] = {}
     for step in steps:
-        if step.kind == "kernel" and isinstance(step.data, Nest):
+        if isinstance(step.data, Nest):
             pairs = _pairs(step.data)
             if pairs:
                 found[id(step)] = pairs
@@ -32,7 +29,7 @@ def takes(steps: Sequence[Step]) -> dict[int, list[tuple[Buffer, Buffer]]]:
 
 def may_take(step: Step, output: Buffer, source: Buffer) -> bool:
     """Whether a step may write `output` over `source`."""
-    if step.kind != "kernel" or not isinstance(step.data, Nest):
+    if not isinstance(step.data, Nest):
         return False
     return any(b is output and a is source for b, a in _pairs(step.data))
 

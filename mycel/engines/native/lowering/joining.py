@@ -1,98 +1,88 @@
 """Joining groups that the order of the graph kept apart.
 
-A node joins the group of one of its operands (`lower`). Where two operands are in groups of their own, over the same
-positions, the other group's values are written and read back. Here such a group takes in the one that reads it, if
-that reads just where the values are computed, and if no third group stands between them. So an optimizer's step,
-whose averages do not depend on each other, becomes one pass over each parameter. A group that makes results of the
-graph does not take in one that makes none, since results decide the order of axes in memory, which what follows may
-not want.
+A node joins the group of one of its operands (`fusion`). Where two operands are in groups of their
+own, over the same positions, the other group's values are written and read back. Here such a group
+takes in the one that reads it, if that reads just where the values are computed, and if no third
+group stands between them. So an optimizer's step, whose averages do not depend on each other,
+becomes one pass over each parameter. A group that makes results of the graph does not take in one
+that makes none, since results decide the order of axes in memory, which what follows may not want.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from mycel.engines.native.lowering.rules import FULL_RULES
+from mycel.engines.native.lowering.fusion import LARGEST, Fusion, Unit
+from mycel.engines.native.lowering.view_rules import root_of
 from mycel.ir.dims import same
 from mycel.ir.graph import Node
-from mycel.prims.base import GET_ITEM
 
 __all__ = ["join_maps"]
 
 
-def join_maps(lowering: Any, largest: int) -> None:
-    """Join groups without reductions that read each other's values in place; groups have at most `largest` members."""
+def join_maps(fusion: Fusion) -> None:
+    """Join groups without reductions that read each other's values in place."""
     users: dict[Node, list[Node]] = {}
-    for node in lowering.graph.nodes:
-        if node in lowering.unit_of:
+    for node in fusion.graph.nodes:
+        if node in fusion.unit_of:
             for i in node.inputs:
-                users.setdefault(lowering.root(i), []).append(node)
-    pending = list(lowering.units)
+                users.setdefault(root_of(i), []).append(node)
+    pending = list(fusion.units)
     gone: set[int] = set()
     for unit in pending:
         if unit.number in gone or not _is_map(unit):
             continue
-        for other in _read_by(lowering, unit):
-            if len(unit.members) + len(other.members) <= largest and _fits(lowering, other, unit):
-                lowering.merge(other, unit)
+        for other in _read_by(fusion, unit):
+            if len(unit.members) + len(other.members) <= LARGEST and _fits(fusion, other, unit):
+                fusion.merge(other, unit)
                 gone.add(unit.number)
                 # What it reads now may be in place as well.
                 pending.append(other)
                 other.before &= ~(1 << other.number)
                 for m in other.members:
-                    if m in lowering.stored and m not in lowering.results:
-                        if all(lowering.unit_of[u] is other for u in users.get(m, ())):
-                            lowering.stored.discard(m)
+                    if m in fusion.stored and m not in fusion.results:
+                        if all(fusion.unit_of[u] is other for u in users.get(m, ())):
+                            fusion.stored.discard(m)
                 break
 
 
-def _is_map(unit: Any) -> bool:
+def _is_map(unit: Unit) -> bool:
     return unit.domain is not None and unit.domain.kind == "map" and unit.domain.axes is None
 
 
-def _read_by(lowering: Any, unit: Any) -> list[Any]:
-    """The groups over the same positions whose values a group reads, latest first."""
-    found: dict[int, Any] = {}
+def _are_alike(unit: Unit, other: Unit) -> bool:
+    """Return whether two groups without reductions have the same positions."""
+    if unit.domain is None or other.domain is None:
+        return False
+    return _is_map(unit) and _is_map(other) and same(other.domain.shape, unit.domain.shape)
+
+
+def _read_by(fusion: Fusion, unit: Unit) -> list[Unit]:
+    """Return the groups over the same positions whose values a group reads, latest first."""
+    found: dict[int, Unit] = {}
     for node in unit.members:
         for i in node.inputs:
-            other = lowering.unit_of.get(lowering.root(i))
-            if (
-                other is not None
-                and other is not unit
-                and _is_map(other)
-                and same(other.domain.shape, unit.domain.shape)
-            ):
+            other = fusion.unit_of.get(root_of(i))
+            if other is not None and other is not unit and _are_alike(unit, other):
                 found[other.number] = other
     return [found[k] for k in sorted(found, reverse=True)]
 
 
-def _needed(lowering: Any, unit: Any) -> list[Any]:
-    """The other groups and steps whose values a group reads."""
-    found: dict[int, Any] = {}
+def _needed(fusion: Fusion, unit: Unit) -> list[Unit]:
+    """Return the other units whose values a group reads."""
+    found: dict[int, Unit] = {}
     for node in unit.members:
         for i in node.inputs:
-            root = lowering.root(i)
-            other = lowering.unit_of.get(root.inputs[0] if root.prim is GET_ITEM else root)
+            other = fusion.producer(i)
             if other is not None and other is not unit:
                 found[other.number] = other
     return list(found.values())
 
 
-def _fits(lowering: Any, first: Any, second: Any) -> bool:
-    """Whether one group may be computed together with a group that it comes before."""
-    from mycel.engines.native.lowering.lower import broadcast_position
-
-    if lowering.results.isdisjoint(second.members) and not lowering.results.isdisjoint(first.members):
+def _fits(fusion: Fusion, first: Unit, second: Unit) -> bool:
+    """Return whether one group may be computed together with a group that it comes before."""
+    if fusion.results.isdisjoint(second.members) and not fusion.results.isdisjoint(first.members):
         return False
-    for u in _needed(lowering, second):
-        if u is not first and u.before >> first.number & 1:
-            return False
+    if any(u is not first and u.before >> first.number & 1 for u in _needed(fusion, second)):
+        return False
     if first.before >> second.number & 1:
         return False
-    for node, position in second.members.items():
-        if node.op in FULL_RULES:
-            if any(lowering.unit_of.get(lowering.root(i)) is first for i in node.inputs):
-                return False
-        elif not lowering.inputs_meet(first, node, [broadcast_position(i, position) for i in node.inputs]):
-            return False
-    return True
+    return all(fusion.reads_in_place(first, node, position) for node, position in second.members.items())

@@ -1,27 +1,29 @@
 """Which values are computed again where they are used, rather than written to memory and read back.
 
-After fusion a value that another group uses has to be stored. Element-wise values can instead be computed by each group that uses them, from what *they* were computed
-from (their leaves), if that moves fewer bytes:
+After fusion a value that another group uses has to be stored. Element-wise values can instead be
+computed by each group that uses them, from what *they* were computed from (their leaves), if that
+moves fewer bytes:
 
-    storing:             bytes(value) * (1 + uses)   [+ what the value's own group reads, where it has nothing else to store]
-    computing again:     for each use, the bytes of the leaves that the using group does not read anyway
+    storing:             bytes(value) * (1 + uses)   [+ what the value's own group reads, where it
+                         has nothing else to store]
+    computing again:     for each use, the bytes of the leaves that the using group does not read
+                         anyway
 
-So the deviations and the normalised values of a batch normalisation, which its backward pass uses, are computed from the input that lies in memory anyway.
-Leaves are values in memory, or small ones (a row's statistics), which are then stored. Only cheap arithmetic is done twice, at most `MOST` operations for a
-value. Values are considered in order, so that what is computed again is seen through by those behind it, and once more where that changed who reads them.
+So the deviations and the normalised values of a batch normalisation, which its backward pass uses,
+are computed from the input that lies in memory anyway. Leaves are values in memory, or small ones (a
+row's statistics), which are then stored. Only cheap arithmetic is done twice, at most `MOST`
+operations for a value. Values are considered in order, so that what is computed again is seen
+through by those behind it, and once more where that changed who reads them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
-from mycel.engines.native.kernels.nest import affine
-from mycel.engines.native.lowering.rules import is_view, view_position
+from mycel.engines.native.lowering.fusion import Fusion, Unit
+from mycel.engines.native.lowering.view_rules import NUMBERS, resolves, root_of
 from mycel.ir.dims import hint
 from mycel.ir.graph import Node
-
-if TYPE_CHECKING:
-    from mycel.engines.native.lowering.lower import Unit, _Lowering
 
 __all__ = ["choose"]
 
@@ -33,15 +35,15 @@ _CHEAP = frozenset(
 )
 
 
-def choose(lowering: _Lowering) -> None:
-    """Decide what is computed again: `again` of the lowering grows, and `stored` shrinks."""
-    plan = _Plan(lowering)
+def choose(fusion: Fusion) -> None:
+    """Decide what is computed again: `again` of the fusion grows, and `stored` shrinks."""
+    plan = _Plan(fusion)
     for _ in range(ROUNDS):
-        before = len(lowering.again)
-        for node in lowering.graph.nodes:
-            if node in lowering.stored and node in plan.uses:
+        before = len(fusion.again)
+        for node in fusion.graph.nodes:
+            if node in fusion.stored and node in plan.uses:
                 plan.consider(node)
-        if len(lowering.again) == before:
+        if len(fusion.again) == before:
             break
 
 
@@ -52,17 +54,17 @@ def _bytes(node: Node) -> int:
 class _Plan:
     """Who reads which stored value, and what for."""
 
-    def __init__(self, lowering: _Lowering) -> None:
-        self.lowering = lowering
+    def __init__(self, fusion: Fusion) -> None:
+        self.fusion = fusion
         self.reads: dict[int, set[Node]] = {}
         self.uses: dict[Node, list[Unit]] = {}
-        pinned: set[Node] = set(lowering.results)
-        for unit in lowering.units:
+        pinned: set[Node] = set(fusion.results)
+        for unit in fusion.units:
             if unit.domain is None:
                 assert unit.node is not None
-                pinned.update(lowering.root(i) for i in unit.node.inputs)
+                pinned.update(root_of(i) for i in unit.node.inputs)
                 continue
-            if lowering.stored.isdisjoint(unit.members):
+            if fusion.stored.isdisjoint(unit.members):
                 continue
             found = self.reads[unit.number] = set()
             pending = list(unit.members)
@@ -70,24 +72,24 @@ class _Plan:
                 node = pending.pop()
                 direct = node.op in _CHEAP or node.op in _READS_IN_PLACE
                 for i in node.inputs:
-                    root = lowering.root(i)
+                    root = root_of(i)
                     if root in unit.members:
                         continue
-                    if root in lowering.again:
+                    if root in fusion.again:
                         pending.append(root)
                         continue
                     found.add(root)
-                    if not direct or not _resolves(i):
+                    if not direct or not resolves(i):
                         pinned.add(root)
-        for unit in lowering.units:
+        for unit in fusion.units:
             for root in self.reads.get(unit.number, ()):
                 if root not in pinned:
                     self.uses.setdefault(root, []).append(unit)
 
     def consider(self, node: Node) -> None:
         """Compute a stored value again in all groups that use it, if that moves less."""
-        lowering = self.lowering
-        own = lowering.unit_of.get(node)
+        fusion = self.fusion
+        own = fusion.unit_of.get(node)
         if own is None or own.domain is None or node not in own.members or node.op not in _CHEAP:
             return
         steps: dict[Node, None] = {}
@@ -97,49 +99,49 @@ class _Plan:
         large = [leaf for leaf in leaves if _bytes(leaf) * _SMALL > _bytes(node)]
         units = self.uses[node]
         storing = _bytes(node) * (1 + len(units))
-        if not any(m in lowering.stored for m in own.members if m is not node):
+        if not any(m in fusion.stored for m in own.members if m is not node):
             storing += sum(_bytes(r) for r in self.reads[own.number])
         again = sum(_bytes(leaf) for u in units for leaf in large if leaf not in self.reads[u.number])
         if again >= storing:
             return
-        lowering.stored.discard(node)
-        lowering.again.update(steps)
-        lowering.stored.update(leaf for leaf in leaves if leaf in lowering.unit_of)
+        fusion.stored.discard(node)
+        fusion.again.update(steps)
+        fusion.stored.update(leaf for leaf in leaves if leaf in fusion.unit_of)
         for unit in units:
             reads = self.reads[unit.number]
             reads.discard(node)
             for leaf in leaves:
                 if leaf not in unit.members and leaf not in reads:
                     reads.add(leaf)
-                    if leaf in self.uses or leaf not in lowering.stored:
+                    if leaf in self.uses or leaf not in fusion.stored:
                         self.uses.setdefault(leaf, []).append(unit)
-                    lowering.depend(unit, leaf)
+                    fusion.depend(unit, leaf)
         del self.uses[node]
-        if not any(m in lowering.stored for m in own.members):
+        if not any(m in fusion.stored for m in own.members):
             # Nothing is left that this group computes for memory.
             for root in self.reads.pop(own.number):
                 if own in self.uses.get(root, ()):
                     self.uses[root].remove(own)
 
     def leaves(self, node: Node, steps: dict[Node, None], top: Node) -> Optional[list[Node]]:
-        """The values in memory from which a value follows; None where it does not follow cheaply."""
+        """Return the values in memory from which a value follows; None where it does not follow cheaply."""
         steps[node] = None
         if len(steps) > MOST:
             return None
         found: dict[Node, None] = {}
         for i in node.inputs:
-            if not _resolves(i):
+            if not resolves(i):
                 return None
-            root = self.lowering.root(i)
+            root = root_of(i)
             name = root.op
-            if name in ("constant", "iota", "size"):
+            if name in NUMBERS:
                 if name == "constant" and root.value.size > 1:
                     found[root] = None
                 continue
             small = _bytes(root) * _SMALL <= _bytes(top)
-            if root in self.lowering.stored or root.prim is None or root not in self.lowering.unit_of:
+            if root in self.fusion.stored or root.prim is None or root not in self.fusion.unit_of:
                 found[root] = None
-            elif small and root in getattr(self.lowering.unit_of[root], "members", ()):
+            elif small and root in self.fusion.unit_of[root].members:
                 found[root] = None
             elif name in _CHEAP and root.prim.elementwise:
                 behind = self.leaves(root, steps, top)
@@ -154,12 +156,3 @@ class _Plan:
 _READS_IN_PLACE = frozenset(
     "div exp log sqrt rsqrt tanh sigmoid erf pow floor ceil round sin cos reciprocal reduce_sum reduce_max reduce_min reduce_prod".split()
 )
-
-
-def _resolves(node: Node) -> bool:
-    """Whether a chain of views can be read at any position of its own."""
-    while is_view(node):
-        if view_position(node, tuple([affine(k) for k in range(node.type.rank)])) is None:
-            return False
-        node = node.inputs[0]
-    return True

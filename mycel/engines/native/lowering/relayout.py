@@ -1,24 +1,29 @@
 """Operands of a reduction that lie across its lanes: copied once into the order of the loops.
 
-A nest without reductions turns tiles of such operands in registers. One that reduces would gather every element, one cache line for each lane; here the operand is first
-copied by a nest of that kind, which moves it twice more through memory and is still several times faster. Small operands stay in a near cache and are gathered.
+A nest without reductions turns tiles of such operands in registers. One that reduces would gather
+every element, one cache line for each lane; here the operand is first copied by a nest of that kind,
+which moves it twice more through memory and is still several times faster. Small operands stay in a
+near cache and are gathered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mycel.engines.native.kernels.nest import Affine, Buffer
 from mycel.engines.native.kernels.schedule import pays_to_copy
 from mycel.engines.native.kernels.views import View, like_order, room
+from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.ir.dims import hint, is_one
 
 __all__ = ["along_lanes"]
 
 
-def along_lanes(lowering: Any, view: View, position: Sequence[Affine], like: Sequence[int]) -> View:
-    """The view, or a copy of it in the order of the loops' strides `like`, if it is read at `position` across the innermost of them."""
+def along_lanes(steps: StepBuilder, view: View, position: Sequence[Affine], like: Sequence[int]) -> View:
+    """Return a view, or a copy of it in the order of the loops' strides `like`.
+
+    It is copied if it is read at `position` across the innermost of the loops.
+    """
     loops = [k for k, s in enumerate(like) if s]
     if not loops:
         return view
@@ -31,15 +36,15 @@ def along_lanes(lowering: Any, view: View, position: Sequence[Affine], like: Seq
         return view
     if any(hint(s) == 0 for s, d in zip(view.strides, view.shape) if not is_one(d)):
         return view
-    steps = {p.terms[0][0]: s for p, s in zip(position, view.strides) if p.terms}
+    strides_of = {p.terms[0][0]: s for p, s in zip(position, view.strides) if p.terms}
     sizes = {p.terms[0][0]: d for p, d in zip(position, view.shape) if p.terms}
-    if not pays_to_copy(steps, sizes, inner):
+    if not pays_to_copy(strides_of, sizes, inner):
         return view
     order = tuple(like[p.terms[0][0]] if p.terms else max(like) + 1 for p in position)
     strides = like_order(order, view.shape)
     key = (id(view.buffer), view.shape, view.strides, view.offset, strides)
-    if key not in lowering.relaid:
+    if key not in steps.relaid:
         target = View(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape, strides, 0)
-        lowering.copy(view, target)
-        lowering.relaid[key] = view, target
-    return lowering.relaid[key][1]  # type: ignore[no-any-return]
+        steps.copy(view, target)
+        steps.relaid[key] = view, target
+    return steps.relaid[key][1]

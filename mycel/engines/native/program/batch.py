@@ -10,16 +10,15 @@ is computed changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Optional
 
+from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.kernels.nest import Buffer, Nest
+from mycel.engines.native.lowering.steps import Step
 from mycel.ir.dims import DimLike, product
 
-if TYPE_CHECKING:
-    from mycel.engines.native.lowering.lower import Step
-
-__all__ = ["batches", "encode_batch", "without_shared"]
+__all__ = ["UNIT", "batches", "without_shared"]
 
 # The elements of a kernel that needs no company, the bytes of the arena that a batch may keep alive for longer, and
 # the work that is worth a second thread.
@@ -44,14 +43,15 @@ def batches(
     def close() -> None:
         for level in _levels(run, aliases):
             order.extend(level)
-            if len(level) > 1 and sum(_work(s, number) for s in level) >= LEAST:
+            if len(level) > 1 and sum(_work(s, number) or 0 for s in level) >= LEAST:
                 for s in level:
                     s.batch = len(found)
                 found.append(level)
         run.clear()
 
     for step in steps:
-        if step.kind != "kernel" or _work(step, number) > LARGE:
+        work = _work(step, number)
+        if work is None or work > LARGE:
             close()
             room = 0
             order.append(step)
@@ -65,15 +65,18 @@ def batches(
     return order, found
 
 
-def _work(step: Step, number: Callable[[DimLike], int]) -> int:
+def _work(step: Step, number: Callable[[DimLike], int]) -> Optional[int]:
+    """Return how much a kernel has to do; None for other steps."""
     data = step.data
-    return number(product(loop.extent for loop in data.loops) if isinstance(data, Nest) else data.work)
+    if isinstance(data, Nest):
+        return number(product(loop.extent for loop in data.loops))
+    return number(data.work) if isinstance(data, Kernel) else None
 
 
 def _levels(run: Sequence[Step], aliases: Mapping[int, int]) -> list[list[Step]]:
     """The steps by how many of the others each has to wait for."""
-    written: dict[Any, int] = {}
-    read: dict[Any, int] = {}
+    written: dict[Hashable, int] = {}
+    read: dict[Hashable, int] = {}
     levels: list[list[Step]] = []
     for step in run:
         reads, writes = ([_memory(b, aliases) for b in side] for side in (step.reads, step.writes))
@@ -90,8 +93,8 @@ def _levels(run: Sequence[Step], aliases: Mapping[int, int]) -> list[list[Step]]
     return levels
 
 
-def _memory(buffer: Buffer, aliases: Mapping[int, int]) -> Any:
-    """What stands for the memory that a buffer is in."""
+def _memory(buffer: Buffer, aliases: Mapping[int, int]) -> Hashable:
+    """Return what stands for the memory that a buffer is in."""
     if buffer.place is None or buffer.place[0] == "constant":
         return id(buffer)
     kind, k = buffer.place
@@ -112,24 +115,3 @@ def without_shared(
             if id(step) in kept:
                 kept[id(step)] = [(a, b) for a, b in kept[id(step)] if readers[id(b)] == 1]
     return kept
-
-
-def encode_batch(program: Any, members: Sequence[Step], entries: Sequence[Any]) -> Any:
-    """The words and the table entry of a batch, given those of its members."""
-    from mycel.engines.native.kernels.codegen import grain
-    from mycel.engines.native.lowering.lower import Step
-    from mycel.engines.native.runtime.door import runtime
-
-    table, place, work = [], 0, 0
-    for step, (start, function, extent, _) in zip(members, entries):
-        own = program.number(program.template.code[id(step)][0].work)
-        table.append((start, function, extent, place))
-        place += max(own // UNIT, 1)
-        work += own
-    start = len(program.words)
-    program.tables.append((start, table))
-    program.words += [0, len(table), place]
-    reads = list({id(b): b for s in members for b in s.reads}.values())
-    writes = list({id(b): b for s in members for b in s.writes}.values())
-    program.starts[start] = Step("batch", reads, writes, tuple(members), members[-1].node)
-    return (start, runtime().address["mycel_batch"], place, grain(place, work))

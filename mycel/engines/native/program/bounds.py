@@ -1,12 +1,17 @@
-"""Bounds-checked programs: with ``MYCEL_CHECK=bounds`` in the environment every access is looked at before it is made, and memory that holds nothing is poisoned.
+"""Bounds-checked programs: with ``MYCEL_CHECK=bounds`` in the environment every access is looked at before it is made.
 
-*Kernels* are compiled with checks (`bounds_ir`): each load and store, lane by lane, must lie in the buffer that its argument word is of, as large as the lowering says it
-is; the word's buffer may be an input, an output, a constant or a slot of the arena. What would lie outside is not done but noted, and raised as a BoundsError when the call ends.
-*Other steps* (copies, the dense library, host steps, control flow) are given addresses and sizes that are known when a program is made, which is when they are
-checked. So is that buffers fit into where they lie; and at each call, that the memory of the inputs is as large as their types.
+*Kernels* are compiled with checks (`checked_code`): each load and store, lane by lane, must lie in
+the buffer that its argument word is of, as large as the lowering says it is; the word's buffer may be
+an input, an output, a constant or a slot of the arena. What would lie outside is not done but noted,
+and raised as a BoundsError when the call ends.
 
-*Poison* (`POISON`, a NaN in every float type, large in every integer type) fills what the allocator gives and takes back, the arena before a run, and each slot of the arena
-when what was in it has been read for the last time. So a value that is read too early or too late is a wrong number for certain.
+*Other steps* (copies, the dense library, host steps, control flow) are given addresses and sizes that
+are known when a program is made, which is when they are checked. So is that buffers fit into where
+they lie; and at each call, that the memory of the inputs is as large as their types.
+
+*Poison* (`POISON`, a NaN in every float type, large in every integer type) fills what the allocator
+gives and takes back, the arena before a run, and each slot of the arena when what was in it has been
+read for the last time. So a value that is read too early or too late is a wrong number for certain.
 
 A process is checked or not from its start (`checking`); one that is not has none of this in its code.
 """
@@ -16,41 +21,27 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from mycel.base.errors import BoundsError
-from mycel.engines.native.kernels.nest import Buffer
-from mycel.engines.native.runtime.checking import is_on
+from mycel.engines.native.kernels.codegen import Kernel
+from mycel.engines.native.kernels.nest import Buffer, Nest
+from mycel.engines.native.kernels.views import View
+from mycel.engines.native.lowering.dense_call import DenseCall
+from mycel.engines.native.lowering.steps import Call, Copy, HostCall, Nested, Step
+from mycel.engines.native.onednn import library
+from mycel.engines.native.onednn.plan import Product
+from mycel.engines.native.program.placed import Placed
+from mycel.engines.native.runtime.door import runtime
 from mycel.ir.places import excerpt
 
-if TYPE_CHECKING:
-    from mycel.engines.native.kernels.codegen import Kernel
-    from mycel.engines.native.kernels.views import View
-    from mycel.engines.native.lowering.lower import Step
-
-__all__ = ["Ends", "Watch", "text_of"]
+__all__ = ["Watch"]
 
 LINE = 64
 # What is noted of an access; see `bounds_ir`.
 RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
-_texts: dict[str, str] = {}
-
-
-def text_of(kernel: Kernel) -> str:
-    """The text that is compiled for a kernel."""
-    if not is_on():
-        return kernel.text
-    found = _texts.get(kernel.text)
-    if found is None:
-        from mycel.engines.native.kernels.bounds_ir import with_checks
-
-        pointers, records = (
-            [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
-        )
-        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
-    return found
 
 
 class Watch:
@@ -58,44 +49,36 @@ class Watch:
 
     def __init__(self) -> None:
         self.record: Any = (ctypes.c_int64 * len(RECORD))()
-        self.steps: list[tuple[Any, Step, Kernel]] = []
+        self.steps: list[tuple[Placed, Step, Kernel]] = []
 
     # While a program is made.
 
-    def words(self, program: Any, step: Step, kernel: Kernel) -> list[int]:
-        """The words behind those of a kernel."""
+    def words(self, program: Placed, step: Step, kernel: Kernel) -> list[int]:
+        """Return the words behind those of a kernel."""
         self.steps.append((program, step, kernel))
-        sizes = [_bytes(program, value) for kind, value in kernel.words if kind == "pointer"]
+        sizes = [program.nbytes(value) for kind, value in kernel.words if kind == "pointer"]
         return [ctypes.addressof(self.record), len(self.steps) - 1, *sizes]
 
-    def before(self, program: Any) -> list[Any]:
-        """The steps that a program begins with."""
-        return [_poison(program, 0, program.arena_bytes)] if program.arena_bytes else []
-
-    def after(self, program: Any, members: Sequence[Step]) -> list[Any]:
-        """The steps that follow some steps: the poisoning of what was alive until then."""
-        return [_poison(program, place, size) for place, size in program.ends.until(members)]
-
-    def verify(self, program: Any, step: Step) -> None:
+    def verify(self, program: Placed, step: Step) -> None:
         """Check what a step is given that does not look itself. Raises BoundsError."""
         for buffer in (*step.reads, *step.writes):
             room = _room(program, buffer)
-            if room is not None and _bytes(program, buffer) > room:
+            if room is not None and program.nbytes(buffer) > room:
                 raise BoundsError(
-                    f"{_said(step)}: {_described(buffer)} takes {_bytes(program, buffer)} bytes, and there are {room} where it lies{_mend(step)}"
+                    f"{_said(step)}: {_described(buffer)} takes {program.nbytes(buffer)} bytes, and there are {room} where it lies{_mend(step)}"
                 )
         for buffer, start, stop in _reaches(program, step):
-            if not 0 <= start <= stop <= max(_bytes(program, buffer), 1):
+            if not 0 <= start <= stop <= max(program.nbytes(buffer), 1):
                 raise BoundsError(
-                    f"{_said(step)}: bytes {start} to {stop} of {_described(buffer)} are used, which has {_bytes(program, buffer)}{_mend(step)}"
+                    f"{_said(step)}: bytes {start} to {stop} of {_described(buffer)} are used, which has {program.nbytes(buffer)}{_mend(step)}"
                 )
 
     # While it runs.
 
-    def inputs(self, program: Any, buffers: Sequence[Any]) -> None:
+    def inputs(self, program: Placed, buffers: Sequence[Any]) -> None:
         """Check that the memory of inputs is as large as their types say. Raises BoundsError."""
         for k, (buffer, declared) in enumerate(zip(buffers, program.lowered.inputs)):
-            needed, known = _bytes(program, declared), _extent(buffer)
+            needed, known = program.nbytes(declared), _extent(buffer)
             if known is not None and needed > known:
                 raise BoundsError(
                     f"{program.graph.name}: input {k} is {_described(declared)} of {needed} bytes, and its buffer has {known}: whoever made the call is wrong"
@@ -122,40 +105,8 @@ class Watch:
         )
 
 
-class Ends:
-    """Which slots of a program's arena are free after which of its steps, asked for in the steps' order."""
-
-    def __init__(self, times: dict[int, Step], groups: Sequence[Any], places: dict[int, int]) -> None:
-        # Of a batch the last step has the time, and of a step that holds steps the last time is when they have run.
-        self.times = {id(step): time for time, step in sorted(times.items())}
-        self.slots = sorted(((last, places[key], size) for key, size, _, last in groups), reverse=True)
-
-    def until(self, steps: Sequence[Step]) -> list[tuple[int, int]]:
-        """Places and bytes of what nobody needs after these steps, and was needed by them or since those asked for before."""
-        end = max(self.times.get(id(step), 0) for step in steps)
-        found = []
-        while self.slots and self.slots[-1][0] <= end:
-            found.append(self.slots.pop()[1:])
-        return found
-
-
-def _poison(program: Any, place: int, size: int) -> Any:
-    from mycel.engines.native.lowering.lower import Step
-    from mycel.engines.native.runtime.door import runtime
-
-    start = len(program.words)
-    program.starts[start] = Step("poison", [], [], None)
-    program.relocations.append((start, len(program.lowered.inputs) + len(program.outputs), place))
-    program.words += [0, size]
-    return (start, runtime().address["mycel_poison"], 1, 0)
-
-
-def _bytes(program: Any, buffer: Buffer) -> int:
-    return int(program.number(buffer.size) * buffer.dtype.itemsize)
-
-
-def _room(program: Any, buffer: Buffer) -> Optional[int]:
-    """The bytes that there are where a buffer lies, from its start."""
+def _room(program: Placed, buffer: Buffer) -> Optional[int]:
+    """Return the bytes that there are where a buffer lies, from its start."""
     kind, where = buffer.place or ("arena", program.places[id(buffer)])
     if kind == "constant":
         return int(program.lowered.constants[id(buffer)][1].nbytes)
@@ -164,21 +115,18 @@ def _room(program: Any, buffer: Buffer) -> Optional[int]:
         return int(program.number(program.outputs[where].nbytes)) or LINE
     if kind == "arena":
         return int(program.arena_bytes - where)
-    return _bytes(program, program.lowered.inputs[where])
+    return program.nbytes(program.lowered.inputs[where])
 
 
-def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
-    """What a step uses that is no kernel: buffers, with the first byte and the one behind the last."""
-    from mycel.engines.native.lowering.control_steps import Call, Nested
-    from mycel.engines.native.onednn import library as library
-    from mycel.engines.native.onednn.plan import Product
-
-    if step.kind == "copy":
-        target, source = step.data
-        first, size = _first(program, source), prod(program.shape(source)) * source.buffer.dtype.itemsize
+def _reaches(program: Placed, step: Step) -> Iterator[tuple[Buffer, int, int]]:
+    """Yield what a step uses that is no kernel: buffers, with the first byte and the one behind the last."""
+    data = step.data
+    if isinstance(data, Copy):
+        target, source = data.target, data.source
+        first, size = program.offset(source), prod(program.shape(source)) * source.buffer.dtype.itemsize
         yield target.buffer, 0, size
         yield source.buffer, first, first + size
-    elif step.kind == "dense":
+    elif isinstance(data, DenseCall):
         plan, views = program.calls[id(step)]
         for call in plan._steps:
             if isinstance(call, Product):
@@ -188,27 +136,20 @@ def _reaches(program: Any, step: Step) -> Iterator[tuple[Buffer, int, int]]:
                 # What the library says of strided memory may reach beyond the last element.
                 reaches = {n: plan.operands[n].span if n in plan.operands else size_of(d) for _, d, n in call.arguments}
             for name, size in reaches.items():
-                yield views[name].buffer, _first(program, views[name]), _first(program, views[name]) + size
-    elif step.kind == "host":
-        _, reads, writes = step.data
-        yield from (_whole(program, v) for v in (*reads, *writes))
-    elif isinstance(step.data, Nested):
-        yield _whole(program, step.data.predicate)
-    elif isinstance(step.data, Call):
-        yield from (_whole(program, v) for v in (*step.data.reads, *step.data.writes))
+                yield views[name].buffer, program.offset(views[name]), program.offset(views[name]) + size
+    elif isinstance(data, Nested):
+        yield _whole(program, data.predicate)
+    elif isinstance(data, (HostCall, Call)):
+        yield from (_whole(program, v) for v in (*data.reads, *data.writes))
 
 
-def _first(program: Any, view: View) -> int:
-    return int(program.number(view.offset) * view.buffer.dtype.itemsize)
-
-
-def _whole(program: Any, view: View) -> tuple[Buffer, int, int]:
-    first = _first(program, view)
+def _whole(program: Placed, view: View) -> tuple[Buffer, int, int]:
+    first = program.offset(view)
     return view.buffer, first, first + prod(program.shape(view)) * view.buffer.dtype.itemsize
 
 
-def _product(call: Any) -> list[int]:
-    """The bytes that a product reaches of its factors and its result."""
+def _product(call: Product) -> list[int]:
+    """Return the bytes that a product reaches of its factors and its result."""
     m, n, k = call.sizes
     lies = [(k, m) if call.transposed[0] else (m, k), (n, k) if call.transposed[1] else (k, n), (m, n)]
     return [
@@ -223,15 +164,14 @@ def _described(buffer: Buffer) -> str:
 
 def _said(step: Step) -> str:
     names = [node.op for node in (step.members or ([step.node] if step.node is not None else ())) if node.prim]
-    name = getattr(step.data, "name", "")
-    if name and name not in names:
-        names.append(name)
+    if isinstance(step.data, Nest) and step.data.name not in names:
+        names.append(step.data.name)
     return f"a {step.kind}{' of ' if names else ''}{', '.join(dict.fromkeys(names))}"
 
 
 def _mend(step: Step) -> str:
-    nodes = [node for node in (step.node, *step.members) if node is not None and node.where is not None]
-    place = f"\n{excerpt(nodes[0].where)}" if nodes else ""  # type: ignore[arg-type]
+    places = [node.where for node in (step.node, *step.members) if node is not None and node.where is not None]
+    place = f"\n{excerpt(places[0])}" if places else ""
     return f"{place}\n  this is a defect of the compiler, not of the program; MYCEL_CHECK=bounds found it"
 
 
@@ -240,9 +180,7 @@ _CAPSULE.restype, _CAPSULE.argtypes = ctypes.c_void_p, [ctypes.py_object]
 
 
 def _extent(buffer: Any) -> Optional[int]:
-    """The bytes of memory from a buffer's start; None where nobody knows."""
-    from mycel.engines.native.runtime.door import runtime
-
+    """Return the bytes of memory from a buffer's start; None where nobody knows."""
     start = runtime().data_address(buffer)
     owner = _CAPSULE(buffer)
     if not owner:

@@ -15,7 +15,8 @@ from mycel.engines.base import Entry, Sized
 from mycel.engines.native.kernels.nest import FAR
 from mycel.engines.native.lowering.expand import expand
 from mycel.engines.native.onednn.binding import Unsupported
-from mycel.engines.native.program.program import Program, Template
+from mycel.engines.native.program.program import Program
+from mycel.engines.native.program.template import Template
 from mycel.engines.sizes import BySizes
 from mycel.ir.dims import Decisions, deciding
 from mycel.ir.graph import Graph

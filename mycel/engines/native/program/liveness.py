@@ -7,17 +7,15 @@ makes over a buffer that ends there (`taking`), the two can share a place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from mycel.engines.native.kernels.nest import Buffer
-from mycel.engines.native.lowering.control_steps import Nested
+from mycel.engines.native.kernels.views import View
+from mycel.engines.native.lowering.steps import Nested, Step
+from mycel.engines.native.onednn import binding as dense
 from mycel.engines.native.program import arena as memory
 from mycel.ir.dims import DimLike
 
-if TYPE_CHECKING:
-    from mycel.engines.native.lowering.lower import Step
-
-__all__ = ["Liveness"]
+__all__ = ["Ends", "Liveness"]
 
 
 class Liveness:
@@ -27,7 +25,10 @@ class Liveness:
     """
 
     def __init__(
-        self, steps: Sequence[Step], calls: Mapping[int, Any], takes: Mapping[int, Sequence[tuple[Buffer, Buffer]]]
+        self,
+        steps: Sequence[Step],
+        calls: Mapping[int, tuple[dense.Plan, dict[str, View]]],
+        takes: Mapping[int, Sequence[tuple[Buffer, Buffer]]],
     ) -> None:
         self.calls, self.takes = calls, takes
         self.buffers: dict[int, Buffer] = {}
@@ -64,7 +65,7 @@ class Liveness:
                 self._note(buffer, self.clock, step)
             for made, old in self.takes.get(id(step), ()):
                 self._taking.append((self.clock, id(made), id(old)))
-            if step.kind == "dense":
+            if id(step) in self.calls:
                 for view in self.calls[id(step)][1].values():
                     self._note(view.buffer, self.clock, step)
 
@@ -86,3 +87,20 @@ class Liveness:
     def taking(self) -> list[tuple[int, int]]:
         """Pairs of a buffer and one that it may be written over, as that ends where it begins."""
         return [(a, b) for time, a, b in self._taking if self.first.get(a) == time == self.last.get(b)]
+
+
+class Ends:
+    """Which slots of a program's arena are free after which of its steps, asked for in the steps' order."""
+
+    def __init__(self, times: dict[int, Step], groups: Sequence[memory.Life], places: dict[int, int]) -> None:
+        # Of a batch the last step has the time, and of a step that holds steps the last time is when they have run.
+        self.times = {id(step): time for time, step in sorted(times.items())}
+        self.slots = sorted(((last, places[key], size) for key, size, _, last in groups), reverse=True)
+
+    def until(self, steps: Sequence[Step]) -> list[tuple[int, int]]:
+        """Return places and bytes of what nobody needs after these steps, and was needed by them or since those asked for before."""
+        end = max(self.times.get(id(step), 0) for step in steps)
+        found = []
+        while self.slots and self.slots[-1][0] <= end:
+            found.append(self.slots.pop()[1:])
+        return found

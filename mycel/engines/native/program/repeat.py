@@ -63,7 +63,7 @@ class _Repetition(Repetition):
         self.inputs, self.outputs = table[PROGRAM.index("inputs")], len(found.outputs)
         self.carries = (ctypes.c_int64 * max(3 * len(self.carried), 1))()
         for n, (j, i) in enumerate(self.carried.items()):
-            self.carries[3 * n : 3 * n + 3] = [self.inputs + j, i, int(found.outputs[j].nbytes)]  # type: ignore[union-attr]
+            self.carries[3 * n : 3 * n + 3] = [self.inputs + j, i, int(found.outputs[j].nbytes)]
         self._words = [
             ctypes.addressof(table), 0, 0, 0, 0, len(self.carried), ctypes.addressof(self.carries), 0,
         ]  # fmt: skip

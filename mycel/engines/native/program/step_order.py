@@ -13,13 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from mycel.engines.native.kernels.nest import Buffer
+from mycel.engines.native.lowering.steps import Call, HostCall, Step
 from mycel.ir.dims import DimLike
-
-if TYPE_CHECKING:
-    from mycel.engines.native.lowering.lower import Step
 
 __all__ = ["peak_bytes", "schedule"]
 
@@ -101,7 +98,8 @@ class _Plan:
                     for r in everywhere.get(id(over[key]), ()):
                         edge(r, k)
                 writer[key] = k
-            if step.kind == "host" or step.kind == "call" or (step.node is not None and step.node.prim.effect):  # type: ignore[union-attr]
+            prim = None if step.node is None else step.node.prim
+            if isinstance(step.data, (HostCall, Call)) or (prim is not None and prim.effect):
                 if effect >= 0:
                     edge(effect, k)
                 effect = k

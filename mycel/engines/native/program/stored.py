@@ -30,10 +30,10 @@ from mycel.base.log import logger
 from mycel.base.spans import timed
 from mycel.engines.native.kernels import rounding
 from mycel.engines.native.llvm import jit
-from mycel.engines.native.lowering.lower import Lowered
+from mycel.engines.native.lowering.steps import Lowered
 from mycel.engines.native.onednn import autotune
 from mycel.engines.native.onednn import binding as dense
-from mycel.engines.native.program.program import Template, kernel_addresses
+from mycel.engines.native.program.template import Template
 from mycel.engines.native.runtime import checking
 from mycel.engines.native.runtime.door import runtime
 from mycel.ir.dims import Atom, Dim
@@ -312,8 +312,7 @@ def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Optional[Templat
         template.__dict__[name] = value
     template.graph.name = graph.name
     template.bodies, template._dims, template._values = {}, {}, None
-    nests = [step for step in template.all_steps if step.kind == "kernel"]
-    template.code = dict(zip(map(id, nests), zip(template.kernels, kernel_addresses(template.kernels))))
+    template.link()
     counts["found"] += 1
     return template
 

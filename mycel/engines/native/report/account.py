@@ -9,15 +9,20 @@ listed with those kernels.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Optional
 
 from mycel.engines.native.kernels.nest import Buffer, Nest
 from mycel.engines.native.kernels.views import View
-from mycel.engines.native.lowering.lower import Step, _Lowering
+from mycel.engines.native.lowering.builder import StepBuilder
+from mycel.engines.native.lowering.dense_call import DenseCall
+from mycel.engines.native.lowering.fusion import Fusion
+from mycel.engines.native.lowering.lower import lower_explained
+from mycel.engines.native.lowering.steps import Step
+from mycel.engines.native.lowering.view_rules import root_of
 from mycel.engines.native.program import arena as memory
 from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.liveness import Liveness
-from mycel.engines.native.program.program import Template
+from mycel.engines.native.program.template import Template
 from mycel.engines.native.report.costs import cost
 from mycel.engines.reports import Account, StepAccount, joined
 from mycel.ir.dims import hint
@@ -29,30 +34,30 @@ __all__ = ["account"]
 def account(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Account:
     """What the program of a graph of static types does."""
     opened = prepared(graph)
-    lowering = _Lowering(opened)
+    steps, fusion = lower_explained(opened)
     template = Template.__new__(Template)
-    template.arrange(opened, dict(aliases or {}), lowering.run())
-    reasons = _Reasons(lowering, template)
+    template.arrange(opened, dict(aliases or {}), steps.lowered)
+    reasons = _Reasons(steps, fusion, template)
     return Account(graph.name, [reasons.of(k, step) for k, step in enumerate(template.steps, 1)])
 
 
 class _Reasons:
     """Who reads which buffer, and which node's value it is."""
 
-    def __init__(self, lowering: Any, template: Template) -> None:
-        self.lowering, self.template = lowering, template
+    def __init__(self, steps: StepBuilder, fusion: Fusion, template: Template) -> None:
+        self.fusion, self.template = fusion, template
         self.readers: dict[int, list[Step]] = {}
         for step in template.steps:
             for b in step.reads:
                 self.readers.setdefault(id(b), []).append(step)
         self.values: dict[int, tuple[Node, View]] = {}
-        for node, view in lowering.views.items():
+        for node, view in steps.views.items():
             known = self.values.get(id(view.buffer))
             # The value itself rather than a view of it.
-            if node.prim is not None and (known is None or lowering.root(known[0]) is not known[0]):
+            if node.prim is not None and (known is None or root_of(known[0]) is not known[0]):
                 self.values[id(view.buffer)] = node, view
         self.results = {id(v.buffer) for v in template.lowered.outputs}
-        calls = {id(s): s.data.plan(hint) for s in template.all_steps if s.kind == "dense"}
+        calls = {id(s): s.data.plan(hint) for s in template.all_steps if isinstance(s.data, DenseCall)}
         live = Liveness(template.steps, calls, template.takes)
         _, members = memory.joined(live.lives(hint), live.taking)
         self.over = {b for first, *rest in members.values() for b in rest}
@@ -116,8 +121,8 @@ class _Reasons:
         seen = set(pending)
         while pending:
             for i in pending.pop().inputs:
-                root = self.lowering.root(i)
-                if root not in seen and root in self.lowering.again:
+                root = root_of(i)
+                if root not in seen and root in self.fusion.again:
                     seen.add(root)
                     pending.append(root)
                     if root not in members:

@@ -17,21 +17,19 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mycel.base.dtype import DType
 from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.nest import Access, Affine, Buffer, Expr, Nest, Reduce
 from mycel.engines.native.kernels.views import View
-from mycel.engines.native.lowering.control_steps import Call, Nested
-from mycel.engines.native.lowering.dense_steps import DenseCall
-from mycel.engines.native.lowering.tape_steps import Tape
+from mycel.engines.native.lowering.dense_call import DenseCall
+from mycel.engines.native.lowering.dense_rules import DENSE
+from mycel.engines.native.lowering.steps import Batch, Call, Copy, Nested, Step, Tape
 from mycel.engines.native.math import library as vector_math
+from mycel.engines.native.onednn import binding as dense
 from mycel.engines.reports import ZERO_COST, Cost, work
 from mycel.ir.dims import DimLike, hint
-
-if TYPE_CHECKING:
-    from mycel.engines.native.lowering.lower import Step
 
 __all__ = ["cost", "nest_cost", "operations", "plan_costs", "total"]
 
@@ -54,18 +52,13 @@ def cost(step: Step, number: Number = hint) -> Cost:
         return Cost(moved, moved) if data.operation in ("push", "pop") else ZERO_COST
     if isinstance(data, Call):
         return Cost(sum(_view_bytes(v, number) for v in data.reads), sum(_view_bytes(v, number) for v in data.writes))
-    if step.kind == "batch":
-        return total(data, number)
-    if step.kind == "copy":
-        target, source = data
-        return Cost(_view_bytes(source, number), _view_bytes(target, number))
+    if isinstance(data, Batch):
+        return total(data.members, number)
+    if isinstance(data, Copy):
+        return Cost(_view_bytes(data.source, number), _view_bytes(data.target, number))
     read, written = (sum(_buffer_bytes(b, number) for b in side) for side in (step.reads, step.writes))
     node = step.node
-    dense = node is not None and node.op in _DENSE
-    return Cost(read, written, work(node, number) if dense else 0)  # type: ignore[arg-type]
-
-
-_DENSE = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
+    return Cost(read, written, work(node, number) if node is not None and node.op in DENSE else 0)
 
 
 def total(steps: Iterable[Step], number: Number = hint) -> Cost:
@@ -73,7 +66,7 @@ def total(steps: Iterable[Step], number: Number = hint) -> Cost:
     return sum((cost(s, number) for s in steps), ZERO_COST)
 
 
-def plan_costs(call: Any, plan: Any, number: Number = hint) -> list[Cost]:
+def plan_costs(call: DenseCall, plan: dense.Plan, number: Number = hint) -> list[Cost]:
     """What each primitive of a dense step's plan does; the reorders that the library needs move bytes as well."""
     own = [k for k, c in enumerate(plan.calls) if not c.description.startswith("reorder")]
     found = []
@@ -87,7 +80,7 @@ def plan_costs(call: Any, plan: Any, number: Number = hint) -> list[Cost]:
     return found
 
 
-def _named_bytes(name: str, plan: Any) -> int:
+def _named_bytes(name: str, plan: dense.Plan) -> int:
     if name in plan.temporaries:
         return int(plan.temporaries[name])
     operand = plan.operands[name]

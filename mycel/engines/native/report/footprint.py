@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Optional
 
+from mycel.engines.native.lowering.dense_call import DenseCall
 from mycel.engines.native.program import arena as memory
 from mycel.engines.native.program.compiling import prepared
 from mycel.engines.native.program.liveness import Liveness
-from mycel.engines.native.program.program import Template
+from mycel.engines.native.program.template import Template
 from mycel.engines.reports import Alive, Footprint, place_of
 from mycel.ir.dims import hint
 from mycel.ir.graph import Graph
@@ -25,7 +26,7 @@ def footprint(graph: Graph, aliases: Optional[Mapping[int, int]] = None) -> Foot
     """What the program of a graph of static types will need; `aliases` says which outputs are written into which inputs' memory."""
     template = Template.__new__(Template)
     template.arrange(prepared(graph), dict(aliases or {}))
-    calls = {id(s): s.data.plan(hint) for s in template.all_steps if s.kind == "dense"}
+    calls = {id(s): s.data.plan(hint) for s in template.all_steps if isinstance(s.data, DenseCall)}
     live = Liveness(template.steps, calls, template.takes)
     groups, members = memory.joined(live.lives(hint), live.taking)
     _, arena = memory.plan(live.lives(hint), live.taking)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Optional
 
-from mycel.engines.native.lowering.control_steps import Nested
-from mycel.engines.native.lowering.dense_steps import DenseCall
-from mycel.engines.native.lowering.lower import Step
+from mycel.engines.native.kernels.nest import Buffer
+from mycel.engines.native.lowering.dense_call import DenseCall
+from mycel.engines.native.lowering.steps import Batch, Copy, Nested, Step
+from mycel.engines.native.onednn.binding import Plan
 from mycel.engines.native.program.program import Program
 from mycel.engines.native.report.costs import cost, plan_costs
 from mycel.engines.reports import ZERO_COST, Cost
@@ -32,14 +33,14 @@ class NativeProgram(TracedProgram):
     @cached_property
     def single(self) -> bool:
         """Whether it has one step beside copies."""
-        return sum(s.kind != "copy" for s in self.program.all_steps) == 1
+        return sum(not isinstance(s.data, Copy) for s in self.program.all_steps) == 1
 
     def arena(self) -> list[ArenaPart]:
         program = self.program
         steps = _all_steps(program.template.steps)
         first: dict[int, int] = {}
         last: dict[int, int] = {}
-        known: dict[int, Any] = {}
+        known: dict[int, Buffer] = {}
         makers: dict[int, Step] = {}
         for number, step in enumerate(steps):
             touched = [*step.reads, *step.writes]
@@ -73,7 +74,7 @@ class NativeStep(TracedStep):
     def __init__(self, program: NativeProgram, step: Step, number: int = 0) -> None:
         self.program, self.step, self.number = program, step, number
         self.kind, self.nodes = step.kind, _nodes(step)
-        self.title = getattr(step.data, "name", step.kind)
+        self.title = step.title
         self.alone = step.kind == "kernel" and program.single
         if isinstance(step.data, DenseCall):
             self.called = step.data.node.op
@@ -82,7 +83,7 @@ class NativeStep(TracedStep):
                     self.called = "reorder"
 
     @property
-    def _plan(self) -> Any:
+    def _plan(self) -> Optional[Plan]:
         found = self.program.program.calls.get(id(self.step))
         return None if found is None else found[0]
 
@@ -107,16 +108,16 @@ class NativeStep(TracedStep):
 
 
 def _nodes(step: Step) -> tuple[Node, ...]:
-    if step.kind == "batch":
-        return tuple(n for s in step.data for n in _nodes(s))
+    if isinstance(step.data, Batch):
+        return tuple(n for s in step.data.members for n in _nodes(s))
     if step.members:
         return step.members
     return () if step.node is None else (step.node,)
 
 
-def _all_steps(sequence: Sequence[Any]) -> list[Any]:
+def _all_steps(sequence: Sequence[Step]) -> list[Step]:
     """Every step, those inside control flow before what runs them."""
-    found: list[Any] = []
+    found: list[Step] = []
     for step in sequence:
         if isinstance(step.data, Nested):
             found += _all_steps(step.data.first) + _all_steps(step.data.second)

@@ -133,7 +133,7 @@ def test_a_trace_shows_a_batch_as_a_step() -> None:
     with tracing() as trace:
         program.entry(*data)
     (event,) = [e for e in trace.events if e.step.program.program is program]
-    assert event.step.kind == "batch" and len(event.step.step.data) == 3
+    assert event.step.kind == "batch" and len(event.step.step.data.members) == 3
 
 
 @pytest.mark.parametrize("name", ["Adam", "Momentum", "Lamb", "Rprop"])

@@ -12,7 +12,7 @@ from mycel.base.dtype import float32, int64
 from mycel.engines import buffers
 from mycel.engines.native.program.compiling import host_steps
 from mycel.engines.native.program.instances import Instances
-from mycel.engines.native.program.program import Template
+from mycel.engines.native.program.template import Template
 from mycel.engines.sizes import MOST, programs_of, types_for
 from mycel.ir.dims import DimLike, evaluate, symbol
 from mycel.ir.graph import Graph, Node, input_node

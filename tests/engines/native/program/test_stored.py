@@ -22,7 +22,8 @@ from mycel.base import garbage
 from mycel.engines import buffers
 from mycel.engines.native.program import stored
 from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.native.program.program import Program, Template
+from mycel.engines.native.program.program import Program
+from mycel.engines.native.program.template import Template
 from mycel.engines.native.report.costs import cost
 from mycel.ir.graph import Graph, at, input_node
 from mycel.ir.printer import to_text
@@ -444,7 +445,7 @@ PROGRAM = """
 import numpy as np, mycel as ms
 from mycel import ops
 from mycel.engines.native.program import stored
-from mycel.engines.native.program.program import Template
+from mycel.engines.native.program.template import Template
 def f(x):
     for _ in range(10):
         x = ops.tanh(x * 1.5) + ops.sin(x)

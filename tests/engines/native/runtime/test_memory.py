@@ -12,8 +12,9 @@ from mycel.engines import buffers
 from mycel.engines.native.lowering.inplace import may_take
 from mycel.engines.native.program import arena as memory
 from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.native.program.program import Program, Template
+from mycel.engines.native.program.program import Program
 from mycel.engines.native.program.step_order import peak_bytes, schedule
+from mycel.engines.native.program.template import Template
 from mycel.engines.reference.evaluate import evaluate
 from mycel.ir.dims import hint
 from mycel.ir.graph import Graph, Node, input_node

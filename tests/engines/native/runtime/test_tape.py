@@ -13,9 +13,8 @@ from mycel.base.dtype import bool_, float32, int64
 from mycel.core import eager
 from mycel.core.recording import Recorder
 from mycel.core.tensor import make
-from mycel.engines.native.lowering.tape_steps import Tape
+from mycel.engines.native.lowering.steps import Tape, flat
 from mycel.engines.native.program.compiling import compile_native
-from mycel.engines.native.program.program import _flat
 from mycel.ir.graph import Graph, input_node
 from mycel.ir.types import tensor_type
 from mycel.prims import control as C
@@ -201,7 +200,7 @@ def test_eager_recomputation_keeps_only_what_goes_in() -> None:
 
 def test_steps_of_tapes_are_listed_inside_loops() -> None:
     program = compile_native(loop_graph())
-    assert {s.data.operation for s in _flat(program.lowered.steps) if isinstance(s.data, Tape)} == {
+    assert {s.data.operation for s in flat(program.lowered.steps) if isinstance(s.data, Tape)} == {
         "begin",
         "push",
         "pop",

@@ -1,7 +1,9 @@
-"""How primitives become parts of nests: views, group rules (what reduces), and full rules (what reads elsewhere).
+"""How primitives become parts of nests: group rules (what reduces), and full rules (what reads elsewhere).
 
-A `Domain` is the space of positions of a group, loop k along its axis k. For kind "reduce" it is the shape of what is reduced, for "window" the
-output's shape followed by the window's, for "product" the output's shape followed by the contracted axis, for "map" just a shape.
+A `Domain` is the space of positions of a group, loop k along its axis k. For kind "reduce" it is the
+shape of what is reduced, for "window" the output's shape followed by the window's, for "product" the
+output's shape followed by the contracted axis, for "conv" the output's shape followed by the input
+channels and the window's, for "map" just a shape.
 """
 
 from __future__ import annotations
@@ -9,99 +11,46 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Optional, Protocol
 
 from mycel.base import dtype as D
-from mycel.engines.native.kernels.nest import ZERO, Access, Affine, Expr, Loop, Reduce, affine
-from mycel.engines.native.kernels.views import View
+from mycel.engines.native.kernels import emit
+from mycel.engines.native.kernels.nest import ZERO, Access, Affine, Builder, Expr, Guard, Loop, Reduce, affine
+from mycel.engines.native.lowering.builder import StepBuilder
+from mycel.engines.native.lowering.view_rules import Position, root_of
 from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.prims.window import lowest
 
-__all__ = ["FULL_RULES", "GROUP_RULES", "Domain", "is_view", "reduce_kind", "through_view", "view_position"]
+__all__ = ["FULL_RULES", "GROUP_RULES", "Domain", "Members", "has_full_rule", "is_fusible"]
 
-VIEWS = frozenset({"reshape", "transpose", "broadcast_to", "slice", "reverse", "identity", "stop_gradient"})
 _REDUCES = {
-    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_any": "any", "reduce_all": "all",
-    "argmax": "argmax", "argmin": "argmin",
-}  # fmt: skip
+    "reduce_sum": "sum",
+    "reduce_prod": "prod",
+    "reduce_max": "max",
+    "reduce_min": "min",
+    "reduce_any": "any",
+    "reduce_all": "all",
+    "argmax": "argmax",
+    "argmin": "argmin",
+}
 _WINDOWS = {"window_max": "max", "window_sum": "sum", "window_argmax": "argmax"}
 UNROLL = 32
-Position = tuple[Affine, ...]
 
 
 def _may_exceed(amount: DimLike) -> bool:
-    """Whether an amount of padding can be more than none."""
+    """Return whether an amount of padding can be more than none."""
     return (amount.bounds()[1] if isinstance(amount, Dim) else amount) > 0
 
 
-def is_view(node: Node) -> bool:
-    """Whether a node's value is its input's, found at other positions."""
-    return node.op in VIEWS
+class Members(Protocol):
+    """The expressions of a fused group, as rules ask for them."""
 
+    builder: Builder
+    steps: StepBuilder
 
-def reduce_kind(name: str) -> Optional[str]:
-    """How a reducing primitive joins values."""
-    return _REDUCES.get(name)
-
-
-def view_position(node: Node, position: Position) -> Optional[Position]:
-    """Where a view's input is read when the view is read at `position`; None if that is no affine position."""
-    name, x, p = node.op, node.inputs[0].type, node.params
-    if name in ("identity", "stop_gradient"):
-        return position
-    if name == "transpose":
-        result = [ZERO] * x.rank
-        for at, axis in zip(position, p["permutation"]):
-            result[axis] = at
-        return tuple(result)
-    if name == "broadcast_to":
-        behind = position[len(position) - x.rank :]
-        return tuple(ZERO if is_one(d) else at for d, at in zip(x.shape, behind))
-    if name == "slice":
-        return tuple(at.scale(s).shift(a) for at, a, s in zip(position, p["starts"], p["steps"]))
-    if name == "reverse":
-        return tuple(
-            at.scale(-1).shift(d - 1) if k in p["axes"] else at for k, (d, at) in enumerate(zip(x.shape, position))
-        )
-    return _unsplit(x.shape, node.type.shape, position)
-
-
-def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: Position) -> Optional[Position]:
-    """A position among `parts` as one in `shape`, of which each axis is one part or several that follow each other; None for other shapes."""
-    rest = [(d, at) for d, at in zip(parts, position) if not is_one(d)]
-    result = []
-    for d in shape:
-        place, size = ZERO, 1
-        while not same(size, d):
-            if not rest or (isinstance(size, int) and isinstance(d, int) and size > d):
-                return None
-            part, at = rest.pop(0)
-            place, size = place.scale(part) + at, size * part
-        result.append(place)
-    return None if rest else tuple(result)
-
-
-def through_view(node: Node, view: View) -> View:
-    """Where a view's value lies, given where its input lies."""
-    name, p = node.op, node.params
-    shape = tuple(node.type.shape)
-    if name in ("identity", "stop_gradient"):
-        return view
-    if name == "transpose":
-        return View(view.buffer, shape, tuple(view.strides[a] for a in p["permutation"]), view.offset)
-    if name == "broadcast_to":
-        missing = len(shape) - len(view.shape)
-        strides = [0] * missing + [
-            0 if is_one(d) and not is_one(n) else s for d, s, n in zip(view.shape, view.strides, shape[missing:])
-        ]
-        return View(view.buffer, shape, tuple(strides), view.offset)
-    if name == "slice":
-        offset = view.offset + sum(a * s for a, s in zip(p["starts"], view.strides))
-        return View(view.buffer, shape, tuple(s * t for s, t in zip(view.strides, p["steps"])), offset)
-    turned = [(-s if k in p["axes"] else s) for k, s in enumerate(view.strides)]
-    offset = view.offset + sum((d - 1) * s for k, (d, s) in enumerate(zip(view.shape, view.strides)) if k in p["axes"])
-    return View(view.buffer, shape, tuple(turned), offset)
+    def at(self, node: Node, position: Position) -> Expr:
+        """Return the value of any node at a position."""
 
 
 @dataclass
@@ -115,10 +64,11 @@ class Domain:
     node: Optional[Node] = None
 
     def full_position(self) -> Position:
+        """Return the position whose numbers are those of all loops."""
         return tuple(ZERO if is_one(d) else affine(k) for k, d in enumerate(self.shape))
 
     def row_position(self) -> Position:
-        """The position of a reduced value."""
+        """Return the position of a reduced value."""
         axes = self.axes or ()
         full = self.full_position()
         if self.keepdims:
@@ -126,7 +76,7 @@ class Domain:
         return tuple(p for k, p in enumerate(full) if k not in axes)
 
     def position_of(self, shape: tuple[DimLike, ...]) -> Iterator[Position]:
-        """The positions at which a value of this shape can be a member."""
+        """Yield the positions at which a value of this shape can be a member."""
         full = self.full_position()
         if same(shape, self.shape) and self.kind in ("map", "reduce"):
             yield full
@@ -139,12 +89,13 @@ class Domain:
                 yield tuple(ZERO if k in self.axes else p for k, p in enumerate(full))
 
     def loops(self) -> list[Loop]:
+        """Return the loops of the group's nest."""
         axes = self.axes or ()
         small = self.kind == "window" and math.prod(self.shape[k] for k in axes) <= UNROLL
         return [Loop(d, "r" if k in axes else "p", small and k in axes) for k, d in enumerate(self.shape)]
 
-    def input_positions(self, node: Node) -> list[Optional[Position]]:
-        """Where a reducing node reads its inputs."""
+    def input_positions(self, node: Node) -> list[Position]:
+        """Return where a reducing node reads its inputs."""
         full = self.full_position()
         if self.kind == "reduce":
             return [full]
@@ -161,6 +112,7 @@ class Domain:
         return [self.window_position(node)]
 
     def window_position(self, node: Node) -> Position:
+        """Return where a node with windows reads its input."""
         p = node.params
         rank = len(p["window"])
         full = [affine(k) for k in range(len(self.shape))]
@@ -182,37 +134,37 @@ class Domain:
         ]
         return (n, c, *spatial), (o, c, *taps)
 
-    def guards(self, position: Position, node: Node) -> tuple[tuple[Affine, int], ...]:
-        """The checks of a padded input's spatial positions."""
+    def guards(self, position: Position, node: Node) -> tuple[Guard, ...]:
+        """Return the checks of a padded input's spatial positions."""
         x = node.inputs[0].type.shape
         return tuple(
             (at, d) for at, d, ends in zip(position[2:], x[2:], node.params["padding"]) if any(map(_may_exceed, ends))
         )
 
-    def reduce(self, group: Any, node: Node) -> Reduce:
-        """The reducing statement of a node in a group of this domain."""
+    def reduce(self, group: Members, node: Node) -> Reduce:
+        """Return the reducing statement of a node in a group of this domain."""
         b, name = group.builder, node.op
         x = node.inputs[0]
         if name in _REDUCES:
             kind = _REDUCES[name]
             value = group.at(x, self.full_position())
             position = affine(node.params["axis"]) if kind in ("argmax", "argmin") else None
-            return b.reduce(kind, value, node.dtype, position)  # type: ignore[no-any-return]
+            return b.reduce(kind, value, node.dtype, position)
         if name == "matmul" or name == "conv":
             left, right = self.input_positions(node)
-            guards = self.guards(left, node) if name == "conv" else ()  # type: ignore[arg-type]
-            view = group.lowering.view(x)
+            guards = self.guards(left, node) if name == "conv" else ()
+            view = group.steps.view(x)
             first = b.load(Access(view.buffer, view.access(left).offset, guards))
             second = group.at(node.inputs[1], right)
-            return b.reduce("sum", b.op("mul", node.dtype, first, second), node.dtype)  # type: ignore[no-any-return]
+            return b.reduce("sum", b.op("mul", node.dtype, first, second), node.dtype)
         at = self.window_position(node)
         guards = self.guards(at, node)
         kind = _WINDOWS[name]
         default = 0 if kind == "sum" else lowest(x.dtype)
-        view = group.lowering.view(x)
+        view = group.steps.view(x)
         value = b.load(Access(view.buffer, view.access(at).offset, guards), default)
         if kind != "argmax":
-            return b.reduce(kind, value, node.dtype)  # type: ignore[no-any-return]
+            return b.reduce(kind, value, node.dtype)
         rank = len(node.params["window"])
         number, step = ZERO, 1
         for i in reversed(range(rank)):
@@ -221,7 +173,7 @@ class Domain:
         made = b.reduce("argmax", value, node.dtype, number)
         if guards:
             made.valid = b.guard(guards, D.bool_)
-        return made  # type: ignore[no-any-return]
+        return made
 
 
 def _reduce_domain(node: Node) -> Domain:
@@ -257,72 +209,55 @@ GROUP_RULES: dict[str, Callable[[Node], Domain]] = {
 # Members that read their inputs at other positions than their own.
 
 
-def _pad(group: Any, node: Node, position: Position) -> Expr:
+def _pad(group: Members, node: Node, position: Position) -> Expr:
     x, value = node.inputs
     p = node.params
     at = tuple(q.shift(-low) for q, low in zip(position, p["low"]))
     guards = tuple((q, d) for q, d, *ends in zip(at, x.type.shape, p["low"], p["high"]) if any(map(_may_exceed, ends)))
-    view = group.lowering.view(x)
-    root = group.lowering.root(value)
+    view = group.steps.view(x)
+    root = root_of(value)
     access = Access(view.buffer, view.access(at).offset, guards)
     if root.is_constant and root.value.size == 1:
-        return group.builder.load(  # type: ignore[no-any-return]
+        return group.builder.load(
             access, root.value.reshape(()).item() if root.dtype.name != "bfloat16" else float(root.value.reshape(()))
         )
     b = group.builder
-    return b.op("select", node.dtype, b.guard(guards, D.bool_), b.load(access), group.at(value, ()))  # type: ignore[no-any-return]
+    return b.op("select", node.dtype, b.guard(guards, D.bool_), b.load(access), group.at(value, ()))
 
 
-def _take(group: Any, node: Node, position: Position) -> Expr:
-    x, indices = node.inputs
+def _take(group: Members, node: Node, position: Position) -> Expr:
+    indices = node.inputs[1]
     axis, rank = node.params["axis"], indices.type.rank
     index = group.at(indices, position[axis : axis + rank])
-    view = group.lowering.view(x)
     at = (*position[:axis], ZERO, *position[axis + rank :])
-    where = (
-        index,
-        view.strides[axis],
-        x.type.shape[axis],
-        group.lowering.site(node, indices, axis, x.type.shape[axis]),
-    )
-    access = Access(view.buffer, view.access(at).offset, (), (where,))
-    return group.builder.load(access)  # type: ignore[no-any-return]
+    return _load_at(group, node, at, [(index, axis)])
 
 
-def _take_along(group: Any, node: Node, position: Position) -> Expr:
-    x, indices = node.inputs
+def _take_along(group: Members, node: Node, position: Position) -> Expr:
+    indices = node.inputs[1]
     axis = node.params["axis"]
-    index = group.at(indices, position)
-    view = group.lowering.view(x)
     at = tuple(ZERO if k == axis else p for k, p in enumerate(position))
-    where = (
-        index,
-        view.strides[axis],
-        x.type.shape[axis],
-        group.lowering.site(node, indices, axis, x.type.shape[axis]),
-    )
-    access = Access(view.buffer, view.access(at).offset, (), (where,))
-    return group.builder.load(access)  # type: ignore[no-any-return]
+    return _load_at(group, node, at, [(group.at(indices, position), axis)])
 
 
-def _gather_nd(group: Any, node: Node, position: Position) -> Expr:
-    x, indices = node.inputs
+def _gather_nd(group: Members, node: Node, position: Position) -> Expr:
+    indices = node.inputs[1]
     lead, depth = indices.type.rank - 1, indices.type.shape[-1]
-    view = group.lowering.view(x)
+    found = [(group.at(indices, (*position[:lead], Affine((), axis))), axis) for axis in range(depth)]
+    return _load_at(group, node, (*([ZERO] * depth), *position[lead:]), found)
+
+
+def _load_at(group: Members, node: Node, position: Position, found: list[tuple[Expr, int]]) -> Expr:
+    """Read the first operand of a node where `position` and, on their axes, the indices that were found say."""
+    x, indices = node.inputs
+    shape, view = x.type.shape, group.steps.view(x)
     dynamic = tuple(
-        (
-            group.at(indices, (*position[:lead], Affine((), j))),
-            view.strides[j],
-            x.type.shape[j],
-            group.lowering.site(node, indices, j, x.type.shape[j]),
-        )
-        for j in range(depth)  # fmt: skip
+        [(index, view.strides[k], shape[k], group.steps.site(node, indices, k, shape[k])) for index, k in found]
     )
-    at = (*([ZERO] * depth), *position[lead:])
-    return group.builder.load(Access(view.buffer, view.access(at).offset, (), dynamic))  # type: ignore[no-any-return]
+    return group.builder.load(Access(view.buffer, view.access(position).offset, (), dynamic))
 
 
-FULL_RULES: dict[str, Callable[[Any, Node, Position], Expr]] = {
+FULL_RULES: dict[str, Callable[[Members, Node, Position], Expr]] = {
     "pad": _pad,
     "take": _take,
     "take_along": _take_along,
@@ -331,6 +266,17 @@ FULL_RULES: dict[str, Callable[[Any, Node, Position], Expr]] = {
 
 
 def has_full_rule(node: Node) -> bool:
-    """Whether a node is computed by a full rule; a pad with gaps is not."""
+    """Return whether a node is computed by a full rule; a pad with gaps is not."""
     name = node.op
     return name in FULL_RULES and not (name == "pad" and any(node.params["interior"]))
+
+
+def is_fusible(node: Node) -> bool:
+    """Return whether a node can be a member of a group: it has a rule above, or code for each element."""
+    return (
+        has_full_rule(node)
+        or node.op in GROUP_RULES
+        or emit.is_supported(node.op)
+        or emit.is_cast(node)
+        or node.op == "checked"
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mycel.base import dtype as D
 from mycel.engines.native.kernels.nest import ZERO, Buffer, Builder, Loop, Nest, Store, affine
 from mycel.engines.native.kernels.views import View, like_order
+from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.ir.dims import is_one
 from mycel.ir.graph import Node
 
@@ -15,11 +14,11 @@ __all__ = ["SCANS", "scan_step"]
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
 
 
-def scan_step(lowering: Any, node: Node) -> None:
-    """The step of a running reduction; 16-bit floats are accumulated in float32."""
+def scan_step(steps: StepBuilder, node: Node) -> None:
+    """Add the kernel of a running reduction; 16-bit floats are accumulated in float32."""
     (x,) = node.inputs
     axis, shape = node.params["axis"], tuple(node.type.shape)
-    view = lowering.view(x)
+    view = steps.view(x)
     target = View(Buffer(node.type.dtype, node.type.size, node.op), shape, like_order(view.strides, shape))
     b = Builder()
     at = [ZERO if is_one(d) else affine(k) for k, d in enumerate(shape)]
@@ -33,5 +32,5 @@ def scan_step(lowering: Any, node: Node) -> None:
     result = running.result if wide is node.dtype else b.op("cast", node.dtype, running.result)
     loops = [Loop(d, "s" if k == axis else "p") for k, d in enumerate(shape)]
     name = node.op
-    lowering.kernel(Nest(loops, [running], [Store(target.access(at), result, True)], name), target.strides, node)
-    lowering.bind(node, [target])
+    steps.kernel(Nest(loops, [running], [Store(target.access(at), result, True)], name), target.strides, node)
+    steps.bind(node, [target])

@@ -1,0 +1,275 @@
+"""Where values lie, and the steps that compute them: what every builder of a step works with.
+
+A value is a `View`, strides over a buffer. Transposes, slices, broadcasts and most reshapes cost
+nothing; what needs a value in row-major order asks for `contiguous`, which copies where it has to.
+A builder of a step asks for the views of its node's inputs (`view`), adds what computes the node
+(`kernel`, `step`, `host`) and says where the results lie (`bind`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.engines.native.kernels.loops import arrange
+from mycel.engines.native.kernels.nest import Buffer, Builder, Expr, Loop, Nest, Site, Store, affine
+from mycel.engines.native.kernels.views import View, contiguous_strides, room, row_major
+from mycel.engines.native.lowering.loop_pairs import loop_pairs
+from mycel.engines.native.lowering.steps import Action, Copy, HostCall, Lowered, Step
+from mycel.engines.native.lowering.view_rules import NUMBERS, index_of, is_view, root_of, through_view
+from mycel.ir.dims import DimLike, is_one, same
+from mycel.ir.graph import Graph, Node
+from mycel.ir.types import TensorType
+from mycel.prims.base import GET_ITEM
+
+__all__ = ["StepBuilder", "new_target", "new_views", "result_types"]
+
+
+class StepBuilder:
+    """The steps of a graph while they are made, and where its values lie.
+
+    `lower` adds all steps of a builder's graph to it; `operands` are where the inputs lie of a graph
+    that is inside another one, whose builder is `outer`.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        lower: Callable[[StepBuilder], object],
+        operands: Optional[list[View]] = None,
+        outer: Optional[StepBuilder] = None,
+    ) -> None:
+        self.graph = graph
+        self.lowered = Lowered([], [], [])
+        self.views: dict[Node, View] = {}
+        self.results = {root_of(o) for o in graph.outputs}
+        self.pairs = loop_pairs(graph)
+        self.tapes: dict[Node, Buffer] = {}
+        self.relaid: dict[Hashable, tuple[View, View]] = {}
+        self._lower = lower
+        self._sites: dict[Hashable, tuple[Node, Site]] = {}
+        self._items: dict[Node, list[Node]] = {}
+        self._is_nested = operands is not None
+        for user in graph.nodes:
+            if user.prim is GET_ITEM:
+                self._items.setdefault(user.inputs[0], []).append(user)
+        if outer is not None:
+            self.lowered.constants = outer.lowered.constants
+            self.lowered.fallbacks = outer.lowered.fallbacks
+        if operands is not None:
+            self.views.update(zip(graph.inputs, operands))
+        else:
+            self._place_inputs()
+
+    def _place_inputs(self) -> None:
+        for node in self.graph.inputs:
+            if isinstance(node.type, TensorType):
+                buffer = Buffer(node.type.dtype, node.type.size, "input")
+                self.views[node] = row_major(buffer, node.type.shape)
+            else:
+                buffer = Buffer(D.bool_, 1, "token")
+            self.lowered.inputs.append(buffer)
+
+    def nested(self, graph: Graph, operands: list[View]) -> StepBuilder:
+        """Lower a graph inside this one over memory of this one; what is added to its builder later comes after it."""
+        inner = StepBuilder(graph, self._lower, operands, self)
+        self._lower(inner)
+        return inner
+
+    def finish(self) -> None:
+        """Say where the graph's outputs lie; those of the outermost graph are contiguous."""
+        for out in self.graph.outputs:
+            view = self.view(out)
+            self.lowered.outputs.append(view if self._is_nested else self.contiguous(view))
+
+    # Values in memory.
+
+    def view(self, node: Node) -> View:
+        """Return where a node's value lies; what computes it must have been added."""
+        found = self.views.get(node)
+        if found is None:
+            found = self.views[node] = self._placed(node)
+        return found
+
+    def _placed(self, node: Node) -> View:
+        name = node.op
+        if name == "constant":
+            array = np.array(node.value, order="C")
+            buffer = Buffer(node.type.dtype, array.size, "constant")
+            self.lowered.constants[id(buffer)] = (buffer, array)
+            return row_major(buffer, node.type.shape)
+        if name in NUMBERS or (isinstance(node.type, TensorType) and node.type.size == 0):
+            return self._computed(node)
+        if name == "reshape":
+            return self._reshaped(self.view(node.inputs[0]), node.type.shape)
+        if is_view(node):
+            return through_view(node, self.view(node.inputs[0]))
+        raise AssertionError(f"{node} has no place in memory")
+
+    def _computed(self, node: Node) -> View:
+        """Put an index sequence, a size, or a tensor without elements into memory."""
+        target = row_major(Buffer(node.type.dtype, room(node.type.shape), "iota"), node.type.shape)
+        if node.type.size:
+            position = tuple(affine(k) for k in range(len(node.type.shape)))
+            index = index_of(node, position)
+            self.fill(target, lambda b: b.index(index, node.type.dtype), "iota")
+        return target
+
+    def _reshaped(self, view: View, shape: tuple[DimLike, ...]) -> View:
+        strides = regroup(view, shape)
+        if strides is None:
+            view = self.contiguous(view)
+            strides = contiguous_strides(shape)
+        return View(view.buffer, shape, strides, view.offset)
+
+    def contiguous(self, view: View) -> View:
+        """Return the value in row-major order, copied if it lies otherwise."""
+        if view.is_row_major():
+            return view
+        return self.copy(view)
+
+    def copy(self, view: View, target: Optional[View] = None) -> View:
+        """Copy a value by a kernel, to `target` or to a new buffer in row-major order, and return where it is."""
+        target = target or row_major(Buffer(view.buffer.dtype, room(view.shape), "copy"), view.shape)
+        position = tuple(affine(k) for k in range(len(view.shape)))
+        self.fill(target, lambda b: b.load(view.access(position)), "copy")
+        return target
+
+    def fill(self, target: View, value: Callable[[Builder], Expr], name: str = "fill") -> None:
+        """Add a kernel that writes the value of an expression, of loop k along axis k, to each element."""
+        position = tuple(affine(k) for k in range(len(target.shape)))
+        store = Store(target.access(position), value(Builder()), True)
+        self.kernel(Nest([Loop(d, "p") for d in target.shape], [], [store], name), target.strides)
+
+    def copy_into(self, source: View, target: View) -> None:
+        """Move a value into a buffer that others read, as the variable of a loop."""
+        if math.prod(source.shape):
+            source = self.contiguous(source)
+            self.step(Copy(target, source), [source.buffer], [target.buffer])
+
+    def bind(self, node: Node, values: Sequence[View]) -> None:
+        """Say where a node's results lie."""
+        if not isinstance(node.type, tuple):
+            self.views[node] = values[0]
+            return
+        for user in self._items.get(node, ()):
+            self.views[user] = values[user.params["index"]]
+
+    # Steps.
+
+    def step(
+        self,
+        data: Action,
+        reads: Sequence[Buffer],
+        writes: Sequence[Buffer],
+        node: Optional[Node] = None,
+        members: tuple[Node, ...] = (),
+    ) -> None:
+        """Make and add a step."""
+        self.add(Step(data, list(reads), list(writes), node, members))
+
+    def add(self, step: Step) -> None:
+        """Add a step that is made already."""
+        self.lowered.steps.append(step)
+
+    def kernel(
+        self, nest: Nest, like: Sequence[DimLike], node: Optional[Node] = None, members: tuple[Node, ...] = ()
+    ) -> None:
+        """Order and merge a nest's loops, as far as they may be for memory with the strides `like`, and add it as a step."""
+        arranged = arrange(nest, like)
+        reads, writes = buffers_of(arranged)
+        self.step(arranged, reads, writes, node, members)
+
+    def host(self, node: Node, why: str) -> None:
+        """Run a node in the reference engine, and note the reason."""
+        self.lowered.fallbacks.append((node, why))
+        reads = [self.contiguous(self.view(i)) for i in node.inputs]
+        writes = new_views(result_types(node), "host")
+        self.step(HostCall(node, reads, writes), [v.buffer for v in reads], [v.buffer for v in writes], node)
+        self.bind(node, writes)
+
+    def site(self, node: Node, indices: Node, axis: int, size: DimLike) -> Optional[Site]:
+        """Return where the indices of a node are looked at.
+
+        None where they need not be, or where another node looks at the same ones for the same size.
+        """
+        bounds = node.params.get("bounds", "wrap")
+        if bounds == "drop":
+            return None
+        key = (indices, axis, size, bounds, indices.type.shape[-1] if node.op.endswith("_nd") else None)
+        owner, site = self._sites.setdefault(key, (node, Site(node, axis, size, bounds == "wrap")))
+        return site if owner is node else None
+
+
+def result_types(node: Node) -> tuple[TensorType, ...]:
+    """Return the types of a node's results."""
+    return node.type if isinstance(node.type, tuple) else (node.type,)
+
+
+def new_target(node: Node) -> View:
+    """Return a new buffer for a node's value, in row-major order."""
+    return row_major(Buffer(node.type.dtype, node.type.size, node.op), node.type.shape)
+
+
+def new_views(types: Sequence[TensorType], name: str) -> list[View]:
+    """Return new buffers for values of these types, in row-major order."""
+    return [row_major(Buffer(t.dtype, room(t.shape), name), t.shape) for t in types]
+
+
+def regroup(view: View, shape: tuple[DimLike, ...]) -> Optional[tuple[DimLike, ...]]:
+    """Return strides for the same memory under another shape; None where there are none."""
+    old = [(d, s) for d, s in zip(view.shape, view.strides) if not is_one(d)]
+    result: list[DimLike] = []
+    # Walk both shapes from the back, splitting or joining runs that are contiguous.
+    runs: list[list[DimLike]] = []
+    for d, s in reversed(old):
+        if runs and same(s, runs[-1][0] * runs[-1][1]):
+            runs[-1][0] = runs[-1][0] * d
+        else:
+            runs.append([d, s])
+    position = 0
+    remaining, step = runs[0] if runs else (1, 1)
+    for d in reversed(shape):
+        if is_one(d):
+            result.append(step)
+            continue
+        while is_one(remaining):
+            position += 1
+            if position >= len(runs):
+                return None
+            remaining, step = runs[position]
+        if remaining % d:
+            return None
+        result.append(step)
+        remaining = remaining // d
+        step = step * d
+    return tuple(reversed(result))
+
+
+def buffers_of(nest: Nest) -> tuple[list[Buffer], list[Buffer]]:
+    """Return what a nest reads and what it writes."""
+    reads: dict[int, Buffer] = {}
+    seen: set[int] = set()
+
+    def visit(x: Expr) -> None:
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+        if x.kind == "load":
+            reads[id(x.data[0].buffer)] = x.data[0].buffer
+        for a in x.args:
+            visit(a)
+
+    for r in nest.reduces:
+        visit(r.value)
+    for s in nest.stores:
+        visit(s.value)
+        for x, *_ in s.target.dynamic:
+            visit(x)
+        if s.mode == "add":
+            reads[id(s.target.buffer)] = s.target.buffer
+    return list(reads.values()), list({id(s.target.buffer): s.target.buffer for s in nest.stores}.values())

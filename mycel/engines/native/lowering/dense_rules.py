@@ -1,0 +1,41 @@
+"""What the dense library computes: products of matrices, and convolutions with their gradients."""
+
+from __future__ import annotations
+
+from mycel.base import dtype as D
+from mycel.engines.native.onednn import binding as dense
+from mycel.ir.dims import is_one
+from mycel.ir.graph import Node
+
+__all__ = ["DENSE", "is_dense"]
+
+DENSE = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
+
+
+def is_dense(node: Node) -> bool:
+    """Return whether a node goes to the dense library."""
+    if node.op not in DENSE or not dense.available() or (node.op == "matmul" and _is_vector_product(node)):
+        return False
+    return (
+        node.type.dtype in (D.float32, D.bfloat16, D.float16)
+        and _is_countable(node)
+        and all(i.type.size for i in node.inputs)
+        and bool(node.type.size)
+    )
+
+
+def _is_countable(node: Node) -> bool:
+    """Return whether no size or number of the window that is known is too large for the library."""
+    shapes = (node.type.shape, *[i.type.shape for i in node.inputs])
+    numbers = [node.params[k] for k in ("strides", "dilation") if k in node.params]
+    numbers += node.params.get("padding", ())
+    return all(d <= dense.MOST_SIZE for sizes in (*shapes, *numbers) for d in sizes if type(d) is int)
+
+
+def _is_vector_product(node: Node) -> bool:
+    """Return whether a product is that of a matrix and a vector or of two vectors.
+
+    Each element is used once then, and memory is all that counts, so that a kernel does it as well.
+    """
+    a, b = (i.type.shape for i in node.inputs)
+    return is_one(a[-2]) or is_one(a[-1]) or is_one(b[-1])

@@ -1,0 +1,29 @@
+"""Kernels that write one number everywhere, or a value at places of a larger one."""
+
+from __future__ import annotations
+
+from mycel.engines.native.kernels.nest import ZERO, Access, Affine, Builder, Loop, Nest, Store, affine
+from mycel.engines.native.kernels.views import View
+from mycel.engines.native.lowering.builder import StepBuilder
+from mycel.ir.dims import DimLike, is_one
+
+__all__ = ["copy_part", "fill_zeros", "positions"]
+
+
+def positions(shape: tuple[DimLike, ...]) -> tuple[Affine, ...]:
+    """Return the position whose number on each axis is that of the axis' loop; 0 on axes of size 1."""
+    return tuple(ZERO if is_one(d) else affine(k) for k, d in enumerate(shape))
+
+
+def fill_zeros(steps: StepBuilder, target: View) -> None:
+    """Write zeros everywhere."""
+    steps.fill(target, lambda b: b.const(0, target.buffer.dtype))
+
+
+def copy_part(steps: StepBuilder, source: View, target: View, offset: DimLike = 0) -> None:
+    """Copy a value to the same positions of a value that is as large or larger, `offset` elements further on."""
+    b = Builder()
+    at = positions(source.shape)
+    place = target.access(at)
+    store = Store(Access(place.buffer, place.offset.shift(offset)), b.load(source.access(at)), True)
+    steps.kernel(Nest([Loop(d, "p") for d in source.shape], [], [store], "copy"), target.strides)

@@ -1,0 +1,30 @@
+"""Loops whose gradients are in the same graph: they record their states for them while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from mycel.ir.graph import Graph, Node
+from mycel.ir.hash import structural_hash
+
+__all__ = ["loop_pairs"]
+
+
+def loop_pairs(graph: Graph) -> dict[Node, Node]:
+    """Return the loops of a graph by their gradients, and the gradients by their loops."""
+    gradients: dict[Hashable, Node] = {}
+    for node in graph.nodes:
+        if node.op == "while_grad" and node.params["keep"] == "all":
+            gradients.setdefault(_key(node), node)
+    pairs: dict[Node, Node] = {}
+    for node in graph.nodes if gradients else ():
+        if node.op == "while_loop" and (gradient := gradients.pop(_key(node), None)) is not None:
+            pairs[node], pairs[gradient] = gradient, node
+    return pairs
+
+
+def _key(node: Node) -> Hashable:
+    """What a loop and its gradient have in common."""
+    body = node.params["body"]
+    operands = node.inputs[: len(body.inputs)]
+    return tuple(map(id, operands)), structural_hash(node.params["test"]), structural_hash(body)

@@ -1,0 +1,50 @@
+"""Loops as steps: carried values have a buffer each; the body computes from them, and its results
+replace them when all are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mycel.engines.native.kernels.nest import Buffer
+from mycel.engines.native.kernels.views import View
+from mycel.engines.native.lowering.builder import StepBuilder, new_views
+from mycel.engines.native.lowering.steps import Nested, Step, touched
+from mycel.ir.graph import Graph, Node
+
+__all__ = ["body_steps", "forward_loop", "loop_step"]
+
+
+def loop_step(predicate: View, test: list[Step], body: list[Step], written: Sequence[Buffer], node: Node) -> Step:
+    """Return the step that repeats `body` while `test` leaves a true predicate; `written` are buffers that it leaves."""
+    reads, writes = touched([*test, *body])
+    return Step(Nested(predicate, test, body, True), [predicate.buffer, *reads], [*written, *writes], node)
+
+
+def body_steps(steps: StepBuilder, graph: Graph, inside: list[View], targets: list[View]) -> list[Step]:
+    """Return the steps of one round, whose results replace `targets`, which are among what it reads (`inside`)."""
+    inner = steps.nested(graph, inside)
+    held = {id(v.buffer) for v in inside}
+    results = [inner.copy(v) if id(v.buffer) in held else v for v in inner.lowered.outputs]
+    for source, target in zip(results, targets):
+        inner.copy_into(source, target)
+    return inner.lowered.steps
+
+
+def forward_loop(steps: StepBuilder, node: Node, before_round: Callable[[list[View]], list[Step]]) -> list[View]:
+    """Add the step of a loop and return the buffers of its carried values.
+
+    `node` is a `while_loop`, or a `while_grad`, whose loop is run then; `before_round` gives the
+    steps that each round begins with, from those buffers.
+    """
+    count, body = node.params["carried"], node.params["body"]
+    operands = [steps.view(i) for i in node.inputs[: len(body.inputs)]]
+    carried = new_views([i.type for i in node.inputs[:count]], "carried")
+    for source, target in zip(operands, carried):
+        steps.copy_into(source, target)
+    beginning = before_round(carried)
+    inside = [*carried, *operands[count:]]
+    test = steps.nested(node.params["test"], inside).lowered
+    rounds = [*beginning, *body_steps(steps, body, inside, carried)]
+    steps.add(loop_step(test.outputs[0], test.steps, rounds, [t.buffer for t in carried], node))
+    return carried

@@ -1,0 +1,35 @@
+"""The nodes that steps of their own compute, which take no part in fusion, by primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mycel.engines.native.lowering.assembling_steps import concat_step, pad_step
+from mycel.engines.native.lowering.builder import StepBuilder
+from mycel.engines.native.lowering.control_steps import call_step, cond_step, while_step
+from mycel.engines.native.lowering.ordering_steps import search_step, sort_step, top_step
+from mycel.engines.native.lowering.scan_steps import SCANS, scan_step
+from mycel.engines.native.lowering.scatter_steps import put_along_step, scatter_nd_step, take_add_step
+from mycel.engines.native.lowering.tape_steps import while_grad_step
+from mycel.engines.native.lowering.window_steps import window_scatter_step
+from mycel.ir.graph import Node
+
+__all__ = ["STEP_RULES"]
+
+STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
+    "concat": concat_step,
+    "pad": pad_step,
+    "take_add": take_add_step,
+    "put_along": put_along_step,
+    "scatter_nd": scatter_nd_step,
+    "window_scatter": window_scatter_step,
+    "sort": sort_step,
+    "top_k": top_step,
+    "search_sorted": search_step,
+    **dict.fromkeys(SCANS, scan_step),
+    "cond": cond_step,
+    "while_loop": while_step,
+    "while_grad": while_grad_step,
+    "recursion": call_step,
+    "recur": call_step,
+}

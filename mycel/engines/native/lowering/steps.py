@@ -1,0 +1,174 @@
+"""Steps: what a program does one after the other, as data.
+
+Lowering makes them, `program` orders them and encodes them for the runtime, and `report` says what
+they cost. What a step does is an object of one of the classes in `Action`; whoever treats steps by
+what they do asks for that class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Optional, Union
+
+import numpy as np
+
+from mycel.engines.native.kernels.codegen import Kernel
+from mycel.engines.native.kernels.nest import Buffer, Nest
+from mycel.engines.native.kernels.views import View
+from mycel.engines.native.lowering.dense_call import DenseCall
+from mycel.ir.graph import Graph, Node
+
+__all__ = [
+    "Action",
+    "Batch",
+    "Call",
+    "Copy",
+    "HostCall",
+    "Lowered",
+    "Nested",
+    "Poison",
+    "Step",
+    "Tape",
+    "flat",
+    "touched",
+]
+
+
+@dataclass
+class Copy:
+    """A value moved in row-major order into a buffer of its own."""
+
+    target: View
+    source: View
+
+
+@dataclass
+class HostCall:
+    """A node that the reference engine computes, from and to memory in row-major order."""
+
+    node: Node
+    reads: list[View]
+    writes: list[View]
+
+
+@dataclass
+class Nested:
+    """Steps under a predicate: `second` is repeated while `first` computes a true one (`loops`), or one of the two is run."""
+
+    predicate: View
+    first: list[Step]
+    second: list[Step]
+    loops: bool
+
+
+@dataclass
+class Call:
+    """A call of the recursive function `label`; the outermost one has its body in `graph`."""
+
+    label: str
+    graph: Optional[Graph]
+    reads: list[View]
+    writes: list[View]
+
+
+@dataclass
+class Tape:
+    """An operation on a tape: "begin", "push", "pop" or "count".
+
+    `states` are the buffers that are pushed or popped; `predicate` receives whether there was
+    something to pop. A tape with `root` keeps about the root of the number of pushed states.
+    """
+
+    operation: str
+    header: Buffer
+    states: Sequence[Buffer] = ()
+    root: bool = False
+    predicate: Optional[Buffer] = None
+
+
+@dataclass
+class Batch:
+    """Kernels that do not depend on each other, run as one parallel step."""
+
+    members: tuple[Step, ...]
+
+
+@dataclass
+class Poison:
+    """Memory that is filled with wrong values where accesses are checked, as nobody may read it."""
+
+
+Action = Union[Nest, Kernel, DenseCall, HostCall, Copy, Nested, Call, Tape, Batch, Poison]
+
+
+@dataclass
+class Step:
+    """One thing to run.
+
+    `node` is the node that it is run for, `members` are all nodes that a kernel computes. Steps
+    with the same `batch` number are neighbours and run at one time.
+    """
+
+    data: Action
+    reads: list[Buffer]
+    writes: list[Buffer]
+    node: Optional[Node] = None
+    members: tuple[Node, ...] = ()
+    batch: Optional[int] = None
+
+    _KINDS: ClassVar[dict[type, str]] = {
+        Nest: "kernel",
+        Kernel: "kernel",
+        DenseCall: "dense",
+        HostCall: "host",
+        Copy: "copy",
+        Call: "call",
+        Tape: "tape",
+        Batch: "batch",
+        Poison: "poison",
+    }
+
+    @property
+    def kind(self) -> str:
+        """What is done, in a word of reports: that of `_KINDS`, "while" or "cond"."""
+        data = self.data
+        if isinstance(data, Nested):
+            return "while" if data.loops else "cond"
+        return self._KINDS[type(data)]
+
+    @property
+    def title(self) -> str:
+        """The name of a kernel's nest; of other steps their kind."""
+        return self.data.name if isinstance(self.data, Nest) else self.kind
+
+
+@dataclass
+class Lowered:
+    """The steps of a graph and where its inputs and outputs lie.
+
+    `constants` are the buffers of constants with their values, by identity of the buffer;
+    `fallbacks` the nodes that run in the reference engine, each with the reason.
+    """
+
+    steps: list[Step]
+    inputs: list[Buffer]
+    outputs: list[View]
+    constants: dict[int, tuple[Buffer, np.ndarray[Any, Any]]] = field(default_factory=dict)
+    fallbacks: list[tuple[Node, str]] = field(default_factory=list)
+
+
+def flat(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield every step, each before those inside it."""
+    for step in steps:
+        yield step
+        if isinstance(step.data, Nested):
+            yield from flat(step.data.first)
+            yield from flat(step.data.second)
+
+
+def touched(steps: Sequence[Step]) -> tuple[list[Buffer], list[Buffer]]:
+    """Return what steps read and what they write, each buffer once."""
+    reads = {id(b): b for s in steps for b in s.reads}
+    writes = {id(b): b for s in steps for b in s.writes}
+    return list(reads.values()), list(writes.values())

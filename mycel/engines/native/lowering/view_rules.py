@@ -1,0 +1,139 @@
+"""Views: nodes whose values are their inputs', found at other positions, and what needs no memory to be read."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from mycel.engines.native.kernels.nest import ZERO, Affine, affine
+from mycel.engines.native.kernels.views import View
+from mycel.ir.dims import DimLike, is_one, same
+from mycel.ir.graph import Node
+
+__all__ = [
+    "NUMBERS",
+    "VIEWS",
+    "Position",
+    "broadcast_position",
+    "index_of",
+    "is_view",
+    "resolve",
+    "resolves",
+    "root_of",
+    "same_place",
+    "through_view",
+    "view_position",
+]
+
+# One number for each axis of a value, affine in the numbers of loops.
+Position = tuple[Affine, ...]
+
+VIEWS = frozenset({"reshape", "transpose", "broadcast_to", "slice", "reverse", "identity", "stop_gradient"})
+# What is read without memory: numbers that code has, or can compute from a position.
+NUMBERS = frozenset(("constant", "iota", "size"))
+
+
+def is_view(node: Node) -> bool:
+    """Return whether a node's value is its input's, found at other positions."""
+    return node.op in VIEWS
+
+
+def root_of(node: Node) -> Node:
+    """Return the node whose value `node` is a view of."""
+    while is_view(node):
+        node = node.inputs[0]
+    return node
+
+
+def view_position(node: Node, position: Position) -> Optional[Position]:
+    """Return where a view's input is read when the view is read at `position`; None if that is no affine position."""
+    name, x, p = node.op, node.inputs[0].type, node.params
+    if name in ("identity", "stop_gradient"):
+        return position
+    if name == "transpose":
+        result = [ZERO] * x.rank
+        for at, axis in zip(position, p["permutation"]):
+            result[axis] = at
+        return tuple(result)
+    if name == "broadcast_to":
+        return broadcast_position(node.inputs[0], position)
+    if name == "slice":
+        return tuple(at.scale(s).shift(a) for at, a, s in zip(position, p["starts"], p["steps"]))
+    if name == "reverse":
+        return tuple(
+            at.scale(-1).shift(d - 1) if k in p["axes"] else at for k, (d, at) in enumerate(zip(x.shape, position))
+        )
+    return _unsplit(x.shape, node.type.shape, position)
+
+
+def _unsplit(shape: tuple[DimLike, ...], parts: tuple[DimLike, ...], position: Position) -> Optional[Position]:
+    """Return a position among `parts` as one in `shape`.
+
+    Each axis of `shape` is one part or several that follow each other; None for other shapes.
+    """
+    rest = [(d, at) for d, at in zip(parts, position) if not is_one(d)]
+    result = []
+    for d in shape:
+        place, size = ZERO, 1
+        while not same(size, d):
+            if not rest or (isinstance(size, int) and isinstance(d, int) and size > d):
+                return None
+            part, at = rest.pop(0)
+            place, size = place.scale(part) + at, size * part
+        result.append(place)
+    return None if rest else tuple(result)
+
+
+def through_view(node: Node, view: View) -> View:
+    """Return where a view's value lies, given where its input lies; not for `reshape`, which may need a copy."""
+    name, p = node.op, node.params
+    shape = tuple(node.type.shape)
+    if name in ("identity", "stop_gradient"):
+        return view
+    if name == "transpose":
+        return View(view.buffer, shape, tuple(view.strides[a] for a in p["permutation"]), view.offset)
+    if name == "broadcast_to":
+        missing = len(shape) - len(view.shape)
+        strides = [0] * missing + [
+            0 if is_one(d) and not is_one(n) else s for d, s, n in zip(view.shape, view.strides, shape[missing:])
+        ]
+        return View(view.buffer, shape, tuple(strides), view.offset)
+    if name == "slice":
+        offset = view.offset + sum(a * s for a, s in zip(p["starts"], view.strides))
+        return View(view.buffer, shape, tuple(s * t for s, t in zip(view.strides, p["steps"])), offset)
+    turned = [(-s if k in p["axes"] else s) for k, s in enumerate(view.strides)]
+    offset = view.offset + sum((d - 1) * s for k, (d, s) in enumerate(zip(view.shape, view.strides)) if k in p["axes"])
+    return View(view.buffer, shape, tuple(turned), offset)
+
+
+def broadcast_position(node: Node, position: Position) -> Position:
+    """Return where an operand is read when the result is at `position`."""
+    shape = node.type.shape
+    behind = position[len(position) - len(shape) :]
+    return tuple(ZERO if is_one(d) else p for d, p in zip(shape, behind))
+
+
+def resolve(node: Node, position: Position) -> Optional[Position]:
+    """Return where the root of a chain of views is read; None where a view has to lie in memory."""
+    at: Optional[Position] = position
+    while is_view(node) and at is not None:
+        at = view_position(node, at)
+        node = node.inputs[0]
+    return at
+
+
+def resolves(node: Node) -> bool:
+    """Return whether a chain of views can be read at any position of its own."""
+    return not is_view(node) or resolve(node, tuple([affine(k) for k in range(node.type.rank)])) is not None
+
+
+def same_place(node: Node, a: Position, b: Position) -> bool:
+    """Return whether two positions of a value are the same element."""
+    return all(p == q or is_one(d) for p, q, d in zip(a, b, node.type.shape))
+
+
+def index_of(node: Node, position: Position) -> Affine:
+    """Return the number that an index sequence or a size is at a position."""
+    if node.op == "size":
+        return Affine((), node.params["dim"])
+    axis: int = node.params["axis"]
+    return position[axis]

@@ -1,0 +1,24 @@
+"""The text of a kernel as it is compiled: with checks of every access where the process checks accesses."""
+
+from __future__ import annotations
+
+from mycel.engines.native.kernels.bounds_ir import with_checks
+from mycel.engines.native.kernels.codegen import Kernel
+from mycel.engines.native.runtime.checking import is_on
+
+__all__ = ["text_of"]
+
+_texts: dict[str, str] = {}
+
+
+def text_of(kernel: Kernel) -> str:
+    """Return the text that is compiled for a kernel."""
+    if not is_on():
+        return kernel.text
+    found = _texts.get(kernel.text)
+    if found is None:
+        pointers, records = (
+            [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
+        )
+        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
+    return found

@@ -1,0 +1,160 @@
+"""Templates: the steps of a graph in their order, where values lie, and the code of the kernels.
+
+A template is what the programs of a graph share for all sizes: sizes in it may be symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Optional
+
+from mycel.base import locks
+from mycel.base.spans import timed
+from mycel.engines.native.kernels.codegen import NAME, Kernel, generate
+from mycel.engines.native.kernels.nest import Buffer, Nest
+from mycel.engines.native.kernels.views import View, room, row_major
+from mycel.engines.native.llvm import jit
+from mycel.engines.native.lowering.inplace import may_take, takes
+from mycel.engines.native.lowering.lower import lower
+from mycel.engines.native.lowering.steps import Call, Copy, Lowered, Step, flat
+from mycel.engines.native.program.batch import batches, without_shared
+from mycel.engines.native.program.checked_code import text_of
+from mycel.engines.native.program.step_order import schedule
+from mycel.ir.dims import Dim, DimLike, evaluator, hint, is_zero, same
+from mycel.ir.graph import Graph
+
+__all__ = ["Template", "kernel_addresses"]
+
+_kernels: dict[str, int] = {}
+_lock = locks.lock()
+
+
+def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
+    """The entry points of kernels, compiled together where they are new."""
+    with _lock:
+        missing = {k.text: k for k in kernels if k.text not in _kernels}
+        if missing:
+            host = jit.machine()
+            for text, code in zip(missing, jit.compile_objects([text_of(k) for k in missing.values()])):
+                _kernels[text] = host.link(code, [NAME], {})[0]
+        return [_kernels[k.text] for k in kernels]
+
+
+def _kernel_of(step: Step) -> Optional[Kernel]:
+    """Return the kernel of a step; None where it is no kernel."""
+    data = step.data
+    return generate(data) if isinstance(data, Nest) else data if isinstance(data, Kernel) else None
+
+
+class _Uses:
+    """The steps that read and write each buffer, with their numbers, and the buffers that are results."""
+
+    def __init__(self, steps: Sequence[Step], outputs: Sequence[View]) -> None:
+        self.readers: dict[int, list[tuple[int, Step]]] = {}
+        self.writers: dict[int, list[tuple[int, Step]]] = {}
+        for k, step in enumerate(steps):
+            for buffer in step.reads:
+                self.readers.setdefault(id(buffer), []).append((k, step))
+            for buffer in step.writes:
+                self.writers.setdefault(id(buffer), []).append((k, step))
+        self.results = {id(view.buffer) for view in outputs}
+
+
+class Template:
+    """The steps and kernels of a graph, with sizes that may be symbolic; `lowerings` counts all that were ever made."""
+
+    lowerings = 0
+
+    @timed("lowering", lambda _, graph, *__: graph.name)
+    def __init__(self, graph: Graph, aliases: dict[int, int]) -> None:
+        Template.lowerings += 1
+        self.arrange(graph, aliases)
+        self.kernels = [kernel for s in self.all_steps if (kernel := _kernel_of(s)) is not None]
+        self.link()
+        self.bodies = {
+            id(s): Template(s.data.graph, {}) for s in self.all_steps if isinstance(s.data, Call) and s.data.graph
+        }
+        self._dims: dict[Dim, None] = {}
+        self._values: Optional[Callable[..., tuple[int, ...]]] = None
+
+    def link(self) -> None:
+        """Make the code of the kernels: `code` has kernel and address by the identity of the step."""
+        steps = [s for s in self.all_steps if isinstance(s.data, (Nest, Kernel))]
+        self.code = dict(zip(map(id, steps), zip(self.kernels, kernel_addresses(self.kernels))))
+
+    def arrange(self, graph: Graph, aliases: dict[int, int], lowered: Optional[Lowered] = None) -> None:
+        """Lower the graph, and find the order of the steps and where values lie; no code is made."""
+        self.graph, self.aliases = graph, aliases
+        self.lowered: Lowered = lowered or lower(graph)
+        self.steps = self.ordered(aliases)
+        self.final_places(self.steps, aliases)
+        self.steps, found = batches(self.steps, aliases, hint)
+        self.all_steps = list(flat(self.steps))
+        self.takes = without_shared(takes(self.all_steps), found)
+
+    def numbers(self, sizes: Mapping[str, int]) -> dict[DimLike, int]:
+        """The values of the dimensions that programs have needed so far."""
+        if not sizes or not self._dims:
+            return {}
+        if self._values is None:
+            self._values = evaluator(list(self._dims), list(sizes))
+        return dict(zip(self._dims, self._values(*sizes.values())))
+
+    def note(self, dims: Sequence[Dim]) -> None:
+        """Remember dimensions that a program needed."""
+        if dims:
+            self._dims.update(dict.fromkeys(dims))
+            self._values = None
+
+    def ordered(self, aliases: Mapping[int, int]) -> list[Step]:
+        """The steps in the order in which they are run."""
+        inputs, outputs = self.lowered.inputs, [v.buffer for v in self.lowered.outputs]
+        over = {id(outputs[j]): inputs[i] for j, i in aliases.items() if outputs[j] not in inputs}
+        kept = [*inputs, *outputs, *[b for b, _ in self.lowered.constants.values()]]
+        return schedule(self.lowered.steps, kept, over, hint)
+
+    # Places.
+
+    def final_places(self, steps: list[Step], aliases: dict[int, int]) -> None:
+        """Give outputs their memory: the buffer that they are computed in where that is theirs alone, else a copy at the end."""
+        inputs = self.lowered.inputs
+        for i, buffer in enumerate(inputs):
+            buffer.place = ("input", i)
+        for buffer, _ in self.lowered.constants.values():
+            buffer.place = ("constant", 0)
+        uses = _Uses(steps, self.lowered.outputs)
+        plain: list[Step] = []
+        last: list[Step] = []
+        for j, view in enumerate(self.lowered.outputs):
+            buffer = view.buffer
+            direct = buffer.place is None and is_zero(view.offset) and same(buffer.size, room(view.shape))
+            if direct and j in aliases and not self.may_write(uses, buffer, inputs[aliases[j]]):
+                direct = False
+            if direct:
+                buffer.place = ("output", j)
+                continue
+            size = room(view.shape)
+            target = Buffer(buffer.dtype, size, "output")
+            target.place = ("output", j)
+            if j in aliases:
+                if buffer is inputs[aliases[j]] and is_zero(view.offset):
+                    continue
+                if buffer in inputs:
+                    # Another output may be copied over this input first.
+                    held = row_major(Buffer(buffer.dtype, size, "held"), view.shape)
+                    plain.append(Step(Copy(held, view), [buffer], [held.buffer]))
+                    view = held
+                last.append(Step(Copy(row_major(target, view.shape), view), [view.buffer], [target]))
+            else:
+                plain.append(Step(Copy(row_major(target, view.shape), view), [buffer], [target]))
+        steps.extend(plain + last)
+
+    def may_write(self, uses: _Uses, output: Buffer, source: Buffer) -> bool:
+        """Whether an output may be written over an input: no step reads the input after, and none but element by element at once."""
+        writers = uses.writers.get(id(output))
+        if not writers:
+            return False
+        for k, step in uses.readers.get(id(source), ()):
+            if k > writers[0][0] or (k == writers[0][0] and not may_take(step, output, source)):
+                return False
+        return id(source) not in uses.results
