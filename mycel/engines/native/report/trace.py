@@ -1,6 +1,6 @@
 """What the native engine did and when: every step of every program that runs while a trace is being taken, and the memory that was taken and given back.
 
-The runtime writes records (see `runtime_ir`) into a log. When the log is half full a thread puts an empty one in its place; afterwards addresses are looked up in the
+The runtime writes records (see `signals_ir`) into a log. When the log is half full a thread puts an empty one in its place; afterwards addresses are looked up in the
 programs that were alive. Steps inside control flow appear as well as the `cond` or `while` that ran them (`Event.inner`). Logs are used again and never freed, as
 a program that began during a trace may write its last record after it.
 """
