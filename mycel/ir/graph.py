@@ -93,6 +93,9 @@ def _in_cell(where: Where, cell: str) -> Where:
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
+# The primitives that the representation itself knows by name; `mycel.prims.base` defines them.
+CONSTANT_OP = "constant"
+GET_ITEM_OP = "get_item"
 
 
 class Node:
@@ -136,7 +139,7 @@ class Node:
 
     @property
     def is_constant(self) -> bool:
-        return self.op == "constant"
+        return self.op == CONSTANT_OP
 
     @property
     def value(self) -> np.ndarray[Any, Any]:

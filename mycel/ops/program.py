@@ -83,7 +83,7 @@ def _is_known(value: Any) -> bool:
     if not isinstance(value, Tensor) or context is None or not context.is_staging:
         return True
     node = context.node_of(value)
-    return node.op == "constant"
+    return bool(node.is_constant)
 
 
 def isconstant(x: Any) -> bool:

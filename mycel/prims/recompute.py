@@ -21,7 +21,7 @@ from mycel.ir.types import TensorType, Type
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, get_item, register
+from mycel.prims.base import Primitive, Rounding, Sample, get_item, register
 from mycel.prims.loop_gradient import while_grad
 
 __all__ = ["after", "recompute", "with_root_tapes"]
@@ -50,6 +50,7 @@ after: Primitive = register(
         expand=lambda x, token: E.identity(x),
         samples=(Sample(((3,), ())),),
         dtypes=("float64", "float32", "int32", "bool"),
+        rounding=Rounding.EXACT,
         doc="The first operand, available only when the second is.",
     )
 )

@@ -31,7 +31,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant, get_item, outputs_of
+from mycel.prims.base import CONSTANT, GET_ITEM, Cost, Primitive, constant, get_item, outputs_of
 from mycel.prims.block import dynamic_update_slice
 from mycel.prims.custom import Rule, custom
 from mycel.prims.loop_gradient import while_grad
@@ -46,24 +46,6 @@ Values = Union[Value, list[Value]]
 Flags = tuple[Any, ...]
 
 _LIGHT = 40
-_MOVES = frozenset(
-    (
-        "reshape",
-        "transpose",
-        "broadcast_to",
-        "slice",
-        "concat",
-        "reverse",
-        "pad",
-        "iota",
-        "size",
-        "constant",
-        "get_item",
-    )
-    + ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
-)
-_DIVISIONS = frozenset(("floor_div", "mod", "fmod"))
-_TRAPS = _DIVISIONS | {"take", "take_add", "take_along", "put_along", "gather_nd", "scatter_nd", "checked"}
 
 
 def batch(outputs: Sequence[Node], mapped: Mapping[Node, tuple[Node, int]], size: DimLike) -> list[Value]:
@@ -444,9 +426,7 @@ def _is_single(kind: TensorType) -> bool:
 
 def _may_trap(node: Node) -> bool:
     """Whether a node may stop the program where its operands are not meant for it."""
-    if node.prim is None or node.op not in _TRAPS:
-        return False
-    return bool(node.dtype.is_integer if node.op in _DIVISIONS else node.params.get("bounds", "wrap") != "drop")
+    return node.prim is not None and node.prim.traps is not None and node.prim.traps(node)
 
 
 def _is_total(graph: Graph) -> bool:
@@ -480,7 +460,7 @@ def _weight(graph: Graph) -> float:
         assert prim is not None
         if prim is C.cond:
             total += _weight(node.params["true"]) + _weight(node.params["false"])
-        elif prim is not CONSTANT and (_may_trap(node) or not (prim.elementwise or prim.name in _MOVES)):
+        elif prim is not CONSTANT and (_may_trap(node) or prim.cost is Cost.HEAVY):
             return float("inf")
         total += 1
     return total

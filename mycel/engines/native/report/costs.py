@@ -60,12 +60,7 @@ def cost(step: Step, number: Number = hint) -> Cost:
         target, source = data
         return Cost(_view_bytes(source, number), _view_bytes(target, number))
     read, written = (sum(_buffer_bytes(b, number) for b in side) for side in (step.reads, step.writes))
-    node = step.node
-    dense = node is not None and node.op in _DENSE
-    return Cost(read, written, work(node, number) if dense else 0)  # type: ignore[arg-type]
-
-
-_DENSE = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
+    return Cost(read, written, 0 if step.node is None else work(step.node, number))
 
 
 def total(steps: Iterable[Step], number: Number = hint) -> Cost:
