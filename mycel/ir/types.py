@@ -47,7 +47,8 @@ class TensorType:
 
     @property
     def nbytes(self) -> DimLike:
-        return self.size * self.dtype.itemsize  # type: ignore[no-any-return]
+        found: DimLike = self.size * self.dtype.itemsize
+        return found
 
     def with_shape(self, shape: tuple[DimLike, ...]) -> TensorType:
         return tensor_type(shape, self.dtype)

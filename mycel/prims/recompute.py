@@ -119,7 +119,7 @@ recompute: Primitive = register(
     Primitive(
         "recompute",
         _infer,
-        lambda *arrays, graph, fresh: C.call.reference(*arrays, graph=graph),  # type: ignore[misc]
+        lambda *arrays, graph, fresh: C.run_graph(graph, arrays),
         _vjp,
         expand=lambda *operands, graph, fresh: C.inline(graph, operands),
         samples=(Sample(((3,), (3,)), {"graph": C._TRUE, "fresh": (0,)}),),

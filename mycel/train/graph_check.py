@@ -23,7 +23,8 @@ from typing import Any
 
 from mycel.base.dtype import DType
 from mycel.ir.binding import Binder
-from mycel.ir.dims import Dim, deciding, symbols_in
+from mycel.ir.decisions import deciding
+from mycel.ir.dims import Dim, symbols_in
 from mycel.ir.graph import Graph, Node
 from mycel.ir.printer import graphs_in
 from mycel.ir.types import TensorType

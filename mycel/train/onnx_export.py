@@ -551,7 +551,8 @@ def _custom(w: _Writer, node: Node, x: list[str], *, count: int, **_: Any) -> li
 
 def _cond(w: _Writer, node: Node, x: list[str], *, true: Graph, false: Graph) -> list[str]:
     def branch(graph: Graph) -> bytes:
-        return w.body([], lambda: list(zip(w.inlined(graph, x[1:]), graph.output_types)))  # type: ignore[arg-type]
+        kinds = [o.type for o in graph.outputs]
+        return w.body([], lambda: list(zip(w.inlined(graph, x[1:]), kinds)))
 
     count = len(true.outputs)
     found = w.emit("If", x[:1], outputs=count, then_branch=branch(true), else_branch=branch(false))

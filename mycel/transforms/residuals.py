@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Optional
 from weakref import WeakKeyDictionary
 
-from mycel.ir.dims import Decisions, deciding
+from mycel.ir.decisions import Decisions, deciding
 from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.prims.base import GET_ITEM, Cost
 from mycel.prims.shape import BROADCAST_TO

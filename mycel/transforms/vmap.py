@@ -92,7 +92,8 @@ class _Batch:
 
     def _node(self, node: Node, given: Sequence[Any]) -> Values:
         if node.prim is GET_ITEM and isinstance(given[0], list):
-            return given[0][node.params["index"]]  # type: ignore[no-any-return]
+            part: Value = given[0][node.params["index"]]
+            return part
         if all(axis is None for _, axis in given) and not self._recurs(node):
             inputs = tuple([v for v, _ in given])
             if all(a is b for a, b in zip(inputs, node.inputs)):
@@ -311,8 +312,8 @@ class _Batch:
 
     def _side(self, graph: Graph, chosen: Node, operands: Sequence[Value]) -> list[Value]:
         """The outputs of a branch for the chosen examples; anything for the others."""
-        found: list[Optional[Value]] = [None if i is None else operands[i] for i in _passed(graph)]
-        missing = [k for k, v in enumerate(found) if v is None]
+        passed = _passed(graph)
+        missing = [k for k, i in enumerate(passed) if i is None]
         wanted = [graph.outputs[k] for k in missing]
         reached = set(toposort(wanted))
         used = {n: v for n, v in zip(graph.inputs, operands) if n in reached}
@@ -320,9 +321,8 @@ class _Batch:
             made = self.run(wanted, {n: self._masked(chosen, v, None) for n, v in used.items()})
         else:
             made = self._guarded(graph.name, wanted, chosen, used)
-        for k, value in zip(missing, made):
-            found[k] = value
-        return found  # type: ignore[return-value]
+        computed = iter(made)
+        return [next(computed) if i is None else operands[i] for i in passed]
 
     def _is_light(self, graph: Graph, used: Mapping[Node, Value]) -> bool:
         if isinstance(self.size, int) and self.size == 0:

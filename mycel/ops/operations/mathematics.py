@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
-
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -15,6 +13,7 @@ from mycel.ops._operands import (
     broadcast,
     cast_index,
     check_sizes,
+    finfo,
     flat,
     floating,
     iota,
@@ -187,7 +186,7 @@ def _cumulative(p: Any, x: Any, axis: Any) -> Tensor:
     value = arrange.flip(value, where) if p.reverse else value
     total = sorting.logcumsumexp(value, where)
     if p.exclusive:
-        lowest = -float(ml_dtypes.finfo(value.dtype.numpy).max)  # type: ignore[no-untyped-call]
+        lowest = -float(finfo(value.dtype.numpy).max)
         shape = (*value.shape[:where], 1, *value.shape[where + 1 :])
         kept = take_slice(total, where, 0, value.shape[where] - 1)
         total = array.concat((creation.full(shape, lowest, dtype=value.dtype), kept), where)

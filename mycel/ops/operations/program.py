@@ -200,7 +200,7 @@ def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
             self.add_prim_attr(name, value)
-        self.init_attrs = dict(self.attrs)  # type: ignore[attr-defined]
+        self.__dict__["init_attrs"] = dict(self.attrs)
         fn(self, *args, **kwargs)
 
     return start

@@ -40,7 +40,8 @@ from mycel.engines.native.runtime import checking
 from mycel.engines.native.runtime.door import runtime
 from mycel.engines.native.runtime.recursion_ir import LEVELS, RECORD_BYTES
 from mycel.engines.native.runtime.runtime_ir import PROGRAM
-from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, evaluator, hint, is_zero, same
+from mycel.ir.decisions import evaluator
+from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, evaluate, hint, is_zero, same
 from mycel.ir.graph import Graph, at
 from mycel.ir.types import MOST_BYTES, TensorType, tensor_type
 from mycel.transforms.specialize import concrete
