@@ -71,6 +71,6 @@ def _losses(plan: Plan, name: str, framework: str, mode: str) -> tuple[list[floa
 def _described(row: dict[str, Any]) -> list[str]:
     if "error" in row:
         return ["", "", "", ""]
-    same = {True: "same bits", False: "differ"}.get(row.get("same"), "")  # type: ignore[arg-type]
+    same = {True: "same bits", False: "differ"}.get(row.get("same"), "")
     shown = [f"{row[o][0]:.2g} at step {row[o][1]}" if o in row else "" for o in ("torch", "float64")]
     return [f"{row['losses'][0]:.5f}, {row['losses'][-1]:.5f}", same, *shown]

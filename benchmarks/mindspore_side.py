@@ -160,13 +160,13 @@ def _arrays(value: Any) -> list[Any]:
 def _with_gradients(ms: Any, function: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[..., Any]:
     """The output, and the gradients of it weighted by the last argument."""
 
-    def weighted(*arguments):  # type: ignore[no-untyped-def]
+    def weighted(*arguments):
         out = function(*arguments[:-1])
         return (out * arguments[-1]).sum(), out
 
     both = ms.value_and_grad(weighted, wrt, None, True)
 
-    def run(*arguments):  # type: ignore[no-untyped-def]
+    def run(*arguments):
         (_, out), grads = both(*arguments)
         return out, grads
 

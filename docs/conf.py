@@ -54,7 +54,7 @@ class Links(SphinxPostTransform):
         """Replace the nodes of one page."""
         if self.env.docname.startswith("api/"):
             return
-        objects = self.env.get_domain("py").objects  # type: ignore[attr-defined]
+        objects = self.env.get_domain("py").objects
         for node in list(self.document.findall(nodes.literal)):
             name = node.astext()
             if (

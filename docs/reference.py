@@ -375,7 +375,7 @@ def class_entry(name: str, cls: type, documented: dict[type, str]) -> str:
     if issubclass(cls, _enumeration()):
         body.append(
             "Members: " + ", ".join(f"``{member.name}``" for member in cls) + "."
-        )  # type: ignore[attr-defined]
+        )
         return _block("class", name, "\n\n".join(body))
     members = [
         _member(n, v)
@@ -387,7 +387,7 @@ def class_entry(name: str, cls: type, documented: dict[type, str]) -> str:
 
 
 def _enumeration() -> type:
-    return importlib.import_module("enum").Enum  # type: ignore[no-any-return]
+    return importlib.import_module("enum").Enum
 
 
 def entry(

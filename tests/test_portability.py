@@ -114,7 +114,7 @@ def test_info_says_what_is_missing() -> None:
 
 
 def test_a_level_that_the_processor_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Features(dict):  # type: ignore[type-arg]
+    class Features(dict):
         def flatten(self) -> str:
             return "+sse2"
 

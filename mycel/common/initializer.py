@@ -11,7 +11,7 @@ import math
 import numbers
 import sys
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, ClassVar, Optional, Union
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class Initializer:
     array([3., 3.])
     """
 
+    fills: ClassVar[bool]
+
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
 
@@ -91,7 +93,7 @@ def _alias(*names: str) -> Any:
         for name in (kind.__name__.lower(), *names):
             _ALIASES[name] = kind
         # Every one here writes each element, so that nothing need be there before; its subclasses need not.
-        kind.fills = True  # type: ignore[attr-defined]
+        kind.fills = True
         return kind
 
     return enter

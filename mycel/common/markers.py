@@ -96,7 +96,7 @@ def jit_class(cls: type) -> type:
         raise TypeError(f"jit_class: takes a class, not {type(cls).__name__} ({cls!r})")
     if issubclass(cls, Cell):
         raise TypeError(f"jit_class: {cls.__name__} is a Cell, which needs no mark")
-    cls.__ms_class__ = True  # type: ignore[attr-defined]
+    setattr(cls, "__ms_class__", True)  # noqa: B010
     return cls
 
 

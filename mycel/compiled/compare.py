@@ -27,6 +27,7 @@ from mycel.engines.one_by_one import OneByOne, several
 from mycel.ir.graph import Graph, Node, Where, toposort
 from mycel.ir.places import excerpt
 from mycel.ir.types import TensorType
+from mycel.prims import elementwise as E
 from mycel.prims.base import CONSTANT, outputs_of
 
 __all__ = ["Comparison", "compare_modes"]
@@ -207,7 +208,7 @@ class _Comparing:
             if node.prim is None or node.prim is CONSTANT or (node.where is not None and node.where.gradient):
                 continue
             known = log.values.get(node.op, ())
-            if not known and (not node.prim.elementwise or node.op in _JOINING):
+            if not known and (not node.prim.elementwise or node.prim in _JOINING):
                 continue
             for v, kind in zip(several(values[node]), several(node.type)):
                 array = _array(v, kind)
@@ -219,7 +220,7 @@ class _Comparing:
 
 
 # What staging adds by itself.
-_JOINING = ("identity", "select", "cast", "stop_gradient")
+_JOINING = (E.identity, E._SELECT, E.cast, E.stop_gradient)
 
 
 def _values_of(t: Tensor) -> np.ndarray[Any, Any]:

@@ -46,7 +46,8 @@ from mycel.frontend.sizes import use_stage
 from mycel.frontend.snapshots import CONTAINERS, Same, reach
 from mycel.frontend.stage import MISSING, Capture, Effect, Stage
 from mycel.frontend.tracebacks import describe_places, note_end, note_origin, note_place_of, reason_of, show_user_lines
-from mycel.ir.dims import Decisions, InconclusiveDimension, deciding, symbols_in
+from mycel.ir.decisions import Decisions, deciding
+from mycel.ir.dims import InconclusiveDimension, symbols_in
 from mycel.ir.graph import Graph, Node, at, input_node, toposort
 from mycel.prims import control as C
 from mycel.prims.custom import refusal as refusal_of

@@ -32,7 +32,7 @@ from mycel.ir.graph import Graph, Node, Where, current_where
 from mycel.ir.places import caller, excerpt, library_frames
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
-from mycel.prims.base import CONSTANT, GET_ITEM
+from mycel.prims.base import CONSTANT, GET_ITEM, REGISTRY
 from mycel.prims.custom import kept_call
 from mycel.prims.loop_gradient import while_grad
 from mycel.prims.recursion import bind, recursion
@@ -41,23 +41,6 @@ __all__ = ["checked", "examine", "is_on", "kinds_of", "place_now", "program_of"]
 
 NAN, INFINITE = 1, 2
 _DEEPEST = 60
-_MENDS = {
-    "log": "keep the operand above 0, as in ops.log(x + 1e-7) or ops.log(ops.clamp(x, 1e-7))",
-    "log1p": "keep the operand above -1",
-    "log2": "keep the operand above 0",
-    "sqrt": "keep the operand above 0, as in ops.sqrt(x + 1e-12); the derivative is infinite at 0",
-    "rsqrt": "keep the operand above 0, as in ops.rsqrt(x + 1e-12)",
-    "div": "keep the divisor away from 0, as in x / (y + 1e-7)",
-    "reciprocal": "keep the operand away from 0",
-    "exp": "subtract the maximum first, or use ops.softmax, ops.logsumexp or a loss that takes logits",
-    "expm1": "bound the operand, as with ops.clamp",
-    "pow": "keep the base above 0, and base and exponent in a range whose power the type holds",
-    "cast": "the value is beyond the range of the narrower type; scale it, or keep the wider type",
-    "asin": "keep the operand inside [-1, 1]",
-    "acos": "keep the operand inside [-1, 1]",
-    "atanh": "keep the operand inside (-1, 1)",
-    "acosh": "keep the operand at 1 or above",
-}
 _GENERAL = "look at its operands; large values can be scaled or clipped, small divisors kept away from 0"
 
 
@@ -328,7 +311,9 @@ def _error(origin: _Origin, where: Optional[Where], count: int) -> NonFiniteErro
         lines.append(excerpt(where))
     for number, loop in reversed(origin.rounds):
         lines.append(f"  in round {number} of the loop" + (f" at {loop}" if loop is not None else ""))
-    mend = _MENDS.get(gradient or name) or _MENDS.get(name) or _GENERAL
+    whose = REGISTRY.get(gradient)
+    assert node.prim is not None
+    mend = (whose is not None and whose.advice) or node.prim.advice or _GENERAL
     lines.append(f"  {mend}")
     if count > 1:
         lines.append(

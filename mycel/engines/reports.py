@@ -52,13 +52,8 @@ ZERO_COST = Cost()
 
 
 def work(node: Node, number: Callable[[DimLike], int] = hint) -> int:
-    """The floating-point operations of a product or a convolution."""
-    a, b = (i.type for i in node.inputs)
-    if node.op == "matmul":
-        return 2 * number(node.type.size) * number(a.shape[-1])
-    # Every weight meets every position of the image that has the convolution's output channels.
-    image, weights = {"conv": (node.type, b), "conv_grad_input": (a, b), "conv_grad_weight": (b, node.type)}[node.op]
-    return 2 * number(weights.size) * number(image.size) // number(image.shape[1])
+    """The floating-point operations of a product or a convolution; 0 of anything else."""
+    return node.prim.work(node, number) if node.prim is not None and node.prim.work is not None else 0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from mycel.engines.reference.engine import ReferenceEngine
 from mycel.engines.sizes import programs_of
 from mycel.ir.graph import Graph, at, input_node
 from mycel.prims.base import Primitive, outputs_of
-from mycel.prims.control import sizes_in_call
+from mycel.prims.control import call, sizes_in_call
+from mycel.prims.custom import kept_call
 
 __all__ = ["compile_graph", "compile_primitive", "engine", "engines"]
 
@@ -52,7 +53,7 @@ def engines() -> Mapping[str, Engine]:
 
 def compile_primitive(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Callable[..., Any]:
     """A function from buffers to a buffer (or a tuple of them) that runs one primitive."""
-    if primitive.name in ("call", "kept_call") and (sizes := sizes_in_call(params["graph"], types)):
+    if primitive in (call, kept_call) and (sizes := sizes_in_call(params["graph"], types)):
         if not nonfinite.is_on():
             return programs_of(params["graph"]).entry(sizes)
     with at(None):

@@ -20,7 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.ir.binding import Binder
-from mycel.ir.dims import Decisions, Dim, DimLike, evaluate, substitute, symbol, symbols_in
+from mycel.ir.decisions import Decisions
+from mycel.ir.dims import Dim, DimLike, evaluate, substitute, symbol, symbols_in
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.positions import positions
 

@@ -34,7 +34,7 @@ from mycel.frontend.views import is_open, is_unchanged, resolve_all, tidy
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
 from mycel.ir.hash import structural_hash
 from mycel.prims import control as C
-from mycel.prims.base import GET_ITEM, Primitive
+from mycel.prims.base import GET_ITEM, Cost, Primitive
 
 __all__ = ["Break", "LivePlan", "LiveStage"]
 
@@ -353,10 +353,10 @@ def _costly(node: Node) -> bool:
     """Whether a value is kept for the gradient rather than computed again."""
     if node.prim is GET_ITEM:
         return True
-    return not node.prim.elementwise and type(node.type) is not tuple and node.op not in _CHEAP  # type: ignore[union-attr]
+    assert node.prim is not None
+    return not node.prim.elementwise and type(node.type) is not tuple and node.prim.cost is not Cost.LIGHT
 
 
-_CHEAP = frozenset(("constant", "reshape", "transpose", "broadcast_to", "slice", "iota"))
 _programs: OrderedDict[str, tuple[Graph, Any]] = OrderedDict()
 _numbers: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
 

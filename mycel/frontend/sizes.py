@@ -18,7 +18,8 @@ from mycel.core import eager
 from mycel.core.selection import SERVICES
 from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.stage import Stage
-from mycel.ir.dims import Dim, current_decisions, symbol
+from mycel.ir.decisions import current_decisions
+from mycel.ir.dims import Dim, symbol
 from mycel.prims import elementwise as E
 from mycel.prims.positions import positions
 from mycel.prims.shape import RESHAPE, size_node

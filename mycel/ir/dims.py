@@ -5,8 +5,7 @@ A `Dim` is a polynomial with integer coefficients. Its indeterminates (`Atom`) a
 bounds of the difference, and one that stays open raises `InconclusiveDimension`. A constant never stays a `Dim`: `make`
 returns a Python int instead.
 
-While `Decisions` are in force in a thread, what the bounds leave open is decided by the sizes that they hold (the *hints*), and remembered as a
-guard: the result is good for all sizes for which the guards hold. So code that needs a number gets one and is only specialised by it.
+While decisions are in force in a thread (`mycel.ir.decisions`), what the bounds leave open is decided by the sizes that they hold.
 """
 
 from __future__ import annotations
@@ -14,15 +13,17 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Optional, Union
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from mycel.base.errors import ShapeError
 
+if TYPE_CHECKING:
+    from mycel.ir.decisions import Decisions
+
 __all__ = [
-    "Decisions", "Dim", "DimLike", "InconclusiveDimension", "Symbol", "current_decisions", "deciding", "evaluate", "evaluator",
-    "hint", "is_one", "is_zero", "product", "same", "substitute", "symbol", "symbols_in",
+    "Dim", "DimLike", "InconclusiveDimension", "Symbol", "evaluate", "hint", "in_force", "is_one", "is_zero", "product", "same",
+    "substitute", "symbol", "symbols_in",
 ]  # fmt: skip
 
 DimLike = Union[int, "Dim"]
@@ -83,7 +84,7 @@ class Dim:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Dim) and self.terms == other.terms:
             return True
-        found = _local.decisions
+        found = in_force.decisions
         if found is None or not isinstance(other, (int, Dim)):
             return False
         return found.are_equal(self, other)
@@ -257,60 +258,60 @@ class Dim:
     def __lt__(self, other: Any) -> bool:
         value = _operand(other)
         if value is None:
-            return _beyond(self, other, operator.lt)  # type: ignore[no-any-return]
+            return _compared(self, other, operator.lt)
         low, high = self._sign(value)
         if high < 0:
             return True
         if low >= 0:
             return False
-        if _local.decisions is not None:
-            return _local.decisions.is_negative(self - value)  # type: ignore[no-any-return]
+        if in_force.decisions is not None:
+            return in_force.decisions.is_negative(self - value)
         raise InconclusiveDimension(f"whether {self!r} < {value!r} depends on sizes that are not known while compiling")
 
     def __ge__(self, other: Any) -> bool:
         if _operand(other) is None:
-            return _beyond(self, other, operator.ge)  # type: ignore[no-any-return]
-        return _not(self < other)  # type: ignore[no-any-return]
+            return _compared(self, other, operator.ge)
+        return _not(self < other)
 
     def __gt__(self, other: Any) -> bool:
         value = _operand(other)
         if value is None:
-            return _beyond(self, other, operator.gt)  # type: ignore[no-any-return]
+            return _compared(self, other, operator.gt)
         low, high = self._sign(value)
         if low > 0:
             return True
         if high <= 0:
             return False
-        if _local.decisions is not None:
-            return _local.decisions.is_negative(value - self)  # type: ignore[no-any-return]
+        if in_force.decisions is not None:
+            return in_force.decisions.is_negative(value - self)
         raise InconclusiveDimension(f"whether {self!r} > {value!r} depends on sizes that are not known while compiling")
 
     def __le__(self, other: Any) -> bool:
         if _operand(other) is None:
-            return _beyond(self, other, operator.le)  # type: ignore[no-any-return]
-        return _not(self > other)  # type: ignore[no-any-return]
+            return _compared(self, other, operator.le)
+        return _not(self > other)
 
     def __bool__(self) -> bool:
         low, high = self.bounds()
         if low > 0 or high < 0:
             return True
-        if _local.decisions is not None:
-            return not _local.decisions.are_equal(self, 0)
+        if in_force.decisions is not None:
+            return not in_force.decisions.are_equal(self, 0)
         raise InconclusiveDimension(f"whether {self!r} is zero is not known while compiling")
 
     def __index__(self) -> int:
-        if _local.decisions is not None:
-            return _local.decisions.value(self)
+        if in_force.decisions is not None:
+            return in_force.decisions.value(self)
         raise InconclusiveDimension(f"the size {self!r} is not known while compiling")
 
     __int__ = __index__
 
     def __str__(self) -> str:
-        found = _local.decisions
+        found = in_force.decisions
         return str(found.value(self)) if found is not None and found.shows_values else repr(self)
 
     def __format__(self, spec: str) -> str:
-        found = _local.decisions
+        found = in_force.decisions
         if found is not None and found.shows_values:
             return format(found.value(self), spec)
         return format(repr(self), spec)
@@ -328,15 +329,18 @@ class Dim:
 Symbol = Dim
 
 
-def _not(value: Any) -> Any:
-    return not value if type(value) is bool else ~value
+def _not(value: Any) -> bool:
+    """The negation of a comparison, which may be what stands for one."""
+    negated: bool = not value if type(value) is bool else ~value
+    return negated
 
 
 def _operand(value: Any) -> Optional[DimLike]:
     """A dimension or whole number as an operand of dimensions; None for anything else."""
     kind = type(value)
     if kind is int or kind is Dim:
-        return value  # type: ignore[no-any-return]
+        known: DimLike = value
+        return known
     if isinstance(value, int):
         return int(value)
     # NumPy's integers; tensors have an __index__ too, and operators of their own.
@@ -349,7 +353,7 @@ def _operand(value: Any) -> Optional[DimLike]:
 
 def _beyond(dim: Dim, other: Any, apply: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
     """An operation on a dimension that is none of dimensions: on the number that it is here."""
-    found = _local.decisions
+    found = in_force.decisions
     if not isinstance(other, (int, float, complex, Dim)):
         return NotImplemented
     if found is not None and isinstance(other, float) and apply in _COMPARISONS:
@@ -363,6 +367,12 @@ def _beyond(dim: Dim, other: Any, apply: Callable[[Any, Any], Any], reflected: b
     if found is None:
         raise InconclusiveDimension(f"the size {dim!r} is not known while compiling")
     return apply(other, int(dim)) if reflected else apply(int(dim), other)
+
+
+def _compared(dim: Dim, other: Any, apply: Callable[[Any, Any], Any]) -> bool:
+    """`_beyond` for comparisons; NotImplemented is for the interpreter alone."""
+    found: bool = _beyond(dim, other, apply)
+    return found
 
 
 _INEXACT = frozenset((operator.add, operator.sub, operator.mul, operator.truediv, operator.pow))
@@ -545,7 +555,7 @@ def hint(value: DimLike) -> int:
     """The number that a dimension is expected to be: what may steer a choice that is right for all sizes."""
     if not isinstance(value, Dim):
         return value
-    found = _local.decisions
+    found = in_force.decisions
     try:
         return evaluate(value, found.sizes if found is not None else {})
     except KeyError:
@@ -582,149 +592,8 @@ def symbols_in(*values: Any) -> dict[str, Atom]:
     return found
 
 
-# Decisions.
-
-
-class Decisions:
-    """The sizes that a compilation is made for, by symbol, and what was decided by them.
-
-    `as_number`, where given, makes what stands for a dimension where arithmetic leaves whole numbers; `compare` what stands for
-    "is negative" where a comparison may stay open.
-    """
-
-    def __init__(self, sizes: Mapping[str, int], shows_values: bool = False) -> None:
-        self.sizes = dict(sizes)
-        self.shows_values = shows_values
-        self.guards: dict[tuple[Dim, bool], bool] = {}
-        self.as_number: Optional[Callable[[Dim], Any]] = None
-        self.compare: Optional[Callable[[Dim], Any]] = None
-        self._known: dict[tuple[frozenset[Any], bool], bool] = {}
-        self._condition: Optional[tuple[int, Callable[[Mapping[str, int]], bool]]] = None
-
-    def _decide(self, difference: Dim, equal: bool) -> bool:
-        key = (frozenset(difference.terms.items()), equal)
-        answer = self._known.get(key)
-        if answer is None:
-            try:
-                number = evaluate(difference, self.sizes)
-            except KeyError as name:
-                raise InconclusiveDimension(
-                    f"{difference!r} depends on the size {name.args[0]}, which the program computes as it runs"
-                ) from None
-            answer = self._known[key] = number == 0 if equal else number < 0
-            self.guards[difference, equal] = answer
-        return answer
-
-    def are_equal(self, left: DimLike, right: DimLike) -> bool:
-        difference = left - right
-        if not isinstance(difference, Dim):
-            return difference == 0
-        low, high = difference.bounds()
-        return False if low > 0 or high < 0 else self._decide(difference, True)
-
-    def is_negative(self, value: Any) -> Any:
-        if self.compare is not None:
-            return self.compare(value)
-        return self._decide(value, False)
-
-    def value(self, dim: Dim) -> int:
-        """The number that a dimension is here; the result is good for sizes of which that is true."""
-        try:
-            number = evaluate(dim, self.sizes)
-        except KeyError as name:
-            raise InconclusiveDimension(
-                f"{dim!r} depends on the size {name.args[0]}, which the program computes as it runs"
-            ) from None
-        self.are_equal(dim, number)
-        return number
-
-    def rewind(self, count: int) -> None:
-        """Forget the guards after the first `count`: what needed them was given up."""
-        self._condition = None
-        while len(self.guards) > count:
-            difference, equal = self.guards.popitem()[0]
-            self._known.pop((frozenset(difference.terms.items()), equal), None)
-
-    def condition(self) -> Callable[[Mapping[str, int]], bool]:
-        """Whether the decisions are the same for other sizes."""
-        guards = list(self.guards.items())
-        if self._condition is not None and self._condition[0] == len(guards):
-            return self._condition[1]
-        names = tuple(symbols_in(*[d for (d, _), _ in guards]))
-        if not guards:
-            return lambda sizes: True
-        values = evaluator([d for (d, _), _ in guards], names)
-
-        def holds(sizes: Mapping[str, int]) -> bool:
-            found = values(*[sizes[n] for n in names])
-            return all([((v == 0) if equal else (v < 0)) is answer for v, ((_, equal), answer) in zip(found, guards)])
-
-        self._condition = (len(guards), holds)
-        return holds
-
-    def describe(self) -> list[str]:
-        """One line for each guard."""
-        words = {(True, True): "==", (True, False): "!=", (False, True): "<", (False, False): ">="}
-        return [f"{d!r} {words[equal, answer]} 0" for (d, equal), answer in self.guards.items()]
-
-
-class _Local(threading.local):
+class _InForce(threading.local):
     decisions: Optional[Decisions] = None
 
 
-_local = _Local()
-
-
-def current_decisions() -> Optional[Decisions]:
-    """The decisions in force in this thread."""
-    return _local.decisions
-
-
-@contextmanager
-def deciding(decisions: Optional[Decisions]) -> Iterator[Optional[Decisions]]:
-    """Put decisions (None: none) in force in this thread for a block."""
-    previous, _local.decisions = _local.decisions, decisions
-    try:
-        yield decisions
-    finally:
-        _local.decisions = previous
-
-
-def evaluator(values: Sequence[DimLike], names: Sequence[str]) -> Callable[..., tuple[int, ...]]:
-    """A function from the sizes of the named symbols to the values of dimensions.
-
-    >>> n = symbol("n")
-    >>> evaluator([n * n + 1, n // 2, 3], ["n"])(5)
-    (26, 2, 3)
-    """
-    number = {name: f"s{i}" for i, name in enumerate(names)}
-    shared: dict[Atom, str] = {}
-    lines: list[str] = []
-
-    def atom_text(atom: Atom) -> str:
-        if atom.operator == "symbol":
-            return number[atom.name]
-        found = shared.get(atom)
-        if found is None:
-            left, right = (text(v) for v in atom.operands)
-            lines.append(f"max({left}, {right})" if atom.operator == "max" else f"({left}) {atom.operator} ({right})")
-            found = shared[atom] = f"a{len(lines) - 1}"
-        return found
-
-    def text(value: DimLike) -> str:
-        if not isinstance(value, Dim):
-            return str(int(value))
-        parts = []
-        for mono, c in value.terms.items():
-            factors = [atom_text(a) if p == 1 else f"{atom_text(a)}**{p}" for a, p in mono]
-            parts.append("*".join([f"({c})", *factors] if c != 1 or not factors else factors))
-        return " + ".join(parts)
-
-    results = [text(v) for v in values]
-    body = [f"    a{i} = {line}" for i, line in enumerate(lines)] + [
-        f"    return ({' '.join(r + ',' for r in results)})"
-    ]
-    source = f"def run({', '.join(number.values())}):\n" + "\n".join(body)
-    scope: dict[str, Any] = {}
-    exec(compile(source, __file__, "exec"), scope)
-    return scope["run"]  # type: ignore[no-any-return]
+in_force = _InForce()

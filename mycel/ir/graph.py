@@ -92,7 +92,10 @@ def _in_cell(where: Where, cell: str) -> Where:
     return where if where.cell else where._replace(cell=cell)
 
 
-OPERATORS: dict[str, Callable[..., Any]] = {}
+OPERATORS: dict[str, Callable[..., Node]] = {}
+# The primitives that the representation itself knows by name; `mycel.prims.base` defines them.
+CONSTANT_OP = "constant"
+GET_ITEM_OP = "get_item"
 
 
 class Node:
@@ -136,7 +139,7 @@ class Node:
 
     @property
     def is_constant(self) -> bool:
-        return self.op == "constant"
+        return self.op == CONSTANT_OP
 
     @property
     def value(self) -> np.ndarray[Any, Any]:
@@ -149,31 +152,31 @@ class Node:
         return f"<{name}: {self.type}>"
 
     def __add__(self, other: Any) -> Node:
-        return OPERATORS["add"](self, other)  # type: ignore[no-any-return]
+        return OPERATORS["add"](self, other)
 
     def __radd__(self, other: Any) -> Node:
-        return OPERATORS["add"](other, self)  # type: ignore[no-any-return]
+        return OPERATORS["add"](other, self)
 
     def __sub__(self, other: Any) -> Node:
-        return OPERATORS["sub"](self, other)  # type: ignore[no-any-return]
+        return OPERATORS["sub"](self, other)
 
     def __rsub__(self, other: Any) -> Node:
-        return OPERATORS["sub"](other, self)  # type: ignore[no-any-return]
+        return OPERATORS["sub"](other, self)
 
     def __mul__(self, other: Any) -> Node:
-        return OPERATORS["mul"](self, other)  # type: ignore[no-any-return]
+        return OPERATORS["mul"](self, other)
 
     def __rmul__(self, other: Any) -> Node:
-        return OPERATORS["mul"](other, self)  # type: ignore[no-any-return]
+        return OPERATORS["mul"](other, self)
 
     def __truediv__(self, other: Any) -> Node:
-        return OPERATORS["div"](self, other)  # type: ignore[no-any-return]
+        return OPERATORS["div"](self, other)
 
     def __rtruediv__(self, other: Any) -> Node:
-        return OPERATORS["div"](other, self)  # type: ignore[no-any-return]
+        return OPERATORS["div"](other, self)
 
     def __neg__(self) -> Node:
-        return OPERATORS["neg"](self)  # type: ignore[no-any-return]
+        return OPERATORS["neg"](self)
 
 
 def input_node(type: Type, name: str = "input", where: Optional[Where] = None) -> Node:

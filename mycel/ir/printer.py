@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mycel.base.dtype import DType
-from mycel.ir.graph import Graph, Node
+from mycel.ir.graph import GET_ITEM_OP, Graph, Node
 
 __all__ = ["node_text", "to_text"]
 
@@ -97,8 +97,7 @@ class _Writer:
         yield f"{'    ' * depth}{name}: {type_text(node.type)} = {call}{comment}"
 
     def is_inline(self, node: Node) -> bool:
-        name = node.op
-        return name == "get_item" or (name == "constant" and node.value.ndim == 0)
+        return node.op == GET_ITEM_OP or (node.is_constant and node.value.ndim == 0)
 
     def value(self, node: Node) -> str:
         name = self.names.get(node)
@@ -106,7 +105,7 @@ class _Writer:
             return name
         if node.is_constant:
             return str(node.params["value"])
-        if node.op == "get_item":
+        if node.op == GET_ITEM_OP:
             return f"{self.value(node.inputs[0])}[{node.params['index']}]"
         return f"<{node.params.get('name', 'input')}, which is not an input>"
 

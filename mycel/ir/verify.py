@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel.base.errors import VerifyError
-from mycel.ir.graph import Graph, Node, toposort
+from mycel.ir.graph import GET_ITEM_OP, Graph, Node, toposort
 from mycel.ir.printer import graphs_in, node_text, type_text
 from mycel.ir.types import TensorType, TokenType
 
@@ -91,7 +91,7 @@ def _verify_tokens(graph: Graph, path: str) -> None:
     for node in graph.nodes:
         for i in node.inputs:
             spend(i)
-        if node.op == "get_item" and isinstance(node.type, TokenType):
+        if node.op == GET_ITEM_OP and isinstance(node.type, TokenType):
             part = (node.inputs[0], node.params["index"])
             if part in taken:
                 _fail(path, node, "takes a token that was taken already")

@@ -97,7 +97,8 @@ def indices(dimensions: Any, dtype: Any = D.int32, sparse: bool = False) -> Any:
     kind = D.from_any(dtype)
     shape = check_sizes("indices", shape_of("indices", dimensions))
     need_room("indices", (len(shape), *shape), D.int64)
-    made: Any = _numpy.indices(shape, sparse=sparse)  # type: ignore[call-overload]
+    flag: Any = sparse
+    made = _numpy.indices(shape, sparse=flag)
     return [Tensor(_numpy.ascontiguousarray(g)).astype(kind) for g in made]
 
 

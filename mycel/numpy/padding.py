@@ -79,18 +79,18 @@ def _pairs(name: str, given: Any, rank: int) -> Any:
         raise ValueError(f"pad: {name} must be a number, a pair or a pair for each of {rank} axes, not {given}") from None  # fmt: skip
 
 
-def _repeated(x: Tensor, axis: int, before: int, after: int, mode: str, reflect_type: str) -> Tensor:
+def _repeated(x: Tensor, axis: int, before: int, after: int, mode: Any, reflect_type: str) -> Tensor:
     size = x.shape[axis]
     if size == 0:
         raise ValueError(f"pad: there is nothing to repeat along axis {axis} of shape {x.shape}")
     odd = mode in ("reflect", "symmetric") and reflect_type == "odd"
     if not odd:
         need_room("pad", shape_of("pad", (size + before + after,)), D.int64)
-        places = _numpy.pad(_numpy.arange(size), (before, after), mode)  # type: ignore[call-overload]
+        places = _numpy.pad(_numpy.arange(size), (before, after), mode)
         return ops.gather(x, Tensor(places), axis)
     # Every new element is a sum of whole multiples of elements: those that the reflection of unit vectors gives.
     need_room("pad", shape_of("pad", (size + before + after, size)), D.float64)
-    weights = _numpy.pad(_numpy.eye(size), ((before, after), (0, 0)), mode, reflect_type="odd")  # type: ignore[call-overload]
+    weights = _numpy.pad(_numpy.eye(size), ((before, after), (0, 0)), mode, reflect_type="odd")
     return ops.moveaxis(ops.matmul(ops.moveaxis(x, axis, -1), Tensor(weights.T).astype(x.dtype)), -1, axis)
 
 

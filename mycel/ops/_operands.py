@@ -6,10 +6,12 @@ Everything here looks at types alone, so that it works while a function is being
 from __future__ import annotations
 
 import operator
+import typing
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Optional, TypeVar, Union
 
+import ml_dtypes
 import numpy as np
 
 from mycel.base import dtype as D
@@ -35,6 +37,8 @@ Axis = Union[None, int, Sequence[int]]
 Shape = tuple[Any, ...]
 apply = eager.apply
 F = TypeVar("F", bound=Callable[..., Any])
+# What a floating type can hold; 16-bit types of ml_dtypes are among those it knows.
+finfo: Callable[[Any], Any] = ml_dtypes.finfo
 
 
 def operand(name: str, value: Any, dtype: Optional[DType] = None) -> Tensor:
@@ -84,7 +88,7 @@ def rounded_once(function: F) -> F:
         result = function(*[_widened(a) for a in args], **{k: _widened(v) for k, v in kwargs.items()})
         return cast(result, kind) if result.dtype is D.float32 else result
 
-    return call  # type: ignore[return-value]
+    return typing.cast(F, call)
 
 
 def _narrow_type(values: Sequence[Any]) -> Optional[DType]:

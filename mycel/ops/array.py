@@ -290,7 +290,7 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
 
 def _members(name: str, tensors: Any) -> list[Tensor]:
     if isinstance(tensors, Tensor) and tensors.ndim and tensors.shape[0]:
-        return unstack(tensors)  # type: ignore[return-value]
+        return list(unstack(tensors))
     if not isinstance(tensors, (tuple, list)) or not tensors:
         raise ValueError(f"{name}: takes a sequence of at least one tensor")
     found = [operand(name, v) for v in tensors]

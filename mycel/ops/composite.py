@@ -204,8 +204,8 @@ def _capital(name: str) -> str:
 
 def _number_class(value: Tensor) -> Any:
     """The class of the Python number that a tensor stands for in a compiled function; None where it stands for itself."""
-    context = eager.local.context if eager.active else None
-    if context is None or not context.is_staging or not context.is_number(value):  # type: ignore[attr-defined]
+    context: Any = eager.local.context if eager.active else None
+    if context is None or not context.is_staging or not context.is_number(value):
         return None
     return {"b": bool, "f": float, "c": complex}.get(value.dtype.kind, int)
 

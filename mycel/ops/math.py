@@ -13,7 +13,18 @@ from typing import Any, Optional
 from mycel.base import dtype as D
 from mycel.core.fused import fused
 from mycel.core.tensor import Tensor, cast
-from mycel.ops._operands import broadcast, constant_like, floating, operand, operands, rounded_once, run, select, wide
+from mycel.ops._operands import (
+    broadcast,
+    constant_like,
+    finfo,
+    floating,
+    operand,
+    operands,
+    rounded_once,
+    run,
+    select,
+    wide,
+)
 from mycel.ops.complex_numbers import direction, imag
 from mycel.prims import elementwise as E
 from mycel.prims.base import broadcast_shapes
@@ -38,7 +49,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise ValueError("clamp: min and max are both None; give at least one")
     if isinstance(input, (list, tuple)) and input and isinstance(input[0], Tensor):
-        return type(input)(clamp(v, min, max) for v in input)  # type: ignore[return-value]
+        several: Any = type(input)(clamp(v, min, max) for v in input)
+        return several
     x = operand("clamp", input)
     for bound, primitive in ((min, E.lt), (max, E.gt)):
         if bound is None:
@@ -367,12 +379,10 @@ def nan_to_num(
     >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), 1.0]), 5.0).tolist()
     [5.0, 1.0]
     """
-    import ml_dtypes
-
     x = operand("nan_to_num", input)
     if not x.dtype.is_floating:
         return x
-    limits = ml_dtypes.finfo(x.dtype.numpy)  # type: ignore[no-untyped-call]
+    limits = finfo(x.dtype.numpy)
     top = float(limits.max) if posinf is None else posinf
     bottom = float(limits.min) if neginf is None else neginf
     result = select(run(E.eq, x, constant_like(math.inf, x)), constant_like(top, x), x)

@@ -534,7 +534,8 @@ def adaptive_max_pool1d(input: Any, output_size: Any) -> Tensor:
     >>> ms.ops.adaptive_max_pool1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), 2).tolist()
     [[[2.0, 3.0]]]
     """
-    return adaptive_max("adaptive_max_pool1d", 1, input, output_size, False)  # type: ignore[return-value]
+    found: Any = adaptive_max("adaptive_max_pool1d", 1, input, output_size, False)
+    return found
 
 
 @fused

@@ -45,7 +45,7 @@ def typeof(*args: Any) -> Type:
     if isinstance(value, Tensor):
         return O.TensorType(value.dtype)
     if isinstance(value, Dim):
-        return O.object_of(0)  # type: ignore[return-value]
+        value = 0
     if type(value) is float:
         return float32
     found = O.object_of(value)
@@ -83,7 +83,7 @@ def _is_known(value: Any) -> bool:
     if not isinstance(value, Tensor) or context is None or not context.is_staging:
         return True
     node = context.node_of(value)
-    return node.op == "constant"
+    return bool(node.is_constant)
 
 
 def isconstant(x: Any) -> bool:
@@ -301,5 +301,5 @@ def add_flags(fn: Optional[Callable[..., Any]] = None, **flags: Any) -> Any:
         raise TypeError(f"add_flags: takes a function or a Cell, not a {type(fn).__name__}")
     if not hasattr(fn, "__dict__"):
         raise TypeError(f"add_flags: takes a function or a Cell, which can hold them, not a {type(fn).__name__}")
-    fn._func_graph_flags = {**getattr(fn, "_func_graph_flags", {}), **flags}  # type: ignore[attr-defined]
+    setattr(fn, "_func_graph_flags", {**getattr(fn, "_func_graph_flags", {}), **flags})  # noqa: B010
     return fn

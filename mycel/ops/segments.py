@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import ml_dtypes
 import numpy as np
 
 from mycel.base import dtype as D
@@ -20,6 +19,7 @@ from mycel.ops._operands import (
     axis_of,
     cast_index,
     constant_like,
+    finfo,
     flat,
     iota,
     move_axis,
@@ -99,7 +99,7 @@ def _segments(name: str, x: Any, segment_ids: Any, num_segments: Any, mode: str,
 
 def _highest(kind: DType) -> Any:
     if kind.is_floating:
-        return float(ml_dtypes.finfo(kind.numpy).max)  # type: ignore[no-untyped-call]
+        return float(finfo(kind.numpy).max)
     return int(np.iinfo(kind.numpy).max)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math as plain_math
 from typing import Any
 
-import ml_dtypes
-
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
 from mycel.core.tensor import Tensor, cast
 from mycel.ops import elementwise, loss, math, sorting
-from mycel.ops._operands import axis_of, constant_like, floating, iota, operand, reshaped, run, select
+from mycel.ops._operands import axis_of, constant_like, finfo, floating, iota, operand, reshaped, run, select
 from mycel.ops.algebra import linalg
 from mycel.ops.array import reshape as reshape_plain
 from mycel.ops.composite import HyperMap
@@ -160,7 +158,7 @@ def eps(x: Any) -> Tensor:
     value = operand("eps", x)
     if value.dtype not in (D.float16, D.float32, D.float64):
         raise TypeError(f"eps: x must be float16, float32 or float64, not {value.dtype.name}")
-    return full(value.shape, float(ml_dtypes.finfo(value.dtype.numpy).eps), dtype=value.dtype)  # type: ignore[no-untyped-call]
+    return full(value.shape, float(finfo(value.dtype.numpy).eps), dtype=value.dtype)
 
 
 # Writes.

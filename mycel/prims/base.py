@@ -11,15 +11,15 @@ result can be differentiated, batched and compiled again.
     expand(*inputs, **params)               -> node, or a tuple of nodes
     reference(*arrays, **params)            -> array, or a tuple of arrays
 
-`holomorphic` says that the rule for real operands, with conjugates of the cotangents and of its results, is the rule for complex ones.
-
-A record without `vjp` is differentiated, and one without `batch` batched, through `expand`.
+A record without `vjp` is differentiated, and one without `batch` batched, through `expand`. What transformations, engines and reports go by is said by the
+record's further fields, so that none of them lists primitives by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, IntEnum
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -27,13 +27,15 @@ import numpy as np
 from mycel.base.dtype import DType, from_any
 from mycel.base.errors import ShapeError, SizeError
 from mycel.ir.dims import Dim, DimLike, is_one, same
-from mycel.ir.graph import Node
+from mycel.ir.graph import CONSTANT_OP, GET_ITEM_OP, Node
 from mycel.ir.types import TensorType, tensor_type
 
 __all__ = [
+    "Cost",
     "Literal",
     "Primitive",
     "REGISTRY",
+    "Rounding",
     "SERVICES",
     "Sample",
     "broadcast_shapes",
@@ -47,6 +49,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 NodeOrNodes = Union[Node, tuple[Node, ...]]
+Number = Callable[[DimLike], int]
 
 
 class Literal:
@@ -91,9 +94,43 @@ class Sample:
     differentiable: bool = True
 
 
+class Cost(IntEnum):
+    """What one application costs, by which it is decided what may be computed twice.
+
+    LIGHT: a view, a number, or arithmetic that takes no longer than reading its operands. PASS: one pass over the elements, as elementary functions, copies and
+    reductions. HEAVY: anything else.
+    """
+
+    LIGHT = 0
+    PASS = 1
+    HEAVY = 2
+
+
+class Rounding(Enum):
+    """How a floating-point result is rounded, which says in which type a constant is computed.
+
+    OWN: as the operation does it in the type of its operands. EXACT: not at all; elements of the operands, or functions of them that are numbers of their type.
+    ONCE: after a computation in a wider type. SUM: likewise, of so many terms that float64 wants a wider type as well. IN_PLACE: at each addition into memory.
+    """
+
+    OWN = "own"
+    EXACT = "exact"
+    ONCE = "once"
+    SUM = "sum"
+    IN_PLACE = "in place"
+
+
 @dataclass(eq=False)
 class Primitive:
-    """The record of one primitive; see the module's description for the form of each rule."""
+    """The record of one primitive; see the module's description for the form of each rule.
+
+    `elementwise`: element i of the result depends on element i of the broadcast operands alone. `view`: the value is the operand's, found at other positions.
+    `linear`: known to be linear over the real numbers in all but indices and conditions, so that it is applied to the two parts of complex numbers one by one.
+    `holomorphic`: the rule for real operands, with conjugates of the cotangents and of its results, is the rule for complex ones. `effect`: it acts on more than its
+    results, and is neither dropped nor moved. `traps(node)`: whether an application stops the program for some operands, as indices out of range do.
+    `work(node, number)`: the floating-point operations of a product or convolution, `number` giving sizes as integers. `advice`: what to write where it gives the
+    first NaN or infinity.
+    """
 
     name: str
     infer: Callable[..., Any]
@@ -104,8 +141,15 @@ class Primitive:
     samples: tuple[Sample, ...] = ()
     dtypes: tuple[str, ...] = ()
     elementwise: bool = False
+    view: bool = False
+    linear: bool = False
     effect: bool = False
     holomorphic: bool = False
+    cost: Cost = Cost.HEAVY
+    rounding: Rounding = Rounding.OWN
+    traps: Optional[Callable[[Node], bool]] = None
+    work: Optional[Callable[[Node, Number], int]] = None
+    advice: str = ""
     doc: str = ""
 
     def __repr__(self) -> str:
@@ -200,7 +244,7 @@ def _constant_infer(*, value: Literal) -> TensorType:
 
 CONSTANT: Primitive = register(
     Primitive(
-        "constant",
+        CONSTANT_OP,
         _constant_infer,
         reference=lambda *, value: value.array,
         vjp=lambda ct, out, **_: (),
@@ -209,6 +253,7 @@ CONSTANT: Primitive = register(
             Sample((), {"value": Literal(np.arange(6.0).reshape(2, 3))}),
             Sample((), {"value": Literal(np.int32(4))}),
         ),
+        cost=Cost.LIGHT,
         doc="A literal array.",
     )
 )
@@ -231,10 +276,11 @@ def _get_item_vjp(ct: Node, out: Node, whole: Node, *, index: int) -> Any:
 
 GET_ITEM: Primitive = register(
     Primitive(
-        "get_item",
+        GET_ITEM_OP,
         lambda whole, *, index: whole[index],
         reference=lambda whole, *, index: whole[index],
         vjp=_get_item_vjp,
+        cost=Cost.LIGHT,
         doc="One of the outputs of a node that has several.",
     )
 )

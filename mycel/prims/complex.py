@@ -15,7 +15,16 @@ from mycel.base.dtype import DType, complex64, complex128, float32, float64
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
-from mycel.prims.base import Primitive, Sample, batch_elementwise, broadcast_shapes, need_kind, register, same_dtype
+from mycel.prims.base import (
+    Primitive,
+    Rounding,
+    Sample,
+    batch_elementwise,
+    broadcast_shapes,
+    need_kind,
+    register,
+    same_dtype,
+)
 
 __all__ = [
     "angle", "complex_", "complex_abs", "complex_angle", "complex_of", "conjugate", "imag", "modulus", "part_of", "real",
@@ -116,7 +125,7 @@ def angle(re: Node, im: Node) -> Node:
     return E.atan2(im, safe)
 
 
-def _of_parts(name: str, reference: Any, function: Any, doc: str) -> Primitive:
+def _of_parts(name: str, reference: Any, function: Any, rounding: Rounding, doc: str) -> Primitive:
     def batch(size: Any, values: Any, axes: Any) -> Any:
         return primitive(values[0]), axes[0]
 
@@ -128,10 +137,15 @@ def _of_parts(name: str, reference: Any, function: Any, doc: str) -> Primitive:
         batch,
         lambda z: function(real(z), imag(z)),
         samples=(Sample((np.array([[1 + 2j, -0.5j]], np.complex64),), dtypes=("complex64",), differentiable=False),),
+        rounding=rounding,
         doc=doc,
     )
     return register(primitive)
 
 
-complex_abs: Primitive = _of_parts("complex_abs", np.abs, modulus, "The distance of a complex number from 0.")
-complex_angle: Primitive = _of_parts("complex_angle", np.angle, angle, "The angle of a complex number, in (-pi, pi].")
+complex_abs: Primitive = _of_parts(
+    "complex_abs", np.abs, modulus, Rounding.ONCE, "The distance of a complex number from 0."
+)
+complex_angle: Primitive = _of_parts(
+    "complex_angle", np.angle, angle, Rounding.OWN, "The angle of a complex number, in (-pi, pi]."
+)

@@ -38,7 +38,7 @@ def _check_operands(name: str, graph: Graph, types: Sequence[Type]) -> None:
         raise TypeError(f"{name}: {graph.name} takes {graph.input_types}, the operands are {tuple(types)}")
 
 
-def _run(graph: Graph, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def run_graph(graph: Graph, arrays: Sequence[Any]) -> tuple[Any, ...]:
     return SERVICES.evaluate(graph, arrays)
 
 
@@ -89,7 +89,7 @@ def _cond_expand(pred: Node, *operands: Node, true: Graph, false: Graph) -> tupl
 
 
 def _cond_reference(pred: Any, *operands: Any, true: Graph, false: Graph) -> tuple[Any, ...]:
-    return _run(true if bool(pred) else false, operands)
+    return run_graph(true if bool(pred) else false, operands)
 
 
 def _sample_branches() -> tuple[Graph, Graph]:
@@ -138,8 +138,8 @@ def _loop_infer(*operands: Type, test: Graph, body: Graph, carried: int) -> tupl
 
 def _loop_reference(*operands: Any, test: Graph, body: Graph, carried: int) -> tuple[Any, ...]:
     values, fixed = tuple(operands[:carried]), operands[carried:]
-    while bool(_run(test, (*values, *fixed))[0]):
-        values = _run(body, (*values, *fixed))
+    while bool(run_graph(test, (*values, *fixed))[0]):
+        values = run_graph(body, (*values, *fixed))
     return values
 
 
@@ -230,7 +230,7 @@ call: Primitive = register(
     Primitive(
         "call",
         _call_infer,
-        lambda *operands, graph: _run(graph, operands),
+        lambda *operands, graph: run_graph(graph, operands),
         _call_vjp,
         expand=lambda *operands, graph: inline(graph_for_call(graph, [o.type for o in operands]), operands),
         samples=(Sample(((3,), (3,)), {"graph": _TRUE}),),

@@ -25,7 +25,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, constant, need_kind, register, same_dtype
+from mycel.prims.base import Number, Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
 from mycel.prims.elementwise import FLOATS
 
 __all__ = ["conv", "conv_grad_input", "conv_grad_weight", "window_output"]
@@ -404,6 +404,12 @@ _CASES = (
     _case((0, 2, 4), (2, 2, 3), 1, 0, 1, 1),
 )
 
+
+def _work(image: TensorType, weights: TensorType, number: Number) -> int:
+    """The operations of a convolution: every weight meets every position of the image that has its output channels."""
+    return 2 * number(weights.size) * number(image.size) // number(image.shape[1])
+
+
 conv: Primitive = register(
     Primitive(
         "conv",
@@ -414,6 +420,8 @@ conv: Primitive = register(
         _expand,
         samples=tuple(Sample((x, w), p) for x, w, _, p in _CASES),
         dtypes=FLOATS,
+        rounding=Rounding.ONCE,
+        work=lambda node, number: _work(node.type, node.inputs[1].type, number),
         doc="Cross-correlation of (N, C, *spatial) with (O, C / groups, *kernel).",
     )
 )
@@ -427,6 +435,8 @@ conv_grad_input: Primitive = register(
         _grad_input_expand,
         samples=tuple(Sample((y, w), {"input_shape": x, **p}) for x, w, y, p in _CASES),
         dtypes=FLOATS,
+        rounding=Rounding.ONCE,
+        work=lambda node, number: _work(node.inputs[0].type, node.inputs[1].type, number),
         doc="The transpose of conv in its input: a transposed convolution of the cotangent with the weight.",
     )
 )
@@ -440,6 +450,8 @@ conv_grad_weight: Primitive = register(
         _grad_weight_expand,
         samples=tuple(Sample((x, y), {"weight_shape": w, **p}) for x, w, y, p in _CASES),
         dtypes=FLOATS,
+        rounding=Rounding.ONCE,
+        work=lambda node, number: _work(node.inputs[1].type, node.type, number),
         doc="The transpose of conv in its weight: the correlation of the input with the cotangent.",
     )
 )

@@ -149,7 +149,7 @@ kept_call: Primitive = register(
     Primitive(
         "kept_call",
         _kept_infer,
-        lambda *arrays, graph, **params: C.call.reference(*arrays, graph=graph),  # type: ignore[misc]
+        lambda *arrays, graph, **params: C.run_graph(graph, arrays),
         _kept_vjp,
         expand=lambda *operands, graph, **params: C.inline(
             C.graph_for_call(graph, [o.type for o in operands]), operands

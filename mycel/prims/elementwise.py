@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -17,12 +17,50 @@ from mycel.base.dtype import ALL, DType, bool_
 from mycel.ir.dims import same
 from mycel.ir.graph import OPERATORS, Node
 from mycel.ir.types import TensorType, tensor_type
-from mycel.prims.base import Primitive, Sample, batch_elementwise, broadcast_shapes, need_kind, register, same_dtype
+from mycel.prims import scalar_functions
+from mycel.prims.base import (
+    Cost,
+    Primitive,
+    Rounding,
+    Sample,
+    batch_elementwise,
+    broadcast_shapes,
+    need_kind,
+    register,
+    same_dtype,
+)
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = FLOATS + INTEGERS
 Rule = Optional[Callable[..., Any]]
+
+
+class Facts(NamedTuple):
+    """What the records of element-wise primitives say beside their rules; see `Primitive`."""
+
+    cost: Cost = Cost.PASS
+    rounding: Rounding = Rounding.ONCE
+    linear: bool = False
+    traps: Optional[Callable[[Node], bool]] = None
+    advice: str = ""
+
+
+def _zero_traps(node: Node) -> bool:
+    """Whether a division by zero has no result."""
+    return bool(node.dtype.is_integer)
+
+
+_FUNCTION = Facts()
+_ARITHMETIC = Facts(Cost.LIGHT)
+_LINEAR = Facts(Cost.LIGHT, linear=True)
+_EXACT = Facts(rounding=Rounding.EXACT)
+_CHOICE = Facts(Cost.LIGHT, Rounding.EXACT)
+_QUOTIENT = Facts(rounding=Rounding.OWN, traps=_zero_traps)
+
+
+def _advised(advice: str) -> Facts:
+    return Facts(advice=advice)
 
 
 def unbroadcast(ct: Node, like: Node) -> Node:
@@ -56,7 +94,7 @@ def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _define(
     name: str, arity: int, reference: Callable[..., Any], vjp: Rule, kinds: str, result: Optional[DType], doc: str,
-    domain: tuple[float, float], expand: Rule = None, integers: tuple[int, int] = (-5, 6),
+    domain: tuple[float, float], expand: Rule, integers: tuple[int, int], facts: Facts,
 ) -> Primitive:  # fmt: skip
     def infer(*types: TensorType) -> TensorType:
         if len(types) != arity:
@@ -77,7 +115,7 @@ def _define(
     samples = tuple(Sample(s, domain=domain, integers=integers) for s in shapes)
     primitive = Primitive(
         name, infer, _widened(reference), vjp, batch, expand, samples, allowed, elementwise=True,
-        holomorphic="c" in kinds, doc=doc,
+        holomorphic="c" in kinds, doc=doc, **facts._asdict(),
     )  # fmt: skip
     return register(primitive)
 
@@ -89,17 +127,18 @@ def _kind(name: str) -> str:
 def unary(
     name: str, reference: Any, derivative: Rule, kinds: str = "f", result: Optional[DType] = None, doc: str = "",
     domain: tuple[float, float] = (-2.0, 2.0), expand: Rule = None, integers: tuple[int, int] = (-5, 6),
+    facts: Facts = _FUNCTION,
 ) -> Primitive:  # fmt: skip
     """Define a unary primitive; `derivative(ct, out, x)` is the cotangent of x."""
     vjp = (lambda ct, out, x: (derivative(ct, out, x),)) if derivative is not None else None
     if derivative is None and expand is None:
         vjp = lambda ct, out, x: (None,)
-    return _define(name, 1, reference, vjp, kinds, result, doc, domain, expand, integers)
+    return _define(name, 1, reference, vjp, kinds, result, doc, domain, expand, integers, facts)
 
 
 def binary(
     name: str, reference: Any, derivative: Rule, kinds: str, result: Optional[DType] = None, doc: str = "",
-    domain: tuple[float, float] = (-2.0, 2.0), integers: tuple[int, int] = (-5, 6),
+    domain: tuple[float, float] = (-2.0, 2.0), integers: tuple[int, int] = (-5, 6), facts: Facts = _FUNCTION,
 ) -> Primitive:  # fmt: skip
     """Define a binary primitive; `derivative(ct, out, x, y)` gives both cotangents before unbroadcasting."""
 
@@ -109,76 +148,45 @@ def binary(
         dx, dy = derivative(ct, out, x, y)
         return (None if dx is None else unbroadcast(dx, x)), (None if dy is None else unbroadcast(dy, y))
 
-    return _define(name, 2, reference, vjp, kinds, result, doc, domain, None, integers)
+    return _define(name, 2, reference, vjp, kinds, result, doc, domain, None, integers, facts)
 
 
-def _vectorized(function: Callable[[float], float]) -> Callable[..., Any]:
-    def run(x: Any) -> Any:
-        flat = np.asarray(x, np.float64).ravel()
-        values = np.fromiter((function(v) for v in flat), np.float64, flat.size)
-        return values.reshape(np.shape(x)).astype(x.dtype)
-
-    return run
-
-
-def _lgamma(v: float) -> float:
-    if math.isinf(v):
-        return math.inf
-    if v <= 0 and v == math.floor(v):
-        return math.inf
-    return math.lgamma(v)
-
-
-def _digamma(v: float) -> float:
-    if math.isnan(v) or v == -math.inf or (v < 0 and v == math.floor(v)):
-        return math.nan
-    if v == 0:
-        return -math.copysign(math.inf, v)
-    result = 0.0
-    if v < 0:
-        result, v = -math.pi / math.tan(math.pi * (v - math.floor(v))), 1 - v
-    while v < 12:
-        result, v = result - 1 / v, v + 1
-    w = 1 / (v * v)
-    tail = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w * (1 / 132 - w * (691 / 32760 - w / 12))))))
-    return result + math.log(v) - 0.5 / v - tail
-
-
-def _sigmoid(x: Any) -> Any:
-    if x.dtype.kind == "c":
-        return 1 / (1 + np.exp(-x))
-    tail = np.exp(-np.abs(x))
-    # NumPy 1 promotes a scalar and a Python number to float64.
-    one = tail.dtype.type(1)
-    return np.where(x < 0, tail, one) / (one + tail)
-
-
-def _erfinv(v: float) -> float:
-    if abs(v) >= 1 or math.isnan(v):
-        return math.copysign(math.inf, v) if abs(v) == 1 else math.nan
-    w = -math.log((1 - v) * (1 + v))
-    a = 2 / (math.pi * 0.147) - w / 2
-    x = math.copysign(math.sqrt(max(math.sqrt(a * a + w / 0.147) - a, 0.0)), v)
-    for _ in range(4):
-        # Near 1 the difference of the complements keeps its digits.
-        error = math.erf(x) - v if abs(v) < 0.9 else math.copysign(1, v) * (1 - abs(v) - math.erfc(abs(x)))
-        step = error * math.sqrt(math.pi) / 2 * math.exp(x * x)
-        x -= step / (1 + x * step)
-    return x
-
-
-neg: Primitive = unary("neg", np.negative, lambda ct, out, x: neg(ct), "ifuc", doc="-x; modular for unsigned types.")
-abs_: Primitive = unary("abs", np.abs, lambda ct, out, x: mul(ct, sign(x)), "ifu", doc="|x|; the derivative at 0 is 0.")
-sign: Primitive = unary("sign", np.sign, None, "ifu", doc="-1, 0 or 1; NaN stays NaN.")
-exp: Primitive = unary("exp", np.exp, lambda ct, out, x: mul(ct, out), kinds="fc", doc="e**x.")
+neg: Primitive = unary(
+    "neg",
+    np.negative,
+    lambda ct, out, x: neg(ct),
+    "ifuc",
+    facts=Facts(Cost.LIGHT, Rounding.EXACT, linear=True),
+    doc="-x; modular for unsigned types.",
+)
+abs_: Primitive = unary(
+    "abs", np.abs, lambda ct, out, x: mul(ct, sign(x)), "ifu", facts=_CHOICE, doc="|x|; the derivative at 0 is 0."
+)
+sign: Primitive = unary("sign", np.sign, None, "ifu", facts=_CHOICE, doc="-1, 0 or 1; NaN stays NaN.")
+exp: Primitive = unary(
+    "exp",
+    np.exp,
+    lambda ct, out, x: mul(ct, out),
+    kinds="fc",
+    facts=_advised("subtract the maximum first, or use ops.softmax, ops.logsumexp or a loss that takes logits"),
+    doc="e**x.",
+)
 exp2 = unary("exp2", np.exp2, lambda ct, out, x: mul(mul(ct, out), math.log(2)), kinds="fc", doc="2**x.")
-expm1 = unary("expm1", np.expm1, lambda ct, out, x: mul(ct, add(out, 1.0)), kinds="fc", doc="e**x - 1, exact near 0.")
+expm1 = unary(
+    "expm1",
+    np.expm1,
+    lambda ct, out, x: mul(ct, add(out, 1.0)),
+    kinds="fc",
+    facts=_advised("bound the operand, as with ops.clamp"),
+    doc="e**x - 1, exact near 0.",
+)
 log: Primitive = unary(
     "log",
     np.log,
     lambda ct, out, x: div(ct, x),
     domain=(0.1, 3),
     kinds="fc",
+    facts=_advised("keep the operand above 0, as in ops.log(x + 1e-7) or ops.log(ops.clamp(x, 1e-7))"),
     doc="Natural logarithm; NaN below 0, -inf at 0.",
 )
 log2 = unary(
@@ -187,6 +195,7 @@ log2 = unary(
     lambda ct, out, x: div(ct, mul(x, math.log(2))),
     domain=(0.1, 3),
     kinds="fc",
+    facts=_advised("keep the operand above 0"),
     doc="Logarithm of base 2.",
 )
 log10 = unary(
@@ -203,6 +212,7 @@ log1p = unary(
     lambda ct, out, x: div(ct, add(x, 1.0)),
     domain=(-0.8, 3),
     kinds="fc",
+    facts=_advised("keep the operand above -1"),
     doc="log(1 + x), exact near 0.",
 )
 sqrt: Primitive = unary(
@@ -211,11 +221,12 @@ sqrt: Primitive = unary(
     lambda ct, out, x: div(ct, mul(out, 2.0)),
     domain=(0.1, 3),
     kinds="fc",
+    facts=_advised("keep the operand above 0, as in ops.sqrt(x + 1e-12); the derivative is infinite at 0"),
     doc="Square root; NaN below 0.",
 )
 rsqrt: Primitive = unary(
     "rsqrt", lambda x: np.reciprocal(np.sqrt(x)), lambda ct, out, x: mul(ct, mul(div(out, x), -0.5)), domain=(0.1, 3),
-    kinds="fc", doc="1 / sqrt(x).",
+    kinds="fc", facts=_advised("keep the operand above 0, as in ops.rsqrt(x + 1e-12)"), doc="1 / sqrt(x).",
 )  # fmt: skip
 sin: Primitive = unary("sin", np.sin, lambda ct, out, x: mul(ct, cos(x)), kinds="fc", doc="Sine of radians.")
 cos: Primitive = unary("cos", np.cos, lambda ct, out, x: neg(mul(ct, sin(x))), kinds="fc", doc="Cosine of radians.")
@@ -233,6 +244,7 @@ asin: Primitive = unary(
     lambda ct, out, x: mul(ct, rsqrt(sub(1.0, mul(x, x)))),
     domain=(-0.9, 0.9),
     kinds="fc",
+    facts=_advised("keep the operand inside [-1, 1]"),
     doc="Arc sine.",
 )
 acos: Primitive = unary(
@@ -241,6 +253,7 @@ acos: Primitive = unary(
     lambda ct, out, x: neg(mul(ct, rsqrt(sub(1.0, mul(x, x))))),
     domain=(-0.9, 0.9),
     kinds="fc",
+    facts=_advised("keep the operand inside [-1, 1]"),
     doc="Arc cosine.",
 )
 atan: Primitive = unary(
@@ -264,6 +277,7 @@ acosh: Primitive = unary(
     lambda ct, out, x: mul(ct, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),
     domain=(1.1, 3),
     kinds="fc",
+    facts=_advised("keep the operand at 1 or above"),
     doc="Inverse hyperbolic cosine.",
 )
 atanh: Primitive = unary(
@@ -272,46 +286,51 @@ atanh: Primitive = unary(
     lambda ct, out, x: div(ct, sub(1.0, mul(x, x))),
     domain=(-0.8, 0.8),
     kinds="fc",
+    facts=_advised("keep the operand inside (-1, 1)"),
     doc="Inverse hyperbolic tangent.",
 )
 erf: Primitive = unary(
     "erf",
-    _vectorized(math.erf),
+    scalar_functions.vectorized(math.erf),
     lambda ct, out, x: mul(ct, mul(exp(neg(mul(x, x))), 2 / math.sqrt(math.pi))),
     doc="Error function.",
 )
 erfc: Primitive = unary(
     "erfc",
-    _vectorized(math.erfc),
+    scalar_functions.vectorized(math.erfc),
     lambda ct, out, x: mul(ct, mul(exp(neg(mul(x, x))), -2 / math.sqrt(math.pi))),
     doc="1 - erf(x).",
 )
 erfinv: Primitive = unary(
-    "erfinv", _vectorized(_erfinv), lambda ct, out, x: mul(ct, mul(exp(mul(out, out)), math.sqrt(math.pi) / 2)),
+    "erfinv", scalar_functions.vectorized(scalar_functions.erfinv), lambda ct, out, x: mul(ct, mul(exp(mul(out, out)), math.sqrt(math.pi) / 2)),
     domain=(-0.99, 0.99), doc="Inverse of erf.",
 )  # fmt: skip
 lgamma: Primitive = unary(
-    "lgamma", _vectorized(_lgamma), lambda ct, out, x: mul(ct, digamma(x)), domain=(0.2, 4), doc="log|gamma(x)|."
+    "lgamma",
+    scalar_functions.vectorized(scalar_functions.lgamma),
+    lambda ct, out, x: mul(ct, digamma(x)),
+    domain=(0.2, 4),
+    doc="log|gamma(x)|.",
 )
 digamma: Primitive = unary(
     "digamma",
-    _vectorized(_digamma),
+    scalar_functions.vectorized(scalar_functions.digamma),
     lambda ct, out, x: mul(ct, trigamma(x)),
     domain=(0.2, 4),
     doc="Derivative of lgamma.",
 )
 sigmoid: Primitive = unary(
-    "sigmoid", _sigmoid, lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
+    "sigmoid", scalar_functions.sigmoid, lambda ct, out, x: mul(ct, mul(out, sub(1.0, out))),
     kinds="fc", doc="1 / (1 + e**-x), without overflow.",
 )  # fmt: skip
-floor: Primitive = unary("floor", np.floor, None, doc="Largest integer not above x; derivative 0.")
-ceil: Primitive = unary("ceil", np.ceil, None, doc="Smallest integer not below x; derivative 0.")
-trunc: Primitive = unary("trunc", np.trunc, None, doc="x without its fraction; derivative 0.")
-rint: Primitive = unary("rint", np.rint, None, doc="The nearest integer, ties to even; derivative 0.")
+floor: Primitive = unary("floor", np.floor, None, facts=_EXACT, doc="Largest integer not above x; derivative 0.")
+ceil: Primitive = unary("ceil", np.ceil, None, facts=_EXACT, doc="Smallest integer not below x; derivative 0.")
+trunc: Primitive = unary("trunc", np.trunc, None, facts=_EXACT, doc="x without its fraction; derivative 0.")
+rint: Primitive = unary("rint", np.rint, None, facts=_EXACT, doc="The nearest integer, ties to even; derivative 0.")
 is_nan: Primitive = unary("is_nan", np.isnan, None, "fc", bool_, doc="Whether x is NaN.")
 is_inf: Primitive = unary("is_inf", np.isinf, None, "fc", bool_, doc="Whether x is infinite.")
 is_finite: Primitive = unary("is_finite", np.isfinite, None, "fc", bool_, doc="Whether x is neither infinite nor NaN.")
-logical_not: Primitive = unary("logical_not", np.logical_not, None, "b", doc="Not x.")
+logical_not: Primitive = unary("logical_not", np.logical_not, None, "b", facts=_ARITHMETIC, doc="Not x.")
 bitwise_not: Primitive = unary("bitwise_not", np.invert, None, "iu", doc="All bits inverted.")
 
 
@@ -353,45 +372,39 @@ def _share(ct: Node, chosen: Node, tie: Node) -> Node:
     return mul(ct, add(cast(chosen, dtype=ct.dtype), mul(cast(tie, dtype=ct.dtype), 0.5)))
 
 
-def _integer_power(x: Any, y: Any) -> Any:
-    if x.dtype.kind in "iu":
-        safe = np.where(y < 0, 0, y)
-        result = np.power(x, safe.astype(x.dtype))
-        exact = (
-            np.where(x == 1, 1, np.where((x == -1) & (y % 2 == 0), 1, np.where(x == -1, -1, 0)))
-            if x.dtype.kind == "i"
-            else 0
-        )
-        return np.where(y < 0, exact, result).astype(x.dtype)
-    return np.power(x, y)
-
-
-add: Primitive = binary("add", np.add, lambda ct, out, x, y: (ct, ct), "ifuc", doc="x + y; modular for integers.")
+add: Primitive = binary(
+    "add", np.add, lambda ct, out, x, y: (ct, ct), "ifuc", facts=_LINEAR, doc="x + y; modular for integers."
+)
 sub: Primitive = binary(
-    "sub", np.subtract, lambda ct, out, x, y: (ct, neg(ct)), "ifuc", doc="x - y; modular for integers."
+    "sub", np.subtract, lambda ct, out, x, y: (ct, neg(ct)), "ifuc", facts=_LINEAR, doc="x - y; modular for integers."
 )
 mul: Primitive = binary(
-    "mul", np.multiply, lambda ct, out, x, y: (mul(ct, y), mul(ct, x)), "ifuc", doc="x * y; modular for integers."
+    "mul",
+    np.multiply,
+    lambda ct, out, x, y: (mul(ct, y), mul(ct, x)),
+    "ifuc",
+    facts=_ARITHMETIC,
+    doc="x * y; modular for integers.",
 )
 div: Primitive = binary(
     "div", np.true_divide, lambda ct, out, x, y: (div(ct, y), neg(div(mul(ct, out), y))), "fc", domain=(0.5, 2),
-    doc="x / y for floating tensors.",
+    facts=_advised("keep the divisor away from 0, as in x / (y + 1e-7)"), doc="x / y for floating tensors.",
 )  # fmt: skip
 floor_div: Primitive = binary(
     "floor_div", np.floor_divide, None, "ifu", domain=(0.5, 2), integers=(1, 6),
-    doc="floor(x / y); derivative 0; division of integers by zero is not defined.",
+    facts=_QUOTIENT, doc="floor(x / y); derivative 0; division of integers by zero is not defined.",
 )  # fmt: skip
 mod: Primitive = binary(
     "mod", np.mod, _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, floor(div(x, y)))))), "ifu", domain=(0.5, 2), integers=(1, 6),
-    doc="x - y * floor(x / y): the remainder with the sign of y.",
+    facts=_QUOTIENT, doc="x - y * floor(x / y): the remainder with the sign of y.",
 )  # fmt: skip
 fmod: Primitive = binary(
     "fmod", np.fmod, _float_only(lambda ct, out, x, y: (ct, neg(mul(ct, trunc(div(x, y)))))), "ifu", domain=(0.5, 2), integers=(1, 6),
-    doc="x - y * trunc(x / y): the remainder with the sign of x.",
+    facts=Facts(rounding=Rounding.EXACT, traps=_zero_traps), doc="x - y * trunc(x / y): the remainder with the sign of x.",
 )  # fmt: skip
 pow_: Primitive = binary(
-    "pow", _integer_power, _pow_vjp, "ifuc", domain=(0.2, 2), integers=(0, 4),
-    doc="x ** y; the derivative by y is 0 where x <= 0; a negative integer power truncates.",
+    "pow", scalar_functions.power, _pow_vjp, "ifuc", domain=(0.2, 2), integers=(0, 4),
+    facts=_advised("keep the base above 0, and base and exponent in a range whose power the type holds"), doc="x ** y; the derivative by y is 0 where x <= 0; a negative integer power truncates.",
 )  # fmt: skip
 atan2 = binary(
     "atan2", np.arctan2,
@@ -400,21 +413,21 @@ atan2 = binary(
 )  # fmt: skip
 maximum: Primitive = binary(
     "maximum", np.maximum, _float_only(lambda ct, out, x, y: (_share(ct, gt(x, y), eq(x, y)), _share(ct, lt(x, y), eq(x, y)))),
-    "ifub", doc="The larger; NaN if either is; equal operands share the derivative.",
+    "ifub", facts=_CHOICE, doc="The larger; NaN if either is; equal operands share the derivative.",
 )  # fmt: skip
 minimum: Primitive = binary(
     "minimum", np.minimum, _float_only(lambda ct, out, x, y: (_share(ct, lt(x, y), eq(x, y)), _share(ct, gt(x, y), eq(x, y)))),
-    "ifub", doc="The smaller; NaN if either is; equal operands share the derivative.",
+    "ifub", facts=_CHOICE, doc="The smaller; NaN if either is; equal operands share the derivative.",
 )  # fmt: skip
-eq: Primitive = binary("eq", np.equal, None, "ifubc", bool_, doc="x == y.")
-ne: Primitive = binary("ne", np.not_equal, None, "ifubc", bool_, doc="x != y.")
-lt: Primitive = binary("lt", np.less, None, "ifub", bool_, doc="x < y.")
-le: Primitive = binary("le", np.less_equal, None, "ifub", bool_, doc="x <= y.")
-gt: Primitive = binary("gt", np.greater, None, "ifub", bool_, doc="x > y.")
-ge: Primitive = binary("ge", np.greater_equal, None, "ifub", bool_, doc="x >= y.")
-logical_and: Primitive = binary("logical_and", np.logical_and, None, "b", doc="Both.")
-logical_or: Primitive = binary("logical_or", np.logical_or, None, "b", doc="Either.")
-logical_xor: Primitive = binary("logical_xor", np.logical_xor, None, "b", doc="Exactly one.")
+eq: Primitive = binary("eq", np.equal, None, "ifubc", bool_, facts=_ARITHMETIC, doc="x == y.")
+ne: Primitive = binary("ne", np.not_equal, None, "ifubc", bool_, facts=_ARITHMETIC, doc="x != y.")
+lt: Primitive = binary("lt", np.less, None, "ifub", bool_, facts=_ARITHMETIC, doc="x < y.")
+le: Primitive = binary("le", np.less_equal, None, "ifub", bool_, facts=_ARITHMETIC, doc="x <= y.")
+gt: Primitive = binary("gt", np.greater, None, "ifub", bool_, facts=_ARITHMETIC, doc="x > y.")
+ge: Primitive = binary("ge", np.greater_equal, None, "ifub", bool_, facts=_ARITHMETIC, doc="x >= y.")
+logical_and: Primitive = binary("logical_and", np.logical_and, None, "b", facts=_ARITHMETIC, doc="Both.")
+logical_or: Primitive = binary("logical_or", np.logical_or, None, "b", facts=_ARITHMETIC, doc="Either.")
+logical_xor: Primitive = binary("logical_xor", np.logical_xor, None, "b", facts=_ARITHMETIC, doc="Exactly one.")
 bitwise_and: Primitive = binary("bitwise_and", np.bitwise_and, None, "iu", doc="Bits in both.")
 bitwise_or: Primitive = binary("bitwise_or", np.bitwise_or, None, "iu", doc="Bits in either.")
 bitwise_xor: Primitive = binary("bitwise_xor", np.bitwise_xor, None, "iu", doc="Bits in exactly one.")
@@ -460,6 +473,9 @@ _SELECT: Primitive = register(
         ),
         dtypes=(*NUMBERS, "bool"),
         elementwise=True,
+        linear=True,
+        cost=Cost.LIGHT,
+        rounding=Rounding.EXACT,
         doc="x where the condition holds, else y.",
     )
 )
@@ -515,6 +531,8 @@ cast: Primitive = register(
         samples=tuple(Sample(((2, 3),), {"dtype": d}, integers=(0, 6), domain=(0, 6)) for d in ALL if d.kind != "c"),
         dtypes=(*NUMBERS, "bool"),
         elementwise=True,
+        cost=Cost.LIGHT,
+        advice="the value is beyond the range of the narrower type; scale it, or keep the wider type",
         doc="The same values in another element type; to integers by truncation, to booleans by x != 0.",
     )
 )
@@ -523,7 +541,8 @@ identity: Primitive = register(
     Primitive(
         "identity", lambda x: x, lambda x: x, lambda ct, out, x: (ct,),
         lambda size, values, axes: (identity(values[0]), axes[0]),
-        samples=(Sample(((2, 3),)),), dtypes=(*NUMBERS, "bool"), elementwise=True,
+        samples=(Sample(((2, 3),)),), dtypes=(*NUMBERS, "bool"), elementwise=True, view=True,
+        linear=True, cost=Cost.LIGHT, rounding=Rounding.EXACT,
         doc="The same tensor as a new node: what differentiation marks its inputs with.",
     )
 )  # fmt: skip
@@ -531,7 +550,8 @@ stop_gradient: Primitive = register(
     Primitive(
         "stop_gradient", lambda x: x, lambda x: x, lambda ct, out, x: (None,),
         lambda size, values, axes: (stop_gradient(values[0]), axes[0]),
-        samples=(Sample(((2, 3),), differentiable=False),), dtypes=(*NUMBERS, "bool"), elementwise=True,
+        samples=(Sample(((2, 3),), differentiable=False),), dtypes=(*NUMBERS, "bool"), elementwise=True, view=True,
+        linear=True, cost=Cost.LIGHT, rounding=Rounding.EXACT,
         doc="The same tensor with derivative 0.",
     )
 )  # fmt: skip

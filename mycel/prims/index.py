@@ -35,7 +35,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, constant, need_kind, register, same_dtype
+from mycel.prims.base import Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
 
 __all__ = ["BOUNDS", "checked", "gather_nd", "put_along", "scatter_nd", "take", "take_add", "take_along"]
@@ -460,6 +460,11 @@ def _checked_reference(indices: Any, *, axis: int, size: int, bounds: str = "wra
     return indices
 
 
+def _traps(node: Node) -> bool:
+    """Whether an index out of range is an error."""
+    return bool(node.params.get("bounds", "wrap") != "drop")
+
+
 checked: Primitive = register(
     Primitive(
         "checked",
@@ -473,6 +478,7 @@ checked: Primitive = register(
             Sample(((0,),), {"axis": 0, "size": 0}),
         ),
         dtypes=("int32", "int64", "uint8"),
+        traps=_traps,
         doc="The indices themselves; an error where one of them is out of range for an axis of `size`.",
     )
 )
@@ -492,6 +498,8 @@ gather_nd: Primitive = register(
             Sample(((0, 2), (3, 1)), _DROP, dtypes=_XI),
         ),
         dtypes=_ANY,
+        linear=True,
+        traps=_traps,
         doc="x[indices[..., 0], ..., indices[..., k - 1]]: each index row names a place in the first k axes.",
     )
 )
@@ -508,6 +516,9 @@ scatter_nd: Primitive = register(
             Sample(((3,), (0, 1), (0,)), {"mode": "add"}, dtypes=_XIU),
         ),
         dtypes=E.NUMBERS,
+        linear=True,
+        rounding=Rounding.IN_PLACE,
+        traps=_traps,
         doc="x with updates set, added, multiplied or compared in at the places that gather_nd would read.",
     )
 )
@@ -527,6 +538,8 @@ take: Primitive = register(
             Sample(((0, 2), (3,)), {"axis": 0, **_DROP}, dtypes=_XI),
         ),
         dtypes=_ANY,
+        linear=True,
+        traps=_traps,
         doc="The parts of x that indices name along an axis; the axes of the indices take its place.",
     )
 )
@@ -545,6 +558,9 @@ take_add: Primitive = register(
             Sample(((0, 2), (0,)), {"axis": 0, "size": 3}, dtypes=_XI),
         ),
         dtypes=E.NUMBERS,
+        linear=True,
+        rounding=Rounding.IN_PLACE,
+        traps=_traps,
         doc="Zeros of `size` along an axis, with each part of ct added where its index says: the transpose of take.",
     )
 )
@@ -562,6 +578,8 @@ take_along: Primitive = register(
             Sample(((2, 3), (2, 0)), {"axis": 1}, dtypes=_XI),
         ),
         dtypes=_ANY,
+        linear=True,
+        traps=_traps,
         doc="Along an axis, each row of x read at the positions in the same row of indices.",
     )
 )
@@ -583,6 +601,9 @@ put_along: Primitive = register(
             Sample(((3, 2), (2, 2), (2, 2)), {"axis": 0, "mode": "set"}, integers=(0, 3), dtypes=("*", "int64", "*")),
         ),
         dtypes=E.NUMBERS,
+        linear=True,
+        rounding=Rounding.IN_PLACE,
+        traps=_traps,
         doc="Along an axis, each row of updates written into the same row of x at the positions in indices.",
     )
 )

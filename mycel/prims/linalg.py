@@ -11,7 +11,7 @@ from mycel.ir.dims import product
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, broadcast_shapes, need_kind, register, same_dtype
+from mycel.prims.base import Primitive, Rounding, Sample, broadcast_shapes, need_kind, register, same_dtype
 from mycel.prims.elementwise import FLOATS, unbroadcast
 
 
@@ -87,6 +87,8 @@ matmul: Primitive = register(
         ),
         dtypes=(*FLOATS, "int32", "int64"),
         holomorphic=True,
+        rounding=Rounding.ONCE,
+        work=lambda node, number: 2 * number(node.type.size) * number(node.inputs[0].type.shape[-1]),
         doc="a @ b over the last two axes; the other axes broadcast; 16-bit floats accumulate in float32.",
     )
 )

@@ -68,6 +68,10 @@ def _gradient(
     return places, [get_item(whole, i) for i in range(len(places))]
 
 
+def _or_zeros(change: Optional[Node], like: Node) -> Node:
+    return S.zeros_like(like) if change is None else change
+
+
 def backward_graph(body: Graph, carried: int) -> tuple[Graph, tuple[int, ...], tuple[int, ...]]:
     """One round backwards; the carried values and the fixed operands that have cotangents."""
     from mycel.prims.control import inner_gradient
@@ -78,9 +82,9 @@ def backward_graph(body: Graph, carried: int) -> tuple[Graph, tuple[int, ...], t
     fixed = range(carried, len(body.inputs))
     free = tuple([i - carried for i in fixed if body.inputs[i].dtype.is_differentiable and grads[i] is not None])
     wanted = [*smooth, *[carried + i for i in free]]
-    results = [S.zeros_like(body.inputs[i]) if grads[i] is None else grads[i] for i in wanted]
+    results = [_or_zeros(grads[i], body.inputs[i]) for i in wanted]
     inputs = (*body.inputs, *[s for s in seeds if s is not None])
-    return Graph(inputs, results, f"grad_{body.name}"), smooth, free  # type: ignore[arg-type]
+    return Graph(inputs, results, f"grad_{body.name}"), smooth, free
 
 
 def tangent_loop(test: Graph, body: Graph, carried: int, moving: Sequence[int], fixed: Sequence[int]) -> dict[str, Any]:
@@ -98,10 +102,10 @@ def tangent_loop(test: Graph, body: Graph, carried: int, moving: Sequence[int], 
     outs, moved = SERVICES.push_forward(
         inline(body, [*values, *rest]), [*[values[i] for i in moving], *[rest[i - carried] for i in fixed]], [*changes, *drift]
     )  # fmt: skip
-    results = [S.zeros_like(outs[i]) if moved[i] is None else moved[i] for i in moving]
+    results = [_or_zeros(moved[i], outs[i]) for i in moving]
     return {
         "test": Graph(inputs, inline(test, [*values, *rest]), f"jvp_{test.name}"),
-        "body": Graph(inputs, [*outs, *results], f"jvp_{body.name}"),  # type: ignore[list-item]
+        "body": Graph(inputs, [*outs, *results], f"jvp_{body.name}"),
         "carried": carried + len(moving),
     }
 

@@ -22,7 +22,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, need_kind, register
+from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register
 from mycel.prims.reduce import Axes, count, reduce_max, reduce_sum, reduced_shape, restore
 
 __all__ = ["log_softmax", "moments", "softmax"]
@@ -130,6 +130,7 @@ moments: Primitive = register(
             )
         ),
         dtypes=("float32", "float64"),
+        rounding=Rounding.ONCE,
         doc="The mean and the biased variance over axes.",
     )
 )
@@ -194,7 +195,7 @@ def _soft(name: str, reference: Any, vjp: Any, expand: Any, doc: str) -> Primiti
     primitive = Primitive(
         name, _soft_infer(name), reference, vjp, batch, expand,
         samples=tuple(Sample((s,), {"axis": a}) for s, a in (((5,), 0), ((3, 7), 1), ((4, 3), 0), ((2, 3, 4), 1), ((2, 0), 0))),
-        dtypes=("float32", "float64"), doc=doc,
+        dtypes=("float32", "float64"), rounding=Rounding.ONCE, doc=doc,
     )  # fmt: skip
     return register(primitive)
 

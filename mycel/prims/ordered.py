@@ -24,7 +24,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, need_kind, register, same_dtype
+from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register, same_dtype
 from mycel.prims.conv import _differs
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "search_sorted", "sort", "top_k"]
@@ -156,7 +156,10 @@ def _extreme_vjp(ct: Node, out: Node, x: Node, *, axis: int, reverse: bool) -> t
     return (I.put_along(S.full(x.shape, 0, x.dtype), source, ct, axis=axis, mode="add", bounds="drop"),)
 
 
-def _running(name: str, function: Any, vjp: Any, kinds: str, doc: str) -> Primitive:
+def _running(
+    name: str, function: Any, vjp: Any, kinds: str, doc: str, rounding: Rounding = Rounding.OWN,
+    linear: bool = False, holomorphic: bool = False,
+) -> Primitive:  # fmt: skip
     def infer(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
         need_kind(name, kinds, x)
         _need_axis(name, axis, x)
@@ -176,7 +179,9 @@ def _running(name: str, function: Any, vjp: Any, kinds: str, doc: str) -> Primit
         None,
         tuple(samples),
         E.NUMBERS,
-        holomorphic=name == "cumprod",
+        linear=linear,
+        holomorphic=holomorphic,
+        rounding=rounding,
         doc=doc,
     )
     return register(primitive)
@@ -265,10 +270,22 @@ top_k: Primitive = register(
     )
 )
 cumsum: Primitive = _running(
-    "cumsum", lambda x, axis: np.cumsum(x, axis, x.dtype), _cumsum_vjp, "fiuc", "Running sums along an axis."
+    "cumsum",
+    lambda x, axis: np.cumsum(x, axis, x.dtype),
+    _cumsum_vjp,
+    "fiuc",
+    "Running sums along an axis.",
+    Rounding.SUM,
+    linear=True,
 )
 cumprod: Primitive = _running(
-    "cumprod", lambda x, axis: np.cumprod(x, axis, x.dtype), _cumprod_vjp, "fiuc", "Running products along an axis."
+    "cumprod",
+    lambda x, axis: np.cumprod(x, axis, x.dtype),
+    _cumprod_vjp,
+    "fiuc",
+    "Running products along an axis.",
+    Rounding.SUM,
+    holomorphic=True,
 )
 cummax: Primitive = _running(
     "cummax",

@@ -21,7 +21,7 @@ from mycel.ir.types import TensorType, Type
 from mycel.prims import control as C
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, get_item, register
+from mycel.prims.base import Primitive, Rounding, Sample, get_item, register
 from mycel.prims.loop_gradient import while_grad
 
 __all__ = ["after", "recompute", "with_root_tapes"]
@@ -50,6 +50,7 @@ after: Primitive = register(
         expand=lambda x, token: E.identity(x),
         samples=(Sample(((3,), ())),),
         dtypes=("float64", "float32", "int32", "bool"),
+        rounding=Rounding.EXACT,
         doc="The first operand, available only when the second is.",
     )
 )
@@ -118,7 +119,7 @@ recompute: Primitive = register(
     Primitive(
         "recompute",
         _infer,
-        lambda *arrays, graph, fresh: C.call.reference(*arrays, graph=graph),  # type: ignore[misc]
+        lambda *arrays, graph, fresh: C.run_graph(graph, arrays),
         _vjp,
         expand=lambda *operands, graph, fresh: C.inline(graph, operands),
         samples=(Sample(((3,), (3,)), {"graph": C._TRUE, "fresh": (0,)}),),

@@ -91,7 +91,7 @@ def _reference(*operands: Any, graph: Graph, label: str) -> tuple[Any, ...]:
 
 def _seeds(ct: Sequence[Optional[Node]], types: Sequence[Any], like: Any) -> list[Node]:
     """A cotangent for each differentiable output."""
-    return [zeros_like(like(i)) if ct[i] is None else ct[i] for i in differentiable(types)]  # type: ignore[misc]
+    return [zeros_like(like(i)) if (given := ct[i]) is None else given for i in differentiable(types)]
 
 
 def _spread(whole: Node, operands: Sequence[Node]) -> tuple[Optional[Node], ...]:

@@ -17,7 +17,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, need_kind, register
+from mycel.prims.base import Cost, Primitive, Rounding, Sample, need_kind, register
 
 Axes = tuple[int, ...]
 
@@ -66,7 +66,10 @@ def _highest(kind: Any) -> Any:
     return np.inf if kind.kind == "f" else (True if kind.kind == "b" else np.iinfo(kind).max)
 
 
-def _define(name: str, function: Any, identity: Any, vjp: Any, kinds: str, doc: str) -> Primitive:
+def _define(
+    name: str, function: Any, identity: Any, vjp: Any, kinds: str, doc: str, rounding: Rounding = Rounding.OWN,
+    linear: bool = False, holomorphic: bool = False,
+) -> Primitive:  # fmt: skip
     def infer(x: TensorType, *, axes: Axes, keepdims: bool) -> TensorType:
         need_kind(name, kinds, x)
         return tensor_type(reduced_shape(x, axes, keepdims), x.dtype)
@@ -81,7 +84,7 @@ def _define(name: str, function: Any, identity: Any, vjp: Any, kinds: str, doc: 
     )  # fmt: skip
     primitive = Primitive(
         name, infer, _reference(function, identity), vjp, _batch(lambda: primitive), None, samples, dtypes,
-        holomorphic=name == "reduce_prod", doc=doc,
+        linear=linear, holomorphic=holomorphic, cost=Cost.PASS, rounding=rounding, doc=doc,
     )  # fmt: skip
     return register(primitive)
 
@@ -112,12 +115,26 @@ def _sum_vjp(ct: Node, out: Node, x: Node, *, axes: Axes, keepdims: bool) -> tup
 
 
 reduce_sum: Primitive = _define(
-    "reduce_sum", np.sum, lambda k: k.type(0), _sum_vjp, "ifuc", "The sum over axes; integers wrap."
+    "reduce_sum",
+    np.sum,
+    lambda k: k.type(0),
+    _sum_vjp,
+    "ifuc",
+    "The sum over axes; integers wrap.",
+    Rounding.SUM,
+    linear=True,
 )
 reduce_max: Primitive = _define("reduce_max", np.max, _lowest, _extreme_vjp, "ifub", "The largest over axes.")
 reduce_min: Primitive = _define("reduce_min", np.min, _highest, _extreme_vjp, "ifub", "The smallest over axes.")
 reduce_prod: Primitive = _define(
-    "reduce_prod", np.prod, lambda k: k.type(1), _prod_vjp, "ifuc", "The product over axes."
+    "reduce_prod",
+    np.prod,
+    lambda k: k.type(1),
+    _prod_vjp,
+    "ifuc",
+    "The product over axes.",
+    Rounding.SUM,
+    holomorphic=True,
 )
 reduce_any: Primitive = _define("reduce_any", np.any, None, lambda ct, out, x, **_: (None,), "b", "Whether any holds.")
 reduce_all: Primitive = _define("reduce_all", np.all, None, lambda ct, out, x, **_: (None,), "b", "Whether all hold.")

@@ -14,7 +14,7 @@ from mycel.base.errors import ShapeError
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product, same
 from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
-from mycel.prims.base import Primitive, Sample, broadcast_shapes, constant, register
+from mycel.prims.base import Cost, Primitive, Sample, broadcast_shapes, constant, register
 
 Shape = tuple[DimLike, ...]
 FAR = (1 << 31) - 1  # an axis of more elements has positions that are no int32
@@ -40,6 +40,9 @@ RESHAPE: Primitive = register(
             Sample(((0, 3),), {"shape": (3, 0)}),
         ),
         dtypes=ANY,
+        view=True,
+        linear=True,
+        cost=Cost.LIGHT,
         doc="The same elements in row-major order under another shape.",
     )
 )
@@ -77,6 +80,9 @@ TRANSPOSE: Primitive = register(
             Sample(((),), {"permutation": ()}),
         ),
         dtypes=ANY,
+        view=True,
+        linear=True,
+        cost=Cost.LIGHT,
         doc="Axes in another order: axis i of the result is axis permutation[i] of x.",
     )
 )
@@ -127,6 +133,9 @@ BROADCAST_TO: Primitive = register(
             Sample(((1, 2),), {"shape": (0, 2)}),
         ),
         dtypes=ANY,
+        view=True,
+        linear=True,
+        cost=Cost.LIGHT,
         doc="Axes of size 1 repeated, and axes added in front, by NumPy's rule.",
     )
 )
@@ -181,6 +190,9 @@ SLICE: Primitive = register(
             Sample(((7,),), {"starts": (1,), "stops": (6,), "steps": (3,)}),
         ),
         dtypes=ANY,
+        view=True,
+        linear=True,
+        cost=Cost.LIGHT,
         doc="x[start:stop:step] on every axis, with positive steps and bounds inside the tensor.",
     )
 )
@@ -274,6 +286,8 @@ PAD: Primitive = register(
             Sample(((3,), ()), {"low": (-1,), "high": (2,), "interior": (1,)}),
         ),
         dtypes=ANY,
+        linear=True,
+        cost=Cost.PASS,
         doc="`low` and `high` copies of a value around x, `interior` between neighbours; negative amounts crop.",
     )
 )
@@ -330,6 +344,8 @@ CONCAT: Primitive = register(
             Sample(((1, 2),), {"axis": 0}),
         ),
         dtypes=ANY,
+        linear=True,
+        cost=Cost.PASS,
         doc="Tensors joined along an axis.",
     )
 )
@@ -359,6 +375,9 @@ reverse: Primitive = register(
         ),
         samples=(Sample(((2, 3),), {"axes": (1,)}), Sample(((2, 3, 2),), {"axes": (0, 2)})),
         dtypes=ANY,
+        view=True,
+        linear=True,
+        cost=Cost.LIGHT,
         doc="Axes in the opposite direction.",
     )
 )
@@ -391,6 +410,7 @@ iota: Primitive = register(
         lambda ct, out, **_: (),
         lambda size, values, axes, **params: (iota(**params), None),
         samples=tuple(Sample((), {"shape": (3, 4), "axis": a, "dtype": d}) for a in (0, 1) for d in (int32, int64)),
+        cost=Cost.LIGHT,
         doc="The index along an axis.",
     )
 )
@@ -411,6 +431,7 @@ SIZE: Primitive = register(
         lambda size, values, axes, **params: (SIZE(**params), None),
         lambda *, dim, dtype: constant(dim, dtype),
         samples=(Sample((), {"dim": 3, "dtype": int32}),),
+        cost=Cost.LIGHT,
         doc="A dimension, symbolic while compiling, as a scalar.",
     )
 )

@@ -22,7 +22,7 @@ from mycel.ir.graph import Node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import Primitive, Sample, need_kind, register
+from mycel.prims.base import Primitive, Rounding, Sample, need_kind, register
 from mycel.prims.conv import _ALL, _corners, _differs, _fold_images, _taps, _unfold_images, window_output
 
 __all__ = ["window_argmax", "window_gather", "window_max", "window_scatter", "window_spread", "window_sum"]
@@ -283,6 +283,8 @@ window_sum: Primitive = register(
             Sample(((1, 1, 2),), _case((1, 1, 2), (1,), (1,), ((0, 0),))[2]),
         ),
         dtypes=_NUMBERS,
+        linear=True,
+        rounding=Rounding.ONCE,
         doc="The sum over each window; padding counts as 0, and integers wrap.",
     )
 )
@@ -325,6 +327,7 @@ window_scatter: Primitive = register(
             for (x, out, p), n in zip(_CASES, _PLACES)
         ),
         dtypes=_NUMBERS,
+        rounding=Rounding.IN_PLACE,
         doc="Each value added to the input position that its index names in its window.",
     )
 )

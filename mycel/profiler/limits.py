@@ -179,7 +179,7 @@ def _best(run: Callable[[], Any]) -> float:
 
 def _program(graph: Graph, aliases: Optional[dict[int, int]] = None) -> Callable[[], Any]:
     entry = engine().compile(graph, aliases)
-    given = [buffers.from_array(np.full(t.shape, 0.5, np.float32)) for t in graph.input_types]  # type: ignore[union-attr]
+    given = [buffers.from_array(np.full(n.type.shape, 0.5, np.float32)) for n in graph.inputs]
     return lambda: entry(*given)
 
 

@@ -79,11 +79,11 @@ class profile:
         self.stop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        options = {"machine": self._limits, "gradient_lines": self._gradient_lines}
+        limits, lines = self._limits, self._gradient_lines
 
         @functools.wraps(function)
         def profiled(*args: Any, **kwargs: Any) -> Any:
-            with profile(**options) as made:  # type: ignore[arg-type]
+            with profile(machine=limits, gradient_lines=lines) as made:
                 result = function(*args, **kwargs)
             profiled.__dict__["profile"] = made
             return result

@@ -65,12 +65,13 @@ def as_text(report: Report, rows: int = 20, width: int = 0, color: bool = False)
     """The tables of a profile: a summary, kernels, lines, Cells, phases, memory, host steps and segments."""
     from rich.console import Console
 
+    written = io.StringIO()
     console = Console(
-        file=io.StringIO(), width=width or _width(), force_terminal=color, color_system="standard" if color else None, highlight=False
+        file=written, width=width or _width(), force_terminal=color, color_system="standard" if color else None, highlight=False
     )  # fmt: skip
     for part in _parts(report, rows):
         console.print(part)
-    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+    return written.getvalue()
 
 
 def _width() -> int:

@@ -164,7 +164,8 @@ class Node:
         self.set_arg(arg_idx, targets[out_idx or 0])
 
     def _tree(self) -> Tree:
-        return self._statement.tree  # type: ignore[no-any-return]
+        tree: Tree = self._statement.tree
+        return tree
 
 
 def _call(what: str, kind: NodeType, name: str, instance: Any, targets: Any, args: Any, kwargs: Any) -> Node:

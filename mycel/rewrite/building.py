@@ -11,7 +11,7 @@ import itertools
 import linecache
 import types
 from collections import OrderedDict
-from typing import Any, Optional
+from typing import Optional
 
 from mycel.cells.cell import Cell, state_epoch
 from mycel.rewrite.statements import NodeType, Statement, python_of
@@ -113,7 +113,7 @@ def _compiled(tree: Tree, name: str) -> types.FunctionType:
 def _code_of(code: types.CodeType) -> Optional[types.CodeType]:
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            found: Any = inner if inner.co_name == "construct" else _code_of(inner)
+            found = inner if inner.co_name == "construct" else _code_of(inner)
             if found is not None:
-                return found  # type: ignore[no-any-return]
+                return found
     return None

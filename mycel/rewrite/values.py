@@ -114,7 +114,8 @@ class ScopedValue:
         if self.type is ValueType.NamingValue:
             return ast.parse(str(self), mode="eval").body
         if self.type is ValueType.UnsupportedValue:
-            return self.value  # type: ignore[no-any-return]
+            written: ast.expr = self.value
+            return written
         if self.type is ValueType.CustomObjValue:
             return ast.Name(names[id(self.value)], ast.Load())
         if self.type is ValueType.DictValue:

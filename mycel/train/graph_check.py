@@ -23,14 +23,20 @@ from typing import Any
 
 from mycel.base.dtype import DType
 from mycel.ir.binding import Binder
-from mycel.ir.dims import Dim, deciding, symbols_in
+from mycel.ir.decisions import deciding
+from mycel.ir.dims import Dim, symbols_in
 from mycel.ir.graph import Graph, Node
 from mycel.ir.printer import graphs_in
 from mycel.ir.types import TensorType
 from mycel.ir.verify import verify
-from mycel.prims.base import Literal, Primitive
-from mycel.prims.custom import Rule
+from mycel.prims.base import GET_ITEM, Literal, Primitive
+from mycel.prims.control import call, while_loop
+from mycel.prims.custom import Rule, custom, kept_call
 from mycel.prims.index import BOUNDS
+from mycel.prims.loop_gradient import while_grad
+from mycel.prims.positions import positions
+from mycel.prims.recompute import recompute
+from mycel.prims.recursion import recur, recursion
 from mycel.transforms.specialize import specialize
 
 __all__ = [
@@ -168,7 +174,7 @@ FORMS: dict[str, Mapping[str, Callable[[Any], bool]]] = {
     "window_gather": _window,
 }  # fmt: skip
 # `kept_call` belongs to a recording; `positions` has a size that data decide, which would be believed. A network that is loaded has neither.
-REFUSED = frozenset({"kept_call", "positions"})
+REFUSED = (kept_call, positions)
 
 
 def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, Any]) -> None:
@@ -186,15 +192,15 @@ def check_node(prim: Primitive, operands: Sequence[Node], params: Mapping[str, A
     least, most = _operands_of(prim)
     if not least <= len(operands) <= most:
         raise Refusal(f"{name} takes {least} operands, not {len(operands)}")
-    if name == "get_item":
+    if prim is GET_ITEM:
         if not isinstance(operands[0].type, tuple):
             raise Refusal("a part is taken of a value that has none")
         if params["index"] >= len(operands[0].type):
             raise Refusal(f"part {params['index']} is taken of a value of {len(operands[0].type)}")
     elif not all(isinstance(n.type, TensorType) for n in operands):
         raise Refusal(f"{name} takes tensors, not a value of several parts")
-    if name in _FURTHER:
-        _FURTHER[name](operands, **params)
+    if prim in _FURTHER:
+        _FURTHER[prim](operands, **params)
 
 
 @functools.cache
@@ -266,14 +272,14 @@ def _check_custom(operands: Sequence[Node], count: int, backward: Any, wanted: A
         raise Refusal(f"the derivative of custom gives {backward.output_types} for the operands {wanted}")
 
 
-_FURTHER: dict[str, Callable[..., None]] = {
-    "call": _check_call,
-    "kept_call": _check_call,
-    "recompute": _check_call,
-    "recursion": _check_call,
-    "while_loop": _check_loop,
-    "while_grad": _check_loop_gradient,
-    "custom": _check_custom,
+_FURTHER: dict[Primitive, Callable[..., None]] = {
+    call: _check_call,
+    kept_call: _check_call,
+    recompute: _check_call,
+    recursion: _check_call,
+    while_loop: _check_loop,
+    while_grad: _check_loop_gradient,
+    custom: _check_custom,
 }
 
 
@@ -316,7 +322,7 @@ def _check_bound(graph: Graph, bound: set[str]) -> None:
             continue
         seen.add(top)
         for node in (*top.inputs, *top.nodes):
-            if node.op in REFUSED:
+            if node.prim in REFUSED:
                 raise Refusal(f"the operation {node.op} has no place in a file")
             shapes = [t.shape for t in (node.type if isinstance(node.type, tuple) else (node.type,))]
             values = [v for v in node.params.values() if isinstance(v, (Dim, tuple))]
@@ -337,15 +343,14 @@ def _check_recursions(graph: Graph, labels: dict[str, Graph], done: set[Any]) ->
     if len(done) > MOST_TERMS * DEEPEST:
         raise Refusal("its recursions nest in too many ways")
     for node in graph.nodes:
-        name = node.op
-        if name == "recur":
+        if node.prim is recur:
             target = labels.get(node.params["label"])
             if target is None:
                 raise Refusal(f"{node.params['label']!r:.100} is called outside of its recursion")
             _takes(f"the recursion {node.params['label']!r:.100}", target, [n.type for n in node.inputs])
             if node.params["types"] != target.output_types:
                 raise Refusal(f"a call of {node.params['label']!r:.100} gives {node.params['types']}, not {target.output_types}")  # fmt: skip
-        inner = {**labels, node.params["label"]: node.params["graph"]} if name == "recursion" else labels
+        inner = {**labels, node.params["label"]: node.params["graph"]} if node.prim is recursion else labels
         for nested in _inner(node):
             _check_recursions(nested, inner, done)
 

@@ -29,7 +29,8 @@ from mycel.frontend.dimensions import Plan, is_open
 from mycel.frontend.segments import REFUSALS
 from mycel.frontend.tracebacks import show_user_lines
 from mycel.ir.binding import Binder
-from mycel.ir.dims import Decisions, symbols_in
+from mycel.ir.decisions import Decisions
+from mycel.ir.dims import symbols_in
 from mycel.ir.graph import Graph
 from mycel.prims import control as C
 from mycel.train.encryption import Encrypted, check_key, decrypted, is_encrypted
@@ -348,7 +349,8 @@ class LoadedGraph(Cell):
         sizes = self._sizes(tensors)
         states = [t if t is not None else default_generator.state for t in self._states]
         graph: Graph = model.graph
-        if sizes and eager.active and eager.current_context().is_staging:  # type: ignore[union-attr]
+        context = eager.current_context() if eager.active else None
+        if sizes and context is not None and context.is_staging:
             graph = specialize(graph, sizes)
         out = eager.apply(C.call, *tensors, *states, graph=graph) if graph.outputs else ()
         for state, output in model.writes:

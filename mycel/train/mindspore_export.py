@@ -15,6 +15,8 @@ from mycel.base.errors import Unsupported
 from mycel.base.wire import field
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
+from mycel.prims import elementwise as E
+from mycel.prims.base import GET_ITEM
 from mycel.train.graph_file import Model
 
 __all__ = ["mindspore_bytes"]
@@ -132,10 +134,10 @@ class _Writer:
 
     def node(self, node: Node) -> None:
         name, params = node.op, node.params
-        if name == "constant":
+        if node.is_constant:
             self.names[node] = self.constant(params["value"].array)
             return
-        if name == "get_item":
+        if node.prim is GET_ITEM:
             self.names[node] = self.names[node.inputs[0]][params["index"]]
             return
         x = [self.names[i] for i in node.inputs]
@@ -185,7 +187,7 @@ def _matmul(w: _Writer, node: Node, x: list[str]) -> str:
 def _select(w: _Writer, node: Node, x: list[str]) -> str:
     condition, zero, value = node.inputs
     if (
-        condition.op == "le" and condition.inputs[0] is value
+        condition.prim is E.le and condition.inputs[0] is value
         and all(n.is_constant and n.value.ndim == 0 and n.value == 0 for n in (condition.inputs[1], zero))
     ):  # fmt: skip
         return w.apply("ReLU", [x[2]], node.type)

@@ -20,7 +20,9 @@ from mycel.ir.binding import Binder
 from mycel.ir.dims import Atom, Dim
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import TensorType, tensor_type
-from mycel.prims.base import outputs_of
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.prims.base import GET_ITEM, outputs_of
 from mycel.train.graph_file import Model
 
 __all__ = ["onnx_bytes"]
@@ -280,10 +282,10 @@ class _Writer:
 
     def node(self, node: Node) -> None:
         name, params = node.op, node.params
-        if name == "get_item":
+        if node.prim is GET_ITEM:
             self.names[node] = self.names[node.inputs[0]][params["index"]]
             return
-        if name == "constant":
+        if node.is_constant:
             self.names[node] = self.constant(params["value"].array)
             return
         operands = [self.names[i] for i in node.inputs]
@@ -324,7 +326,7 @@ def _reduce(w: _Writer, node: Node, x: list[str], *, axes: Any, keepdims: bool) 
     name = node.op
     truth = node.inputs[0].dtype is bool_
     # Of truth values: whether one is true, as a sum, so that there may be none; and whether none is false.
-    everything = truth and name in ("reduce_all", "reduce_min", "reduce_prod")
+    everything = truth and node.prim in (R.reduce_all, R.reduce_min, R.reduce_prod)
     given = w.emit("Not", x) if everything else x[0]
     given = w.emit("Cast", [given], to=6) if truth else given
     operator = "ReduceSum" if truth else _REDUCTIONS[name]
@@ -335,10 +337,10 @@ def _reduce(w: _Writer, node: Node, x: list[str], *, axes: Any, keepdims: bool) 
 
 def _binary(w: _Writer, node: Node, x: list[str]) -> str:
     name = node.op
-    if node.inputs[0].dtype is bool_ and name in ("ge", "gt", "le", "lt"):
+    if node.inputs[0].dtype is bool_ and node.prim in (E.ge, E.gt, E.le, E.lt):
         x = [w.emit("Cast", [operand], to=6) for operand in x]
-    if node.inputs[0].dtype is bool_ and name in ("maximum", "minimum"):
-        return str(w.emit("Or" if name == "maximum" else "And", x))
+    if node.inputs[0].dtype is bool_ and node.prim in (E.maximum, E.minimum):
+        return str(w.emit("Or" if node.prim is E.maximum else "And", x))
     return str(w.emit(_BINARY[name], x))
 
 
@@ -351,7 +353,7 @@ def _need_number(node: Node, *kinds: str) -> None:
 def _select(w: _Writer, node: Node, x: list[str]) -> str:
     condition, zero, value = node.inputs
     if (
-        condition.op == "le" and condition.inputs[0] is value
+        condition.prim is E.le and condition.inputs[0] is value
         and all(n.is_constant and n.value.ndim == 0 and n.value == 0 for n in (condition.inputs[1], zero))
         and value.dtype.is_floating and value.shape == node.shape
     ):  # fmt: skip
@@ -549,7 +551,8 @@ def _custom(w: _Writer, node: Node, x: list[str], *, count: int, **_: Any) -> li
 
 def _cond(w: _Writer, node: Node, x: list[str], *, true: Graph, false: Graph) -> list[str]:
     def branch(graph: Graph) -> bytes:
-        return w.body([], lambda: list(zip(w.inlined(graph, x[1:]), graph.output_types)))  # type: ignore[arg-type]
+        kinds = [o.type for o in graph.outputs]
+        return w.body([], lambda: list(zip(w.inlined(graph, x[1:]), kinds)))
 
     count = len(true.outputs)
     found = w.emit("If", x[:1], outputs=count, then_branch=branch(true), else_branch=branch(false))

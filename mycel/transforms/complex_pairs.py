@@ -21,9 +21,10 @@ from mycel.ir.graph import Graph, Node, at, input_node
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
-from mycel.prims.base import GET_ITEM, REGISTRY, Primitive, constant, outputs_of, register
-from mycel.prims.complex import angle, modulus, part_of
+from mycel.prims.base import CONSTANT, GET_ITEM, REGISTRY, Primitive, constant, outputs_of, register
+from mycel.prims.complex import angle, complex_, imag, modulus, part_of, real
 from mycel.prims.linalg import matmul
+from mycel.prims.recursion import recur, recursion
 from mycel.transforms.rewrite import holds_graphs
 
 __all__ = ["complex_pairs"]
@@ -37,10 +38,6 @@ class Pair(NamedTuple):
 
 
 Value = Union[Node, Pair]
-LINEAR = frozenset(
-    """reshape transpose broadcast_to slice pad concat reverse reduce_sum identity stop_gradient cumsum gather_nd scatter_nd take take_add take_along
-    put_along window_sum""".split()
-)
 
 
 def complex_pairs(graph: Graph) -> Graph:
@@ -113,9 +110,9 @@ class _Walk:
             return outputs_of(Node(prim, tuple(values), node.params, node.type, node.where))
         if nested:
             return self.nested(node, values)
-        if prim.name in LINEAR and node.params.get("mode", "add") in ("add", "set"):
+        if prim.linear and node.params.get("mode", "add") in ("add", "set"):
             return Pair(*[prim(*[v[k] if isinstance(v, Pair) else v for v in values], **node.params) for k in (0, 1)])
-        formula = FORMULAS.get(prim.name)
+        formula = FORMULAS.get(prim)
         if formula is None:
             types = tuple(isinstance(v, Pair) for v in values), _paired(node.type)
             made = outputs_of(_ON_COMPLEX.node(*map(_joined, values), of=prim.name, params=_frozen(node), types=types))
@@ -129,7 +126,7 @@ class _Walk:
         return made if formula is None else S.broadcast_to(made, node.shape)
 
     def nested(self, node: Node, values: Sequence[Any]) -> Any:
-        if node.op in ("recursion", "recur") and (_is_complex(node.type) or any(isinstance(v, Pair) for v in values)):
+        if node.prim in (recursion, recur) and (_is_complex(node.type) or any(isinstance(v, Pair) for v in values)):
             raise Unsupported(
                 "recursion by a tensor's value does not carry complex numbers; pass real and imaginary parts"
             )
@@ -342,28 +339,23 @@ def _matmul(a: Pair, b: Pair) -> Pair:
     )
 
 
-def _of_both(function: Callable[..., Node]) -> Callable[..., Pair]:
-    return lambda *values: Pair(*[function(*parts) for parts in zip(*values)])
-
-
 def _either(function: Callable[[Node], Node]) -> Callable[[Pair], Node]:
     return lambda z: E.logical_or(function(z.re), function(z.im))
 
 
-_PLAIN: Mapping[str, Callable[..., Any]] = {
-    "complex": lambda re, im: Pair(re, im), "real": lambda z: z.re, "imag": lambda z: z.im,
-    "neg": _of_both(E.neg), "add": _of_both(E.add), "sub": _of_both(E.sub), "mul": _times, "div": _divided, "matmul": _matmul,
-    "eq": lambda a, b: E.logical_and(E.eq(a.re, b.re), E.eq(a.im, b.im)),
-    "ne": lambda a, b: E.logical_or(E.ne(a.re, b.re), E.ne(a.im, b.im)),
-    "select": lambda c, x, y: Pair(E.select(c, x.re, y.re), E.select(c, x.im, y.im)),
-    "is_nan": _either(E.is_nan), "is_inf": _either(E.is_inf), "is_finite": lambda z: E.logical_and(E.is_finite(z.re), E.is_finite(z.im)),
-    "exp": _exp, "exp2": lambda z: _exp(_scaled(z, math.log(2))), "expm1": lambda z: _plus(_exp(z), -1.0),
-    "log": _log, "log2": lambda z: _scaled(_log(z), 1 / math.log(2)), "log10": lambda z: _scaled(_log(z), 1 / math.log(10)), "log1p": _log1p,
-    "sqrt": _sqrt, "rsqrt": lambda z: _divided(_one(z), _sqrt(z)),
-    "sigmoid": lambda z: _divided(_one(z), _plus(_exp(Pair(E.neg(z.re), E.neg(z.im))), 1.0)),
-    "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "asinh": _asinh, "acosh": _acosh, "atanh": _atanh,
-    "sin": _turned(_sinh), "tan": _turned(_tanh), "asin": _turned(_asinh), "atan": _turned(_atanh), "acos": _acos,
-    "cos": lambda z: _cosh(_by_i(z)),
+_PLAIN: Mapping[Primitive, Callable[..., Any]] = {
+    complex_: lambda re, im: Pair(re, im), real: lambda z: z.re, imag: lambda z: z.im,
+    E.mul: _times, E.div: _divided, matmul: _matmul,
+    E.eq: lambda a, b: E.logical_and(E.eq(a.re, b.re), E.eq(a.im, b.im)),
+    E.ne: lambda a, b: E.logical_or(E.ne(a.re, b.re), E.ne(a.im, b.im)),
+    E.is_nan: _either(E.is_nan), E.is_inf: _either(E.is_inf), E.is_finite: lambda z: E.logical_and(E.is_finite(z.re), E.is_finite(z.im)),
+    E.exp: _exp, E.exp2: lambda z: _exp(_scaled(z, math.log(2))), E.expm1: lambda z: _plus(_exp(z), -1.0),
+    E.log: _log, E.log2: lambda z: _scaled(_log(z), 1 / math.log(2)), E.log10: lambda z: _scaled(_log(z), 1 / math.log(10)), E.log1p: _log1p,
+    E.sqrt: _sqrt, E.rsqrt: lambda z: _divided(_one(z), _sqrt(z)),
+    E.sigmoid: lambda z: _divided(_one(z), _plus(_exp(Pair(E.neg(z.re), E.neg(z.im))), 1.0)),
+    E.sinh: _sinh, E.cosh: _cosh, E.tanh: _tanh, E.asinh: _asinh, E.acosh: _acosh, E.atanh: _atanh,
+    E.sin: _turned(_sinh), E.tan: _turned(_tanh), E.asin: _turned(_asinh), E.atan: _turned(_atanh), E.acos: _acos,
+    E.cos: lambda z: _cosh(_by_i(z)),
 }  # fmt: skip
 
 
@@ -371,6 +363,6 @@ def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda node, *values: function(*values)
 
 
-FORMULAS: dict[str, Callable[..., Any]] = {
-    **{name: _of_values(function) for name, function in _PLAIN.items()}, "pow": _power, "cast": _cast, "constant": _constant,
+FORMULAS: dict[Primitive, Callable[..., Any]] = {
+    **{primitive: _of_values(function) for primitive, function in _PLAIN.items()}, E.pow_: _power, E.cast: _cast, CONSTANT: _constant,
 }  # fmt: skip

@@ -7,7 +7,7 @@ and whatever depends on a symbolic size stay as they are.
 
 A constant is to be what the same numbers would give as arguments, up to the rounding of the result. NumPy adds a long float32 column with an error that grows with its
 length, which engines do not; so sums, products and element-wise functions are computed in float64 (sums of float64 in the widest type there is) and rounded once.
-Sums that are written in place round each time in 16 bits, and are left to the engine.
+Sums that are written in place round each time in 16 bits, and are left to the engine. A primitive's `rounding` says which it is.
 """
 
 from __future__ import annotations
@@ -21,21 +21,13 @@ from mycel.base.errors import IndexRangeError, VerifyError
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims import shape as S
-from mycel.prims.base import CONSTANT, GET_ITEM, Literal
+from mycel.prims.base import CONSTANT, GET_ITEM, Literal, Primitive, Rounding
 from mycel.prims.elementwise import to_odd
 from mycel.prims.random import random_bits
 from mycel.prims.recursion import recur
 from mycel.transforms.rewrite import Visit, holds_graphs, rewrite, sizes_in
 
 __all__ = ["INPUT_LIMIT", "LIMIT", "fold_constants"]
-
-_SUMS = frozenset("reduce_sum reduce_prod cumsum cumprod".split())
-_PRODUCTS = frozenset(
-    "matmul conv conv_grad_input conv_grad_weight window_sum moments softmax log_softmax complex_abs".split()
-)
-_IN_PLACE = frozenset("take_add put_along scatter_nd window_scatter".split())
-# Quotients that are cut off are functions of the rounded one.
-_AS_THEY_ARE = frozenset("floor_div mod cast".split())
 
 LIMIT = 4096
 INPUT_LIMIT = 1 << 20
@@ -134,7 +126,7 @@ def _arguments(node: Node) -> Optional[list[Array]]:
         arrays.append(array)
     if not arrays or prim.reference is None or prim.effect or prim in _LEFT:
         return None
-    if prim.name in _IN_PLACE and node.type.dtype.is_floating and node.type.dtype.itemsize == 2:
+    if prim.rounding is Rounding.IN_PLACE and node.type.dtype.is_floating and node.type.dtype.itemsize == 2:
         return None
     if not _is_small(node.type) or sum(a.size for a in arrays) > INPUT_LIMIT:
         return None
@@ -153,13 +145,13 @@ def _compute(node: Node, arrays: list[Array]) -> Any:
     return _checked(prim.name, result, node.type)
 
 
-def _widened(prim: Any, array: Array) -> Array:
+def _widened(prim: Primitive, array: Array) -> Array:
     """An operand in the type that its operation is computed in."""
     kind, size = array.dtype.kind, array.dtype.itemsize
-    if prim.name not in _SUMS and (prim.name in _AS_THEY_ARE or not (prim.elementwise or prim.name in _PRODUCTS)):
+    if prim.rounding not in (Rounding.ONCE, Rounding.SUM):
         return array
     if kind == "f" and size == 8:
-        return array.astype(np.longdouble) if prim.name in _SUMS else array
+        return array.astype(np.longdouble) if prim.rounding is Rounding.SUM else array
     if array.dtype == np.complex64:
         return array.astype(np.complex128)
     return array.astype(np.float64) if from_any(array.dtype).is_floating else array

@@ -128,13 +128,14 @@ def _free(node: Node) -> Node:
 
 def _twice_transposed(node: Node, outs: Sequence[Node], tangents: Tangents) -> Tangents:
     prim = node.prim
+    assert prim is not None and prim.vjp is not None
     seeds = [input_node(o.type, "cotangent") if o.dtype.is_differentiable else None for o in outs]
     dummies = [s for s in seeds if s is not None]
     if not dummies:
         return [None] * len(outs)
     several = isinstance(node.type, tuple)
     ct: Any = tuple(seeds) if several else seeds[0]
-    grads = prim.vjp(ct, tuple(outs) if several else outs[0], *node.inputs, **node.params)  # type: ignore[union-attr,misc]
+    grads = prim.vjp(ct, tuple(outs) if several else outs[0], *node.inputs, **node.params)
     pairs = [(g, t) for g, t in zip(grads, tangents) if g is not None and t is not None]
     found = vjp([g for g, _ in pairs], [t for _, t in pairs], dummies)
     present = [f for f in found if f is not None]
@@ -156,15 +157,15 @@ def _push_cond(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents
     true, false = node.params["true"], node.params["false"]
     kept = sorted({i for g in (true, false) for i in tangent_graph(g, active)[1]})
     branches = [tangent_graph(g, active, kept)[0] for g in (true, false)]
-    given = [changes[i] for i in active]
-    whole = C.cond.node(node.inputs[0], *operands, *given, true=branches[0], false=branches[1])  # type: ignore[arg-type]
+    given = [t for t in changes if t is not None]
+    whole = C.cond.node(node.inputs[0], *operands, *given, true=branches[0], false=branches[1])
     return _split(whole, len(node.type), kept)
 
 
 def _push_call(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents]:
     active = [i for i, t in enumerate(tangents) if t is not None]
     graph, kept = tangent_graph(C.graph_for_call(node.params["graph"], [i.type for i in node.inputs]), active)
-    whole = C.call.node(*node.inputs, *[tangents[i] for i in active], graph=graph)  # type: ignore[arg-type]
+    whole = C.call.node(*node.inputs, *[t for t in tangents if t is not None], graph=graph)
     return _split(whole, len(node.type), kept)
 
 
@@ -190,7 +191,8 @@ def _push_loop(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents
     start = [_or_zeros(tangents[i], node.inputs[i]) for i in moving]
     params = tangent_loop(node.params["test"], body, carried, moving, fixed)
     values, rest = node.inputs[:carried], node.inputs[carried:]
-    whole = C.while_loop.node(*values, *start, *rest, *[tangents[i] for i in fixed], **params)  # type: ignore[arg-type]
+    drift = [t for t in tangents[carried:] if t is not None]
+    whole = C.while_loop.node(*values, *start, *rest, *drift, **params)
     return _split(whole, carried, moving)
 
 

@@ -8,38 +8,16 @@ costs next to nothing: constants, movements of data, and arithmetic without elem
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Optional
 from weakref import WeakKeyDictionary
 
-from mycel.ir.dims import Decisions, deciding
+from mycel.ir.decisions import Decisions, deciding
 from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
-from mycel.prims.base import GET_ITEM
+from mycel.prims.base import GET_ITEM, Cost
+from mycel.prims.shape import BROADCAST_TO
 from mycel.transforms.grad import vjp
 
 __all__ = ["Link", "link"]
-
-_MOVES = frozenset(("reshape", "transpose", "broadcast_to", "slice", "reverse", "identity", "stop_gradient"))
-_LIGHT = frozenset(
-    (
-        "add",
-        "sub",
-        "mul",
-        "neg",
-        "abs",
-        "sign",
-        "maximum",
-        "minimum",
-        "select",
-        "cast",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-    )
-    + ("logical_and", "logical_or", "logical_not", "logical_xor", "iota", "size", "constant")
-)
 
 
 class Link:
@@ -128,7 +106,7 @@ def _worth_keeping(graph: Graph, grads: Sequence[Node]) -> list[Node]:
 
 
 def _source(node: Node) -> Node:
-    while node.op == "broadcast_to":
+    while node.prim is BROADCAST_TO:
         node = node.inputs[0]
     return node
 
@@ -137,8 +115,7 @@ def _is_light(node: Node, at_hand: set[Node], depth: int = 4) -> bool:
     """Whether a node can be computed from what is at hand for next to nothing."""
     if node in at_hand:
         return True
-    prim: Any = node.prim
-    if prim is None or depth == 0 or prim.name not in _LIGHT and prim.name not in _MOVES:
+    if node.prim is None or depth == 0 or node.prim.cost is not Cost.LIGHT:
         return False
     return all(_is_light(i, at_hand, depth - 1) for i in node.inputs)
 

@@ -57,7 +57,8 @@ def _twice(node: Node, context: Context) -> Optional[Node]:
     inner = x.params["axes"]
     left = [a for a in range(x.inputs[0].type.rank) if a not in inner]
     axes = tuple(sorted([*inner, *[left[a] for a in node.params["axes"]]]))
-    return node.prim.node(x.inputs[0], axes=axes, keepdims=False)  # type: ignore[union-attr]
+    assert node.prim is not None
+    return node.prim.node(x.inputs[0], axes=axes, keepdims=False)
 
 
 @rule(*REDUCTIONS)
@@ -95,7 +96,8 @@ def _neighbours_joined(node: Node, x: Node, context: Context) -> Optional[Node]:
         shape.append(d)
     if len(shape) == x.type.rank:
         return None
-    return node.prim.node(context.reshape(x.inputs[0], tuple(shape)), axes=tuple(merged), keepdims=False)  # type: ignore[union-attr]
+    assert node.prim is not None
+    return node.prim.node(context.reshape(x.inputs[0], tuple(shape)), axes=tuple(merged), keepdims=False)
 
 
 @rule(R.reduce_sum, R.reduce_max, R.reduce_min, R.reduce_any, R.reduce_all)

@@ -31,7 +31,7 @@ from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 from mycel.prims import shape as S
-from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant, get_item, outputs_of
+from mycel.prims.base import CONSTANT, GET_ITEM, Cost, Primitive, constant, get_item, outputs_of
 from mycel.prims.block import dynamic_update_slice
 from mycel.prims.custom import Rule, custom
 from mycel.prims.loop_gradient import while_grad
@@ -46,24 +46,6 @@ Values = Union[Value, list[Value]]
 Flags = tuple[Any, ...]
 
 _LIGHT = 40
-_MOVES = frozenset(
-    (
-        "reshape",
-        "transpose",
-        "broadcast_to",
-        "slice",
-        "concat",
-        "reverse",
-        "pad",
-        "iota",
-        "size",
-        "constant",
-        "get_item",
-    )
-    + ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
-)
-_DIVISIONS = frozenset(("floor_div", "mod", "fmod"))
-_TRAPS = _DIVISIONS | {"take", "take_add", "take_along", "put_along", "gather_nd", "scatter_nd", "checked"}
 
 
 def batch(outputs: Sequence[Node], mapped: Mapping[Node, tuple[Node, int]], size: DimLike) -> list[Value]:
@@ -110,7 +92,8 @@ class _Batch:
 
     def _node(self, node: Node, given: Sequence[Any]) -> Values:
         if node.prim is GET_ITEM and isinstance(given[0], list):
-            return given[0][node.params["index"]]  # type: ignore[no-any-return]
+            part: Value = given[0][node.params["index"]]
+            return part
         if all(axis is None for _, axis in given) and not self._recurs(node):
             inputs = tuple([v for v, _ in given])
             if all(a is b for a, b in zip(inputs, node.inputs)):
@@ -329,8 +312,8 @@ class _Batch:
 
     def _side(self, graph: Graph, chosen: Node, operands: Sequence[Value]) -> list[Value]:
         """The outputs of a branch for the chosen examples; anything for the others."""
-        found: list[Optional[Value]] = [None if i is None else operands[i] for i in _passed(graph)]
-        missing = [k for k, v in enumerate(found) if v is None]
+        passed = _passed(graph)
+        missing = [k for k, i in enumerate(passed) if i is None]
         wanted = [graph.outputs[k] for k in missing]
         reached = set(toposort(wanted))
         used = {n: v for n, v in zip(graph.inputs, operands) if n in reached}
@@ -338,9 +321,8 @@ class _Batch:
             made = self.run(wanted, {n: self._masked(chosen, v, None) for n, v in used.items()})
         else:
             made = self._guarded(graph.name, wanted, chosen, used)
-        for k, value in zip(missing, made):
-            found[k] = value
-        return found  # type: ignore[return-value]
+        computed = iter(made)
+        return [next(computed) if i is None else operands[i] for i in passed]
 
     def _is_light(self, graph: Graph, used: Mapping[Node, Value]) -> bool:
         if isinstance(self.size, int) and self.size == 0:
@@ -444,9 +426,7 @@ def _is_single(kind: TensorType) -> bool:
 
 def _may_trap(node: Node) -> bool:
     """Whether a node may stop the program where its operands are not meant for it."""
-    if node.prim is None or node.op not in _TRAPS:
-        return False
-    return bool(node.dtype.is_integer if node.op in _DIVISIONS else node.params.get("bounds", "wrap") != "drop")
+    return node.prim is not None and node.prim.traps is not None and node.prim.traps(node)
 
 
 def _is_total(graph: Graph) -> bool:
@@ -480,7 +460,7 @@ def _weight(graph: Graph) -> float:
         assert prim is not None
         if prim is C.cond:
             total += _weight(node.params["true"]) + _weight(node.params["false"])
-        elif prim is not CONSTANT and (_may_trap(node) or not (prim.elementwise or prim.name in _MOVES)):
+        elif prim is not CONSTANT and (_may_trap(node) or prim.cost is Cost.HEAVY):
             return float("inf")
         total += 1
     return total

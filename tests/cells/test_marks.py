@@ -64,7 +64,7 @@ def test_precision_is_set_for_one_cell() -> None:
     net.to_float(ms.bfloat16)
     assert net.l.get_mixed_precision_type() is MixedPrecisionType.BF16
     with pytest.raises(TypeError, match="MixedPrecisionType"):
-        net.set_mixed_precision_type(ms.float16)  # type: ignore[arg-type]
+        net.set_mixed_precision_type(ms.float16)
 
 
 def test_run_construct_runs_hooks_and_casts() -> None:
@@ -91,7 +91,7 @@ def test_marks_of_pipelines_are_checked_and_kept(name: str) -> None:
 def test_offloading_takes_what_the_reference_takes() -> None:
     net = Net()
     for value in ("Auto", 0, 1, 20):
-        assert net.offload(value) is None  # type: ignore[func-returns-value]
+        assert net.offload(value) is None
     for value, error in (("x", ValueError), (-1, ValueError), (True, TypeError), (1.5, TypeError)):
         with pytest.raises(error):
-            net.offload(value)  # type: ignore[arg-type]
+            net.offload(value)

@@ -108,7 +108,7 @@ def test_one_module_for_a_path_and_one_object_for_a_name() -> None:
     assert first.Dense is mycel.nn.Dense
     assert isinstance(mindspore.Tensor([1.0]), mycel.Tensor)
 
-    class Net(first.Cell):  # type: ignore[misc, name-defined]
+    class Net(first.Cell):
         pass
 
     assert isinstance(Net(), mycel.nn.Cell)

@@ -170,7 +170,7 @@ def test_attributes_of_cells_are_guarded() -> None:
     x = tensor(1.0, 1.0)
 
     def value() -> list[float]:
-        return net(x).asnumpy().tolist()  # type: ignore[no-any-return]
+        return net(x).asnumpy().tolist()
 
     assert value() == [4.0, 6.0]
     net.scale = 3.0
@@ -235,7 +235,7 @@ def test_functions_that_library_cells_call_are_guarded_and_interpreted() -> None
             return ops.sum(logits - label) * FACTOR
         return ops.sum(label)
 
-    net = nn.WithLossCell(nn.ReLU(), loss)  # type: ignore[arg-type]
+    net = nn.WithLossCell(nn.ReLU(), loss)
     net.register_forward_hook(lambda cell, inputs, output: seen.append(1))
     assert float(net(tensor(1.0, 2.0), tensor(0.0, 1.0))) == 4.0
     FACTOR = 5.0
@@ -270,7 +270,7 @@ def test_changed_defaults_are_seen() -> None:
 
     jitted = ms.jit(f)
     assert float(jitted(tensor(2.0))) == 2.0
-    f.__defaults__[0][0] = 3.0  # type: ignore[index]
+    f.__defaults__[0][0] = 3.0
     assert float(jitted(tensor(2.0))) == 6.0
 
 
@@ -780,7 +780,7 @@ def test_lambdas_are_told_apart_without_columns(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(source, "_by_columns", lambda found, code: [])
     fs = [lambda x: x + 1, lambda x: x - 2, lambda x: x * 3]
-    found = [source.definition_of(f)[0].body.op.__class__.__name__ for f in fs]  # type: ignore[union-attr]
+    found = [source.definition_of(f)[0].body.op.__class__.__name__ for f in fs]
     assert found == ["Add", "Sub", "Mult"]
 
 

@@ -127,7 +127,7 @@ def test_what_a_hook_returns_is_checked() -> None:
         Tensor([1.0]).register_hook(3)
 
 
-class Square(nn.Cell):  # type: ignore[misc]
+class Square(nn.Cell):
     def construct(self, x: Any) -> Any:
         return x * x
 
@@ -157,7 +157,7 @@ def test_a_backward_hook_of_a_cell_whose_input_is_not_differentiated() -> None:
 
 
 def test_backward_hooks_of_several_inputs_and_outputs() -> None:
-    class Two(nn.Cell):  # type: ignore[misc]
+    class Two(nn.Cell):
         def construct(self, x: Any, n: Any, y: Any) -> Any:
             return x * y, n, x + y
 
@@ -185,7 +185,7 @@ def test_forward_hooks_in_order_and_with_keywords() -> None:
 
 
 def test_a_forward_hook_that_is_always_called() -> None:
-    class Broken(nn.Cell):  # type: ignore[misc]
+    class Broken(nn.Cell):
         def construct(self, x: Any) -> Any:
             raise ValueError("broken")
 
@@ -202,7 +202,7 @@ def test_a_forward_hook_that_is_always_called() -> None:
 # bprop.
 
 
-class Own(nn.Cell):  # type: ignore[misc]
+class Own(nn.Cell):
     def __init__(self, given: Any = None) -> None:
         super().__init__()
         self.w = Parameter(Tensor(2.0), name="w")
@@ -263,7 +263,7 @@ def test_bprop_may_give_gradients_of_weights() -> None:
 
 
 def test_bprop_of_containers() -> None:
-    class Packed(nn.Cell):  # type: ignore[misc]
+    class Packed(nn.Cell):
         def construct(self, pair: Any, scale: Any) -> Any:
             return {"sum": (pair[0] + pair[1]) * scale, "n": 3}
 
@@ -276,7 +276,7 @@ def test_bprop_of_containers() -> None:
 
 
 def test_a_changed_bprop_is_noticed() -> None:
-    class Changing(nn.Cell):  # type: ignore[misc]
+    class Changing(nn.Cell):
         factor = 1
 
         def construct(self, x: Any) -> Any:
@@ -290,7 +290,7 @@ def test_a_changed_bprop_is_noticed() -> None:
     assert plain(take(X)) == [1, 1]
     net.factor = 5
     assert plain(take(X)) == [5, 5]
-    Changing.bprop = lambda self, x, out, dout: (dout * x,)  # type: ignore[method-assign, assignment, misc]
+    Changing.bprop = lambda self, x, out, dout: (dout * x,)
     assert plain(take(X)) == [1, 2]
 
 

@@ -236,9 +236,9 @@ def test_errors(pack: Any, unpack: Any, error: Any, text: str) -> None:
 
 def test_hooks_must_be_callable() -> None:
     with pytest.raises(TypeError, match="pack_hook must be callable, not int"):
-        ms.saved_tensors_hooks(3, Tensor)  # type: ignore[arg-type]
+        ms.saved_tensors_hooks(3, Tensor)
     with pytest.raises(TypeError, match="decorates a function"):
-        ms.register_saved_tensors_hooks(Tensor, Tensor)(3)  # type: ignore[arg-type]
+        ms.register_saved_tensors_hooks(Tensor, Tensor)(3)
 
 
 # Compiled.
@@ -281,4 +281,4 @@ def test_hooks_of_a_cell_hold_in_its_construct(mode: int) -> None:
         ms.set_context(mode=ms.PYNATIVE_MODE)
     np.testing.assert_allclose(got.asnumpy(), X**2 + X * 2 * (X + 1), rtol=1e-6)
     with pytest.raises(TypeError, match="unpack_hook must be callable"):
-        cell.register_saved_tensors_hooks(abs, 3)  # type: ignore[arg-type]
+        cell.register_saved_tensors_hooks(abs, 3)

@@ -229,7 +229,7 @@ def evaluate(audio: Any, call: str, name: str | None = None) -> Any:
 
 def main() -> None:
     """Write the values of the real MindSpore."""
-    from mindspore.dataset import audio  # type: ignore[import-not-found]
+    from mindspore.dataset import audio
 
     values: dict[str, Any] = {}
     for call, name in [*CASES, *((call, None) for call in FUNCTIONS)]:

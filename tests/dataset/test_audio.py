@@ -115,14 +115,14 @@ def test_sampling_rates_that_filters_know() -> None:
         with pytest.raises(ValueError, match="must be one of"):
             make(16000)
         with pytest.raises(TypeError, match="must be an integer"):
-            make(44100.0)  # type: ignore[arg-type]
+            make(44100.0)
 
 
 def test_coefficients_must_fit_together() -> None:
     with pytest.raises(ValueError, match="same size"):
         audio.LFilter([1.0], [1.0, 0.0])
     with pytest.raises(TypeError, match=r"a_coeffs\[1\]"):
-        audio.Filtfilt([1.0, "x"], [1.0, 0.0])  # type: ignore[list-item]
+        audio.Filtfilt([1.0, "x"], [1.0, 0.0])
     with pytest.raises(ValueError, match="must not be 0"):
         audio.LFilter([0.0], [1.0])
 

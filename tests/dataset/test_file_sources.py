@@ -400,4 +400,4 @@ def test_padded() -> None:
     assert values(joined, "a") == [[1], [1], [1], [0]]
     for samples in ([], [{}], [{"a": 1}, {"b": 2}], 3):
         with pytest.raises(ValueError, match="PaddedDataset"):
-            ds.PaddedDataset(samples)  # type: ignore[arg-type]
+            ds.PaddedDataset(samples)

@@ -163,7 +163,7 @@ def test_settings_are_checked() -> None:
     with pytest.raises(ValueError, match="set_num_parallel_workers: 0"):
         ds.config.set_num_parallel_workers(0)
     with pytest.raises(TypeError, match="set_prefetch_size: expected an integer, got 1.5"):
-        ds.config.set_prefetch_size(1.5)  # type: ignore[arg-type]
+        ds.config.set_prefetch_size(1.5)
     ds.config.set_seed(12)
     assert ds.config.get_seed() == ds.get_seed() == 12
 

@@ -214,7 +214,7 @@ def test_choosing_among_transforms() -> None:
     found = [int(image[0]) for image in seeded(policy, np.zeros(1, int), 200)]
     assert set(found) == {1, 11, 100} and 70 <= found.count(100) <= 130
     with pytest.raises(TypeError, match="expected \\(transform, probability\\)"):
-        V.RandomSelectSubpolicy([[plus[0]]])  # type: ignore[list-item]
+        V.RandomSelectSubpolicy([[plus[0]]])
 
 
 def batch(transform: Any, images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -128,7 +128,7 @@ def test_cells_of_derivatives() -> None:
     assert plain(nn.Jvp(nn.ReLU())(-X, V)) == ([0, 0], [0, 0])
     assert plain(nn.Vjp(nn.ReLU())(X, V)) == ([1, 2], [1, 10])
 
-    class Product(nn.Cell):  # type: ignore[misc]
+    class Product(nn.Cell):
         def construct(self, x: Any, y: Any) -> Any:
             return x * y
 
@@ -209,7 +209,7 @@ def test_what_vjp_recorded_is_freed_with_its_function() -> None:
 def test_state_is_written_once() -> None:
     count = Parameter(Tensor(0.0), name="count", requires_grad=False)
 
-    class Counting(nn.Cell):  # type: ignore[misc]
+    class Counting(nn.Cell):
         def __init__(self) -> None:
             super().__init__()
             self.count = count
@@ -229,7 +229,7 @@ def test_state_is_written_once() -> None:
     assert float(count) == before + 2
 
 
-class Stochastic(nn.Cell):  # type: ignore[misc]
+class Stochastic(nn.Cell):
     def __init__(self) -> None:
         super().__init__()
         self.drop, self.norm = nn.Dropout(p=0.5), nn.BatchNorm1d(4)

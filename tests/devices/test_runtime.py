@@ -102,7 +102,7 @@ def test_sizes_of_limits_are_checked(wrong: object) -> None:
     with pytest.raises(ValueError, match="a size of memory is a number and GB"):
         ms.set_context(max_device_memory=wrong)
     with pytest.raises(ValueError, match="max_size"):
-        runtime.set_memory(max_size=wrong)  # type: ignore[arg-type]
+        runtime.set_memory(max_size=wrong)
 
 
 def test_set_memory_sets_the_limit() -> None:
@@ -125,7 +125,7 @@ def test_the_paths_of_mindspore_lead_here() -> None:
 
     compat.install()
     try:
-        import mindspore  # type: ignore[import-not-found]
+        import mindspore
 
         assert mindspore.runtime.memory_stats is runtime.memory_stats
         assert mindspore.hal.memory_allocated is hal.memory_allocated

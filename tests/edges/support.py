@@ -145,7 +145,7 @@ def close(got: Any, want: Any, what: str, times: float = 1.0, dtype: str = "") -
 def quiet() -> Any:
     """NumPy's own warnings about NaN and overflow are no concern of ours."""
 
-    class Quiet(warnings.catch_warnings):  # type: ignore[type-arg]
+    class Quiet(warnings.catch_warnings):
         def __enter__(self) -> Any:
             found = super().__enter__()
             warnings.simplefilter("ignore")

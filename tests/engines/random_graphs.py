@@ -234,7 +234,7 @@ def run(graph: Graph, arrays: Sequence[Any], aliases: Optional[dict[int, int]] =
     program = compile_native(graph, aliases or {})
     got = program.entry(*[buffers.from_array(a) for a in arrays])
     got = got if isinstance(got, tuple) else (got,)
-    return [buffers.to_array(g, t) for g, t in zip(got, graph.output_types)]  # type: ignore[arg-type]
+    return [buffers.to_array(g, t) for g, t in zip(got, graph.output_types)]
 
 
 def difference(value: Value, got: Any, want: Any) -> str:

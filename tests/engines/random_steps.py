@@ -276,7 +276,7 @@ class Steps(Values):
         factors = [f for f in (2, 3, 4, 5, 7, 8, 16) if total % f == 0]
         choices = [(total,), (1, total), (total, 1)]
         choices += [(f, total // f) for f in factors] + [(total // f, f) for f in factors]
-        return self.choose(choices)  # type: ignore[no-any-return]
+        return self.choose(choices)
 
     def places(self, shape: tuple[int, ...], size: int) -> Node:
         """Indices into `size` elements: computed from a value, or random, both also from the end."""
@@ -363,7 +363,7 @@ class Steps(Values):
             if name == "window_gather":
                 self.add(W.window_gather(x.node, index, **p), x.bound, x.grain)
             else:
-                ct = self.fit(self.settled(self.same(x)), tuple(index.shape))  # type: ignore[arg-type]
+                ct = self.fit(self.settled(self.same(x)), tuple(index.shape))
                 if not ct.exact:
                     raise Skip
                 self.add(W.window_scatter(ct.node, index, input_shape=x.shape, **p), n * ct.bound, ct.grain)

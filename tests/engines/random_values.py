@@ -49,7 +49,7 @@ class Value:
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes."""
-        return tuple(self.node.shape)  # type: ignore[arg-type]
+        return tuple(self.node.shape)
 
     @property
     def exact(self) -> bool:
@@ -97,14 +97,14 @@ class Values:
         kind = self.rng.random()
         if self.smooth and kind < 0.7:
             return D.float64 if kind < 0.2 else D.float32
-        return D.bool_ if kind < 0.2 else self.choose(WHOLE if kind < 0.55 else FLOATS)  # type: ignore[no-any-return]
+        return D.bool_ if kind < 0.2 else self.choose(WHOLE if kind < 0.55 else FLOATS)
 
     def any_shape(self) -> tuple[int, ...]:
         a, b, c = self.long, self.short, self.other
         shapes = [(a,), (a,), (b,), (a, b), (b, a), (a, 1), (1, b), (c, a), (), (a, c)]
         if a * b * c <= MOST:
             shapes += [(a, b, c), (c, b, a), (b, 1, a)]
-        return self.choose(shapes)  # type: ignore[no-any-return]
+        return self.choose(shapes)
 
     def draw_input(self, dtype: D.DType, shape: Optional[tuple[int, ...]] = None) -> Value:
         """A new input, small numbers mostly."""
@@ -138,7 +138,7 @@ class Values:
         if not found:
             raise Skip
         late = found[-6:] if self.chance(0.6) else found
-        return self.choose(late)  # type: ignore[no-any-return]
+        return self.choose(late)
 
     def number(self, kinds: str = "iuf") -> Value:
         return self.pick(lambda v: v.dtype.kind in kinds)
@@ -150,14 +150,14 @@ class Values:
         """A boolean value of a shape; one that is there already, rather."""
         found = [v for v in self.pool if v.dtype is D.bool_ and v.shape == shape]
         if found and self.chance(0.8):
-            return self.choose(found)  # type: ignore[no-any-return]
+            return self.choose(found)
         return self.fit(self.pick(lambda v: v.dtype is D.bool_), shape)
 
     # What is known of results.
 
     def add(self, node: Node, bound: float, grain: int = 0, error: float = 0.0) -> Value:
         """Put a new value into the pool, if it is small and certain enough."""
-        size = math.prod(node.shape)  # type: ignore[arg-type]
+        size = math.prod(node.shape)
         if size > MOST or node.type.rank > 5:
             raise Skip
         if node.dtype.kind == "f":
@@ -216,7 +216,7 @@ class Values:
                 if have == want or have == 1:
                     continue
                 if have > want:
-                    start = self.whole(0, have - want + 1)  # type: ignore[operator]
+                    start = self.whole(0, have - want + 1)
                     node = S.slice_axis(node, axis, start, start + want)
                 else:
                     places = S.iota(shape=(want,), axis=0, dtype=D.int32)

@@ -47,7 +47,7 @@ def given_by(name: str) -> dict[str, Any]:
     """What all programs give in an engine."""
     done = process(name, "-m", "tests.engines.interface_programs")
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def alike(a: Any, b: Any) -> bool:
@@ -167,7 +167,7 @@ def given(*arrays: Any) -> list[Any]:
 
 
 def back(buffer: Any, *shape: int) -> list[Any]:
-    return buffers.to_array(buffer, tensor_type(shape, float32)).tolist()  # type: ignore[no-any-return]
+    return buffers.to_array(buffer, tensor_type(shape, float32)).tolist()
 
 
 def vectors(count: int, size: Any = 2) -> list[Node]:
@@ -181,7 +181,7 @@ def test_every_question_is_answered(engine: Engine) -> None:
     for name in asked:
         assert inspect.getdoc(getattr(Engine, name)), name
     with pytest.raises(TypeError, match="abstract"):
-        HostEngine()  # type: ignore[abstract]
+        HostEngine()
 
 
 def test_an_entry_gives_a_buffer_or_a_tuple(engine: Engine) -> None:

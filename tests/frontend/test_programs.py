@@ -68,7 +68,7 @@ def test_gradients_agree(fn: Any, args: Any) -> None:
 
     given = tensors(args)
     expected = ms.grad(total, position)(*given)
-    assert_same(compiled(ms.grad(total, position)._run)(*given), expected)  # type: ignore[attr-defined]
+    assert_same(compiled(ms.grad(total, position)._run)(*given), expected)
     jitted = compiled(total)
     assert_same(ms.grad(jitted, position)(*given), expected)
 
@@ -97,7 +97,7 @@ def test_gradients_of_long_loops(rounds: int) -> None:
     y, slope = x.copy(), np.ones_like(x)
     for i in range(rounds):
         y, slope = np.sin(y) * 1.01 + 0.1 * x + i * 0.001, np.cos(y) * slope * 1.01 + 0.1
-    jitted = compiled(ms.grad(f)._run)  # type: ignore[attr-defined]
+    jitted = compiled(ms.grad(f)._run)
     given = (ms.Tensor(x.astype(np.float32)), ms.Tensor(rounds))
     np.testing.assert_allclose(jitted(*given).asnumpy(), slope, rtol=1e-4)
     assert "while_grad" in str(ms.explain(jitted, *given))

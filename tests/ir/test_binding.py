@@ -10,27 +10,15 @@ from hypothesis import strategies as st
 
 from mycel.base.dtype import float32, int32
 from mycel.ir.binding import Binder
-from mycel.ir.dims import (
-    Decisions,
-    InconclusiveDimension,
-    deciding,
-    evaluate,
-    evaluator,
-    hint,
-    is_one,
-    maximum,
-    same,
-    substitute,
-    symbol,
-    symbols_in,
-)
+from mycel.ir.decisions import Decisions, deciding, evaluator
+from mycel.ir.dims import InconclusiveDimension, evaluate, hint, is_one, maximum, same, substitute, symbol, symbols_in
 from mycel.ir.types import tensor_type
 
 N, M = symbol("rows", 2), symbol("columns", 2)
 
 
 def kind(*shape: object) -> object:
-    return tensor_type(shape, float32)  # type: ignore[arg-type]
+    return tensor_type(shape, float32)
 
 
 def test_binding() -> None:
@@ -118,11 +106,11 @@ dims = st.recursive(
 @given(dims, st.integers(2, 40), st.integers(2, 40))
 def test_evaluators_substitution_and_bounds_agree(value: object, n: int, m: int) -> None:
     sizes = {"rows": n, "columns": m}
-    expected = evaluate(value, sizes)  # type: ignore[arg-type]
-    assert evaluator([value, 1], ["rows", "columns"])(n, m) == (expected, 1)  # type: ignore[list-item]
-    partly = substitute(value, {"rows": n})  # type: ignore[arg-type]
+    expected = evaluate(value, sizes)
+    assert evaluator([value, 1], ["rows", "columns"])(n, m) == (expected, 1)
+    partly = substitute(value, {"rows": n})
     assert set(symbols_in(partly)) <= {"columns"} and evaluate(partly, {"columns": m}) == expected
-    assert substitute(value, sizes) == expected  # type: ignore[arg-type]
+    assert substitute(value, sizes) == expected
     if not isinstance(value, int):
-        low, high = value.bounds()  # type: ignore[attr-defined]
+        low, high = value.bounds()
         assert low <= expected <= high

@@ -45,7 +45,7 @@ def test_bounds_decide_comparisons() -> None:
 
 def test_a_symbol_is_no_python_integer() -> None:
     with pytest.raises(InconclusiveDimension, match="the size n is not known while compiling"):
-        range(N)  # type: ignore[arg-type]
+        range(N)
 
 
 def test_text() -> None:

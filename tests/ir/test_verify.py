@@ -65,7 +65,7 @@ def test_parameters_are_hashable() -> None:
 
 def test_types_are_types() -> None:
     x: Any = input_node(F23, "x")
-    broken(Graph([x], [Node(E.exp, (x,), {}, (2, 3))]), "has (2, 3) for a type")  # type: ignore[arg-type]
+    broken(Graph([x], [Node(E.exp, (x,), {}, (2, 3))]), "has (2, 3) for a type")
 
 
 def test_nested_graphs_are_checked_and_closed() -> None:

@@ -46,7 +46,7 @@ class Decisions:
 seen = Decisions()
 
 
-class Watched(np.ndarray):  # type: ignore[type-arg]
+class Watched(np.ndarray):
     """An array that stays one at every operation and notes how near comparisons come to deciding otherwise."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -487,7 +487,7 @@ def define(text: str) -> Callable[..., Any]:
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     namespace: dict[str, Any] = {"F": F, "bool_": bool_, "__name__": "generated"}
     exec(compile(text, filename, "exec"), namespace)
-    return namespace["program"]  # type: ignore[no-any-return]
+    return namespace["program"]
 
 
 INPUTS = (
@@ -518,7 +518,7 @@ class Case:
     def __init__(self, fn: Any, given: Any) -> None:
         self.arrays = [watched(np.array(g, np.float64 if i < 3 else np.int64)) for i, g in enumerate(given)]
         self.usable = False
-        seen.__init__()  # type: ignore[misc]
+        seen.__init__()
         try:
             self.expected = fn(*[a.copy() for a in self.arrays])
             if seen.nearest < NEAR or seen.largest > LARGE or _poor(self.expected):
@@ -620,10 +620,10 @@ def _with_body(tree: ast.AST, place: int) -> Optional[bool]:
     places = [
         (b, k) for b in _bodies(tree)[1:] for k in range(len(b)) if isinstance(b[k], (ast.If, ast.For, ast.While))
     ]
-    places = [(b, k, f) for b, k in places for f in ("body", "orelse")]  # type: ignore[misc]
+    places = [(b, k, f) for b, k in places for f in ("body", "orelse")]
     if place >= len(places):
         return None
-    body, k, name = places[place]  # type: ignore[misc]
+    body, k, name = places[place]
     inner = getattr(body[k], name)
     body[k : k + 1] = inner or [ast.Pass()]
     return True

@@ -117,7 +117,7 @@ def check(program: Program) -> None:
         _check_gradients(program)
 
 
-class _Holder(nn.Cell):  # type: ignore[misc]
+class _Holder(nn.Cell):
     def __init__(self, fn: Any) -> None:
         super().__init__()
         self.fn = fn

@@ -216,7 +216,7 @@ def test_values_are_there_under_a_gradient() -> None:
 
     def program(x: Any) -> Any:
         y = x * x
-        seen.append((repr(y), float(y.sum()), inspect.currentframe().f_lineno))  # type: ignore[union-attr] # here
+        seen.append((repr(y), float(y.sum()), inspect.currentframe().f_lineno))  # here
         return y.sum()
 
     slope = ms.grad(program)(ms.Tensor([1.0, 2.0]))
@@ -408,7 +408,7 @@ def test_profilers() -> None:
         Net()(t())
     finally:
         profile.disable()
-    stats: Any = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    stats: Any = pstats.Stats(profile).stats
     calls = {(name, line): found[0] for (file, line, name), found in stats.items() if file == __file__}
     assert calls["construct", Scale.construct.__code__.co_firstlineno] == 2
     assert calls["construct", Net.construct.__code__.co_firstlineno] == 1

@@ -241,7 +241,7 @@ def division_by_zero(x: Any) -> Any:
 
 @case(NameError, "unknown_name", "unknown_name")
 def unknown_name_is_used(x: Any) -> Any:
-    return x * unknown_name  # type: ignore[name-defined] # noqa: F821 # here
+    return x * unknown_name  # noqa: F821 # here
 
 
 @case(UnboundLocalError, "later", "later")
@@ -256,7 +256,7 @@ def wrong_number_of_arguments(x: Any) -> Any:
     def helper(a: Any) -> Any:
         return a
 
-    return 1 + helper(x, 1, 2)  # type: ignore[call-arg] # here
+    return 1 + helper(x, 1, 2)  # here
 
 
 @case(TypeError, "helper(x, c=1)", "unexpected keyword argument 'c'")
@@ -264,7 +264,7 @@ def wrong_keyword(x: Any) -> Any:
     def helper(a: Any, b: Any = None) -> Any:
         return a
 
-    return 1 + helper(x, c=1)  # type: ignore[call-arg] # here
+    return 1 + helper(x, c=1)  # here
 
 
 @case(IndexError, "sizes[7]", "list index out of range")

@@ -635,7 +635,7 @@ def test_numbers_that_differ_do_not_compile_again() -> None:
 
 
 def test_an_exception_keeps_what_happened_before_it() -> None:
-    class Net(nn.Cell):  # type: ignore[misc]
+    class Net(nn.Cell):
         def __init__(self) -> None:
             super().__init__()
             self.w = ms.Parameter(ms.Tensor(1.0), name="w")

@@ -562,10 +562,10 @@ def test_calls_that_do_not_fit_fail_as_in_python() -> None:
         return a + b + c
 
     for call in (
-        lambda x: f(),  # type: ignore[call-arg]
-        lambda x: f(x, 1, 2),  # type: ignore[misc]
-        lambda x: f(x, d=1),  # type: ignore[call-arg]
-        lambda x: f(x, a=x),  # type: ignore[misc]
+        lambda x: f(),
+        lambda x: f(x, 1, 2),
+        lambda x: f(x, d=1),
+        lambda x: f(x, a=x),
     ):
         with pytest.raises(TypeError, match=r"f\(\)"):
             ms.jit(call)(ms.Tensor(1.0))

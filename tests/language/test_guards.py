@@ -217,7 +217,7 @@ def a_function_that_is_exchanged_or_gets_other_code() -> Any:
 
 @case(3)
 def attributes_of_functions() -> Any:
-    _two.k = 1.0  # type: ignore[attr-defined]
+    _two.k = 1.0
     return lambda x: x * getattr(_two, "k", 9.0), [
         lambda: setattr(_two, "k", 2.0), lambda: delattr(_two, "k"), lambda: setattr(_two, "k", 1.0),
     ]  # fmt: skip
@@ -562,18 +562,18 @@ def test_operators_of_classes(name: str) -> None:
             change()
             agree(plainly, jitted, f"{name}: {what}")
     finally:
-        Number.value = method  # type: ignore[method-assign]
+        Number.value = method
         globals().update(SCALE=1.0, **kept)
 
 
 # Containers of other kinds, arrays, tensors, parameters.
 
 
-class Listed(list):  # type: ignore[type-arg]
+class Listed(list):
     pass
 
 
-class Mapped(dict):  # type: ignore[type-arg]
+class Mapped(dict):
     pass
 
 
@@ -646,7 +646,7 @@ def views_of_dicts() -> Any:
 
 @case(ANY)
 def methods_of_tensors() -> Any:
-    Tensor._scaled_for_a_test = lambda self: self * 2  # type: ignore[attr-defined]
+    Tensor._scaled_for_a_test = lambda self: self * 2
     kept = Tensor.abs
     return lambda x: x._scaled_for_a_test() + x.abs(), [
         lambda: setattr(Tensor, "_scaled_for_a_test", lambda self: self * 3), lambda: setattr(Tensor, "abs", lambda self: self * 9),
@@ -678,17 +678,17 @@ def parameters() -> Any:
 @case(ANY)
 def attributes_of_modules() -> Any:
     module = types.ModuleType("a_module_of_a_test")
-    module.k, module.f = 1.0, lambda x: x * 2  # type: ignore[attr-defined]
+    module.k, module.f = 1.0, lambda x: x * 2
     sys.modules[module.__name__] = module
 
     def f(x: Any) -> Any:
-        import a_module_of_a_test  # type: ignore[import-not-found]
+        import a_module_of_a_test
         from a_module_of_a_test import k
 
         return x * a_module_of_a_test.k + k + module.f(x)
 
     other = types.ModuleType("a_module_of_a_test")
-    other.k = 9.0  # type: ignore[attr-defined]
+    other.k = 9.0
     return f, [
         lambda: setattr(module, "k", 2.0), lambda: setattr(module, "f", lambda x: x * 5), lambda: sys.modules.__setitem__(module.__name__, other),
         lambda: sys.modules.__setitem__(module.__name__, module),
@@ -969,7 +969,7 @@ def test_random_changes_are_seen(seed: int) -> None:
                 rng.choice(changes)()
     finally:
         globals().update(kept)
-        _defaults.__defaults__, Box.count = defaults, count  # type: ignore[method-assign]
+        _defaults.__defaults__, Box.count = defaults, count
         Box.items[:] = items
 
 

@@ -984,7 +984,7 @@ def test_errors_of_a_program_are_its_own() -> None:
         if kind == 0:
             raise Missing("it", x)
         if kind == 1:
-            return x * undefined_name  # type: ignore[name-defined]  # noqa: F821
+            return x * undefined_name  # noqa: F821
         if kind == 2:
             a, b = [x, x, x]
             return a + b

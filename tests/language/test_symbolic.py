@@ -384,7 +384,7 @@ def test_dynamic_from_the_first_call() -> None:
     count.check(1)
 
 
-class Net(nn.Cell):  # type: ignore[misc]
+class Net(nn.Cell):
     def construct(self, x: Any) -> Any:
         return ops.abs(x).sum(0)
 

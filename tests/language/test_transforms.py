@@ -341,7 +341,7 @@ def jacobian_times_vector(x: Any, y: Any) -> Any:
 # Derivatives of the program's own.
 
 
-class Cubed(nn.Cell):  # type: ignore[misc]
+class Cubed(nn.Cell):
     """The square, whose derivative by its own account is that of the cube."""
 
     def construct(self, x: Any) -> Any:
@@ -351,7 +351,7 @@ class Cubed(nn.Cell):  # type: ignore[misc]
         return (3 * out * dout,)
 
 
-class Pair(nn.Cell):  # type: ignore[misc]
+class Pair(nn.Cell):
     def construct(self, x: Any, y: Any) -> Any:
         if F.sum(x) > 0:
             x = x * 2
@@ -471,7 +471,7 @@ def operations_on_gradients(x: Any) -> Any:
     return ms.grad(lambda u: double(u * u) * 2)(x), ms.grad(lambda u: shift(u * u) * 2)(x)
 
 
-class Scaled(nn.Cell):  # type: ignore[misc]
+class Scaled(nn.Cell):
     def construct(self, x: Any) -> Any:
         return x * x
 
@@ -541,7 +541,7 @@ def gradient_of_recomputed(x: Any) -> Any:
     return ms.grad(lambda u: ms.recompute(block, u))(x)
 
 
-class Block(nn.Cell):  # type: ignore[misc]
+class Block(nn.Cell):
     def construct(self, x: Any) -> Any:
         return block(x)
 

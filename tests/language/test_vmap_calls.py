@@ -221,7 +221,7 @@ def test_an_assertion_and_an_exception() -> None:
 # Effects.
 
 
-class _Counting(nn.Cell):  # type: ignore[misc]
+class _Counting(nn.Cell):
     def __init__(self, by_example: bool) -> None:
         super().__init__()
         self.seen = ms.Parameter(tensor(np.zeros(3, np.float32)), name="seen")
@@ -397,7 +397,7 @@ def test_dropout_and_its_gradient() -> None:
 # Cells.
 
 
-class _Net(nn.Cell):  # type: ignore[misc]
+class _Net(nn.Cell):
     def __init__(self, seed: int) -> None:
         super().__init__()
         rng = np.random.default_rng(seed)
@@ -410,7 +410,7 @@ class _Net(nn.Cell):  # type: ignore[misc]
         return self.out(F.tanh(self.hidden(x)))
 
 
-class _Plain(nn.Cell):  # type: ignore[misc]
+class _Plain(nn.Cell):
     def __init__(self) -> None:
         super().__init__()
         self.dense = nn.Dense(3, 2)
@@ -440,7 +440,7 @@ def test_gradients_of_every_example() -> None:
             close(found, np.stack([r[i].asnumpy() for r in rows]))
 
 
-class _LeNet(nn.Cell):  # type: ignore[misc]
+class _LeNet(nn.Cell):
     def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(1, 3, 5, pad_mode="valid")
@@ -544,7 +544,7 @@ def test_jacobians_and_tangents() -> None:
     close(ms.jvp(ms.vmap(curve), tensor(C), tensor(np.array([1, 2, 3, 4], np.float32)))[1], first * [1, 2, 3, 4])
 
 
-class _Scaled(nn.Cell):  # type: ignore[misc]
+class _Scaled(nn.Cell):
     def construct(self, x: Any, w: Any) -> Any:
         return x * w
 

@@ -153,7 +153,7 @@ def test_csv(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="and '1' is a number"):
         CsvToMR(os.fspath(tmp_path / "b.csv"), os.fspath(tmp_path / "no")).transform()
     with pytest.raises(ValueError, match="columns_list must be a list of text"):
-        CsvToMR(source, os.fspath(tmp_path / "no"), "n")  # type: ignore[arg-type]
+        CsvToMR(source, os.fspath(tmp_path / "no"), "n")
 
 
 ROWS = [{"image/name": [f"file {n}".encode()], "raw": [b"\xff\0"], "n": [n - 1], "list": [1, -2, 3 * n], "f": [n / 4], "fs": [0.5, n / 1]} for n in range(3)]  # fmt: skip
@@ -214,4 +214,4 @@ def test_tfrecord_files_are_read_with_care(tmp_path: Path) -> None:
     unpacked = tfrecords.field(
         1, tfrecords.field(1, tfrecords.field(1, b"x") + tfrecords.field(2, tfrecords.field(3, b"\x08\x05\x08\x06")))
     )
-    assert parse_example(unpacked)["x"].tolist() == [5, 6]  # type: ignore[union-attr]
+    assert parse_example(unpacked)["x"].tolist() == [5, 6]

@@ -415,7 +415,7 @@ def test_encrypted_files(tmp_path: Path, no_key: None) -> None:
         rows_of(plain)
     for key in (3, "short"):
         with pytest.raises(ValueError, match="set_enc_key: the key must"):
-            set_enc_key(key)  # type: ignore[arg-type]
+            set_enc_key(key)
     with pytest.raises(ValueError, match="expected a function or 'AES-GCM'"):
         set_enc_mode("ROT13")
 

@@ -24,7 +24,7 @@ def fractional(name: str, samples: np.ndarray, indices: bool, *args: object, **k
     def make(nn: object) -> object:
         import importlib
 
-        space = importlib.import_module(nn.__name__.rsplit(".", 1)[0])  # type: ignore[attr-defined]
+        space = importlib.import_module(nn.__name__.rsplit(".", 1)[0])
         return getattr(nn, name)(*args, **kwargs, return_indices=indices, _random_samples=space.Tensor(samples))
 
     return make
@@ -34,8 +34,8 @@ def weighted_dice(nn: object) -> object:
     """A dice loss with weights."""
     import importlib
 
-    space = importlib.import_module(nn.__name__.rsplit(".", 1)[0])  # type: ignore[attr-defined]
-    return nn.MultiClassDiceLoss(weights=space.Tensor(between(4, 2)), ignore_indiex=1)  # type: ignore[attr-defined]
+    space = importlib.import_module(nn.__name__.rsplit(".", 1)[0])
+    return nn.MultiClassDiceLoss(weights=space.Tensor(between(4, 2)), ignore_indiex=1)
 
 
 CASES: dict[str, Case] = {

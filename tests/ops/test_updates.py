@@ -21,8 +21,8 @@ State = dict[str, Any]
 def compiled(operation: Any) -> Any:
     """The operation in a Cell that is compiled."""
 
-    class Net(ms.nn.Cell):  # type: ignore[misc]
-        @ms.jit  # type: ignore[untyped-decorator]
+    class Net(ms.nn.Cell):
+        @ms.jit
         def construct(self, *inputs: Any) -> Any:
             return operation(*inputs)
 

@@ -151,7 +151,7 @@ def campaign(step: int = 1, first: int = 0, limit: float = SECONDS) -> Iterator[
                 first = int(number)
         child.wait()
         reader.join()
-        child.stdout.close()  # type: ignore[union-attr]
+        child.stdout.close()
         if not ended:
             return
         yield current, ended

@@ -257,7 +257,7 @@ def test_a_decorated_function_keeps_its_last_profile() -> None:
         return x + x
 
     assert double(ms.Tensor([1.0])).tolist() == [2.0] and double.__name__ == "double"
-    assert [k.name for k in double.profile.kernels] == ["add"]  # type: ignore[attr-defined]
+    assert [k.name for k in double.profile.kernels] == ["add"]
 
 
 def test_one_profile_at_a_time() -> None:

@@ -157,7 +157,7 @@ def test_marks_appear_only_in_profiles() -> None:
     assert marks[0][0] == marks[0][1] and marks[1][0] <= marks[0][0] <= marks[1][1]
     for wrong in ("", 3):
         with pytest.raises(TypeError, match="message must be a text"):
-            mstx.mark(wrong)  # type: ignore[arg-type]
+            mstx.mark(wrong)
 
 
 @pytest.mark.parametrize(
@@ -185,11 +185,11 @@ def test_wrong_options_are_refused() -> None:
     with pytest.raises(TypeError, match="no option 'colour'"):
         Profiler(start_profile=False, colour="red")
     with pytest.raises(TypeError, match="activities"):
-        profile(start_profile=False, activities=["CPU"])  # type: ignore[list-item]
+        profile(start_profile=False, activities=["CPU"])
     with pytest.raises(TypeError, match="schedule must be a function"):
-        profile(start_profile=False, schedule=3)  # type: ignore[arg-type]
+        profile(start_profile=False, schedule=3)
     with pytest.raises(TypeError, match="dir_name"):
-        tensorboard_trace_handler(3)  # type: ignore[arg-type]
+        tensorboard_trace_handler(3)
 
 
 def test_the_environment_can_ask(tmp_path: Path, monkeypatch: Any) -> None:

@@ -185,9 +185,9 @@ def test_operands_are_changed() -> None:
     np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.sin(V), 0) + 1, rtol=1e-5)
     add.set_arg(1, "x")
     np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.sin(V), 0) + V, rtol=1e-5, atol=1e-6)
-    add.set_arg(1, ScopedValue.create_variable_value(5))  # type: ignore[arg-type]
+    add.set_arg(1, ScopedValue.create_variable_value(5))
     np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.sin(V), 0) + 5, rtol=1e-5)
-    add.set_arg(1, ScopedValue.create_variable_value(Tensor(V)))  # type: ignore[arg-type]
+    add.set_arg(1, ScopedValue.create_variable_value(Tensor(V)))
     np.testing.assert_allclose(run(tree.get_network(), Tensor(V)), np.maximum(np.sin(V), 0) + V, rtol=1e-5, atol=1e-6)
     for args, error in (((9, "x"), ValueError), (("0", "x"), TypeError), ((0, 3), TypeError)):
         with pytest.raises(error):
@@ -319,7 +319,7 @@ def test_values() -> None:
     assert variable("a") == variable("a") != variable("a", "self") and variable("a", "self").scope == "self"
     with pytest.raises(ValueError, match="1 scopes"):
         ScopedValue.create_name_values(["a", "b"], ["self"])
-    for call in (lambda: variable(3), lambda: ScopedValue.create_name_values("ab"), lambda: ScopedValue(3)):  # type: ignore[arg-type]
+    for call in (lambda: variable(3), lambda: ScopedValue.create_name_values("ab"), lambda: ScopedValue(3)):
         with pytest.raises(TypeError):
             call()
 
@@ -328,12 +328,12 @@ def test_errors() -> None:
     tree, other = SymbolTree.create(Small()), SymbolTree.create(Small())
     new = Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")])
     wrong: list[tuple[Any, type[Exception]]] = [
-        (lambda: SymbolTree.create(3), TypeError), (lambda: tree.insert(3, new), TypeError), (lambda: tree.insert(tree.after("sin"), 3), TypeError),  # type: ignore[arg-type]
-        (lambda: tree.insert(other.after("sin"), new), ValueError), (lambda: tree.after(3), TypeError), (lambda: tree.after("nothing"), RuntimeError),  # type: ignore[arg-type]
-        (lambda: tree.erase("nothing"), RuntimeError), (lambda: tree.erase("input_x"), RuntimeError), (lambda: tree.insert(tree.after("sin"), tree.get_node("sub")), RuntimeError),  # type: ignore[arg-type]
-        (lambda: tree.replace(tree.get_node("sin"), []), TypeError), (lambda: tree.unique_name(3), TypeError), (lambda: tree.nodes(3), TypeError),  # type: ignore[arg-type]
-        (lambda: Node.create_call_cell(3, ["x"]), TypeError), (lambda: Node.create_call_cell(nn.ReLU(), "x"), TypeError), (lambda: Node.create_call_cell(nn.ReLU(), ["x"], ["x"]), TypeError),  # type: ignore[arg-type, list-item]
-        (lambda: Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")], {"a": 3}), TypeError), (lambda: Node.create_call_function(3, ["x"]), TypeError), (lambda: Node(3), TypeError),  # type: ignore[arg-type, dict-item]
+        (lambda: SymbolTree.create(3), TypeError), (lambda: tree.insert(3, new), TypeError), (lambda: tree.insert(tree.after("sin"), 3), TypeError),
+        (lambda: tree.insert(other.after("sin"), new), ValueError), (lambda: tree.after(3), TypeError), (lambda: tree.after("nothing"), RuntimeError),
+        (lambda: tree.erase("nothing"), RuntimeError), (lambda: tree.erase("input_x"), RuntimeError), (lambda: tree.insert(tree.after("sin"), tree.get_node("sub")), RuntimeError),
+        (lambda: tree.replace(tree.get_node("sin"), []), TypeError), (lambda: tree.unique_name(3), TypeError), (lambda: tree.nodes(3), TypeError),
+        (lambda: Node.create_call_cell(3, ["x"]), TypeError), (lambda: Node.create_call_cell(nn.ReLU(), "x"), TypeError), (lambda: Node.create_call_cell(nn.ReLU(), ["x"], ["x"]), TypeError),
+        (lambda: Node.create_call_cell(nn.ReLU(), ["x"], [variable("x")], {"a": 3}), TypeError), (lambda: Node.create_call_function(3, ["x"]), TypeError), (lambda: Node(3), TypeError),
     ]  # fmt: skip
     for call, error in wrong:
         with pytest.raises(error):

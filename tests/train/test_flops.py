@@ -88,7 +88,7 @@ def test_files_of_the_collector(tmp_path: Any, monkeypatch: Any, capsys: Any) ->
     model(nn.Dense(10, 5)).train(1, data(), train.FlopsUtilizationCollector(1, enable_ma_collector=True))
     assert capsys.readouterr().out == ""
     lines = (tmp_path / "flops_rank_0.txt").read_text().splitlines()
-    assert [re.fullmatch(r'flops\{type="(\w+)", rank_id="0"\} (\d+) \d+', line).groups() for line in lines] == [  # type: ignore[union-attr]
+    assert [re.fullmatch(r'flops\{type="(\w+)", rank_id="0"\} (\d+) \d+', line).groups() for line in lines] == [
         ("model_flops", "6400"),
         ("hardware_flops", "6400"),
     ]

@@ -55,7 +55,7 @@ class Generator:
 
     def tamed(self, x: Node) -> Node:
         """A value of moderate size; nothing is done to integers, which wrap."""
-        return x if self.dtype.is_integer or self.draw(3) else E.sin(x)  # type: ignore[no-any-return]
+        return x if self.dtype.is_integer or self.draw(3) else E.sin(x)
 
     def factor(self) -> Any:
         return FACTORS[self.draw(len(FACTORS))] * (1 if self.dtype.is_integer or self.draw(2) else 0.3)
@@ -64,7 +64,7 @@ class Generator:
         x, y = self.pick(), self.pick()
         fits = all(a == b or 1 in (a, b) for a, b in zip(x.shape[::-1], y.shape[::-1]))
         prim = (E.add, E.sub, E.mul, E.maximum, E.minimum)[self.draw(5)]
-        return prim(x, y if fits else x)  # type: ignore[no-any-return]
+        return prim(x, y if fits else x)
 
     def scaled(self) -> Node:
         x, value = self.pick(), constant(self.factor(), self.dtype)
@@ -75,36 +75,36 @@ class Generator:
         return (x + value, value + x, x - value, value - x)[self.draw(4)]
 
     def negated(self) -> Node:
-        return E.neg(self.pick())  # type: ignore[no-any-return]
+        return E.neg(self.pick())
 
     def negated_twice(self) -> Node:
         x = E.neg(self.pick())
-        return E.neg(x - 1) if self.draw(2) else E.neg(x)  # type: ignore[no-any-return]
+        return E.neg(x - 1) if self.draw(2) else E.neg(x)
 
     def reshaped(self) -> Node:
         x = self.pick()
         shapes = {1: ((), (1, 1)), 4: ((2, 2), (4, 1), (1, 4)), 12: ((3, 4), (2, 6), (12,)), 24: ((2, 3, 4), (4, 6))}
         choices = shapes.get(int(x.type.size), (x.shape,))
-        return S.RESHAPE(x, shape=choices[self.draw(len(choices))])  # type: ignore[no-any-return]
+        return S.RESHAPE(x, shape=choices[self.draw(len(choices))])
 
     def transposed(self) -> Node:
         x = self.pick()
         order = tuple(int(i) for i in self.rng.permutation(x.type.rank))
         y = S.TRANSPOSE(x, permutation=order)
         if self.draw(2):
-            return y  # type: ignore[no-any-return]
-        return S.TRANSPOSE(E.add(y, 1), permutation=tuple(int(i) for i in np.argsort(order)))  # type: ignore[no-any-return]
+            return y
+        return S.TRANSPOSE(E.add(y, 1), permutation=tuple(int(i) for i in np.argsort(order)))
 
     def broadcast(self) -> Node:
         x = self.pick()
         shape = tuple(3 if d == 1 and self.draw(2) else d for d in x.shape)
-        return S.BROADCAST_TO(x, shape=(2, *shape) if x.type.rank < 3 else shape)  # type: ignore[no-any-return]
+        return S.BROADCAST_TO(x, shape=(2, *shape) if x.type.rank < 3 else shape)
 
     def sliced(self) -> Node:
         x = self.pick()
         starts = tuple(self.draw(max(d, 1)) if self.draw(2) else 0 for d in x.shape)
         steps = tuple(self.draw(3, 1) for _ in x.shape)
-        return S.SLICE(x, starts=starts, stops=x.shape, steps=steps)  # type: ignore[no-any-return]
+        return S.SLICE(x, starts=starts, stops=x.shape, steps=steps)
 
     def padded(self) -> Node:
         x = self.pick()
@@ -123,24 +123,24 @@ class Generator:
 
     def reversed(self) -> Node:
         x = self.pick()
-        return S.reverse(x, axes=tuple(a for a in range(x.type.rank) if self.draw(2)))  # type: ignore[no-any-return]
+        return S.reverse(x, axes=tuple(a for a in range(x.type.rank) if self.draw(2)))
 
     def axes(self, x: Node) -> tuple[int, ...]:
         return tuple(a for a in range(x.type.rank) if self.draw(2))
 
     def summed(self) -> Node:
         x = self.pick()
-        return R.reduce_sum(x, axes=self.axes(x), keepdims=bool(self.draw(2)))  # type: ignore[no-any-return]
+        return R.reduce_sum(x, axes=self.axes(x), keepdims=bool(self.draw(2)))
 
     def reshaped_sum(self) -> Node:
         x = self.pick()
         flat = S.RESHAPE(x, shape=(x.type.size,))
-        return R.reduce_sum(flat * self.factor(), axes=(0,), keepdims=False)  # type: ignore[no-any-return]
+        return R.reduce_sum(flat * self.factor(), axes=(0,), keepdims=False)
 
     def extreme(self) -> Node:
         x = self.pick()
         prim = (R.reduce_max, R.reduce_min)[self.draw(2)]
-        return prim(prim(x, axes=self.axes(x), keepdims=True), axes=self.axes(x), keepdims=bool(self.draw(2)))  # type: ignore[no-any-return]
+        return prim(prim(x, axes=self.axes(x), keepdims=True), axes=self.axes(x), keepdims=bool(self.draw(2)))
 
     def chosen(self) -> Node:
         x = self.pick()
@@ -150,31 +150,31 @@ class Generator:
     def converted(self) -> Node:
         x = self.pick()
         wide = {"float32": float64, "float64": float64, "int32": float64}[self.dtype.name]
-        return E.cast(E.cast(x, dtype=wide), dtype=self.dtype)  # type: ignore[no-any-return]
+        return E.cast(E.cast(x, dtype=wide), dtype=self.dtype)
 
     def copied(self) -> Node:
-        return (E.identity, E.stop_gradient)[self.draw(2)](self.pick())  # type: ignore[no-any-return]
+        return (E.identity, E.stop_gradient)[self.draw(2)](self.pick())
 
     def repeated(self) -> Node:
         x = self.pick()
-        return E.maximum(x * 3, x * 3)  # type: ignore[no-any-return]
+        return E.maximum(x * 3, x * 3)
 
     def literal(self) -> Node:
         shape = SHAPES[self.draw(len(SHAPES))]
         value = self.rng.integers(-2, 3, shape) if self.draw(2) else np.full(shape, self.draw(3))
-        return E.add(constant(value, self.dtype), constant(1, self.dtype))  # type: ignore[no-any-return]
+        return E.add(constant(value, self.dtype), constant(1, self.dtype))
 
     def powered(self) -> Node:
-        return E.pow_(self.pick(), (0, 1, 2)[self.draw(3)])  # type: ignore[no-any-return]
+        return E.pow_(self.pick(), (0, 1, 2)[self.draw(3)])
 
     def full_value(self) -> Node:
         return S.full(SHAPES[self.draw(len(SHAPES))], self.draw(3), self.dtype)
 
     def smooth(self) -> Node:
-        return (E.tanh, E.sin, E.sigmoid, E.cos)[self.draw(4)](self.pick())  # type: ignore[no-any-return]
+        return (E.tanh, E.sin, E.sigmoid, E.cos)[self.draw(4)](self.pick())
 
     def quotient(self) -> Node:
-        return E.div(self.pick(), (1.0, -1.0, 4.0, 3.0)[self.draw(4)])  # type: ignore[no-any-return]
+        return E.div(self.pick(), (1.0, -1.0, 4.0, 3.0)[self.draw(4)])
 
 
 KINDS = (float64, float32, int32)

@@ -167,7 +167,7 @@ def test_effects_are_never_joined() -> None:
 
 def test_random_numbers_of_one_state_are_the_same() -> None:
     def draw(state: Node) -> Node:
-        return random_bits(state, shape=(3,), dtype=uint32)  # type: ignore[no-any-return]
+        return random_bits(state, shape=(3,), dtype=uint32)
 
     result = join(lambda state: (draw(state), draw(state)), tensor_type((2,), uint64))
     assert result.outputs[0] is result.outputs[1]

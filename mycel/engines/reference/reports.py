@@ -16,8 +16,6 @@ from mycel.prims.base import CONSTANT, GET_ITEM
 
 __all__ = ["account", "footprint", "is_step", "node_cost"]
 
-_DENSE = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
-
 
 def is_step(node: Node) -> bool:
     """Whether a node computes anything: a constant and the choice of one of several results do not."""
@@ -27,10 +25,8 @@ def is_step(node: Node) -> bool:
 def node_cost(node: Node) -> Cost:
     """What one node moves and computes."""
     assert node.prim is not None
-    flops = 0
-    if node.op in _DENSE:
-        flops = work(node)
-    elif node.prim.elementwise and isinstance(node.type, TensorType) and node.type.dtype.kind == "f":
+    flops = work(node)
+    if node.prim.elementwise and isinstance(node.type, TensorType) and node.type.dtype.kind == "f":
         flops = int(node.type.size)
     return Cost(sum(_bytes(i.type) for i in node.inputs), _bytes(node.type), flops)
 

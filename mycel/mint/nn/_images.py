@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as np
@@ -33,12 +34,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _convolved(function: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, *more: Any) -> Tensor:
+def _convolved(
+    function: Callable[..., Tensor], input: Any, weight: Any, bias: Any, stride: Any, padding: Any, *more: Any
+) -> Tensor:
     if isinstance(padding, str):
         if padding == "same" and builtins.any(s != 1 for s in (stride if isinstance(stride, tuple) else (stride,))):
             raise ValueError(f"{function.__name__}: padding 'same' goes with stride 1, not {stride}")
-        return function(input, weight, bias, stride, padding, 0, *more)  # type: ignore[no-any-return]
-    return function(input, weight, bias, stride, "pad", padding, *more)  # type: ignore[no-any-return]
+        return function(input, weight, bias, stride, padding, 0, *more)
+    return function(input, weight, bias, stride, "pad", padding, *more)
 
 
 def conv1d(

@@ -41,7 +41,7 @@ class LossBase(Cell):
         x = x * weights
         return x if self.reduction == "none" else ops.sum(x) if self.reduction == "sum" else ops.mean(x)
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
         """The loss; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define construct(logits, labels)")
 

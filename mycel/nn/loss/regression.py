@@ -137,7 +137,7 @@ class CosineEmbeddingLoss(LossBase):
         super().__init__(reduction)
         self.margin = checks.number("CosineEmbeddingLoss", "margin", margin, at_least=-1, at_most=1)
 
-    def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
         """The loss."""
         return ops.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)
 
@@ -154,7 +154,7 @@ class MarginRankingLoss(LossBase):
         super().__init__(reduction)
         self.margin = checks.number("MarginRankingLoss", "margin", margin)
 
-    def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """The loss."""
         return ops.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
@@ -196,7 +196,7 @@ class TripletMarginLoss(LossBase):
         self.eps = checks.number("TripletMarginLoss", "eps", eps)
         self.margin = checks.number("TripletMarginLoss", "margin", margin)
 
-    def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:  # type: ignore[override]
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:
         """The loss."""
         margin = self.margin if margin is None else margin
         return ops.triplet_margin_loss(x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction)
@@ -225,7 +225,7 @@ class TripletMarginWithDistanceLoss(LossBase):
         self.swap = checks.boolean("TripletMarginWithDistanceLoss", "swap", swap)
         self.margin = checks.number("TripletMarginWithDistanceLoss", "margin", margin)
 
-    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """The loss."""
         near, far = self.distance_function(x, positive), self.distance_function(x, negative)
         if self.swap:
@@ -281,6 +281,6 @@ class GaussianNLLLoss(LossBase):
         self.full = checks.boolean("GaussianNLLLoss", "full", full)
         self.eps = checks.number("GaussianNLLLoss", "eps", eps, above=0)
 
-    def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
         """The loss."""
         return ops.gaussian_nll_loss(logits, labels, var, self.full, self.eps, self.reduction)

@@ -33,7 +33,7 @@ class CTCLoss(LossBase):
         self.blank = checks.integer("CTCLoss", "blank", blank, 0)
         self.zero_infinity = checks.boolean("CTCLoss", "zero_infinity", zero_infinity)
 
-    def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:  # type: ignore[override]
+    def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
         """The loss."""
         log_probs = checks.tensor(self, log_probs)
         targets = checks.tensor(self, targets)
@@ -89,7 +89,7 @@ class SampledSoftmaxLoss(LossBase):
         self.remove_accidental_hits = checks.boolean(owner, "remove_accidental_hits", remove_accidental_hits)
         self.seed = checks.integer(owner, "seed", seed)
 
-    def construct(self, weights: Tensor, biases: Tensor, labels: Tensor, logits: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, weights: Tensor, biases: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
         """The loss."""
         labels = checks.tensor(self, labels)
         owner = "SampledSoftmaxLoss"

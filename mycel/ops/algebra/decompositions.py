@@ -281,7 +281,8 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     [(3, 2), (2, 2)]
     """
     one_of("qr", "mode", mode, ("reduced", "complete"))
-    return tuple(run(L.qr, matrices("qr", input, square=False), full=mode == "complete"))  # type: ignore[return-value]
+    q, r = run(L.qr, matrices("qr", input, square=False), full=mode == "complete")
+    return q, r
 
 
 def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:

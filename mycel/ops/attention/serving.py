@@ -445,7 +445,8 @@ def fused_infer_attention_score(
     one, batch = q.shape[2 if input_layout.startswith("BNSD") else 1] == 1, q.shape[0]
     if not one:
         _without(name, "it belongs to one query an example", block_table=block_table)
-    scales, offsets, parts, mode = (antiquant_scale,) * 2, (antiquant_offset,) * 2, (0, 1), antiquant_mode
+    parts: tuple[Optional[int], Optional[int]] = (0, 1)
+    scales, offsets, mode = (antiquant_scale,) * 2, (antiquant_offset,) * 2, antiquant_mode
     if key_antiquant_scale is not None or value_antiquant_scale is not None:
         if antiquant_scale is not None or key_antiquant_scale is None or value_antiquant_scale is None:
             raise ValueError(
@@ -456,7 +457,7 @@ def fused_infer_attention_score(
                 f"{name}: key_antiquant_mode {key_antiquant_mode} and value_antiquant_mode {value_antiquant_mode} differ"
             )
         scales, offsets = (key_antiquant_scale, value_antiquant_scale), (key_antiquant_offset, value_antiquant_offset)
-        parts, mode = (None, None), key_antiquant_mode  # type: ignore[assignment]
+        parts, mode = (None, None), key_antiquant_mode
     padded = query_padding_size is not None or kv_padding_size is not None
     free = one or (sparse_mode == 0 and padded)
 

@@ -4685,7 +4685,7 @@ class ReduceAll(Primitive):
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, axis: Any = ..., _reduce: Any = ...) -> Any:
+    def __call__(self, x: Any, axis: Any = ...) -> Any:
         ...
 
 class ReduceAny(Primitive):
@@ -4695,7 +4695,7 @@ class ReduceAny(Primitive):
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, axis: Any = ..., _reduce: Any = ...) -> Any:
+    def __call__(self, x: Any, axis: Any = ...) -> Any:
         ...
 
 class ReduceMax(Primitive):
@@ -4705,7 +4705,7 @@ class ReduceMax(Primitive):
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, axis: Any = ..., _extreme: Any = ...) -> Any:
+    def __call__(self, x: Any, axis: Any = ...) -> Any:
         ...
 
 class ReduceMean(Primitive):
@@ -4715,7 +4715,7 @@ class ReduceMean(Primitive):
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, axis: Any = ..., _reduce: Any = ...) -> Any:
+    def __call__(self, x: Any, axis: Any = ...) -> Any:
         ...
 
 class ReduceMin(Primitive):
@@ -4725,7 +4725,7 @@ class ReduceMin(Primitive):
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, axis: Any = ..., _extreme: Any = ...) -> Any:
+    def __call__(self, x: Any, axis: Any = ...) -> Any:
         ...
 
 class ReduceProd(Primitive):
@@ -4735,7 +4735,7 @@ class ReduceProd(Primitive):
     def __init__(self, keep_dims: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, axis: Any = ..., _reduce: Any = ...) -> Any:
+    def __call__(self, x: Any, axis: Any = ...) -> Any:
         ...
 
 class ReduceScatter(Primitive):
@@ -5086,7 +5086,7 @@ class ScatterAdd(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterAddWithAxis(Primitive):
@@ -5105,7 +5105,7 @@ class ScatterDiv(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterMax(Primitive):
@@ -5115,7 +5115,7 @@ class ScatterMax(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterMin(Primitive):
@@ -5125,7 +5125,7 @@ class ScatterMin(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterMul(Primitive):
@@ -5135,7 +5135,7 @@ class ScatterMul(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterNd(Primitive):
@@ -5154,7 +5154,7 @@ class ScatterNdAdd(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterNdDiv(Primitive):
@@ -5164,7 +5164,7 @@ class ScatterNdDiv(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterNdMax(Primitive):
@@ -5175,7 +5175,7 @@ class ScatterNdMax(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterNdMin(Primitive):
@@ -5186,7 +5186,7 @@ class ScatterNdMin(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterNdMul(Primitive):
@@ -5196,7 +5196,7 @@ class ScatterNdMul(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterNdSub(Primitive):
@@ -5206,7 +5206,7 @@ class ScatterNdSub(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterNdUpdate(Primitive):
@@ -5216,7 +5216,7 @@ class ScatterNdUpdate(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterNonAliasingAdd(Primitive):
@@ -5235,7 +5235,7 @@ class ScatterSub(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class ScatterUpdate(Primitive):
@@ -5245,7 +5245,7 @@ class ScatterUpdate(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(self, x: Any, i: Any, u: Any, _write: Any = ...) -> Any:
+    def __call__(self, x: Any, i: Any, u: Any) -> Any:
         ...
 
 class SeLU(Primitive):

@@ -10,47 +10,224 @@ from mycel.ops import array, bessel, blocks, complex_numbers, convolution, pairw
 from mycel.ops._operands import operand, permuted, reshaped
 from mycel.ops.algebra import decompositions, diagonals, linalg
 from mycel.ops.images import boxes, resize
-from mycel.ops.operations.primitive import NEEDED, definer, plain
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.sequences import ctc
 
 __all__: list[str] = []
 
-define = definer(globals())
 
-plain(define, {
-    bessel: """BesselI0=bessel_i0 BesselI0e=bessel_i0e BesselI1=bessel_i1 BesselI1e=bessel_i1e BesselJ0=bessel_j0 BesselJ1=bessel_j1
-        BesselK0=bessel_k0 BesselK0e=bessel_k0e BesselK1=bessel_k1 BesselK1e=bessel_k1e BesselY0=bessel_y0 BesselY1=bessel_y1""",
-    blocks: "NextAfter=nextafter",
-    boxes: "CheckValid=check_valid",
-    complex_numbers: "Angle=angle Complex=complex_of ComplexAbs=absolute_value Conj=conj Imag=imag Polar=polar Real=real",
-    decompositions: "Geqrf=geqrf LogMatrixDeterminant=log_matrix_determinant MatrixDeterminant=det MatrixExp=matrix_exp Orgqr=orgqr",
-    diagonals: "MatrixBandPart=matrix_band_part",
-    special: "Igamma=igamma Igammac=igammac Polygamma=polygamma PopulationCount=population_count Zeta=zeta",
-})  # fmt: skip
+class BesselI0(Primitive, compute=bessel.bessel_i0): ...
 
-define("ConjugateTranspose", lambda x, order: array.transpose(complex_numbers.conj(x), order), "The complex conjugate with its axes in another order.")  # fmt: skip
-define("Cholesky", lambda p, x: decompositions.cholesky(x, p.upper), upper=False)
-define("CholeskyInverse", lambda p, x: decompositions.cholesky_inverse(x, p.upper), upper=False)
-define("CholeskySolve", lambda p, x, y: decompositions.cholesky_solve(x, y, p.upper), upper=False)
-define("MatrixInverse", lambda p, x: decompositions.inverse(array.adjoint(x) if p.adjoint else x), adjoint=False)
-define("MatrixPower", lambda p, x: linalg.matrix_power(x, p.n), n=NEEDED)
-define("MatrixSolve", lambda p, x, y: decompositions.matrix_solve(x, y, p.adjoint), adjoint=False)
-define("Mvlgamma", lambda p, x: special.mvlgamma(x, p.p), p=NEEDED)
-define("Ormqr", lambda p, x, tau, y: decompositions.ormqr(x, tau, y, p.left, p.transpose), left=True, transpose=False)
-define("Qr", lambda p, x: decompositions.qr(x, "complete" if p.full_matrices else "reduced"), full_matrices=False)
-define("Svd", lambda p, x: decompositions.svd(x, p.full_matrices, p.compute_uv), full_matrices=False, compute_uv=True)
-define("Einsum", lambda p, xs: linalg.einsum(p.equation, *xs), equation=NEEDED)
-define("Pdist", lambda p, x: pairwise.pdist(x, p.p), p=2.0)
-define("MatrixDiagV3", lambda p, x, k, rows, columns, fill: diagonals.matrix_diag(x, k, rows, columns, fill, p.align), align="RIGHT_LEFT")  # fmt: skip
-define("MatrixDiagPartV3", lambda p, x, k, fill: diagonals.matrix_diag_part(x, k, fill, p.align), align="RIGHT_LEFT")
-define("MatrixSetDiagV3", lambda p, x, d, k: diagonals.matrix_set_diag(x, d, k, p.align), align="RIGHT_LEFT")
-define("Renorm", lambda p, x: blocks.renorm(x, p.p, p.dim, p.maxnorm), p=NEEDED, dim=NEEDED, maxnorm=NEEDED)
-define("ReverseSequence", lambda p, x, n: blocks.reverse_sequence(x, n, p.seq_dim, p.batch_dim), seq_dim=NEEDED, batch_dim=0)  # fmt: skip
-define("Padding", lambda p, x: blocks.padding(x, p.pad_dim_size), pad_dim_size=8)
-define("SpaceToBatchND", lambda p, x: blocks.space_to_batch_nd(x, p.block_shape, p.paddings), block_shape=NEEDED, paddings=NEEDED)  # fmt: skip
-define("BatchToSpaceND", lambda p, x: blocks.batch_to_space_nd(x, p.block_shape, p.crops), block_shape=NEEDED, crops=NEEDED)  # fmt: skip
-define("Col2Im", lambda p, x, size: blocks.col2im(x, size, p.kernel_size, p.dilation, p.padding, p.stride), kernel_size=NEEDED, dilation=1, padding=0, stride=1)  # fmt: skip
-define("ChannelShuffle", lambda p, x: convolution.channel_shuffle(x, p.group), group=NEEDED)
+
+class BesselI0e(Primitive, compute=bessel.bessel_i0e): ...
+
+
+class BesselI1(Primitive, compute=bessel.bessel_i1): ...
+
+
+class BesselI1e(Primitive, compute=bessel.bessel_i1e): ...
+
+
+class BesselJ0(Primitive, compute=bessel.bessel_j0): ...
+
+
+class BesselJ1(Primitive, compute=bessel.bessel_j1): ...
+
+
+class BesselK0(Primitive, compute=bessel.bessel_k0): ...
+
+
+class BesselK0e(Primitive, compute=bessel.bessel_k0e): ...
+
+
+class BesselK1(Primitive, compute=bessel.bessel_k1): ...
+
+
+class BesselK1e(Primitive, compute=bessel.bessel_k1e): ...
+
+
+class BesselY0(Primitive, compute=bessel.bessel_y0): ...
+
+
+class BesselY1(Primitive, compute=bessel.bessel_y1): ...
+
+
+class NextAfter(Primitive, compute=blocks.nextafter): ...
+
+
+class CheckValid(Primitive, compute=boxes.check_valid): ...
+
+
+class Angle(Primitive, compute=complex_numbers.angle): ...
+
+
+class Complex(Primitive, compute=complex_numbers.complex_of): ...
+
+
+class ComplexAbs(Primitive, compute=complex_numbers.absolute_value): ...
+
+
+class Conj(Primitive, compute=complex_numbers.conj): ...
+
+
+class Imag(Primitive, compute=complex_numbers.imag): ...
+
+
+class Polar(Primitive, compute=complex_numbers.polar): ...
+
+
+class Real(Primitive, compute=complex_numbers.real): ...
+
+
+class Geqrf(Primitive, compute=decompositions.geqrf): ...
+
+
+class LogMatrixDeterminant(Primitive, compute=decompositions.log_matrix_determinant): ...
+
+
+class MatrixDeterminant(Primitive, compute=decompositions.det): ...
+
+
+class MatrixExp(Primitive, compute=decompositions.matrix_exp): ...
+
+
+class Orgqr(Primitive, compute=decompositions.orgqr): ...
+
+
+class MatrixBandPart(Primitive, compute=diagonals.matrix_band_part): ...
+
+
+class Igamma(Primitive, compute=special.igamma): ...
+
+
+class Igammac(Primitive, compute=special.igammac): ...
+
+
+class Polygamma(Primitive, compute=special.polygamma): ...
+
+
+class PopulationCount(Primitive, compute=special.population_count): ...
+
+
+class Zeta(Primitive, compute=special.zeta): ...
+
+
+class ConjugateTranspose(Primitive, compute=lambda x, order: array.transpose(complex_numbers.conj(x), order)):
+    """The complex conjugate with its axes in another order."""
+
+
+class Cholesky(Primitive, compute=lambda p, x: decompositions.cholesky(x, p.upper), upper=False): ...
+
+
+class CholeskyInverse(Primitive, compute=lambda p, x: decompositions.cholesky_inverse(x, p.upper), upper=False): ...
+
+
+class CholeskySolve(Primitive, compute=lambda p, x, y: decompositions.cholesky_solve(x, y, p.upper), upper=False): ...
+
+
+class MatrixInverse(
+    Primitive, compute=lambda p, x: decompositions.inverse(array.adjoint(x) if p.adjoint else x), adjoint=False
+): ...
+
+
+class MatrixPower(Primitive, compute=lambda p, x: linalg.matrix_power(x, p.n), n=NEEDED): ...
+
+
+class MatrixSolve(Primitive, compute=lambda p, x, y: decompositions.matrix_solve(x, y, p.adjoint), adjoint=False): ...
+
+
+class Mvlgamma(Primitive, compute=lambda p, x: special.mvlgamma(x, p.p), p=NEEDED): ...
+
+
+class Ormqr(
+    Primitive,
+    compute=lambda p, x, tau, y: decompositions.ormqr(x, tau, y, p.left, p.transpose),
+    left=True,
+    transpose=False,
+): ...
+
+
+class Qr(
+    Primitive,
+    compute=lambda p, x: decompositions.qr(x, "complete" if p.full_matrices else "reduced"),
+    full_matrices=False,
+): ...
+
+
+class Svd(
+    Primitive,
+    compute=lambda p, x: decompositions.svd(x, p.full_matrices, p.compute_uv),
+    full_matrices=False,
+    compute_uv=True,
+): ...
+
+
+class Einsum(Primitive, compute=lambda p, xs: linalg.einsum(p.equation, *xs), equation=NEEDED): ...
+
+
+class Pdist(Primitive, compute=lambda p, x: pairwise.pdist(x, p.p), p=2.0): ...
+
+
+class MatrixDiagV3(
+    Primitive,
+    compute=lambda p, x, k, rows, columns, fill: diagonals.matrix_diag(x, k, rows, columns, fill, p.align),
+    align="RIGHT_LEFT",
+): ...
+
+
+class MatrixDiagPartV3(
+    Primitive, compute=lambda p, x, k, fill: diagonals.matrix_diag_part(x, k, fill, p.align), align="RIGHT_LEFT"
+): ...
+
+
+class MatrixSetDiagV3(
+    Primitive, compute=lambda p, x, d, k: diagonals.matrix_set_diag(x, d, k, p.align), align="RIGHT_LEFT"
+): ...
+
+
+class Renorm(
+    Primitive, compute=lambda p, x: blocks.renorm(x, p.p, p.dim, p.maxnorm), p=NEEDED, dim=NEEDED, maxnorm=NEEDED
+): ...
+
+
+class ReverseSequence(
+    Primitive,
+    compute=lambda p, x, n: blocks.reverse_sequence(x, n, p.seq_dim, p.batch_dim),
+    seq_dim=NEEDED,
+    batch_dim=0,
+): ...
+
+
+class Padding(Primitive, compute=lambda p, x: blocks.padding(x, p.pad_dim_size), pad_dim_size=8): ...
+
+
+class SpaceToBatchND(
+    Primitive,
+    compute=lambda p, x: blocks.space_to_batch_nd(x, p.block_shape, p.paddings),
+    block_shape=NEEDED,
+    paddings=NEEDED,
+): ...
+
+
+class BatchToSpaceND(
+    Primitive,
+    compute=lambda p, x: blocks.batch_to_space_nd(x, p.block_shape, p.crops),
+    block_shape=NEEDED,
+    crops=NEEDED,
+): ...
+
+
+class Col2Im(
+    Primitive,
+    compute=lambda p, x, size: blocks.col2im(x, size, p.kernel_size, p.dilation, p.padding, p.stride),
+    kernel_size=NEEDED,
+    dilation=1,
+    padding=0,
+    stride=1,
+): ...
+
+
+class ChannelShuffle(Primitive, compute=lambda p, x: convolution.channel_shuffle(x, p.group), group=NEEDED): ...
 
 
 def _space(name: str, value: Any, block: int) -> Tensor:
@@ -80,24 +257,130 @@ def _to_space(p: Any, value: Any) -> Tensor:
     )
 
 
-define("SpaceToDepth", _to_depth, "Blocks of an image (N, C, H, W) moved into its channels.", block_size=NEEDED)
-define("DepthToSpace", _to_space, "The inverse of `SpaceToDepth`.", block_size=NEEDED)
-define("AffineGrid", lambda p, theta, size: resize.affine_grid(theta, size, p.align_corners), align_corners=False)
-for _class in ("GridSampler2D", "GridSampler3D"):
-    define(_class, lambda p, x, grid: resize.grid_sample(x, grid, p.interpolation_mode, p.padding_mode, p.align_corners), interpolation_mode="bilinear", padding_mode="zeros", align_corners=False)  # fmt: skip
-define("CropAndResize", lambda p, x, b, i, size: resize.crop_and_resize(x, b, i, size, p.method, p.extrapolation_value), method="bilinear", extrapolation_value=0.0)  # fmt: skip
-define("IOU", lambda p, x, y: boxes.iou(x, y, p.mode), mode="iou")
-define("BoundingBoxEncode", lambda p, x, y: boxes.bounding_box_encode(x, y, p.means, p.stds), means=(0.0, 0.0, 0.0, 0.0), stds=(1.0, 1.0, 1.0, 1.0))  # fmt: skip
-define("BoundingBoxDecode", lambda p, x, y: boxes.bounding_box_decode(x, y, p.max_shape, p.means, p.stds, p.wh_ratio_clip), max_shape=NEEDED, means=(0.0, 0.0, 0.0, 0.0), stds=(1.0, 1.0, 1.0, 1.0), wh_ratio_clip=0.016)  # fmt: skip
-define(
-    "BartlettWindow", lambda p, n: windows.bartlett_window(n, p.periodic, dtype=p.dtype), periodic=True, dtype=D.float32
-)
-define(
-    "BlackmanWindow", lambda p, n: windows.blackman_window(n, p.periodic, dtype=p.dtype), periodic=True, dtype=D.float32
-)
-define("HammingWindow", lambda p, n: windows.hamming_window(n, p.periodic, p.alpha, p.beta, dtype=p.dtype), periodic=True, alpha=0.54, beta=0.46, dtype=D.float32)  # fmt: skip
-define("STFT", lambda p, x, w: windows.stft(x, p.n_fft, p.hop_length, p.win_length, w, False, "REFLECT", p.normalized, p.onesided, p.return_complex), n_fft=NEEDED, hop_length=NEEDED, win_length=NEEDED, normalized=NEEDED, onesided=NEEDED, return_complex=NEEDED)  # fmt: skip
-define("CTCLossV2", lambda p, x, y, m, n: ctc.ctc_loss(x, y, m, n, p.blank, p.reduction, p.zero_infinity), blank=0, reduction="none", zero_infinity=False)  # fmt: skip
-define("CTCGreedyDecoder", lambda p, x, n: ctc.ctc_greedy_decoder(x, n, p.merge_repeated), merge_repeated=True)
-define("Histogram", lambda p, x: sorting.histc(x, p.bins, p.min, p.max), bins=100, min=0.0, max=0.0)
-define("UniqueConsecutive", lambda p, x: segments.unique_consecutive(x, p.return_inverse, p.return_counts, p.dim), return_inverse=False, return_counts=False, dim=None)  # fmt: skip
+class SpaceToDepth(Primitive, compute=_to_depth, block_size=NEEDED):
+    """Blocks of an image (N, C, H, W) moved into its channels."""
+
+
+class DepthToSpace(Primitive, compute=_to_space, block_size=NEEDED):
+    """The inverse of `SpaceToDepth`."""
+
+
+class AffineGrid(
+    Primitive, compute=lambda p, theta, size: resize.affine_grid(theta, size, p.align_corners), align_corners=False
+): ...
+
+
+class GridSampler2D(
+    Primitive,
+    compute=lambda p, x, grid: resize.grid_sample(x, grid, p.interpolation_mode, p.padding_mode, p.align_corners),
+    interpolation_mode="bilinear",
+    padding_mode="zeros",
+    align_corners=False,
+): ...
+
+
+class GridSampler3D(
+    Primitive,
+    compute=lambda p, x, grid: resize.grid_sample(x, grid, p.interpolation_mode, p.padding_mode, p.align_corners),
+    interpolation_mode="bilinear",
+    padding_mode="zeros",
+    align_corners=False,
+): ...
+
+
+class CropAndResize(
+    Primitive,
+    compute=lambda p, x, b, i, size: resize.crop_and_resize(x, b, i, size, p.method, p.extrapolation_value),
+    method="bilinear",
+    extrapolation_value=0.0,
+): ...
+
+
+class IOU(Primitive, compute=lambda p, x, y: boxes.iou(x, y, p.mode), mode="iou"): ...
+
+
+class BoundingBoxEncode(
+    Primitive,
+    compute=lambda p, x, y: boxes.bounding_box_encode(x, y, p.means, p.stds),
+    means=(0.0, 0.0, 0.0, 0.0),
+    stds=(1.0, 1.0, 1.0, 1.0),
+): ...
+
+
+class BoundingBoxDecode(
+    Primitive,
+    compute=lambda p, x, y: boxes.bounding_box_decode(x, y, p.max_shape, p.means, p.stds, p.wh_ratio_clip),
+    max_shape=NEEDED,
+    means=(0.0, 0.0, 0.0, 0.0),
+    stds=(1.0, 1.0, 1.0, 1.0),
+    wh_ratio_clip=0.016,
+): ...
+
+
+class BartlettWindow(
+    Primitive,
+    compute=lambda p, n: windows.bartlett_window(n, p.periodic, dtype=p.dtype),
+    periodic=True,
+    dtype=D.float32,
+): ...
+
+
+class BlackmanWindow(
+    Primitive,
+    compute=lambda p, n: windows.blackman_window(n, p.periodic, dtype=p.dtype),
+    periodic=True,
+    dtype=D.float32,
+): ...
+
+
+class HammingWindow(
+    Primitive,
+    compute=lambda p, n: windows.hamming_window(n, p.periodic, p.alpha, p.beta, dtype=p.dtype),
+    periodic=True,
+    alpha=0.54,
+    beta=0.46,
+    dtype=D.float32,
+): ...
+
+
+class STFT(
+    Primitive,
+    compute=lambda p, x, w: windows.stft(
+        x, p.n_fft, p.hop_length, p.win_length, w, False, "REFLECT", p.normalized, p.onesided, p.return_complex
+    ),
+    n_fft=NEEDED,
+    hop_length=NEEDED,
+    win_length=NEEDED,
+    normalized=NEEDED,
+    onesided=NEEDED,
+    return_complex=NEEDED,
+): ...
+
+
+class CTCLossV2(
+    Primitive,
+    compute=lambda p, x, y, m, n: ctc.ctc_loss(x, y, m, n, p.blank, p.reduction, p.zero_infinity),
+    blank=0,
+    reduction="none",
+    zero_infinity=False,
+): ...
+
+
+class CTCGreedyDecoder(
+    Primitive, compute=lambda p, x, n: ctc.ctc_greedy_decoder(x, n, p.merge_repeated), merge_repeated=True
+): ...
+
+
+class Histogram(Primitive, compute=lambda p, x: sorting.histc(x, p.bins, p.min, p.max), bins=100, min=0.0, max=0.0): ...
+
+
+class UniqueConsecutive(
+    Primitive,
+    compute=lambda p, x: segments.unique_consecutive(x, p.return_inverse, p.return_counts, p.dim),
+    return_inverse=False,
+    return_counts=False,
+    dim=None,
+): ...
+
+
+__all__.extend(operations_of(globals()))

@@ -24,7 +24,7 @@ from mycel.ops._operands import (
 )
 from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra.decompositions import diagonal_of
-from mycel.ops.operations.primitive import NEEDED, definer, plain
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.sequences import words
 from mycel.ops.variants import fill_diagonal, inplace_index_add, unique_with_pad
 from mycel.prims import elementwise as E
@@ -32,11 +32,20 @@ from mycel.prims import index as I
 
 __all__: list[str] = []
 
-define = definer(globals())
 
-plain(define, {
-    sorted_segments: "SegmentMax=segment_max SegmentMean=segment_mean SegmentMin=segment_min SegmentProd=segment_prod SegmentSum=segment_sum",
-})  # fmt: skip
+class SegmentMax(Primitive, compute=sorted_segments.segment_max): ...
+
+
+class SegmentMean(Primitive, compute=sorted_segments.segment_mean): ...
+
+
+class SegmentMin(Primitive, compute=sorted_segments.segment_min): ...
+
+
+class SegmentProd(Primitive, compute=sorted_segments.segment_prod): ...
+
+
+class SegmentSum(Primitive, compute=sorted_segments.segment_sum): ...
 
 
 def _lists(name: str, values: Any) -> list[int]:
@@ -88,16 +97,45 @@ def _tuple_of(x: Any) -> tuple[Any, ...]:
     return tuple(value.tolist())
 
 
-define("CopyWithSlice", _copy_with_slice, "Write y into the tensor x, which may be a view; x itself.")
-define("DiagPart", _diag_part, "The elements of (d.., d..) both halves of whose positions are equal.")
-define("Expand", _expand, "The tensor repeated to a shape; -1 keeps a size.")
-define("FillDiagonal", lambda p, x: fill_diagonal(x, p.fill_value, p.wrap), fill_value=NEEDED, wrap=False)
-define("IdentityN", lambda xs: tuple(run(E.identity, operand("IdentityN", x)) for x in xs), "Tensors as they are.")
-define("ParallelConcat", _parallel_concat, "Tensors whose first size is 1, one after the other along axis 0.")
-define("SelectView", _select_view, "The part at one position along an axis, without the axis.")
-define("TensorToTuple", _tuple_of, "The elements of a tensor of one dimension as numbers.")
-define("TransposeExtView", lambda x, dim0, dim1: array.swapaxes(x, dim0, dim1), "Two axes exchanged.")
-define("TransposeView", lambda x, input_perm: array.transpose(x, tuple(input_perm)), "The axes in another order.")
+class CopyWithSlice(Primitive, compute=_copy_with_slice):
+    """Write y into the tensor x, which may be a view; x itself."""
+
+
+class DiagPart(Primitive, compute=_diag_part):
+    """The elements of (d.., d..) both halves of whose positions are equal."""
+
+
+class Expand(Primitive, compute=_expand):
+    """The tensor repeated to a shape; -1 keeps a size."""
+
+
+class FillDiagonal(
+    Primitive, compute=lambda p, x: fill_diagonal(x, p.fill_value, p.wrap), fill_value=NEEDED, wrap=False
+): ...
+
+
+class IdentityN(Primitive, compute=lambda xs: tuple(run(E.identity, operand("IdentityN", x)) for x in xs)):
+    """Tensors as they are."""
+
+
+class ParallelConcat(Primitive, compute=_parallel_concat):
+    """Tensors whose first size is 1, one after the other along axis 0."""
+
+
+class SelectView(Primitive, compute=_select_view):
+    """The part at one position along an axis, without the axis."""
+
+
+class TensorToTuple(Primitive, compute=_tuple_of):
+    """The elements of a tensor of one dimension as numbers."""
+
+
+class TransposeExtView(Primitive, compute=lambda x, dim0, dim1: array.swapaxes(x, dim0, dim1)):
+    """Two axes exchanged."""
+
+
+class TransposeView(Primitive, compute=lambda x, input_perm: array.transpose(x, tuple(input_perm))):
+    """The axes in another order."""
 
 
 # Positions and values.
@@ -149,19 +187,53 @@ def _bound(side: str) -> Any:
     return compute
 
 
-define("Bucketize", lambda p, x: sorting.bucketize(x, p.boundaries, right=True), "How many of the sorted boundaries are not above each element, int32.", boundaries=NEEDED)  # fmt: skip
-define("IndexPut", _put, "x1 with x2 written (added, if `accumulate` is 1) at the places that index tensors name.", accumulate=0)  # fmt: skip
-define("InplaceIndexAdd", _in_place_index_add, "`mycel.ops.inplace_index_add` along an axis.", axis=NEEDED)
-define("InplaceUpdateV2", lambda x, indices, v: indexed.inplace_update(x, v, indices), "x with the rows that `indices` name replaced by those of v.")  # fmt: skip
-define("InvertPermutation", _inverted, "The order that undoes an order of 0 .. n - 1, as a tuple.")
-define("LowerBound", _bound("left"), "In each row, how many elements are below each value.", out_type=D.int32)
-define("UpperBound", _bound("right"), "In each row, how many elements are not above each value.", out_type=D.int32)
-define("MapUniform", lambda x, per_group_size, group_num: run(E.add, _uniform(x, group_num, True) * per_group_size, _uniform(x, group_num, False)), "key % groups * size + key // groups.")  # fmt: skip
-define(
-    "ScatterAddWithAxis", _scatter_add, "x with updates added at the positions that indices give along an axis.", axis=0
-)
-define("ScatterNonAliasingAdd", lambda x, i, u: indexed.scatter_nd_add(x, i, u), "Add updates at positions (.., n); written into the parameter.")  # fmt: skip
-define("UnravelIndex", _unravel, "Positions in a shape, (n, ..), of positions in the array laid flat.")
+class Bucketize(Primitive, compute=lambda p, x: sorting.bucketize(x, p.boundaries, right=True), boundaries=NEEDED):
+    """How many of the sorted boundaries are not above each element, int32."""
+
+
+class IndexPut(Primitive, compute=_put, accumulate=0):
+    """x1 with x2 written (added, if `accumulate` is 1) at the places that index tensors name."""
+
+
+class InplaceIndexAdd(Primitive, compute=_in_place_index_add, axis=NEEDED):
+    """`mycel.ops.inplace_index_add` along an axis."""
+
+
+class InplaceUpdateV2(Primitive, compute=lambda x, indices, v: indexed.inplace_update(x, v, indices)):
+    """x with the rows that `indices` name replaced by those of v."""
+
+
+class InvertPermutation(Primitive, compute=_inverted):
+    """The order that undoes an order of 0 .. n - 1, as a tuple."""
+
+
+class LowerBound(Primitive, compute=_bound("left"), out_type=D.int32):
+    """In each row, how many elements are below each value."""
+
+
+class UpperBound(Primitive, compute=_bound("right"), out_type=D.int32):
+    """In each row, how many elements are not above each value."""
+
+
+class MapUniform(
+    Primitive,
+    compute=lambda x, per_group_size, group_num: run(
+        E.add, _uniform(x, group_num, True) * per_group_size, _uniform(x, group_num, False)
+    ),
+):
+    """key % groups * size + key // groups."""
+
+
+class ScatterAddWithAxis(Primitive, compute=_scatter_add, axis=0):
+    """x with updates added at the positions that indices give along an axis."""
+
+
+class ScatterNonAliasingAdd(Primitive, compute=lambda x, i, u: indexed.scatter_nd_add(x, i, u)):
+    """Add updates at positions (.., n); written into the parameter."""
+
+
+class UnravelIndex(Primitive, compute=_unravel):
+    """Positions in a shape, (n, ..), of positions in the array laid flat."""
 
 
 def _uniform(x: Any, groups: int, rest: bool) -> Tensor:
@@ -229,15 +301,32 @@ def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tens
     return cast(splits, D.from_any(p.Tsplits)), first + cast(place - own, begin.dtype) * by
 
 
-define("ComputeAccidentalHits", _hits, "Where sampled classes are true ones: rows, positions of samples, and float32's lowest number for each.", num_true=1)  # fmt: skip
-define("EditDistance", _distance, "`mycel.ops.words.edit_distance` of two sparse tensors.", normalize=True)  # fmt: skip
-define(
-    "ListDiff",
-    _difference,
-    "The elements of x that are not in y, in their order, and their positions.",
-    out_idx=D.int32,
-)
-define("NoRepeatNGram", lambda p, said, x: words.no_repeat_ngram(said, x, p.ngram_size), ngram_size=1)
-define("RaggedRange", _ranges, "Ranges one after the other: where each begins, and their elements.", Tsplits=NEEDED)
-define("SubAndFilter", _filtered, "x - offset where it lies in [0, max_num), and those positions (int32): (x, max_num, offset).")  # fmt: skip
-define("UniqueWithPad", unique_with_pad)
+class ComputeAccidentalHits(Primitive, compute=_hits, num_true=1):
+    """Where sampled classes are true ones: rows, positions of samples, and float32's lowest number for each."""
+
+
+class EditDistance(Primitive, compute=_distance, normalize=True):
+    """`mycel.ops.words.edit_distance` of two sparse tensors."""
+
+
+class ListDiff(Primitive, compute=_difference, out_idx=D.int32):
+    """The elements of x that are not in y, in their order, and their positions."""
+
+
+class NoRepeatNGram(
+    Primitive, compute=lambda p, said, x: words.no_repeat_ngram(said, x, p.ngram_size), ngram_size=1
+): ...
+
+
+class RaggedRange(Primitive, compute=_ranges, Tsplits=NEEDED):
+    """Ranges one after the other: where each begins, and their elements."""
+
+
+class SubAndFilter(Primitive, compute=_filtered):
+    """x - offset where it lies in [0, max_num), and those positions (int32): (x, max_num, offset)."""
+
+
+class UniqueWithPad(Primitive, compute=unique_with_pad): ...
+
+
+__all__.extend(operations_of(globals()))

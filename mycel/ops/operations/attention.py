@@ -7,14 +7,15 @@ from typing import Any
 from mycel.core.tensor import Tensor
 from mycel.ops.attention import experts, rotary
 from mycel.ops.attention import serving as attention_serving
-from mycel.ops.operations.primitive import Primitive, definer
+from mycel.ops.operations.primitive import Primitive, operations_of
 
 __all__ = ["ApplyRotaryPosEmb", "PagedAttention", "PagedAttentionMask"]
 
-define = definer(globals())
 
-define("MoveTo", experts.move_to)
-define("ReshapeAndCache", attention_serving.reshape_and_cache)
+class MoveTo(Primitive, compute=experts.move_to): ...
+
+
+class ReshapeAndCache(Primitive, compute=attention_serving.reshape_and_cache): ...
 
 
 class ApplyRotaryPosEmb(Primitive):
@@ -139,3 +140,6 @@ def _paged(primitive: Primitive, query: Any, key_cache: Any, value_cache: Any, t
     return attention_serving.paged_attention(
         primitive.name, own["head_num"], own["kv_head_num"], own["scale_value"], query, key_cache, value_cache, tables, lengths, scale, offset, bias
     )  # fmt: skip
+
+
+__all__.extend(operations_of(globals()))

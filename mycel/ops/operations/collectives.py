@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -15,32 +16,35 @@ from mycel.communication.steps import ReduceOp, copied, joined, operation_of, ro
 from mycel.core.tensor import Tensor
 from mycel.ops import array, creation
 from mycel.ops._operands import take_slice
-from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 
 __all__: list[str] = []
 
-define = definer(globals())
 WORLD = HCCL_WORLD_COMM_GROUP
 
 
-def row(name: str, compute: Callable[..., Any], text: str, check: Any = None, **parameters: Any) -> None:
-    """A class as `define` makes it, whose objects look at what they are given when they are made."""
-    define(name, compute, text, **parameters)
-    made = globals()[name]
-    start = made.__init__
+def checked(check: Optional[Callable[[Any], None]] = None) -> Callable[[type[Primitive]], type[Primitive]]:
+    """A class whose objects look at what they are given when they are made, and pass `check`."""
 
-    def checked(self: Any, *args: Any, **named: Any) -> None:
-        start(self, *args, **named)
-        group = _group(self)
-        if "op" in parameters:
-            operation_of(name, self.op)
-        for rank in ("root_rank", "dest_rank", "src_rank"):
-            if rank in parameters:
-                member(name, rank, self.attrs[rank], group)
-        if check is not None:
-            check(self)
+    def decorate(cls: type[Primitive]) -> type[Primitive]:
+        start: Callable[..., None] = cls.__init__
+        parameters = inspect.signature(cls).parameters
 
-    made.__init__ = checked
+        def begin(self: Any, *args: Any, **named: Any) -> None:
+            start(self, *args, **named)
+            group = _group(self)
+            if "op" in parameters:
+                operation_of(self.name, self.op)
+            for rank in ("root_rank", "dest_rank", "src_rank"):
+                if rank in parameters:
+                    member(self.name, rank, self.attrs[rank], group)
+            if check is not None:
+                check(self)
+
+        setattr(cls, "__init__", begin)  # noqa: B010
+        return cls
+
+    return decorate
 
 
 def _group(p: Any) -> Group:
@@ -87,46 +91,41 @@ def _reduce_scatter(p: Any, x: Any, sizes: Any = None) -> Tensor:
     return copied([group.transport.reduce(part, p.op) for part in parts][group.rank])
 
 
-row(
-    "AllReduce",
-    _all_reduce,
-    "The sum (or `op`: prod, max, min, avg) of a tensor over all processes.",
-    op=ReduceOp.SUM,
-    group=WORLD,
-)
-row("AllGather", _all_gather, "The tensors of all processes, one after the other along the first axis.", group=WORLD)
-row(
-    "AllGatherV",
-    _all_gather_v,
-    "Vectors of all processes, one after the other, of as many elements as `output_split_sizes` says.",
-    group=WORLD,
-)
-row(
-    "ReduceScatter",
-    lambda p, x: _reduce_scatter(p, x),
-    "This process's share of the rows of the sum of a tensor over all.",
-    op=ReduceOp.SUM,
-    group=WORLD,
-)
-row(
-    "ReduceScatterV", lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes),
-    "This process's share of the sum of a vector over all, of as many elements as `input_split_sizes` says.", op=ReduceOp.SUM, group=WORLD,
-)  # fmt: skip
-row(
-    "Reduce",
-    _all_reduce,
-    "The sum of a tensor over all processes, for the process `dest_rank`.",
-    dest_rank=NEEDED,
-    op=ReduceOp.SUM,
-    group=WORLD,
-)
-row(
-    "CollectiveGather",
-    _all_gather,
-    "The tensors of all processes along the first axis, for the process `dest_rank`.",
-    dest_rank=NEEDED,
-    group=WORLD,
-)
+@checked()
+class AllReduce(Primitive, compute=_all_reduce, op=ReduceOp.SUM, group=WORLD):
+    """The sum (or `op`: prod, max, min, avg) of a tensor over all processes."""
+
+
+@checked()
+class AllGather(Primitive, compute=_all_gather, group=WORLD):
+    """The tensors of all processes, one after the other along the first axis."""
+
+
+@checked()
+class AllGatherV(Primitive, compute=_all_gather_v, group=WORLD):
+    """Vectors of all processes, one after the other, of as many elements as `output_split_sizes` says."""
+
+
+@checked()
+class ReduceScatter(Primitive, compute=lambda p, x: _reduce_scatter(p, x), op=ReduceOp.SUM, group=WORLD):
+    """This process's share of the rows of the sum of a tensor over all."""
+
+
+@checked()
+class ReduceScatterV(
+    Primitive, compute=lambda p, x, sizes: _reduce_scatter(p, _flat(p, x), sizes), op=ReduceOp.SUM, group=WORLD
+):
+    """This process's share of the sum of a vector over all, of as many elements as `input_split_sizes` says."""
+
+
+@checked()
+class Reduce(Primitive, compute=_all_reduce, dest_rank=NEEDED, op=ReduceOp.SUM, group=WORLD):
+    """The sum of a tensor over all processes, for the process `dest_rank`."""
+
+
+@checked()
+class CollectiveGather(Primitive, compute=_all_gather, dest_rank=NEEDED, group=WORLD):
+    """The tensors of all processes along the first axis, for the process `dest_rank`."""
 
 
 def _scatter(p: Any, x: Any) -> Tensor:
@@ -142,21 +141,19 @@ def _broadcast(p: Any, values: Any) -> tuple[Tensor, ...]:
     return tuple([copied(group.transport.broadcast(tensor_of(p.name, "the input", x), root)) for x in given])
 
 
-row(
-    "CollectiveScatter",
-    _scatter,
-    "This process's share of the rows that the process `src_rank` has.",
-    src_rank=0,
-    group=WORLD,
-)
-row(
-    "Broadcast",
-    _broadcast,
-    "The tensors, a tuple of them, that the process `root_rank` has.",
-    root_rank=NEEDED,
-    group=WORLD,
-)
-row("Barrier", lambda p: _group(p).transport.barrier(), "Wait until all processes of the group are here.", group=WORLD)
+@checked()
+class CollectiveScatter(Primitive, compute=_scatter, src_rank=0, group=WORLD):
+    """This process's share of the rows that the process `src_rank` has."""
+
+
+@checked()
+class Broadcast(Primitive, compute=_broadcast, root_rank=NEEDED, group=WORLD):
+    """The tensors, a tuple of them, that the process `root_rank` has."""
+
+
+@checked()
+class Barrier(Primitive, compute=lambda p: _group(p).transport.barrier(), group=WORLD):
+    """Wait until all processes of the group are here."""
 
 
 def _check_all_to_all(p: Any) -> None:
@@ -180,10 +177,10 @@ def _all_to_all(p: Any, x: Any) -> Tensor:
     return copied(array.concat(group.transport.exchange(parts), p.concat_dim))
 
 
-row(
-    "AlltoAll", _all_to_all, "A tensor cut along `split_dim` into a part for each process, and the parts for this one joined along `concat_dim`.",
-    _check_all_to_all, split_count=NEEDED, split_dim=NEEDED, concat_dim=NEEDED, group=WORLD,
-)  # fmt: skip
+@checked(_check_all_to_all)
+class AlltoAll(Primitive, compute=_all_to_all, split_count=NEEDED, split_dim=NEEDED, concat_dim=NEEDED, group=WORLD):
+    """A tensor cut along `split_dim` into a part for each process, and the parts for this one joined
+    along `concat_dim`."""
 
 
 def _check_block(p: Any) -> None:
@@ -206,14 +203,19 @@ def _by_matrix(p: Any, x: Any, matrix: Any) -> Tensor:
     return _exchanged(p, _flat(p, x), counts[group.rank].tolist(), counts[:, group.rank].tolist())
 
 
-row(
-    "AlltoAllV", lambda p, x, sent, awaited: _exchanged(p, _flat(p, x), _sizes(sent), _sizes(awaited)),
-    "A vector cut into parts of so many blocks for each process, and what each sent to this one.", _check_block, group=WORLD, block_size=1,
-)  # fmt: skip
-row(
-    "AlltoAllVC", _by_matrix, "`AlltoAllV` with the blocks that each process sends to each other one in a matrix, or in its transpose.",
-    _check_block, group=WORLD, block_size=1, transpose=False,
-)  # fmt: skip
+@checked(_check_block)
+class AlltoAllV(
+    Primitive,
+    compute=lambda p, x, sent, awaited: _exchanged(p, _flat(p, x), _sizes(sent), _sizes(awaited)),
+    group=WORLD,
+    block_size=1,
+):
+    """A vector cut into parts of so many blocks for each process, and what each sent to this one."""
+
+
+@checked(_check_block)
+class AlltoAllVC(Primitive, compute=_by_matrix, group=WORLD, block_size=1, transpose=False):
+    """`AlltoAllV` with the blocks that each process sends to each other one in a matrix, or in its transpose."""
 
 
 # From one process to another.
@@ -224,15 +226,24 @@ def _send(p: Any, x: Any) -> None:
     other_end(p.name, "dest_rank", p.dest_rank, p.group)
 
 
-row(
-    "Send", _send, "Send a tensor to the process `dest_rank`; ValueError where that is this process, which has no other end.", sr_tag=NEEDED,
-    dest_rank=NEEDED, group=WORLD, group_back=WORLD,
-)  # fmt: skip
-row(
-    "Receive", lambda p, *_: other_end(p.name, "src_rank", p.src_rank, p.group),
-    "The tensor that the process `src_rank` sent; ValueError where that is this process, which has no other end.", sr_tag=NEEDED, src_rank=NEEDED,
-    shape=NEEDED, dtype=NEEDED, group=WORLD, group_back=WORLD,
-)  # fmt: skip
+@checked()
+class Send(Primitive, compute=_send, sr_tag=NEEDED, dest_rank=NEEDED, group=WORLD, group_back=WORLD):
+    """Send a tensor to the process `dest_rank`; ValueError where that is this process, which has no other end."""
+
+
+@checked()
+class Receive(
+    Primitive,
+    compute=lambda p, *_: other_end(p.name, "src_rank", p.src_rank, p.group),
+    sr_tag=NEEDED,
+    src_rank=NEEDED,
+    shape=NEEDED,
+    dtype=NEEDED,
+    group=WORLD,
+    group_back=WORLD,
+):
+    """The tensor that the process `src_rank` sent; ValueError where that is this process, which has no
+    other end."""
 
 
 def _check_batch(p: Any) -> None:
@@ -271,10 +282,18 @@ def _agreeing(p: Any, values: list[Tensor], wanted: Any) -> list[Tensor]:
     return [copied(v) for v in values]
 
 
-row(
-    "BatchISendIRecv", _batch, "Tensors sent and received at once: a result for each of `op_types`, a zero for what is sent. A process may send to itself.",
-    _check_batch, op_types=NEEDED, remote_ranks=NEEDED, receive_shapes=None, receive_dtypes=None, group=WORLD,
-)  # fmt: skip
+@checked(_check_batch)
+class BatchISendIRecv(
+    Primitive,
+    compute=_batch,
+    op_types=NEEDED,
+    remote_ranks=NEEDED,
+    receive_shapes=None,
+    receive_dtypes=None,
+    group=WORLD,
+):
+    """Tensors sent and received at once: a result for each of `op_types`, a zero for what is sent. A
+    process may send to itself."""
 
 
 def _check_neighbors(p: Any) -> None:
@@ -298,10 +317,20 @@ def _neighbors(p: Any, values: Any) -> tuple[Tensor, ...]:
     return tuple(_agreeing(p, found, [(shape, p.recv_type) for shape in p.recv_shapes]))
 
 
-row(
-    "NeighborExchange", _neighbors, "Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple. A process may be its own neighbour.",
-    _check_neighbors, send_rank_ids=NEEDED, recv_rank_ids=NEEDED, recv_shapes=NEEDED, send_shapes=NEEDED, recv_type=NEEDED, group=WORLD,
-)  # fmt: skip
+@checked(_check_neighbors)
+class NeighborExchange(
+    Primitive,
+    compute=_neighbors,
+    send_rank_ids=NEEDED,
+    recv_rank_ids=NEEDED,
+    recv_shapes=NEEDED,
+    send_shapes=NEEDED,
+    recv_type=NEEDED,
+    group=WORLD,
+):
+    """Tensors sent to `send_rank_ids`, and those that come from `recv_rank_ids`, as a tuple. A process
+    may be its own neighbour."""
+
 
 # Directions of NeighborExchangeV2, clockwise from the top: which border of the height (0 the first, 1 the last, None all) and of the width.
 _BORDERS = ((0, None), (0, 1), (None, 1), (1, 1), (1, None), (1, 0), (None, 0), (0, 0))
@@ -367,9 +396,20 @@ def _borders(p: Any, x: Any) -> Tensor:
     return copied(array.concat(rows, 2))
 
 
-row(
-    "NeighborExchangeV2", _borders,
-    "An image (N, C, H, W) with borders that neighbours sent, for this process's own borders. Ranks are those of the eight directions, clockwise from the top, -1 for none; "
-    "lengths those of top, bottom, left and right. Borders that nobody sends are zeros.", _check_borders, send_rank_ids=NEEDED, send_lens=NEEDED,
-    recv_rank_ids=NEEDED, recv_lens=NEEDED, data_format=NEEDED, group=WORLD,
-)  # fmt: skip
+@checked(_check_borders)
+class NeighborExchangeV2(
+    Primitive,
+    compute=_borders,
+    send_rank_ids=NEEDED,
+    send_lens=NEEDED,
+    recv_rank_ids=NEEDED,
+    recv_lens=NEEDED,
+    data_format=NEEDED,
+    group=WORLD,
+):
+    """An image (N, C, H, W) with borders that neighbours sent, for this process's own borders. Ranks
+    are those of the eight directions, clockwise from the top, -1 for none; lengths those of top,
+    bottom, left and right. Borders that nobody sends are zeros."""
+
+
+__all__.extend(operations_of(globals()))

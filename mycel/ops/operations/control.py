@@ -10,11 +10,9 @@ from typing import Any
 
 from mycel.core.tensor import Tensor
 from mycel.ops.containers import followed
-from mycel.ops.operations.primitive import definer
+from mycel.ops.operations.primitive import Primitive, operations_of
 
 __all__: list[str] = []
-
-define = definer(globals())
 
 
 def _need_functions(name: str, *functions: Any) -> None:
@@ -74,7 +72,8 @@ def scan(loop_func: Any, init: Any, xs: Any, length: Any = None, unroll: bool = 
     return followed(_scan, loop_func, init, tuple(xs))
 
 
-define("WhileLoop", while_loop, """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while ``cond_func(value)`` holds and ``loop_func(value)`` replaces it.
+class WhileLoop(Primitive, compute=while_loop):
+    """``WhileLoop()(cond_func, loop_func, init_val)``: what becomes of a value while ``cond_func(value)`` holds and ``loop_func(value)`` replaces it.
 
     TypeError for what cannot be called.
 
@@ -82,8 +81,11 @@ define("WhileLoop", while_loop, """``WhileLoop()(cond_func, loop_func, init_val)
     >>> double = ms.jit(lambda x: ms.ops.WhileLoop()(lambda v: v < 100, lambda v: v * 2, x))
     >>> float(double(ms.Tensor(3.0)))
     192.0
-    """)  # fmt: skip
-define("ForiLoop", fori_loop, """``ForiLoop()(lower, upper, loop_func, init_val)``: what ``value = loop_func(i, value)`` makes of a value for i from `lower` to below `upper`.
+    """
+
+
+class ForiLoop(Primitive, compute=fori_loop):
+    """``ForiLoop()(lower, upper, loop_func, init_val)``: what ``value = loop_func(i, value)`` makes of a value for i from `lower` to below `upper`.
 
     Bounds are whole numbers or integer tensors; `unroll` has no effect, as loops over tensors are never unrolled and others are as far as it pays. TypeError for
     other bounds and for what cannot be called.
@@ -91,12 +93,18 @@ define("ForiLoop", fori_loop, """``ForiLoop()(lower, upper, loop_func, init_val)
     >>> import mycel as ms
     >>> float(ms.ops.ForiLoop()(0, 4, lambda i, v: v + i, ms.Tensor(1.0)))
     7.0
-    """)  # fmt: skip
-define("Scan", scan, """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init` for the members of a tuple or list, and the list of the y.
+    """
+
+
+class Scan(Primitive, compute=scan):
+    """``Scan()(loop_func, init, xs)``: what ``carry, y = loop_func(carry, x)`` makes of `init` for the members of a tuple or list, and the list of the y.
 
     Where `xs` is None, x is, `length` times. `unroll` has no effect. TypeError for another `xs` and for what cannot be called, ValueError for a `length` that is not that of `xs`.
 
     >>> import mycel as ms
     >>> ms.ops.Scan()(lambda c, x: (c + x, c * x), 1, [1, 2])
     (4, [1, 4])
-    """)  # fmt: skip
+    """
+
+
+__all__.extend(operations_of(globals()))

@@ -325,7 +325,7 @@ def kernel(fn: Optional[Callable[..., Any]] = None, reg_info: Any = None, compil
         inner.__kwdefaults__ = function.__kwdefaults__
         return inner(*args, **kwargs)
 
-    run.reg_info = reg_info  # type: ignore[attr-defined]
+    run.__dict__["reg_info"] = reg_info
     return run
 
 

@@ -13,36 +13,65 @@ from mycel.ops import blocks, indexed
 from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
 from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
-from mycel.ops.operations.primitive import NEEDED, definer, plain
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.prims import elementwise as E
 
 __all__: list[str] = []
 
-define = definer(globals())
 
-plain(define, {
-    colours: "AdjustHue=adjust_hue AdjustSaturation=adjust_saturation HSVToRGB=hsv_to_rgb RGBToHSV=rgb_to_hsv",
-    suppression: "NonMaxSuppressionV3=non_max_suppression NonMaxSuppressionWithOverlaps=non_max_suppression_with_overlaps",
-})  # fmt: skip
+class AdjustHue(Primitive, compute=colours.adjust_hue): ...
 
-define("NMSWithMask", lambda p, boxes: suppression.nms_with_mask(boxes, p.iou_threshold), iou_threshold=0.5)
-define(
-    "CombinedNonMaxSuppression",
-    lambda p, boxes, scores, each, total, overlap, score: suppression.combined_non_max_suppression(
+
+class AdjustSaturation(Primitive, compute=colours.adjust_saturation): ...
+
+
+class HSVToRGB(Primitive, compute=colours.hsv_to_rgb): ...
+
+
+class RGBToHSV(Primitive, compute=colours.rgb_to_hsv): ...
+
+
+class NonMaxSuppressionV3(Primitive, compute=suppression.non_max_suppression): ...
+
+
+class NonMaxSuppressionWithOverlaps(Primitive, compute=suppression.non_max_suppression_with_overlaps): ...
+
+
+class NMSWithMask(
+    Primitive, compute=lambda p, boxes: suppression.nms_with_mask(boxes, p.iou_threshold), iou_threshold=0.5
+): ...
+
+
+class CombinedNonMaxSuppression(
+    Primitive,
+    compute=lambda p, boxes, scores, each, total, overlap, score: suppression.combined_non_max_suppression(
         boxes, scores, each, total, overlap, score, p.pad_per_class, p.clip_boxes
     ),
     pad_per_class=False,
     clip_boxes=True,
-)
-define("BatchToSpace", lambda p, x: blocks.batch_to_space_nd(x, p.block_size, p.crops), block_size=NEEDED, crops=NEEDED)
-define("SpaceToBatch", lambda p, x: blocks.space_to_batch_nd(x, p.block_size, p.paddings), block_size=NEEDED, paddings=NEEDED)  # fmt: skip
+): ...
+
+
+class BatchToSpace(
+    Primitive, compute=lambda p, x: blocks.batch_to_space_nd(x, p.block_size, p.crops), block_size=NEEDED, crops=NEEDED
+): ...
+
+
+class SpaceToBatch(
+    Primitive,
+    compute=lambda p, x: blocks.space_to_batch_nd(x, p.block_size, p.paddings),
+    block_size=NEEDED,
+    paddings=NEEDED,
+): ...
 
 
 def _listed(value: Any) -> Any:
     return value.tolist() if isinstance(value, Tensor) else value
 
 
-define("BatchToSpaceNDV2", lambda x, block, crops: blocks.batch_to_space_nd(x, _listed(block), _listed(crops)))
+class BatchToSpaceNDV2(
+    Primitive, compute=lambda x, block, crops: blocks.batch_to_space_nd(x, _listed(block), _listed(crops))
+): ...
 
 
 def _formats(name: str, source: str, target: str) -> list[int]:
@@ -69,26 +98,136 @@ def _vec_permute(p: Any, value: Any) -> Tensor:
     return indexed.gather(x, operand(p.name, order), 0)
 
 
-define("DataFormatDimMap", _dim_map, "For each axis -4 to 3, as MindSpore has it, which axis of the source format the target format has there.", src_format="NHWC", dst_format="NCHW")  # fmt: skip
-define("DataFormatVecPermute", _vec_permute, "What belongs to the axes of one format in the order of another.", src_format="NHWC", dst_format="NCHW")  # fmt: skip
+class DataFormatDimMap(Primitive, compute=_dim_map, src_format="NHWC", dst_format="NCHW"):
+    """For each axis -4 to 3, as MindSpore has it, which axis of the source format the target format has there."""
 
-define("DeformableOffsets", lambda p, x, offsets: deformable.deformable_offsets(x, offsets, p.strides, p.pads, p.ksize, p.dilations, p.data_format, p.deformable_groups, p.modulated), strides=NEEDED, pads=NEEDED, ksize=NEEDED, dilations=(1, 1, 1, 1), data_format="NCHW", deformable_groups=1, modulated=True)  # fmt: skip
-define("ROIAlign", lambda p, x, rois: deformable.roi_align(x, rois, p.pooled_height, p.pooled_width, p.spatial_scale, p.sample_num, p.roi_end_mode), pooled_height=NEEDED, pooled_width=NEEDED, spatial_scale=NEEDED, sample_num=2, roi_end_mode=1)  # fmt: skip
-define("ExtractGlimpse", lambda p, x, size, at: patches.extract_glimpse(x, size, at, p.centered, p.normalized, p.uniform_noise, p.noise), centered=True, normalized=True, uniform_noise=True, noise="uniform")  # fmt: skip
 
-define("ResizeArea", lambda p, x, size: resampling.resize_area(x, size, p.align_corners), align_corners=False)
-define("ResizeBicubic", lambda p, x, size: resampling.resize_bicubic(x, size, p.align_corners, p.half_pixel_centers), align_corners=False, half_pixel_centers=False)  # fmt: skip
-define("ResizeBilinearV2", lambda p, x, size: resampling.resize_bilinear(x, size, p.align_corners, p.half_pixel_centers), align_corners=False, half_pixel_centers=False)  # fmt: skip
-define("ResizeLinear1D", lambda p, x, size: resampling.resize_linear(x, size, p.coordinate_transformation_mode), coordinate_transformation_mode="align_corners")  # fmt: skip
-define("ResizeNearestNeighbor", lambda p, x: resampling.resize_nearest(x, p.size, p.align_corners, p.half_pixel_centers), size=NEEDED, align_corners=False, half_pixel_centers=False)  # fmt: skip
-define("ResizeNearestNeighborV2", lambda p, x, size: resampling.resize_nearest(x, size, p.align_corners, p.half_pixel_centers), align_corners=False, half_pixel_centers=False)  # fmt: skip
-define("UpsampleNearest3D", lambda x, output_size=None, scales=None: resampling.upsample_volume(x, output_size, scales, "nearest"))  # fmt: skip
-define("UpsampleTrilinear3D", lambda p, x, output_size=None, scales=None: resampling.upsample_volume(x, output_size, scales, "trilinear", p.align_corners), align_corners=False)  # fmt: skip
-define("ScaleAndTranslate", lambda p, x, size, scale, shift: resampling.scale_and_translate(x, size, scale, shift, p.kernel_type, p.antialias), kernel_type="lanczos3", antialias=True)  # fmt: skip
-define(
-    "SampleDistortedBoundingBoxV2",
-    lambda p, size, boxes, covered: fractional.distorted_box(
-        size, boxes, covered, p.seed, p.seed2, p.aspect_ratio_range, p.area_range, p.max_attempts, p.use_image_if_no_bounding_boxes
+class DataFormatVecPermute(Primitive, compute=_vec_permute, src_format="NHWC", dst_format="NCHW"):
+    """What belongs to the axes of one format in the order of another."""
+
+
+class DeformableOffsets(
+    Primitive,
+    compute=lambda p, x, offsets: deformable.deformable_offsets(
+        x, offsets, p.strides, p.pads, p.ksize, p.dilations, p.data_format, p.deformable_groups, p.modulated
+    ),
+    strides=NEEDED,
+    pads=NEEDED,
+    ksize=NEEDED,
+    dilations=(1, 1, 1, 1),
+    data_format="NCHW",
+    deformable_groups=1,
+    modulated=True,
+): ...
+
+
+class ROIAlign(
+    Primitive,
+    compute=lambda p, x, rois: deformable.roi_align(
+        x, rois, p.pooled_height, p.pooled_width, p.spatial_scale, p.sample_num, p.roi_end_mode
+    ),
+    pooled_height=NEEDED,
+    pooled_width=NEEDED,
+    spatial_scale=NEEDED,
+    sample_num=2,
+    roi_end_mode=1,
+): ...
+
+
+class ExtractGlimpse(
+    Primitive,
+    compute=lambda p, x, size, at: patches.extract_glimpse(
+        x, size, at, p.centered, p.normalized, p.uniform_noise, p.noise
+    ),
+    centered=True,
+    normalized=True,
+    uniform_noise=True,
+    noise="uniform",
+): ...
+
+
+class ResizeArea(
+    Primitive, compute=lambda p, x, size: resampling.resize_area(x, size, p.align_corners), align_corners=False
+): ...
+
+
+class ResizeBicubic(
+    Primitive,
+    compute=lambda p, x, size: resampling.resize_bicubic(x, size, p.align_corners, p.half_pixel_centers),
+    align_corners=False,
+    half_pixel_centers=False,
+): ...
+
+
+class ResizeBilinearV2(
+    Primitive,
+    compute=lambda p, x, size: resampling.resize_bilinear(x, size, p.align_corners, p.half_pixel_centers),
+    align_corners=False,
+    half_pixel_centers=False,
+): ...
+
+
+class ResizeLinear1D(
+    Primitive,
+    compute=lambda p, x, size: resampling.resize_linear(x, size, p.coordinate_transformation_mode),
+    coordinate_transformation_mode="align_corners",
+): ...
+
+
+class ResizeNearestNeighbor(
+    Primitive,
+    compute=lambda p, x: resampling.resize_nearest(x, p.size, p.align_corners, p.half_pixel_centers),
+    size=NEEDED,
+    align_corners=False,
+    half_pixel_centers=False,
+): ...
+
+
+class ResizeNearestNeighborV2(
+    Primitive,
+    compute=lambda p, x, size: resampling.resize_nearest(x, size, p.align_corners, p.half_pixel_centers),
+    align_corners=False,
+    half_pixel_centers=False,
+): ...
+
+
+class UpsampleNearest3D(
+    Primitive,
+    compute=lambda x, output_size=None, scales=None: resampling.upsample_volume(x, output_size, scales, "nearest"),
+): ...
+
+
+class UpsampleTrilinear3D(
+    Primitive,
+    compute=lambda p, x, output_size=None, scales=None: resampling.upsample_volume(
+        x, output_size, scales, "trilinear", p.align_corners
+    ),
+    align_corners=False,
+): ...
+
+
+class ScaleAndTranslate(
+    Primitive,
+    compute=lambda p, x, size, scale, shift: resampling.scale_and_translate(
+        x, size, scale, shift, p.kernel_type, p.antialias
+    ),
+    kernel_type="lanczos3",
+    antialias=True,
+): ...
+
+
+class SampleDistortedBoundingBoxV2(
+    Primitive,
+    compute=lambda p, size, boxes, covered: fractional.distorted_box(
+        size,
+        boxes,
+        covered,
+        p.seed,
+        p.seed2,
+        p.aspect_ratio_range,
+        p.area_range,
+        p.max_attempts,
+        p.use_image_if_no_bounding_boxes,
     ),
     seed=0,
     seed2=0,
@@ -96,7 +235,8 @@ define(
     area_range=(0.05, 1.0),
     max_attempts=100,
     use_image_if_no_bounding_boxes=False,
-)  # fmt: skip
+): ...
+
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "circular": "circular"}
 
@@ -111,4 +251,8 @@ def _pad(p: Any, x: Any, paddings: Any, constant_value: Any = None) -> Tensor:
     return pad(x, amounts, _MODES[p.mode], constant_value if p.mode == "constant" else None)
 
 
-define("PadV3", _pad, "Elements around the last axes, the last axis first: pairs (begin, end), or all begins before all ends.", mode="constant", paddings_contiguous=True)  # fmt: skip
+class PadV3(Primitive, compute=_pad, mode="constant", paddings_contiguous=True):
+    """Elements around the last axes, the last axis first: pairs (begin, end), or all begins before all ends."""
+
+
+__all__.extend(operations_of(globals()))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
-
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
 from mycel.core.tensor import Tensor, cast
@@ -15,6 +13,7 @@ from mycel.ops._operands import (
     broadcast,
     cast_index,
     check_sizes,
+    finfo,
     flat,
     floating,
     iota,
@@ -33,15 +32,13 @@ from mycel.ops.algebra import decompositions, linalg
 from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
 from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
 from mycel.ops.beta import betainc
-from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.variants import eps
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
 from mycel.prims import reduce as R
 
 __all__: list[str] = []
-
-define = definer(globals())
 
 
 def _number(value: Any) -> Any:
@@ -80,11 +77,22 @@ def _log_space(p: Any, start: Any, end: Any) -> Tensor:
     return cast(run(E.pow_, broadcast(like(base, powers), powers.shape), powers), kind)
 
 
-define("Betainc", betainc, "The regularized incomplete beta function of a, b and x, of one shape and type.")
-define("CheckNumerics", _finite, "The tensor itself; RuntimeError where it holds NaN or infinities.")
-define("Eps", eps)
-define("LerpScalar", math.lerp)
-define("LogSpace", _log_space, "Numbers from base ** start to base ** end at equal ratios.", steps=10, base=10, dtype=D.float32)  # fmt: skip
+class Betainc(Primitive, compute=betainc):
+    """The regularized incomplete beta function of a, b and x, of one shape and type."""
+
+
+class CheckNumerics(Primitive, compute=_finite):
+    """The tensor itself; RuntimeError where it holds NaN or infinities."""
+
+
+class Eps(Primitive, compute=eps): ...
+
+
+class LerpScalar(Primitive, compute=math.lerp): ...
+
+
+class LogSpace(Primitive, compute=_log_space, steps=10, base=10, dtype=D.float32):
+    """Numbers from base ** start to base ** end at equal ratios."""
 
 
 def _log_softmax(x: Any, dim: Any = None, dtype: Any = None) -> Tensor:
@@ -94,7 +102,8 @@ def _log_softmax(x: Any, dim: Any = None, dtype: Any = None) -> Tensor:
     return activation.log_softmax(value, (0 if value.ndim in (0, 1, 3) else 1) if dim is None else dim)
 
 
-define("LogSoftmaxExt", _log_softmax, "`mycel.ops.log_softmax` along `dim`, in a type: (input, dim=None, dtype=None).")
+class LogSoftmaxExt(Primitive, compute=_log_softmax):
+    """`mycel.ops.log_softmax` along `dim`, in a type: (input, dim=None, dtype=None)."""
 
 
 # Linear algebra.
@@ -128,16 +137,44 @@ def _nuclear(p: Any, x: Any) -> Tensor:
     return decompositions.matrix_norm(value, "nuc", tuple(p.dim or (0, 1)), p.keepdim)
 
 
-define("Cross", lambda p, x, y: linalg.cross(x, y, None if p.dim == -65530 else p.dim), dim=-65530)
-define("Eig", _eig, "Complex eigenvalues, and with `compute_v` eigenvectors, else a 0 in their place.", compute_v=False)
-define("Lstsq", _lstsq, "Least squares for one matrix, by QR, with a penalty by Cholesky; `fast` changes nothing.", fast=True, l2_regularizer=0.0)  # fmt: skip
-define("LuSolve", decompositions.lu_solve)
-define("LuUnpack", lambda p, x, i: decompositions.lu_unpack(x, i, p.unpack_data, p.unpack_pivots), unpack_data=True, unpack_pivots=True)  # fmt: skip
-define("MatrixLogarithm", matrix_logarithm)
-define("MatrixSolveLs", _matrix_solve_ls, "Least squares of (matrix, rhs, l2_regularizer); the penalty counts if `fast`.", fast=True)  # fmt: skip
-define("MatrixTriangularSolve", _triangular_solve, "The solution of a triangular system, or of its adjoint's.", lower=True, adjoint=False)  # fmt: skip
-define("NuclearNorm", _nuclear, "The sum of the singular values of matrices in two axes.", dim=None, keepdim=False)
-define("TridiagonalMatMul", tridiagonal_product)
+class Cross(Primitive, compute=lambda p, x, y: linalg.cross(x, y, None if p.dim == -65530 else p.dim), dim=-65530): ...
+
+
+class Eig(Primitive, compute=_eig, compute_v=False):
+    """Complex eigenvalues, and with `compute_v` eigenvectors, else a 0 in their place."""
+
+
+class Lstsq(Primitive, compute=_lstsq, fast=True, l2_regularizer=0.0):
+    """Least squares for one matrix, by QR, with a penalty by Cholesky; `fast` changes nothing."""
+
+
+class LuSolve(Primitive, compute=decompositions.lu_solve): ...
+
+
+class LuUnpack(
+    Primitive,
+    compute=lambda p, x, i: decompositions.lu_unpack(x, i, p.unpack_data, p.unpack_pivots),
+    unpack_data=True,
+    unpack_pivots=True,
+): ...
+
+
+class MatrixLogarithm(Primitive, compute=matrix_logarithm): ...
+
+
+class MatrixSolveLs(Primitive, compute=_matrix_solve_ls, fast=True):
+    """Least squares of (matrix, rhs, l2_regularizer); the penalty counts if `fast`."""
+
+
+class MatrixTriangularSolve(Primitive, compute=_triangular_solve, lower=True, adjoint=False):
+    """The solution of a triangular system, or of its adjoint's."""
+
+
+class NuclearNorm(Primitive, compute=_nuclear, dim=None, keepdim=False):
+    """The sum of the singular values of matrices in two axes."""
+
+
+class TridiagonalMatMul(Primitive, compute=tridiagonal_product): ...
 
 
 # Order and counts.
@@ -149,7 +186,7 @@ def _cumulative(p: Any, x: Any, axis: Any) -> Tensor:
     value = arrange.flip(value, where) if p.reverse else value
     total = sorting.logcumsumexp(value, where)
     if p.exclusive:
-        lowest = -float(ml_dtypes.finfo(value.dtype.numpy).max)  # type: ignore[no-untyped-call]
+        lowest = -float(finfo(value.dtype.numpy).max)
         shape = (*value.shape[:where], 1, *value.shape[where + 1 :])
         kept = take_slice(total, where, 0, value.shape[where] - 1)
         total = array.concat((creation.full(shape, lowest, dtype=value.dtype), kept), where)
@@ -249,26 +286,40 @@ def _quantile(p: Any, x: Any, q: Any) -> Tensor:
     return (sorting.nanquantile if p.ignore_nan else sorting.quantile)(x, q, p.dim, p.keep_dims)
 
 
-define("Bincount", _bincount, "Sums of weights (1 each if empty) of the numbers below `size`: (array, size, weights).")
-define(
-    "CompareAndBitpack",
-    _packed,
-    "Eight comparisons `x > threshold` along the last axis in each byte, the first highest.",
-)
-define("ConfusionMatrix", _confusion, "How often, or with what weight, each label (rows) met each prediction.", num_classes=NEEDED, dtype="int32")  # fmt: skip
-define("CumulativeLogsumexp", _cumulative, "Logarithms of running sums of exponentials; the type's lowest number where nothing has been summed.", exclusive=False, reverse=False)  # fmt: skip
-define("EqualCount", _equal_count, "How many elements of two tensors are equal, (1,), in their type.")
-define("HistogramFixedWidth", _histogram, "How many elements lie in each of `nbins` equal parts of a range, those beside it in the outer ones.", nbins=NEEDED, dtype="int32")  # fmt: skip
-define("Median", _median, "The lower median along an axis, or of all elements, and its position.", global_median=False, axis=0, keep_dims=False, ignore_nan=False)  # fmt: skip
-define("NthElement", _nth, "The n-th smallest element of each row, counted from 0; with `reverse` the n-th largest.", reverse=False)  # fmt: skip
-define(
-    "Quantile",
-    _quantile,
-    "`mycel.ops.quantile` as an object, or with `ignore_nan` `mycel.ops.nanquantile`.",
-    dim=None,
-    keep_dims=False,
-    ignore_nan=False,
-)
+class Bincount(Primitive, compute=_bincount):
+    """Sums of weights (1 each if empty) of the numbers below `size`: (array, size, weights)."""
+
+
+class CompareAndBitpack(Primitive, compute=_packed):
+    """Eight comparisons `x > threshold` along the last axis in each byte, the first highest."""
+
+
+class ConfusionMatrix(Primitive, compute=_confusion, num_classes=NEEDED, dtype="int32"):
+    """How often, or with what weight, each label (rows) met each prediction."""
+
+
+class CumulativeLogsumexp(Primitive, compute=_cumulative, exclusive=False, reverse=False):
+    """Logarithms of running sums of exponentials; the type's lowest number where nothing has been summed."""
+
+
+class EqualCount(Primitive, compute=_equal_count):
+    """How many elements of two tensors are equal, (1,), in their type."""
+
+
+class HistogramFixedWidth(Primitive, compute=_histogram, nbins=NEEDED, dtype="int32"):
+    """How many elements lie in each of `nbins` equal parts of a range, those beside it in the outer ones."""
+
+
+class Median(Primitive, compute=_median, global_median=False, axis=0, keep_dims=False, ignore_nan=False):
+    """The lower median along an axis, or of all elements, and its position."""
+
+
+class NthElement(Primitive, compute=_nth, reverse=False):
+    """The n-th smallest element of each row, counted from 0; with `reverse` the n-th largest."""
+
+
+class Quantile(Primitive, compute=_quantile, dim=None, keep_dims=False, ignore_nan=False):
+    """`mycel.ops.quantile` as an object, or with `ignore_nan` `mycel.ops.nanquantile`."""
 
 
 # Fourier transforms.
@@ -290,7 +341,17 @@ def _transform(p: Any, x: Any) -> Tensor:
     return real(fourier.ifftn(value, None, dims, p.norm))
 
 
-define("FFTWithSize", _transform, "The Fourier transform over the last `signal_ndim` axes: of complex or real signals, forth or back.", signal_ndim=NEEDED, inverse=NEEDED, real=NEEDED, norm="backward", onesided=True, signal_sizes=())  # fmt: skip
+class FFTWithSize(
+    Primitive,
+    compute=_transform,
+    signal_ndim=NEEDED,
+    inverse=NEEDED,
+    real=NEEDED,
+    norm="backward",
+    onesided=True,
+    signal_sizes=(),
+):
+    """The Fourier transform over the last `signal_ndim` axes: of complex or real signals, forth or back."""
 
 
 # Losses.
@@ -313,6 +374,21 @@ def _triplet(p: Any, x: Any, positive: Any, negative: Any, margin: Any) -> Tenso
     return loss.triplet_margin_loss(x, positive, negative, margin, p.p, p.eps, p.swap, p.reduction)
 
 
-define("MultiMarginLoss", lambda p, x, y, w=None: loss.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction), p=1, margin=1.0, reduction="mean")  # fmt: skip
-define("MultilabelMarginLoss", _multilabel, "`mycel.ops.multilabel_margin_loss`, and which classes are targets.", reduction="mean")  # fmt: skip
-define("TripletMarginLoss", _triplet, "max(d(x, positive) - d(x, negative) + margin, 0); the margin is a tensor.", p=2, swap=False, eps=1e-6, reduction="mean")  # fmt: skip
+class MultiMarginLoss(
+    Primitive,
+    compute=lambda p, x, y, w=None: loss.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction),
+    p=1,
+    margin=1.0,
+    reduction="mean",
+): ...
+
+
+class MultilabelMarginLoss(Primitive, compute=_multilabel, reduction="mean"):
+    """`mycel.ops.multilabel_margin_loss`, and which classes are targets."""
+
+
+class TripletMarginLoss(Primitive, compute=_triplet, p=2, swap=False, eps=1e-6, reduction="mean"):
+    """max(d(x, positive) - d(x, negative) + margin, 0); the margin is a tensor."""
+
+
+__all__.extend(operations_of(globals()))

@@ -1,7 +1,11 @@
-"""Operations as objects: what they have in common, and how a module defines them as rows of a table.
+"""Operations as objects: what they have in common, and how a module defines them.
 
-A module of this package says ``define = definer(globals())`` and then one row an operation: its name, the function that computes it, and its parameters
-with their defaults (`NEEDED`: none). ``plain`` takes rows of operations without parameters. Every row becomes a class in the module and a name in its `__all__`.
+A module of this package has one class an operation. Its statement says the function that computes it, and its parameters with their defaults (`NEEDED`: none):
+
+    class Logit(Primitive, compute=lambda p, x: math.logit(x, None if p.eps < 0 else p.eps), eps=-1.0): ...
+
+The function is given the object, which holds the parameters, and the inputs; where there are no parameters, the inputs alone. A class without a docstring takes that of
+the function that it calls.
 """
 
 from __future__ import annotations
@@ -9,8 +13,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from sys import modules
-from types import FunctionType, ModuleType
-from typing import Any
+from types import FunctionType
+from typing import Any, Optional
 
 import numpy as np
 
@@ -20,7 +24,7 @@ from mycel.core.tensor import Tensor
 from mycel.derivatives.recompute import recompute
 from mycel.ir.dims import Dim
 
-__all__ = ["NEEDED", "Primitive", "definer", "only", "plain"]
+__all__ = ["NEEDED", "Primitive", "only", "operations_of"]
 
 NEEDED: Any = inspect.Parameter.empty
 
@@ -32,6 +36,13 @@ class Primitive:
     >>> ms.ops.Primitive("mine").name
     'mine'
     """
+
+    def __init_subclass__(cls, compute: Optional[Callable[..., Any]] = None, **parameters: Any) -> None:
+        if compute is None:
+            super().__init_subclass__(**parameters)
+        else:
+            super().__init_subclass__()
+            _define(cls, compute, parameters)
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -104,15 +115,10 @@ class Primitive:
         return f"Prim[{self.name}]" + (f"<{given}>" if given else "")
 
 
-def definer(namespace: dict[str, Any]) -> Callable[..., None]:
-    """The function that adds a class to a module's namespace and to its `__all__`."""
-
-    def define(name: str, compute: Callable[..., Any], text: str = "", **parameters: Any) -> None:
-        """A class whose objects call ``compute(object, *inputs)``, or a function of the inputs where it has no parameters."""
-        namespace[name] = _operation(namespace["__name__"], name, compute, text, parameters)
-        namespace["__all__"].append(name)
-
-    return define
+def operations_of(namespace: dict[str, Any]) -> list[str]:
+    """The names of the operations that a module defines, given its namespace."""
+    own = [v for v in namespace.values() if isinstance(v, type) and v.__module__ == namespace["__name__"]]
+    return [v.__name__ for v in own if "compute" in vars(v)]
 
 
 def only(p: Any, **allowed: Any) -> None:
@@ -124,16 +130,8 @@ def only(p: Any, **allowed: Any) -> None:
             )
 
 
-def plain(define: Callable[..., None], rows: dict[ModuleType, str]) -> None:
-    """Operations without parameters: ``Class=function`` of the modules, divided by spaces."""
-    for module, pairs in rows.items():
-        for pair in pairs.split():
-            name, _, function = pair.partition("=")
-            define(name, getattr(module, function))
-
-
 def _text(name: str, compute: Callable[..., Any]) -> str:
-    """What a row without a text is: the function that it names, or the one that its own function calls, with that one's first paragraph."""
+    """The docstring of a class without one: the function that it names, or the one that its own function calls, with that one's first paragraph."""
     public = modules["mycel.ops"].__dict__
     if public.get(compute.__name__) is compute:
         return f"`mycel.ops.{compute.__name__}` as an object."
@@ -168,7 +166,9 @@ def _fitting(name: str, parameter: str, value: Any, default: Any) -> Any:
     return bool(value) if isinstance(default, bool) else value
 
 
-def _operation(module: str, name: str, compute: Callable[..., Any], text: str, parameters: dict[str, Any]) -> type:
+def _define(cls: type[Primitive], compute: Callable[..., Any], parameters: dict[str, Any]) -> None:
+    """Give a class the constructor of these parameters, and the call of `compute`."""
+    name = cls.__name__
     given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
     signature = inspect.Signature(given)
 
@@ -194,16 +194,8 @@ def _operation(module: str, name: str, compute: Callable[..., Any], text: str, p
             return precision.narrowed((name,), (lambda *v: compute(self, *v)) if parameters else compute, *inputs)
         return compute(self, *inputs, **named) if parameters else compute(*inputs, **named)
 
-    text = text or _text(name, compute)
-    return type(
-        name,
-        (Primitive,),
-        {
-            "__init__": start,
-            "__call__": call,
-            "__doc__": text,
-            "__module__": module,
-            "__signature__": signature,
-            "compute": staticmethod(compute),
-        },  # fmt: skip
-    )
+    members = {"__init__": start, "__call__": call, "__signature__": signature, "compute": staticmethod(compute)}
+    for member, value in members.items():
+        setattr(cls, member, value)
+    if cls.__doc__ is None:
+        cls.__doc__ = _text(name, compute)

@@ -14,11 +14,9 @@ from mycel.ops import arrange, elementwise, reduction
 from mycel.ops import program as functions
 from mycel.ops._operands import operand, reshaped
 from mycel.ops.containers import followed
-from mycel.ops.operations.primitive import Primitive, definer
+from mycel.ops.operations.primitive import Primitive, operations_of
 
 __all__: list[str] = ["PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register"]
-
-define = definer(globals())
 
 
 # Numbers and tensors.
@@ -77,51 +75,61 @@ def float_status(x: Any) -> Tensor:
     return reshaped(arrange.cast(elementwise.logical_not(finite), D.float32), (1,))
 
 
-define("ScalarCast", scalar_cast, """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool, int64, float32 or float64; floats are truncated.
+class ScalarCast(Primitive, compute=scalar_cast):
+    """``ScalarCast()(input_x, input_y)``: a number as a Python number of an element type: bool, int64, float32 or float64; floats are truncated.
 
     ValueError for other types, TypeError for what is no number.
 
     >>> import mycel as ms
     >>> ms.ops.ScalarCast()(-2.5, ms.int64)
     -2
-    """)  # fmt: skip
-define("ScalarToTensor", scalar_to_tensor, """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions, float32 unless it is said otherwise. TypeError for what is no number.
+    """
+
+
+class ScalarToTensor(Primitive, compute=scalar_to_tensor):
+    """``ScalarToTensor()(input_x, dtype)``: a Python number as a tensor without dimensions, float32 unless it is said otherwise. TypeError for what is no number.
 
     >>> import mycel as ms
     >>> ms.ops.ScalarToTensor()(2)
     Tensor(shape=[], dtype=Float32, value= 2)
-    """)  # fmt: skip
-define("ScalarToArray", functions.scalar_to_array)
-define("TupleToArray", tuple_to_array, """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a float32 tensor.
+    """
+
+
+class ScalarToArray(Primitive, compute=functions.scalar_to_array): ...
+
+
+class TupleToArray(Primitive, compute=tuple_to_array):
+    """``TupleToArray()(input_x)``: a tuple of ints as an int32 tensor, one of floats as a float32 tensor.
 
     TypeError for other tuples and what is none, ValueError for an empty one.
 
     >>> import mycel as ms
     >>> ms.ops.TupleToArray()((1, 2, 3))
     Tensor(shape=[3], dtype=Int32, value= [1, 2, 3])
-    """)  # fmt: skip
-define("FloatStatus", float_status, """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or no number, else 0. TypeError for other tensors.
+    """
+
+
+class FloatStatus(Primitive, compute=float_status):
+    """``FloatStatus()(x)``: float32 [1], 1 where an element of a floating tensor is infinite or no number, else 0. TypeError for other tensors.
 
     >>> import mycel as ms
     >>> ms.ops.FloatStatus()(ms.Tensor([1.0, float("inf")])).tolist()
     [1.0]
-    """)  # fmt: skip
-define(
-    "DynamicShape",
-    lambda p, x: arrange.dyn_shape(x),
-    "``DynamicShape()(x)``: the shape of a tensor as an int64 tensor; `dtype` has no effect.",
-    dtype=9,
-)
-define(
-    "UpdateState",
-    lambda state, *values: state,
-    "``UpdateState()(state, *values)``: `state`; operations run in the order of the program, so the values are there by then.",
-)
-define(
-    "Reusing",
-    lambda x: x,
-    "``Reusing()(x)``: what it is given, a value or a function; which computations share code is the compiler's choice.",
-)
+    """
+
+
+class DynamicShape(Primitive, compute=lambda p, x: arrange.dyn_shape(x), dtype=9):
+    """``DynamicShape()(x)``: the shape of a tensor as an int64 tensor; `dtype` has no effect."""
+
+
+class UpdateState(Primitive, compute=lambda state, *values: state):
+    """``UpdateState()(state, *values)``: `state`; operations run in the order of the program, so the
+    values are there by then."""
+
+
+class Reusing(Primitive, compute=lambda x: x):
+    """``Reusing()(x)``: what it is given, a value or a function; which computations share code is the
+    compiler's choice."""
 
 
 def py_execute(script: Any, names: Any, values: Any) -> Any:
@@ -133,12 +141,14 @@ def py_execute(script: Any, names: Any, values: Any) -> Any:
     return eval(compile(script, "<PyExecute>", "eval"), {}, dict(zip(names, values)))
 
 
-define("PyExecute", py_execute, """``PyExecute()(script, names, values)``: the value of a Python expression in which names stand for values. TypeError for other arguments.
+class PyExecute(Primitive, compute=py_execute):
+    """``PyExecute()(script, names, values)``: the value of a Python expression in which names stand for values. TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.PyExecute()("a + b", ("a", "b"), (1, 2))
     3
-    """)  # fmt: skip
+    """
+
 
 # Numbers of types in MindSpore's files.
 _ENUM = {
@@ -156,12 +166,13 @@ def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
     return _ENUM[dtype.name]
 
 
-define("DtypeToEnum", dtype_to_enum, """``DtypeToEnum()(op_name, arg_name, dtype)``: the number of an element type in MindSpore's formats. TypeError, in the name of the operation, for what is none.
+class DtypeToEnum(Primitive, compute=dtype_to_enum):
+    """``DtypeToEnum()(op_name, arg_name, dtype)``: the number of an element type in MindSpore's formats. TypeError, in the name of the operation, for what is none.
 
     >>> import mycel as ms
     >>> ms.ops.DtypeToEnum()("cast", "dtype", ms.float16)
     42
-    """)  # fmt: skip
+    """
 
 
 # Operations of the program's own.
@@ -189,7 +200,7 @@ def prim_attr_register(fn: Callable[..., Any]) -> Callable[..., Any]:
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
             self.add_prim_attr(name, value)
-        self.init_attrs = dict(self.attrs)  # type: ignore[attr-defined]
+        self.__dict__["init_attrs"] = dict(self.attrs)
         fn(self, *args, **kwargs)
 
     return start
@@ -322,3 +333,6 @@ def _value(operation: Any, inputs: tuple[Any, ...]) -> Any:
             f"{operation.name}: define infer_value(*inputs), which computes the result, or __call__"
         )
     return result
+
+
+__all__.extend(operations_of(globals()))

@@ -11,7 +11,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.common.generator import seeded_generator
 from mycel.core.tensor import Tensor, cast
-from mycel.ops import creation, random, random_candidates, random_rejection, sorting
+from mycel.ops import array, creation, random, random_candidates, random_rejection, sorting
 from mycel.ops._operands import (
     broadcast,
     check_sizes,
@@ -28,7 +28,7 @@ from mycel.ops._operands import (
     take_slice,
 )
 from mycel.ops.images import boxes
-from mycel.ops.operations.primitive import NEEDED, definer
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
 from mycel.ops.random_truncated import truncated_normal_numbers
 from mycel.prims import elementwise as E
 from mycel.prims import random as P
@@ -36,7 +36,6 @@ from mycel.prims import reduce as R
 
 __all__: list[str] = []
 
-define = definer(globals())
 
 # What a mask of `DropoutGenMask` is a multiple of, in bits.
 ALIGNED = 128
@@ -109,16 +108,55 @@ def _poisson(p: Any, shape: Any, mean: Any) -> Tensor:
     return cast(random_rejection.poisson(_shape(p.name, shape), mean, _seed(p)), D.int32)
 
 
-define("Bernoulli", _bernoulli, "1 with probability p, 0.5 unless given, and else 0, in the shape and type of x: (x, p=0.5).", seed=-1, offset=0)  # fmt: skip
-define("Cauchy", _cauchy, "Numbers of a Cauchy distribution, float32.", size=NEEDED, median=0.0, sigma=1.0)
-define("Gamma", _gamma, "`mycel.ops.gamma` of (shape, alpha, beta).", seed=0, seed2=0)
-define("LogNormalReverse", _log_normal, "exp(x), x normal, in the shape and type of a tensor.", mean=1.0, std=2.0)
-define("NonDeterministicInts", _any_integers, "Integers of the whole range of their type.", dtype=D.int64)
-define("ParameterizedTruncatedNormal", _between, "Normal numbers within bounds: (shape, mean, stdevs, min, max).", seed=0, seed2=0)  # fmt: skip
-define("Poisson", _poisson, "Numbers (int32) of Poisson distributions with means that broadcast: (shape, mean).", seed=0, seed2=0)  # fmt: skip
-define("RandomGamma", lambda p, shape, alpha: random_rejection.random_gamma(_shape(p.name, shape), alpha, _seed(p)), seed=0, seed2=0)  # fmt: skip
-define("RandomPoisson", lambda p, shape, rate: random_rejection.random_poisson(_shape(p.name, shape), floating(p.name, rate), _seed(p), p.dtype), seed=0, seed2=0, dtype=D.int64)  # fmt: skip
-define("TruncatedNormal", _truncated, "Standard normal numbers within [-2, 2].", dtype=D.float32, seed=0, seed2=0)
+class Bernoulli(Primitive, compute=_bernoulli, seed=-1, offset=0):
+    """1 with probability p, 0.5 unless given, and else 0, in the shape and type of x: (x, p=0.5)."""
+
+
+class Cauchy(Primitive, compute=_cauchy, size=NEEDED, median=0.0, sigma=1.0):
+    """Numbers of a Cauchy distribution, float32."""
+
+
+class Gamma(Primitive, compute=_gamma, seed=0, seed2=0):
+    """`mycel.ops.gamma` of (shape, alpha, beta)."""
+
+
+class LogNormalReverse(Primitive, compute=_log_normal, mean=1.0, std=2.0):
+    """exp(x), x normal, in the shape and type of a tensor."""
+
+
+class NonDeterministicInts(Primitive, compute=_any_integers, dtype=D.int64):
+    """Integers of the whole range of their type."""
+
+
+class ParameterizedTruncatedNormal(Primitive, compute=_between, seed=0, seed2=0):
+    """Normal numbers within bounds: (shape, mean, stdevs, min, max)."""
+
+
+class Poisson(Primitive, compute=_poisson, seed=0, seed2=0):
+    """Numbers (int32) of Poisson distributions with means that broadcast: (shape, mean)."""
+
+
+class RandomGamma(
+    Primitive,
+    compute=lambda p, shape, alpha: random_rejection.random_gamma(_shape(p.name, shape), alpha, _seed(p)),
+    seed=0,
+    seed2=0,
+): ...
+
+
+class RandomPoisson(
+    Primitive,
+    compute=lambda p, shape, rate: random_rejection.random_poisson(
+        _shape(p.name, shape), floating(p.name, rate), _seed(p), p.dtype
+    ),
+    seed=0,
+    seed2=0,
+    dtype=D.int64,
+): ...
+
+
+class TruncatedNormal(Primitive, compute=_truncated, dtype=D.float32, seed=0, seed2=0):
+    """Standard normal numbers within [-2, 2]."""
 
 
 # Permutations and samples.
@@ -151,12 +189,39 @@ def _uniform_candidates(p: Any, true_classes: Any) -> Any:
     )
 
 
-define("LogUniformCandidateSampler", _log_uniform, num_true=1, num_sampled=5, unique=True, range_max=5, seed=0)
-define("MultinomialWithReplacement", _with_replacement, "Positions drawn with given weights: (x, seed, offset), the default generator if both are 0.", numsamples=NEEDED, replacement=False)  # fmt: skip
-define("RandomChoiceWithMask", lambda p, x: boxes.choice_with_mask(x, p.count, _seed(p)), count=256, seed=0, seed2=0)
-define("Randperm", _permuted_below, "0 .. n - 1 in random order, then `pad` up to `max_length`.", max_length=1, pad=-1, dtype=D.int32)  # fmt: skip
-define("RandpermV2", lambda p, n: random.randperm(n, p.seed, p.offset, p.dtype), seed=0, offset=0, dtype=D.int64)
-define("UniformCandidateSampler", _uniform_candidates, num_true=NEEDED, num_sampled=NEEDED, unique=NEEDED, range_max=NEEDED, seed=0, remove_accidental_hits=False)  # fmt: skip
+class LogUniformCandidateSampler(
+    Primitive, compute=_log_uniform, num_true=1, num_sampled=5, unique=True, range_max=5, seed=0
+): ...
+
+
+class MultinomialWithReplacement(Primitive, compute=_with_replacement, numsamples=NEEDED, replacement=False):
+    """Positions drawn with given weights: (x, seed, offset), the default generator if both are 0."""
+
+
+class RandomChoiceWithMask(
+    Primitive, compute=lambda p, x: boxes.choice_with_mask(x, p.count, _seed(p)), count=256, seed=0, seed2=0
+): ...
+
+
+class Randperm(Primitive, compute=_permuted_below, max_length=1, pad=-1, dtype=D.int32):
+    """0 .. n - 1 in random order, then `pad` up to `max_length`."""
+
+
+class RandpermV2(
+    Primitive, compute=lambda p, n: random.randperm(n, p.seed, p.offset, p.dtype), seed=0, offset=0, dtype=D.int64
+): ...
+
+
+class UniformCandidateSampler(
+    Primitive,
+    compute=_uniform_candidates,
+    num_true=NEEDED,
+    num_sampled=NEEDED,
+    unique=NEEDED,
+    range_max=NEEDED,
+    seed=0,
+    remove_accidental_hits=False,
+): ...
 
 
 # Masks of dropout, a bit an element.
@@ -193,5 +258,96 @@ def _masked(x: Any, mask: Any, keep_prob: Any) -> Tensor:
     return select(kept, value / select(run(E.gt, rate, constant_like(0, rate)), rate, 1.0), 0.0)
 
 
-define("DropoutGenMask", _mask, "A random bit for each element of a shape, 1 with `keep_prob`, eight in a byte and 128 at a time: (shape, keep_prob).", Seed0=0, Seed1=0)  # fmt: skip
-define("DropoutDoMask", _masked, "x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0: (x, mask, keep_prob).")  # fmt: skip
+class DropoutGenMask(Primitive, compute=_mask, Seed0=0, Seed1=0):
+    """A random bit for each element of a shape, 1 with `keep_prob`, eight in a byte and 128 at a time:
+    (shape, keep_prob)."""
+
+
+class DropoutDoMask(Primitive, compute=_masked):
+    """x / keep_prob where the bits of a mask of `DropoutGenMask` are 1, and else 0: (x, mask, keep_prob)."""
+
+
+# Dropout, and random numbers. Seeds of 0 mean the default generator.
+
+
+def _drop(p: Any, x: Any) -> tuple[Tensor, Tensor]:
+    value = floating("Dropout", x)
+    if not 0.0 < p.keep_prob <= 1.0:
+        raise ValueError(f"Dropout: keep_prob must lie in (0, 1], not {p.keep_prob}")
+    generator = seeded_generator(p.Seed0 + p.Seed1 or None)
+    kept = random.draw(P.bernoulli, value.shape, generator, probability=float(p.keep_prob))
+    return select(kept, value * (1.0 / p.keep_prob), 0.0), cast(kept, value.dtype)
+
+
+def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
+    value = floating(p.name, x)
+    if not 0.0 < p.keep_prob <= 1.0:
+        raise ValueError(f"{p.name}: keep_prob must lie in (0, 1], not {p.keep_prob}")
+    shape = (*value.shape[:2], *(1,) * (value.ndim - 2))
+    kept = random.draw(P.bernoulli, shape, seeded_generator(None), probability=float(p.keep_prob))
+    kept = array.broadcast_to(kept, value.shape)
+    return select(kept, value * (1.0 / p.keep_prob), 0.0), kept
+
+
+class Dropout(Primitive, compute=_drop, keep_prob=0.5, Seed0=0, Seed1=0):
+    """Each element kept with `keep_prob`, over `keep_prob`, else 0; and which were kept, as 1 and 0."""
+
+
+class Dropout2D(Primitive, compute=_drop_channels, keep_prob=0.5):
+    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept, as booleans."""
+
+
+class Dropout3D(Primitive, compute=_drop_channels, keep_prob=0.5):
+    """Each channel kept with `keep_prob`, over `keep_prob`, else 0; and which elements were kept, as booleans."""
+
+
+class StandardNormal(Primitive, compute=lambda p, shape: random.standard_normal(shape, _seed(p)), seed=0, seed2=0): ...
+
+
+class StandardLaplace(
+    Primitive, compute=lambda p, shape: random.standard_laplace(shape, _seed(p)), seed=0, seed2=0
+): ...
+
+
+class UniformReal(
+    Primitive, compute=lambda p, shape: random.rand(*_separate(shape), seed=_seed(p)), seed=0, seed2=0
+): ...
+
+
+class UniformInt(
+    Primitive,
+    compute=lambda p, shape, low, high: random.uniform(shape, low, high, _seed(p), D.int32),
+    seed=0,
+    seed2=0,
+): ...
+
+
+class Multinomial(
+    Primitive,
+    compute=lambda p, x, n: cast(random.multinomial(x, int(n), True, _seed(p)), D.from_any(p.dtype)),
+    seed=0,
+    seed2=0,
+    dtype=D.int32,
+): ...
+
+
+class RandomShuffle(Primitive, compute=lambda p, x: random.shuffle(x, _seed(p)), seed=0, seed2=0): ...
+
+
+class RandomCategorical(
+    Primitive, compute=lambda p, x, n, seed=0: random.random_categorical(x, n, seed, p.dtype), dtype=D.int64
+): ...
+
+
+def _separate(shape: Any) -> tuple[Any, ...]:
+    """A shape as separate sizes."""
+    return (
+        tuple(shape.tolist())
+        if isinstance(shape, Tensor)
+        else tuple(shape)
+        if isinstance(shape, (tuple, list))
+        else (shape,)
+    )
+
+
+__all__.extend(operations_of(globals()))

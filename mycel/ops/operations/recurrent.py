@@ -29,7 +29,7 @@ from mycel.ops.algebra.linalg import dense, matmul
 from mycel.ops.arrange import flip
 from mycel.ops.array import concat, stack
 from mycel.ops.elementwise import sigmoid, tanh
-from mycel.ops.operations.primitive import NEEDED, definer, only
+from mycel.ops.operations.primitive import NEEDED, Primitive, only, operations_of
 from mycel.ops.sequences import ctc
 from mycel.ops.sequences.recurrence import recurrence
 from mycel.ops.sequences.transducer import rnnt_loss
@@ -42,7 +42,6 @@ from mycel.prims import shape as S
 
 __all__: list[str] = []
 
-define = definer(globals())
 
 Step = Callable[..., tuple[list[Tensor], list[Tensor]]]
 
@@ -170,7 +169,10 @@ def _dynamic_gru(p: Any, x: Any, weight_input: Any, weight_hidden: Any, bias_inp
     return tuple(cast(v, kind) for v in (h, h, *rest))
 
 
-define("BasicLSTMCell", _basic_cell, """One step of an LSTM: (x, h, c, w, b) to the next c and h, the gates i, j, f and o, and tanh(c).
+class BasicLSTMCell(
+    Primitive, compute=_basic_cell, keep_prob=1.0, forget_bias=1.0, state_is_tuple=True, activation="tanh"
+):
+    """One step of an LSTM: (x, h, c, w, b) to the next c and h, the gates i, j, f and o, and tanh(c).
 
     `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates; `forget_bias` is added to f's. Hochreiter and Schmidhuber, 1997.
 
@@ -178,8 +180,25 @@ define("BasicLSTMCell", _basic_cell, """One step of an LSTM: (x, h, c, w, b) to 
     >>> state, b = ms.ops.zeros((1, 2)), ms.ops.zeros(8)
     >>> ms.ops.BasicLSTMCell()(ms.ops.ones((1, 3)), state, state, ms.ops.zeros((5, 8)), b)[0].tolist()
     [[0.0, 0.0]]
-    """, keep_prob=1.0, forget_bias=1.0, state_is_tuple=True, activation="tanh")  # fmt: skip
-define("DynamicRNN", _dynamic_lstm, """An LSTM over (time, batch, inputs): (x, w, b, None, init_h, init_c) to y, h, c, i, j, f, o and tanh(c) at all times.
+    """
+
+
+class DynamicRNN(
+    Primitive,
+    compute=_dynamic_lstm,
+    cell_type="LSTM",
+    direction="UNIDIRECTIONAL",
+    cell_depth=1,
+    use_peephole=False,
+    keep_prob=1.0,
+    cell_clip=-1.0,
+    num_proj=0,
+    time_major=True,
+    activation="tanh",
+    forget_bias=0.0,
+    is_training=True,
+):
+    """An LSTM over (time, batch, inputs): (x, w, b, None, init_h, init_c) to y, h, c, i, j, f, o and tanh(c) at all times.
 
     `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates i, j, f and o; `forget_bias` is added to f's. States are (1, batch, hidden).
     Results have the type of `b`.
@@ -187,8 +206,24 @@ define("DynamicRNN", _dynamic_lstm, """An LSTM over (time, batch, inputs): (x, w
     >>> import mycel as ms
     >>> ms.ops.DynamicRNN()(ms.ops.ones((5, 1, 3)), ms.ops.zeros((5, 8)), ms.ops.zeros(8))[0].shape
     (5, 1, 2)
-    """, cell_type="LSTM", direction="UNIDIRECTIONAL", cell_depth=1, use_peephole=False, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh", forget_bias=0.0, is_training=True)  # fmt: skip
-define("DynamicGRUV2", _dynamic_gru, """A GRU over (time, batch, inputs): (x, weight_input, weight_hidden, bias_input, bias_hidden, None, init_h).
+    """
+
+
+class DynamicGRUV2(
+    Primitive,
+    compute=_dynamic_gru,
+    direction="UNIDIRECTIONAL",
+    cell_depth=1,
+    keep_prob=1.0,
+    cell_clip=-1.0,
+    num_proj=0,
+    time_major=True,
+    activation="tanh",
+    gate_order="rzh",
+    reset_after=True,
+    is_training=True,
+):
+    """A GRU over (time, batch, inputs): (x, weight_input, weight_hidden, bias_input, bias_hidden, None, init_h).
 
     Gives y, h, the update and reset gates, the new state, and the part of it that comes from h, at all times. Weights (inputs or hidden, 3 * hidden) have their
     columns in `gate_order`. Without `reset_after` the reset gate acts on h before it is multiplied. Cho et al., 2014.
@@ -197,7 +232,7 @@ define("DynamicGRUV2", _dynamic_gru, """A GRU over (time, batch, inputs): (x, we
     >>> w, h = ms.ops.zeros((2, 6)), ms.ops.ones((1, 2))
     >>> ms.ops.DynamicGRUV2()(ms.ops.ones((3, 1, 2)), w, w, None, None, None, h)[0].shape
     (3, 1, 2)
-    """, direction="UNIDIRECTIONAL", cell_depth=1, keep_prob=1.0, cell_clip=-1.0, num_proj=0, time_major=True, activation="tanh", gate_order="rzh", reset_after=True, is_training=True)  # fmt: skip
+    """
 
 
 def _projected(parts: Tensor, states: list[Tensor], w_hh: Tensor, w_hr: Tensor, reverse: bool) -> tuple[Tensor, ...]:
@@ -260,7 +295,18 @@ def _lstm(p: Any, input: Any, h: Any, c: Any, w: Any) -> tuple[Tensor, ...]:
     return x, stack(last_h, 0), stack(last_c, 0), nothing, nothing
 
 
-define("LSTM", _lstm, """Layers of LSTM over (time, batch, inputs): (input, h, c, w) to the outputs, the last h and c, and two empty tensors.
+class LSTM(
+    Primitive,
+    compute=_lstm,
+    input_size=NEEDED,
+    hidden_size=NEEDED,
+    num_layers=NEEDED,
+    has_bias=NEEDED,
+    bidirectional=NEEDED,
+    dropout=NEEDED,
+    proj_size=0,
+):
+    """Layers of LSTM over (time, batch, inputs): (input, h, c, w) to the outputs, the last h and c, and two empty tensors.
 
     `w` holds one after the other: of every layer and direction the weights of its input, (4 * hidden, inputs) with rows in the order of the gates i, f, g and o; of
     every one those of its state; with `proj_size` those of its projection (proj_size, hidden); with `has_bias` of every one the bias of its input, and then of every one that
@@ -270,7 +316,7 @@ define("LSTM", _lstm, """Layers of LSTM over (time, batch, inputs): (input, h, c
     >>> state = ms.ops.zeros((1, 1, 2))
     >>> ms.ops.LSTM(3, 2, 1, False, False, 0.0)(ms.ops.ones((4, 1, 3)), state, state, ms.ops.ones((40, 1, 1)))[0].shape
     (4, 1, 2)
-    """, input_size=NEEDED, hidden_size=NEEDED, num_layers=NEEDED, has_bias=NEEDED, bidirectional=NEEDED, dropout=NEEDED, proj_size=0)  # fmt: skip
+    """
 
 
 # Losses over alignments.
@@ -321,7 +367,14 @@ def _ctc(p: Any, x: Any, labels_indices: Any, labels_values: Any, sequence_lengt
     return cast(losses(full), value.dtype), cast(slope, value.dtype)
 
 
-define("CTCLoss", _ctc, """The loss of connectionist temporal classification of logits (T, N, C), whose last class is the blank, and its derivative, a constant.
+class CTCLoss(
+    Primitive,
+    compute=_ctc,
+    preprocess_collapse_repeated=False,
+    ctc_merge_repeated=True,
+    ignore_longer_outputs_than_inputs=False,
+):
+    """The loss of connectionist temporal classification of logits (T, N, C), whose last class is the blank, and its derivative, a constant.
 
     (x, labels_indices (M, 2), labels_values (M,), sequence_length (N,)): labels stand at (sequence, place). `preprocess_collapse_repeated` joins equal neighbours of the labels;
     without `ctc_merge_repeated` equal outputs one after the other are labels of their own. The loss of more labels than outputs is inf, without derivative, whether they are
@@ -331,5 +384,18 @@ define("CTCLoss", _ctc, """The loss of connectionist temporal classification of 
     >>> loss, _ = ms.ops.CTCLoss()(ms.ops.zeros((2, 1, 2)), ms.Tensor([[0, 0]]), ms.Tensor([0]), ms.Tensor([2]))
     >>> round(ms.ops.exp(-loss).item(), 4)
     0.75
-    """, preprocess_collapse_repeated=False, ctc_merge_repeated=True, ignore_longer_outputs_than_inputs=False)  # fmt: skip
-define("RNNTLoss", lambda p, acts, labels, input_lengths, label_lengths: rnnt_loss(acts, labels, input_lengths, label_lengths, p.blank_label), "The losses of transducers and their derivatives by acts, which are logits; see `mycel.ops.transducer.rnnt_loss`.", blank_label=0)  # fmt: skip
+    """
+
+
+class RNNTLoss(
+    Primitive,
+    compute=lambda p, acts, labels, input_lengths, label_lengths: rnnt_loss(
+        acts, labels, input_lengths, label_lengths, p.blank_label
+    ),
+    blank_label=0,
+):
+    """The losses of transducers and their derivatives by acts, which are logits; see
+    `mycel.ops.transducer.rnnt_loss`."""
+
+
+__all__.extend(operations_of(globals()))

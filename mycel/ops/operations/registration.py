@@ -67,7 +67,7 @@ for _title, (_layout, _shorts) in _LAYOUTS.items():
                 setattr(DataType, f"{_short}_Default_List", (_TYPES[_short], _layout, "list"))
 
 
-class _RegOp:
+class _Description:
     """What the builders have in common; every method gives the builder itself."""
 
     extra: Info = {}
@@ -97,22 +97,6 @@ class _RegOp:
                 raise TypeError(f"{type(self).__name__}: {name} must be a {wanted.__name__}, not {value!r}")
         self._info[kind].append({k: v for k, v in given.items() if v is not None})
         return self
-
-    def input(
-        self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
-    ) -> Any:
-        """Describe the next input; `param_type` is "required", "optional" or "dynamic"."""
-        return self._put(
-            "inputs", index=index, name=name, paramType=param_type or self.defaults.get("paramType"), **kwargs
-        )
-
-    def output(
-        self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
-    ) -> Any:
-        """Describe the next output."""
-        return self._put(
-            "outputs", index=index, name=name, paramType=param_type or self.defaults.get("paramType"), **kwargs
-        )
 
     def attr(
         self,
@@ -148,6 +132,26 @@ class _RegOp:
     def get_op_info(self) -> Info:
         """The description."""
         return {k: list(v) if isinstance(v, list) else v for k, v in self._info.items()}
+
+
+class _RegOp(_Description):
+    """A builder whose inputs and outputs say no more than a number, a name and whether they must be there."""
+
+    def input(
+        self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
+    ) -> Any:
+        """Describe the next input; `param_type` is "required", "optional" or "dynamic"."""
+        return self._put(
+            "inputs", index=index, name=name, paramType=param_type or self.defaults.get("paramType"), **kwargs
+        )
+
+    def output(
+        self, index: Optional[int] = None, name: Optional[str] = None, param_type: Optional[str] = None, **kwargs: Any
+    ) -> Any:
+        """Describe the next output."""
+        return self._put(
+            "outputs", index=index, name=name, paramType=param_type or self.defaults.get("paramType"), **kwargs
+        )
 
 
 class CustomRegOp(_RegOp):
@@ -218,7 +222,7 @@ class AkgAscendRegOp(_RegOp):
     extra = {"imply_type": "AKG", "processor": "AiCore"}
 
 
-class TBERegOp(_RegOp):
+class TBERegOp(_Description):
     """The description of a generated kernel for Ascend devices; beside the methods of the others there is one for each of its properties.
 
     >>> import mycel as ms
@@ -232,7 +236,7 @@ class TBERegOp(_RegOp):
         "op_pattern": "", "real_input_index": [], "input_to_attr_index": [], "unknown_shape_formats": [],
     }  # fmt: skip
 
-    def input(  # type: ignore[override]
+    def input(
         self,
         index: Any = None,
         name: Any = None,
@@ -254,7 +258,7 @@ class TBERegOp(_RegOp):
             **kwargs,
         )
 
-    def output(  # type: ignore[override]
+    def output(
         self,
         index: Any = None,
         name: Any = None,
@@ -343,7 +347,7 @@ def custom_info_register(*reg_info: Any) -> Callable[..., Any]:
     def attach(func: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(func):
             raise TypeError(f"custom_info_register: decorates a function, not {type(func).__name__}")
-        func.reg_info = reg_info  # type: ignore[attr-defined]
+        setattr(func, "reg_info", reg_info)  # noqa: B010
         return func
 
     return attach
@@ -362,7 +366,7 @@ def op_info_register(op_info: Any) -> Callable[..., Any]:
     def attach(func: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(func) or not hasattr(func, "__dict__"):
             raise TypeError(f"op_info_register: decorates a function of the program's, not {func!r:.80}")
-        func.op_info = info  # type: ignore[attr-defined]
+        setattr(func, "op_info", info)  # noqa: B010
         return func
 
     return attach

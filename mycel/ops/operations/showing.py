@@ -18,12 +18,10 @@ from mycel.core import eager
 from mycel.core.hooks import attach
 from mycel.core.tensor import Tensor
 from mycel.ops import summaries
-from mycel.ops.operations.primitive import definer
+from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.prims.custom import Rule
 
 __all__ = ["tensordump"]
-
-define = definer(globals())
 
 
 def deferred(function: Callable[..., None], *args: Any) -> None:
@@ -50,7 +48,8 @@ def print_values(*input_x: Any) -> None:
     deferred(_show, *input_x)
 
 
-define("Print", print_values, """``Print()(*values)``: show tensors and other values on standard output, a line each.
+class Print(Primitive, compute=print_values):
+    """``Print()(*values)``: show tensors and other values on standard output, a line each.
 
     ValueError where there are none.
 
@@ -59,7 +58,7 @@ define("Print", print_values, """``Print()(*values)``: show tensors and other va
     twice
     Tensor(shape=[], dtype=Float32, value= 2)
     1.0
-    """)  # fmt: skip
+    """
 
 
 def _refuse(condition: Any, data: Sequence[Any], count: int) -> None:
@@ -83,13 +82,14 @@ def _assert(p: Any, condition: Any, input_data: Any) -> None:
     deferred(_refuse, condition, tuple(input_data), p.summarize)
 
 
-define("Assert", _assert, """``Assert(summarize)(condition, input_data)``: RuntimeError, with the first `summarize` elements of the data (all where it is negative), unless the condition holds.
+class Assert(Primitive, compute=_assert, summarize=3):
+    """``Assert(summarize)(condition, input_data)``: RuntimeError, with the first `summarize` elements of the data (all where it is negative), unless the condition holds.
 
     The condition is a bool or a tensor of bools, all of which must be true. A compiled function raises when its results are there. TypeError for other arguments.
 
     >>> import mycel as ms
     >>> ms.ops.Assert()(ms.Tensor(True), [ms.Tensor([1.0])])
-    """, summarize=3)  # fmt: skip
+    """
 
 
 # Into files.
@@ -141,12 +141,8 @@ def tensordump(file_name: str, tensor: Any, mode: str = "out") -> None:
         deferred(_save, file_name, mode, x)
 
 
-define(
-    "TensorDump",
-    _dump,
-    "`mycel.ops.tensordump` as an object: ``TensorDump(input_output)(file, input_x)``.",
-    input_output="out",
-)
+class TensorDump(Primitive, compute=_dump, input_output="out"):
+    """`mycel.ops.tensordump` as an object: ``TensorDump(input_output)(file, input_x)``."""
 
 
 def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
@@ -164,10 +160,11 @@ def dump_gradient(path: str, x: Tensor, input_output: str) -> Tensor:
     return attach(x, [x], Rule(rule, is_hook=True))
 
 
-define("DumpGradient", dump_gradient, """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by `mycel.ops.tensordump` when it comes.
+class DumpGradient(Primitive, compute=dump_gradient):
+    """``DumpGradient()(path, x, input_output)``: x, whose gradient is written by `mycel.ops.tensordump` when it comes.
 
     `input_output` is "in" or "out", which are the same on one device. ValueError and TypeError for other arguments.
-    """)  # fmt: skip
+    """
 
 
 # Summaries.
@@ -188,8 +185,34 @@ _WHAT = {
     "histogram": "numbers",
     "tensor": "a tensor",
 }
-for _plugin, _what in _WHAT.items():
-    define(f"{_plugin.capitalize()}Summary", _summary(_plugin), f"""``{_plugin.capitalize()}Summary()(name, value)``: {_what} of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+
+
+class ScalarSummary(Primitive, compute=_summary("scalar")):
+    """``ScalarSummary()(name, value)``: a tensor of one number of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
 
     What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
-    """)  # fmt: skip
+    """
+
+
+class ImageSummary(Primitive, compute=_summary("image")):
+    """``ImageSummary()(name, value)``: images [N, C, H, W] of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+
+    What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
+    """
+
+
+class HistogramSummary(Primitive, compute=_summary("histogram")):
+    """``HistogramSummary()(name, value)``: numbers of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+
+    What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
+    """
+
+
+class TensorSummary(Primitive, compute=_summary("tensor")):
+    """``TensorSummary()(name, value)``: a tensor of this step, for the next ``record`` of each open `mycel.SummaryRecord`.
+
+    What has the same name within a step counts as given last. Nothing is kept while no record is open. ValueError for an empty name, and from ``record`` for what does not fit.
+    """
+
+
+__all__.extend(operations_of(globals()))

@@ -20,7 +20,7 @@ from mycel.ops._operands import (
 )
 from mycel.ops.complex_numbers import conj
 from mycel.ops.creation import zeros
-from mycel.ops.operations.primitive import definer, plain
+from mycel.ops.operations.primitive import Primitive, operations_of
 from mycel.ops.sparse import functions as sparse
 from mycel.ops.sparse.tensors import differ
 from mycel.prims import elementwise as E
@@ -29,9 +29,11 @@ from mycel.prims import reduce as R
 
 __all__: list[str] = []
 
-define = definer(globals())
 
-plain(define, {sparse: "Coalesce=coalesce", indexed: "SparseGatherV2=gather"})
+class Coalesce(Primitive, compute=sparse.coalesce): ...
+
+
+class SparseGatherV2(Primitive, compute=indexed.gather): ...
 
 
 def _parts(name: str, indices: Any, values: Any, shape: Any) -> tuple[Tensor, Tensor, tuple[Any, ...]]:
@@ -120,13 +122,50 @@ def sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -
     return run(I.take, moved, kept, axis=0), run(I.take, held, kept, axis=0), left
 
 
-define("SparseToDense", sparse_to_dense, sparse_to_dense.__doc__ or "")
-define("SparseTensorDenseAdd", sparse_dense_add, sparse_dense_add.__doc__ or "")
-define("SparseSlice", sparse_slice, sparse_slice.__doc__ or "")
-define(
-    "SparseTensorDenseMatmul",
-    lambda p, i, v, shape, y: sparse_dense_matmul(i, v, shape, y, p.adjoint_st, p.adjoint_dt),
-    sparse_dense_matmul.__doc__ or "",
+class SparseToDense(Primitive, compute=sparse_to_dense):
+    """The dense tensor of a sparse one; of values at one place the last stays, as in MindSpore (`COOTensor.to_dense` adds them up).
+
+    >>> import mycel as ms
+    >>> ms.ops.SparseToDense()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).tolist()
+    [[0.0, 3.0]]
+    """
+
+
+class SparseTensorDenseAdd(Primitive, compute=sparse_dense_add):
+    """The sum of a sparse and a dense tensor of one shape, which is dense.
+
+    >>> import mycel as ms
+    >>> ms.ops.SparseTensorDenseAdd()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2), ms.Tensor([[1.0, 1.0]])).tolist()
+    [[1.0, 4.0]]
+    """
+
+
+class SparseSlice(Primitive, compute=sparse_slice):
+    """The part of a sparse tensor from `start` on of at most `size`, which ends where the tensor does: indices from its start, values and shape.
+
+    How many values it has is decided by data; `shape`, `start` and `size` are vectors of as many numbers as there are dimensions.
+
+    >>> import mycel as ms
+    >>> ends = ms.Tensor([3, 4]), ms.Tensor([0, 1]), ms.Tensor([2, 9])
+    >>> found = ms.ops.SparseSlice()(ms.Tensor([[0, 1], [2, 2]]), ms.Tensor([5.0, 6.0]), *ends)
+    >>> [t.tolist() for t in found]
+    [[[0, 0]], [5.0], [2, 3]]
+    """
+
+
+class SparseTensorDenseMatmul(
+    Primitive,
+    compute=lambda p, i, v, shape, y: sparse_dense_matmul(i, v, shape, y, p.adjoint_st, p.adjoint_dt),
     adjoint_st=False,
     adjoint_dt=False,
-)
+):
+    """A sparse matrix times a dense one; either is transposed and conjugated where asked for. Work is that of the stored values.
+
+    >>> import mycel as ms
+    >>> x = ms.Tensor([[1.0], [5.0]])
+    >>> ms.ops.SparseTensorDenseMatmul()(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2), x).tolist()
+    [[15.0]]
+    """
+
+
+__all__.extend(operations_of(globals()))

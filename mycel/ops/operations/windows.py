@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from mycel.base import dtype as D
@@ -11,11 +12,9 @@ from mycel.core.tensor import Tensor, cast
 from mycel.ops import convolution, pooling
 from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of, size_of
 from mycel.ops.images import fractional, patches, unpooling
-from mycel.ops.operations.primitive import NEEDED, definer, only
+from mycel.ops.operations.primitive import NEEDED, Primitive, only, operations_of
 
 __all__: list[str] = []
-
-define = definer(globals())
 
 
 def _channels_first(p: Any, rank: int) -> bool:
@@ -34,13 +33,13 @@ def _to_last(x: Tensor) -> Tensor:
     return permuted(x, (0, *range(2, x.ndim), 1))
 
 
-define(
-    "AdaptiveMaxPool3D",
-    lambda x, output_size: pooling.adaptive_max_pool3d(
+class AdaptiveMaxPool3D(
+    Primitive,
+    compute=lambda x, output_size: pooling.adaptive_max_pool3d(
         x, tuple(output_size.tolist()) if isinstance(output_size, Tensor) and output_size.ndim else output_size, True
     ),
-    "`mycel.ops.adaptive_max_pool3d` with positions, as an object.",
-)
+):
+    """`mycel.ops.adaptive_max_pool3d` with positions, as an object."""
 
 
 def _conv3d_transpose(p: Any, x: Any, weight: Any) -> Tensor:
@@ -50,7 +49,21 @@ def _conv3d_transpose(p: Any, x: Any, weight: Any) -> Tensor:
     )
 
 
-define("Conv3DTranspose", _conv3d_transpose, in_channel=NEEDED, out_channel=NEEDED, kernel_size=NEEDED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, output_padding=0, data_format="NCDHW")  # fmt: skip
+class Conv3DTranspose(
+    Primitive,
+    compute=_conv3d_transpose,
+    in_channel=NEEDED,
+    out_channel=NEEDED,
+    kernel_size=NEEDED,
+    mode=1,
+    pad_mode="valid",
+    pad=0,
+    stride=1,
+    dilation=1,
+    group=1,
+    output_padding=0,
+    data_format="NCDHW",
+): ...
 
 
 def _six(pad: Any) -> Any:
@@ -71,10 +84,49 @@ def _depthwise(p: Any, value: Any, weight: Any) -> Tensor:
     return convolution.conv2d(x, filters, None, p.stride, p.pad_mode, p.pad, p.dilation, channels)
 
 
-define("DepthwiseConv2dNative", _depthwise, "Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight (multiplier, C, KH, KW): those of a channel lie side by side.", channel_multiplier=NEEDED, kernel_size=NEEDED, mode=3, pad_mode="valid", pad=0, stride=1, dilation=1, group=1)  # fmt: skip
-define("Dilation2D", lambda p, x, filter: patches.dilation2d(x, filter, p.stride, p.dilation, p.pad_mode, p.data_format), stride=NEEDED, dilation=NEEDED, pad_mode="SAME", data_format="NCHW")  # fmt: skip
-define("ExtractImagePatches", lambda p, x: patches.extract_patches(p.name, x, 2, p.ksizes, p.strides, p.rates, p.padding), ksizes=NEEDED, strides=NEEDED, rates=NEEDED, padding="VALID")  # fmt: skip
-define("ExtractVolumePatches", lambda p, x: patches.extract_patches(p.name, x, 3, p.kernel_size, p.strides, 1, p.padding), kernel_size=NEEDED, strides=NEEDED, padding=NEEDED)  # fmt: skip
+class DepthwiseConv2dNative(
+    Primitive,
+    compute=_depthwise,
+    channel_multiplier=NEEDED,
+    kernel_size=NEEDED,
+    mode=3,
+    pad_mode="valid",
+    pad=0,
+    stride=1,
+    dilation=1,
+    group=1,
+):
+    """Each channel of (N, C, H, W) with its own `channel_multiplier` filters, of a weight (multiplier,
+    C, KH, KW): those of a channel lie side by side."""
+
+
+class Dilation2D(
+    Primitive,
+    compute=lambda p, x, filter: patches.dilation2d(x, filter, p.stride, p.dilation, p.pad_mode, p.data_format),
+    stride=NEEDED,
+    dilation=NEEDED,
+    pad_mode="SAME",
+    data_format="NCHW",
+): ...
+
+
+class ExtractImagePatches(
+    Primitive,
+    compute=lambda p, x: patches.extract_patches(p.name, x, 2, p.ksizes, p.strides, p.rates, p.padding),
+    ksizes=NEEDED,
+    strides=NEEDED,
+    rates=NEEDED,
+    padding="VALID",
+): ...
+
+
+class ExtractVolumePatches(
+    Primitive,
+    compute=lambda p, x: patches.extract_patches(p.name, x, 3, p.kernel_size, p.strides, 1, p.padding),
+    kernel_size=NEEDED,
+    strides=NEEDED,
+    padding=NEEDED,
+): ...
 
 
 def _im2col(p: Any, value: Any) -> Tensor:
@@ -89,20 +141,41 @@ def _im2col(p: Any, value: Any) -> Tensor:
     return reshaped(columns, (n, c, window, columns.shape[2]))
 
 
-define("Im2Col", _im2col, "The windows of (N, C, H, W) as columns: (N, C, KH KW, positions).", ksizes=NEEDED, strides=1, dilations=1, pads=0)  # fmt: skip
+class Im2Col(Primitive, compute=_im2col, ksizes=NEEDED, strides=1, dilations=1, pads=0):
+    """The windows of (N, C, H, W) as columns: (N, C, KH KW, positions)."""
 
 
-def _fractional(name: str, mean: bool) -> None:
-    define(
-        name,
-        lambda p, x: fractional.fractional_pool(name, x, p.pooling_ratio, p.pseudo_random, p.overlapping, p.deterministic, p.seed, p.seed2, mean),
-        f"{'Means' if mean else 'Maxima'} of images (N, H, W, C) over random cells, and the cuts of rows and columns.",
-        pooling_ratio=NEEDED, pseudo_random=False, overlapping=False, deterministic=False, seed=0, seed2=0,
-    )  # fmt: skip
+def _fractional(mean: bool) -> Callable[..., Any]:
+    def compute(p: Any, x: Any) -> Any:
+        return fractional.fractional_pool(p.name, x, p.pooling_ratio, p.pseudo_random, p.overlapping, p.deterministic, p.seed, p.seed2, mean)  # fmt: skip
+
+    return compute
 
 
-_fractional("FractionalAvgPool", True)
-_fractional("FractionalMaxPool", False)
+class FractionalAvgPool(
+    Primitive,
+    compute=_fractional(True),
+    pooling_ratio=NEEDED,
+    pseudo_random=False,
+    overlapping=False,
+    deterministic=False,
+    seed=0,
+    seed2=0,
+):
+    """Means of images (N, H, W, C) over random cells, and the cuts of rows and columns."""
+
+
+class FractionalMaxPool(
+    Primitive,
+    compute=_fractional(False),
+    pooling_ratio=NEEDED,
+    pseudo_random=False,
+    overlapping=False,
+    deterministic=False,
+    seed=0,
+    seed2=0,
+):
+    """Maxima of images (N, H, W, C) over random cells, and the cuts of rows and columns."""
 
 
 def _fixed(rank: int) -> Any:
@@ -117,8 +190,16 @@ def _fixed(rank: int) -> Any:
     return compute
 
 
-define("FractionalMaxPoolWithFixedKsize", _fixed(2), "`mycel.ops.fractional_max_pool2d` with positions, as an object.", ksize=NEEDED, output_shape=NEEDED, data_format="NCHW")  # fmt: skip
-define("FractionalMaxPool3DWithFixedKsize", _fixed(3), "`mycel.ops.fractional_max_pool3d` with positions, as an object; samples (N, C, 3) in either format.", ksize=NEEDED, output_shape=NEEDED, data_format="NCDHW")  # fmt: skip
+class FractionalMaxPoolWithFixedKsize(
+    Primitive, compute=_fixed(2), ksize=NEEDED, output_shape=NEEDED, data_format="NCHW"
+):
+    """`mycel.ops.fractional_max_pool2d` with positions, as an object."""
+
+
+class FractionalMaxPool3DWithFixedKsize(
+    Primitive, compute=_fixed(3), ksize=NEEDED, output_shape=NEEDED, data_format="NCDHW"
+):
+    """`mycel.ops.fractional_max_pool3d` with positions, as an object; samples (N, C, 3) in either format."""
 
 
 def _positions_as(p: Any, place: Tensor, kind: Any) -> Tensor:
@@ -154,9 +235,38 @@ def _pool3d(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     return best, _positions_as(p, place, p.argmax_type)
 
 
-define("MaxPoolWithArgmax", _pool_with_argmax, "The largest element of each window of (N, C, H, W), and its int32 position in the image, channels and all.", kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")  # fmt: skip
-define("MaxPoolWithArgmaxV2", _pool2d, "`mycel.ops.max_pool2d` with positions, as an object.", kernel_size=NEEDED, strides=None, pads=0, dilation=(1, 1), ceil_mode=False, argmax_type=D.int64)  # fmt: skip
-define("MaxPool3DWithArgmax", _pool3d, "`mycel.ops.max_pool3d` with positions, as an object.", ksize=NEEDED, strides=NEEDED, pads=NEEDED, dilation=(1, 1, 1), ceil_mode=False, data_format="NCDHW", argmax_type=D.int64)  # fmt: skip
+class MaxPoolWithArgmax(
+    Primitive, compute=_pool_with_argmax, kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW"
+):
+    """The largest element of each window of (N, C, H, W), and its int32 position in the image,
+    channels and all."""
+
+
+class MaxPoolWithArgmaxV2(
+    Primitive,
+    compute=_pool2d,
+    kernel_size=NEEDED,
+    strides=None,
+    pads=0,
+    dilation=(1, 1),
+    ceil_mode=False,
+    argmax_type=D.int64,
+):
+    """`mycel.ops.max_pool2d` with positions, as an object."""
+
+
+class MaxPool3DWithArgmax(
+    Primitive,
+    compute=_pool3d,
+    ksize=NEEDED,
+    strides=NEEDED,
+    pads=NEEDED,
+    dilation=(1, 1, 1),
+    ceil_mode=False,
+    data_format="NCDHW",
+    argmax_type=D.int64,
+):
+    """`mycel.ops.max_pool3d` with positions, as an object."""
 
 
 def _unpool(rank: int) -> Any:
@@ -176,5 +286,12 @@ def _unpool(rank: int) -> Any:
     return compute
 
 
-define("MaxUnpool2D", _unpool(2), "`mycel.ops.max_unpool2d` as an object; strides 0 are the window's size.", ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCHW")  # fmt: skip
-define("MaxUnpool3D", _unpool(3), "`mycel.ops.max_unpool3d` as an object; strides 0 are the window's size.", ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCDHW")  # fmt: skip
+class MaxUnpool2D(Primitive, compute=_unpool(2), ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCHW"):
+    """`mycel.ops.max_unpool2d` as an object; strides 0 are the window's size."""
+
+
+class MaxUnpool3D(Primitive, compute=_unpool(3), ksize=NEEDED, strides=0, pads=0, output_shape=(), data_format="NCDHW"):
+    """`mycel.ops.max_unpool3d` as an object; strides 0 are the window's size."""
+
+
+__all__.extend(operations_of(globals()))

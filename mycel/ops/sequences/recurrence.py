@@ -78,12 +78,16 @@ def recurrence(
     whole = count * block
     # The steps that come first in the direction of time are the blocks'.
     begin, rest = (length - whole, 0) if reverse else (0, whole)
-    first = [None if x is None else take_slice(x, 0, begin, begin + whole) for x in (p, mask)]
-    outputs, *last = _blocks(mode, first[0], first[1], states, weights, reverse, count)  # type: ignore[arg-type]
+
+    def part(x: Tensor, start: int, steps: int) -> Tensor:
+        return take_slice(x, 0, start, start + steps)
+
+    shown = None if mask is None else part(mask, begin, whole)
+    outputs, *last = _blocks(mode, part(p, begin, whole), shown, states, weights, reverse, count)
     if whole == length:
         return outputs, *last
-    left = [None if x is None else take_slice(x, 0, rest, rest + length - whole) for x in (p, mask)]
-    more, *last = _straight(mode, left[0], left[1], tuple(last), weights, reverse)  # type: ignore[arg-type]
+    shown = None if mask is None else part(mask, rest, length - whole)
+    more, *last = _straight(mode, part(p, rest, length - whole), shown, tuple(last), weights, reverse)
     return run(S.CONCAT, *((more, outputs) if reverse else (outputs, more)), axis=0), *last
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
-
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
 from mycel.core import eager
@@ -14,6 +12,7 @@ from mycel.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import (
     cast_index,
     constant_like,
+    finfo,
     floating,
     iota,
     operand,
@@ -134,5 +133,5 @@ def no_repeat_ngram(state_seq: Any, log_probs: Any, ngram_size: int = 1) -> Tens
         same = run(E.logical_and, same, run(E.eq, take_slice(said, 2, k, k + count), last))
     ends = take_slice(said, 2, before, length)
     marks = tensor_scatter_elements(zeros(x.shape, D.int32), ends, cast(same, D.int32), 2, "add")
-    lowest = -float(ml_dtypes.finfo(x.dtype.numpy).max)  # type: ignore[no-untyped-call]
+    lowest = -float(finfo(x.dtype.numpy).max)
     return select(run(E.gt, marks, constant_like(0, marks)), constant_like(lowest, x), x)

@@ -63,6 +63,7 @@ class Sparse:
     values: Tensor
     shape: tuple[Any, ...]
     TREE_LEAVES: ClassVar[tuple[str, ...]] = ("values",)
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def _become(self, given: Any, kind: type, word: str, others: tuple[Any, ...]) -> bool:
         """Take the fields of another object of the class, where one is given instead of the parts."""
@@ -73,8 +74,13 @@ class Sparse:
             raise TypeError(f"{name}: {word} must be a {kind.__name__}, not {type(given).__name__}")
         if any(o is not None for o in others):
             raise TypeError(f"{name}: give either {word} or the parts, not both")
-        self._hold(**{f.name: getattr(given, f.name) for f in dataclasses.fields(given)})  # type: ignore[arg-type]
+        self._hold(**{name: getattr(given, name) for name in self._parts()})
         return True
+
+    @classmethod
+    def _parts(cls) -> tuple[str, ...]:
+        """The names of the fields; every class is a dataclass."""
+        return tuple(cls.__dataclass_fields__)
 
     def _hold(self, **fields: Any) -> None:
         for k, v in fields.items():
@@ -83,8 +89,7 @@ class Sparse:
     def _with(self, values: Tensor) -> Any:
         """The same positions with other values."""
         made = object.__new__(type(self))
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        made._hold(**{**fields, "values": values})
+        made._hold(**{**{name: getattr(self, name) for name in self._parts()}, "values": values})
         return made
 
     @property
@@ -129,7 +134,7 @@ class Sparse:
         return self._with(-self.values)
 
     def __repr__(self) -> str:
-        parts = [f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.name != "shape"]  # type: ignore[arg-type]
+        parts = [f"{name}={getattr(self, name)!r}" for name in self._parts() if name != "shape"]
         return f"{type(self).__name__}(shape={list(self.shape)}, dtype={self.dtype}, {', '.join(parts)})"
 
 

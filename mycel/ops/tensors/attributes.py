@@ -87,7 +87,7 @@ def _requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
     if not isinstance(requires_grad, bool):
         raise TypeError(f"requires_grad_: takes True or False, not {requires_grad!r}")
     if "requires_grad" in self.__dict__:
-        self.requires_grad = requires_grad  # type: ignore[attr-defined]
+        setattr(self, "requires_grad", requires_grad)  # noqa: B010
     return self
 
 

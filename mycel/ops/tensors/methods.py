@@ -554,8 +554,8 @@ def _reversed_axes(self: Tensor) -> Tensor:
 
 
 def _attach() -> None:
-    Tensor.__getitem__ = by_routes(indexing.get)  # type: ignore[method-assign]
-    Tensor.__setitem__ = indexing.put  # type: ignore[method-assign]
+    for name, method in (("__getitem__", by_routes(indexing.get)), ("__setitem__", indexing.put)):
+        setattr(Tensor, name, method)
     for module, names in _SAME.items():
         for name in names.split():
             setattr(Tensor, name, as_method(getattr(module, name), OTHER_NAMES.get(name)))

@@ -53,7 +53,7 @@ def also_named(method: Callable[..., Any], others: Mapping[str, str]) -> Callabl
             named[others[other]] = named.pop(other)
         return method(self, *args, **named)
 
-    call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    call.__dict__["__signature__"] = inspect.signature(method)
     return call
 
 

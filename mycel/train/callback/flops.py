@@ -15,11 +15,11 @@ from mycel.compiled.explain import explain
 from mycel.engines.reports import work
 from mycel.engines.select import engine
 from mycel.ir.graph import Graph, Node
+from mycel.prims.control import call, cond
+from mycel.prims.recompute import after, recompute
 from mycel.train.callback.base import Callback, RunContext
 
 __all__ = ["FlopsUtilizationCollector", "step_flops"]
-
-_COUNTED = frozenset(("matmul", "conv", "conv_grad_input", "conv_grad_weight"))
 
 
 def step_flops(network: Any, *inputs: Any) -> tuple[int, int]:
@@ -49,25 +49,19 @@ def _flops(graph: Graph) -> int:
     """The flops of a graph; of both sides of a branch the larger, of a loop one round."""
     total = 0
     for node in graph.nodes:
-        if node.prim is None:
-            continue
-        if node.op in _COUNTED:
-            total += work(node)
+        total += work(node)
         inner = [_flops(g) for g in _inner(node)]
-        total += max(inner, default=0) if node.op == "cond" else sum(inner)
+        total += max(inner, default=0) if node.prim is cond else sum(inner)
     return total
 
 
 def _twice(graph: Graph) -> int:
     """The flops of regions that are computed again for their gradient: those of `recompute` nodes beside whose graph stands a call that waits for a cotangent."""
-    waits = any(
-        node.op == "call" and any(x.op == "after" for x in node.inputs)
-        for node in graph.nodes
-    )  # fmt: skip
+    waits = any(node.prim is call and any(x.prim is after for x in node.inputs) for node in graph.nodes)
     total = 0
     for node in graph.nodes:
         for inner in _inner(node):
-            if waits and node.op == "recompute":
+            if waits and node.prim is recompute:
                 total += _flops(inner)
             total += _twice(inner)
     return total

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ def rearrange_inputs(func: Update) -> Update:
             inputs = tuple(inputs[index] for index in self.indexes)
         return func(self, *inputs)
 
-    return update  # type: ignore[return-value]
+    return cast(Update, update)
 
 
 class Metric(ABC):

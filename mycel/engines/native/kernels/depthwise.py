@@ -21,6 +21,8 @@ from mycel.engines.native.llvm.builder import Code
 from mycel.engines.native.llvm.jit import machine
 from mycel.ir.dims import DimLike, is_one
 from mycel.ir.graph import Node
+from mycel.prims.base import Primitive
+from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
 
 __all__ = ["depthwise_kernel"]
 
@@ -32,6 +34,8 @@ NUMBERS = (
     "channels", "height", "width", "rows", "columns", "stride", "above", "left", "skip_y", "skip_x",
     "x_image", "x_channel", "x_row", "y_image", "y_channel", "y_row", "w_channel", "w_row", "w_column", "w_first", "x_first", "y_first", "images",
 )  # fmt: skip
+# Which operands are the image, the weights and the convolved image; None for the result.
+_OPERANDS = {conv: (0, 1, None), conv_grad_input: (None, 1, 0), conv_grad_weight: (0, None, 1)}
 
 
 def depthwise_kernel(node: Node, inputs: list[View], out: View) -> Optional[Kernel]:
@@ -39,21 +43,22 @@ def depthwise_kernel(node: Node, inputs: list[View], out: View) -> Optional[Kern
 
     `inputs` are where its operands lie, `out` is where its result goes, in row-major order.
     """
-    name, p = node.op, node.params
-    types = {"conv": (0, 1, None), "conv_grad_input": (None, 1, 0), "conv_grad_weight": (0, None, 1)}[name]
+    prim, p = node.prim, node.params
+    assert prim is not None
+    types = _OPERANDS[prim]
     shapes = [node.type.shape if i is None else node.inputs[i].type.shape for i in types]
     image, weights, _ = shapes
     if len(image) != 4 or node.type.dtype is not D.float32 or any(v.buffer.dtype is not D.float32 for v in inputs):
         return None
     if not _is_depthwise(p["groups"], weights) or not is_one(p["strides"][1]):
         return None
-    if name == "conv_grad_input" and not is_one(p["strides"][0]):
+    if prim is conv_grad_input and not is_one(p["strides"][0]):
         return None
-    images = inputs if name == "conv_grad_weight" else inputs[:1]
+    images = inputs if prim is conv_grad_weight else inputs[:1]
     if any(not is_one(v.strides[3]) or is_one(v.shape[3]) for v in images):
         return None
     views = [out if i is None else inputs[i] for i in types]
-    return _kernel(name, p, views, shapes)
+    return _kernel(prim, p, views, shapes)
 
 
 def _is_depthwise(groups: Any, weights: tuple[DimLike, ...]) -> bool:
@@ -62,11 +67,11 @@ def _is_depthwise(groups: Any, weights: tuple[DimLike, ...]) -> bool:
     return fixed and groups == outputs > 1 and channels == 1 and math.prod(kernel) <= MOST_TAPS
 
 
-def _kernel(name: str, p: Any, views: list[View], shapes: list[tuple[DimLike, ...]]) -> Kernel:
+def _kernel(prim: Primitive, p: Any, views: list[View], shapes: list[tuple[DimLike, ...]]) -> Kernel:
     (x, w, y), (image, weights, result) = views, shapes
     (low_y, _), (low_x, _) = p["padding"]
     (skip_y, skip_x), (kernel_y, kernel_x) = p["dilation"], weights[2:]
-    turn = name == "conv_grad_input"
+    turn = prim is conv_grad_input
     if turn:
         # The cotangent takes the image's place.
         x, y, image, result = y, x, result, image
@@ -79,7 +84,7 @@ def _kernel(name: str, p: Any, views: list[View], shapes: list[tuple[DimLike, ..
     ]  # fmt: skip
     words: list[Word] = [*[("int", n) for n in numbers], *[("pointer", v.buffer) for v in (x, w, y)]]
     taps: Any = kernel_y * kernel_x
-    gradient = name == "conv_grad_weight"
+    gradient = prim is conv_grad_weight
     extent = image[1] if gradient else image[0] * image[1]
     work = image[0] * image[1] * result[2] * result[3] * (1 + taps // 8)
     return Kernel(_text(int(kernel_y), int(kernel_x), gradient), words, extent, work)

@@ -18,6 +18,7 @@ from mycel.base.errors import Unsupported
 from mycel.engines.native.llvm.narrow import ANY, COMPUTED, narrow, widen
 from mycel.engines.native.math import library as vector_math
 from mycel.ir.graph import Node
+from mycel.prims.elementwise import cast as CAST
 
 __all__ = ["Emitter", "compute_type", "is_cast", "is_supported", "literal", "memory_type", "operation"]
 
@@ -30,7 +31,7 @@ _MEMORY = {
 
 def is_cast(node: Node) -> bool:
     """Whether a node is a cast that code can be generated for: 8-bit floats are moved as bytes, and what they stand for is the reference's affair."""
-    return node.op == "cast" and "s" not in (node.dtype.kind, node.inputs[0].dtype.kind)
+    return node.prim is CAST and "s" not in (node.dtype.kind, node.inputs[0].dtype.kind)
 
 
 def memory_type(dtype: DType) -> str:

@@ -14,14 +14,17 @@ from mycel.base import config
 from mycel.base.dtype import DType, bfloat16, float16
 from mycel.engines.native.kernels.nest import Builder, Expr
 from mycel.ir.graph import Node
+from mycel.prims import REGISTRY
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+from mycel.prims.base import Rounding
 
 __all__ = ["is_narrow", "is_rounded", "rounded", "setting"]
 
-_EXACT = frozenset(
-    "neg abs sign floor ceil trunc rint maximum minimum select identity stop_gradient after fmod".split()
-)
+# Expressions have the names of the primitives that they are made of.
+_EXACT = frozenset(p.name for p in REGISTRY.values() if p.rounding is Rounding.EXACT)
 _ROUNDS = frozenset(("round_16", "round_sum_16"))
-_ARITHMETIC = frozenset("add sub mul div sqrt reduce_sum".split())
+_ARITHMETIC = (E.add, E.sub, E.mul, E.div, E.sqrt, R.reduce_sum)
 
 
 def is_narrow(dtype: DType) -> bool:
@@ -38,7 +41,7 @@ def rounded(builder: Builder, node: Node, value: Expr) -> Expr:
     """The value of a node as a number of its type."""
     if not is_narrow(value.dtype) or config._context["wide_intermediates"] or is_rounded(value):
         return value
-    plain = node.op in _ARITHMETIC
+    plain = node.prim in _ARITHMETIC
     return builder.op("round_sum_16" if plain else "round_16", value.dtype, value)
 
 

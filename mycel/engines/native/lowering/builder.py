@@ -25,6 +25,7 @@ from mycel.ir.dims import DimLike, is_one, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM
+from mycel.prims.shape import RESHAPE
 
 __all__ = ["StepBuilder", "new_target", "new_views", "result_types"]
 
@@ -96,15 +97,14 @@ class StepBuilder:
         return found
 
     def _placed(self, node: Node) -> View:
-        name = node.op
-        if name == "constant":
+        if node.is_constant:
             array = np.array(node.value, order="C")
             buffer = Buffer(node.type.dtype, array.size, "constant")
             self.lowered.constants[id(buffer)] = (buffer, array)
             return row_major(buffer, node.type.shape)
-        if name in NUMBERS or (isinstance(node.type, TensorType) and node.type.size == 0):
+        if node.op in NUMBERS or (isinstance(node.type, TensorType) and node.type.size == 0):
             return self._computed(node)
-        if name == "reshape":
+        if node.prim is RESHAPE:
             return self._reshaped(self.view(node.inputs[0]), node.type.shape)
         if is_view(node):
             return through_view(node, self.view(node.inputs[0]))

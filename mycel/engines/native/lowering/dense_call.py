@@ -13,6 +13,8 @@ from mycel.engines.native.onednn import binding as dense
 from mycel.engines.reports import work
 from mycel.ir.dims import DimLike, hint
 from mycel.ir.graph import Node
+from mycel.prims.base import Primitive
+from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
 
 __all__ = ["CONVOLUTIONS", "DenseCall", "Number"]
 
@@ -23,10 +25,10 @@ Number = Callable[[DimLike], int]
 SMALL = 4_000_000
 
 # How the library makes the plan of a convolution or gradient, and what it calls operands and result.
-CONVOLUTIONS: dict[str, tuple[Callable[..., dense.Plan], tuple[str, str, str]]] = {
-    "conv": (dense.conv_forward, ("src", "weights", "dst")),
-    "conv_grad_input": (dense.conv_backward_data, ("diff_dst", "weights", "diff_src")),
-    "conv_grad_weight": (dense.conv_backward_weights, ("src", "diff_dst", "diff_weights")),
+CONVOLUTIONS: dict[Primitive, tuple[Callable[..., dense.Plan], tuple[str, str, str]]] = {
+    conv: (dense.conv_forward, ("src", "weights", "dst")),
+    conv_grad_input: (dense.conv_backward_data, ("diff_dst", "weights", "diff_src")),
+    conv_grad_weight: (dense.conv_backward_weights, ("src", "diff_dst", "diff_weights")),
 }
 
 
@@ -61,8 +63,8 @@ class DenseCall:
         """
         operands = [operand(v, number) for v in (*self.inputs, self.out)]
         with dense.threads(1 if work(self.node, number) < SMALL else dense.max_threads()):
-            if self.node.op in CONVOLUTIONS:
-                make, names = CONVOLUTIONS[self.node.op]
+            if self.node.prim in CONVOLUTIONS:
+                make, names = CONVOLUTIONS[self.node.prim]
                 p = self.node.params
                 plan = make(
                     *operands,

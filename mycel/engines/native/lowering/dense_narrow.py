@@ -19,6 +19,7 @@ from mycel.engines.native.onednn import binding as dense
 from mycel.ir.dims import hint, is_one, is_zero, product, same
 from mycel.ir.graph import Node, input_node
 from mycel.ir.types import tensor_type
+from mycel.prims.conv import conv_grad_weight
 from mycel.prims.linalg import matmul
 
 __all__ = ["narrow_gradient"]
@@ -29,7 +30,7 @@ MOST_POSITIONS = 8192
 def narrow_gradient(steps: StepBuilder, node: Node, inputs: list[View]) -> bool:
     """Whether a node was such a gradient, whose step was added."""
     p = node.params
-    if node.op != "conv_grad_weight" or node.dtype not in (D.bfloat16, D.float16) or p["groups"] != 1:
+    if node.prim is not conv_grad_weight or node.dtype not in (D.bfloat16, D.float16) or p["groups"] != 1:
         return False
     if not all(map(is_one, (*node.type.shape[2:], *p["strides"]))) or not all(
         is_zero(n) for pair in p["padding"] for n in pair

@@ -19,6 +19,8 @@ from mycel.engines.native.lowering.dense_strides import channels_last, gathered,
 from mycel.engines.native.onednn import binding as dense
 from mycel.ir.dims import hint, is_one, product
 from mycel.ir.graph import Node
+from mycel.prims.conv import conv_grad_input, conv_grad_weight
+from mycel.prims.linalg import matmul
 
 __all__ = ["dense_step"]
 
@@ -26,20 +28,20 @@ __all__ = ["dense_step"]
 def dense_step(steps: StepBuilder, node: Node) -> None:
     """Add the step that computes a product or a convolution."""
     inputs = [_readable(steps, i) for i in node.inputs]
-    name = node.op
-    if name != "matmul" and _depthwise_step(steps, node, inputs):
+    prim = node.prim
+    if prim is not matmul and _depthwise_step(steps, node, inputs):
         return
     if narrow_gradient(steps, node, inputs):
         return
-    buffer = Buffer(node.type.dtype, node.type.size, name)
-    lay = row_major if name in ("matmul", "conv_grad_weight") or node in steps.results else channels_last
+    buffer = Buffer(node.type.dtype, node.type.size, node.op)
+    lay = row_major if prim in (matmul, conv_grad_weight) or node in steps.results else channels_last
     out = target = lay(buffer, tuple(node.type.shape))
     unstrided = skips(node)
-    if unstrided and name != "conv_grad_input":
+    if unstrided and prim is not conv_grad_input:
         inputs[0] = gathered(steps, inputs[0], node)
     elif unstrided:
         met = (*node.type.shape[:2], *node.inputs[0].type.shape[2:])
-        out = lay(Buffer(node.type.dtype, product(met), name), met)
+        out = lay(Buffer(node.type.dtype, product(met), node.op), met)
     call = DenseCall(node, inputs, out, unstrided)
     try:
         call.plan(hint)

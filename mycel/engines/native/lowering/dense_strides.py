@@ -15,6 +15,8 @@ from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.engines.native.onednn.pointwise import MANY
 from mycel.ir.dims import DimLike, hint, is_one, is_zero, same
 from mycel.ir.graph import Node
+from mycel.prims.conv import conv, conv_grad_weight
+from mycel.prims.linalg import matmul
 
 __all__ = ["channels_last", "gathered", "skips", "spread"]
 
@@ -34,10 +36,10 @@ def channels_last(buffer: Buffer, shape: tuple[DimLike, ...]) -> View:
 
 def skips(node: Node) -> bool:
     """Whether a convolution or gradient has a window of a single position, which leaves some out, and is to be done without strides."""
-    name, p = node.op, node.params
-    if name == "matmul" or (name == "conv" and hint(node.inputs[1].type.size) < MANY):
+    p = node.params
+    if node.prim is matmul or (node.prim is conv and hint(node.inputs[1].type.size) < MANY):
         return False
-    weights = node.type.shape if name == "conv_grad_weight" else node.inputs[1].type.shape
+    weights = node.type.shape if node.prim is conv_grad_weight else node.inputs[1].type.shape
     single = all(is_one(d) for d in weights[2:]) and all(is_zero(pad) for pair in p["padding"] for pad in pair)
     few = all(type(s) is int for s in p["strides"]) and 1 < math.prod(p["strides"]) <= MOST
     return single and few and bool(p["groups"] == 1)
@@ -45,7 +47,7 @@ def skips(node: Node) -> bool:
 
 def gathered(steps: StepBuilder, image: View, node: Node) -> View:
     """The positions that the window meets, channels-last."""
-    met_by = node.type if node.op == "conv" else node.inputs[1].type
+    met_by = node.type if node.prim is conv else node.inputs[1].type
     shape = (*image.shape[:2], *met_by.shape[2:])
     strides = (*image.strides[:2], *[a * b for a, b in zip(image.strides[2:], node.params["strides"])])
     axes = (0, *range(2, len(shape)), 1)

@@ -12,22 +12,26 @@ from mycel.engines.native.lowering.view_rules import VIEWS
 from mycel.engines.native.lowering.widening import is_native, widened
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Graph, Node, at, substitute, toposort
-from mycel.prims.base import GET_ITEM
+from mycel.prims.base import CONSTANT, GET_ITEM
+from mycel.prims.control import call
+from mycel.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel.prims.index import checked
+from mycel.prims.shape import SIZE, iota
 
 __all__ = ["expand", "is_claimed"]
 
-_OTHERS = frozenset({"constant", "iota", "get_item", "checked"})
+_OTHERS = (CONSTANT, iota, GET_ITEM, checked)
 
 
 def is_claimed(node: Node) -> bool:
-    """Whether the native engine has code for a node."""
-    name = node.op
-    if name in ("conv", "conv_grad_input", "conv_grad_weight"):
-        return bool(is_dense(node)) or (name == "conv" and node.params["groups"] == 1 and bool(node.type.size))
-    if name == "size":
+    """Return whether the native engine has code for a node."""
+    name, prim = node.op, node.prim
+    if prim in (conv, conv_grad_input, conv_grad_weight):
+        return is_dense(node) or (prim is conv and node.params["groups"] == 1 and bool(node.type.size))
+    if prim is SIZE:
         return isinstance(node.params["dim"], Dim)
     return (
-        name in _OTHERS
+        prim in _OTHERS
         or emit.is_cast(node)
         or name in VIEWS
         or name in FULL_RULES
@@ -38,7 +42,7 @@ def is_claimed(node: Node) -> bool:
 
 
 def expand(graph: Graph) -> Graph:
-    """The graph with every unclaimed primitive that has a definition in simpler ones replaced by it."""
+    """Return the graph with every unclaimed primitive that has a definition in simpler ones replaced by it."""
     image: dict[Node, Node] = {}
     outs: dict[Node, tuple[Node, ...]] = {}
     given = set(graph.inputs)
@@ -62,7 +66,7 @@ def expand(graph: Graph) -> Graph:
             else:
                 image[node] = opened[0]
             continue
-        if node.op == "call":
+        if node.prim is call:
             inner = expand(node.params["graph"])
             # Nodes of graphs that were made without positions, as those of eager operations, get the call's.
             with nullcontext() if node.where is None else at(node.where):

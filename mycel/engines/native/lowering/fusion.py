@@ -30,6 +30,7 @@ from mycel.ir.dims import DimLike, hint, same
 from mycel.ir.graph import Graph, Node
 from mycel.ir.types import TensorType
 from mycel.prims.base import GET_ITEM
+from mycel.prims.loop_gradient import while_grad
 
 __all__ = ["LARGEST", "Fusion", "Unit"]
 
@@ -97,7 +98,7 @@ class Fusion:
         other = self.pairs.get(node)
         if other is not None and other in self.unit_of:
             # The gradient of a loop comes after the loop itself, which records for it.
-            gradient, loop = (node, other) if node.op == "while_grad" else (other, node)
+            gradient, loop = (node, other) if node.prim is while_grad else (other, node)
             self.depend(self.unit_of[gradient], loop)
 
     def depend(self, unit: Unit, node: Node) -> None:

@@ -22,7 +22,7 @@ from mycel.ir.dims import Dim, DimLike, is_one, same
 from mycel.ir.graph import Node
 from mycel.prims.window import lowest
 
-__all__ = ["FULL_RULES", "GROUP_RULES", "Domain", "Members", "has_full_rule", "is_fusible"]
+__all__ = ["FULL_RULES", "GROUP_RULES", "Domain", "Members", "has_full_rule", "is_fusible", "is_reduction"]
 
 _REDUCES = {
     "reduce_sum": "sum",
@@ -263,6 +263,11 @@ FULL_RULES: dict[str, Callable[[Members, Node, Position], Expr]] = {
     "take_along": _take_along,
     "gather_nd": _gather_nd,
 }
+
+
+def is_reduction(node: Node) -> bool:
+    """Return whether a node joins the elements of its operand along axes."""
+    return node.op in _REDUCES
 
 
 def has_full_rule(node: Node) -> bool:

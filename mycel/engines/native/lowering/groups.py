@@ -18,6 +18,7 @@ from mycel.engines.native.lowering.view_rules import (
     Position,
     broadcast_position,
     index_of,
+    is_index,
     is_view,
     resolve,
     root_of,
@@ -25,6 +26,7 @@ from mycel.engines.native.lowering.view_rules import (
 )
 from mycel.ir.dims import DimLike, hint, is_one
 from mycel.ir.graph import Node
+from mycel.prims.index import checked
 
 __all__ = ["group_step"]
 
@@ -127,11 +129,11 @@ class _Group:
             node, position = node.inputs[0], moved
         if node in self.unit.members:
             return self.member(node)
-        if node.op == "constant" and node.value.size == 1:
+        if node.is_constant and node.value.size == 1:
             number = node.value.reshape(())
             is_narrow = node.dtype.name in ("bfloat16", "float16")
             return self.builder.const(float(number) if is_narrow else number.item(), node.dtype)
-        if node.op in ("iota", "size"):
+        if is_index(node):
             return self.builder.index(index_of(node, position), node.dtype)
         if node in self.fusion.again:
             key = (node, position)
@@ -156,7 +158,7 @@ class _Group:
         if name in FULL_RULES:
             return FULL_RULES[name](self, node, position)
         args = [self.at(i, broadcast_position(i, position)) for i in node.inputs]
-        if name == "checked":
+        if node.prim is checked:
             site = self.steps.site(node, node.inputs[0], node.params["axis"], node.params["size"])
             return args[0] if site is None else self.builder.check(args[0], site)
         return self.builder.op(name, node.dtype, *args)

@@ -6,6 +6,8 @@ from collections.abc import Hashable
 
 from mycel.ir.graph import Graph, Node
 from mycel.ir.hash import structural_hash
+from mycel.prims.control import while_loop
+from mycel.prims.loop_gradient import while_grad
 
 __all__ = ["loop_pairs"]
 
@@ -14,11 +16,11 @@ def loop_pairs(graph: Graph) -> dict[Node, Node]:
     """Return the loops of a graph by their gradients, and the gradients by their loops."""
     gradients: dict[Hashable, Node] = {}
     for node in graph.nodes:
-        if node.op == "while_grad" and node.params["keep"] == "all":
+        if node.prim is while_grad and node.params["keep"] == "all":
             gradients.setdefault(_key(node), node)
     pairs: dict[Node, Node] = {}
     for node in graph.nodes if gradients else ():
-        if node.op == "while_loop" and (gradient := gradients.pop(_key(node), None)) is not None:
+        if node.prim is while_loop and (gradient := gradients.pop(_key(node), None)) is not None:
             pairs[node], pairs[gradient] = gradient, node
     return pairs
 

@@ -21,18 +21,17 @@ from __future__ import annotations
 from typing import Optional
 
 from mycel.engines.native.lowering.fusion import Fusion, Unit
+from mycel.engines.native.lowering.group_rules import is_reduction
 from mycel.engines.native.lowering.view_rules import NUMBERS, resolves, root_of
 from mycel.ir.dims import hint
 from mycel.ir.graph import Node
+from mycel.prims.base import Cost
 
 __all__ = ["choose"]
 
 MOST = 12
 ROUNDS = 3
 _SMALL = 16
-_CHEAP = frozenset(
-    "add sub mul neg abs maximum minimum select eq ne lt le gt ge logical_and logical_or logical_not cast sign square".split()
-)
 
 
 def choose(fusion: Fusion) -> None:
@@ -45,6 +44,16 @@ def choose(fusion: Fusion) -> None:
                 plan.consider(node)
         if len(fusion.again) == before:
             break
+
+
+def _is_cheap(node: Node) -> bool:
+    """Return whether a value is arithmetic of its operands that takes no longer than reading them."""
+    return node.prim is not None and node.prim.elementwise and node.prim.cost is Cost.LIGHT
+
+
+def _reads_in_place(node: Node) -> bool:
+    """Return whether a member of a group reads its operands at the group's positions."""
+    return (node.prim is not None and node.prim.elementwise) or is_reduction(node)
 
 
 def _bytes(node: Node) -> int:
@@ -70,7 +79,7 @@ class _Plan:
             pending = list(unit.members)
             while pending:
                 node = pending.pop()
-                direct = node.op in _CHEAP or node.op in _READS_IN_PLACE
+                direct = _reads_in_place(node)
                 for i in node.inputs:
                     root = root_of(i)
                     if root in unit.members:
@@ -90,7 +99,7 @@ class _Plan:
         """Compute a stored value again in all groups that use it, if that moves less."""
         fusion = self.fusion
         own = fusion.unit_of.get(node)
-        if own is None or own.domain is None or node not in own.members or node.op not in _CHEAP:
+        if own is None or own.domain is None or node not in own.members or not _is_cheap(node):
             return
         steps: dict[Node, None] = {}
         leaves = self.leaves(node, steps, node)
@@ -133,9 +142,8 @@ class _Plan:
             if not resolves(i):
                 return None
             root = root_of(i)
-            name = root.op
-            if name in NUMBERS:
-                if name == "constant" and root.value.size > 1:
+            if root.op in NUMBERS:
+                if root.is_constant and root.value.size > 1:
                     found[root] = None
                 continue
             small = _bytes(root) * _SMALL <= _bytes(top)
@@ -143,7 +151,7 @@ class _Plan:
                 found[root] = None
             elif small and root in self.fusion.unit_of[root].members:
                 found[root] = None
-            elif name in _CHEAP and root.prim.elementwise:
+            elif _is_cheap(root):
                 behind = self.leaves(root, steps, top)
                 if behind is None:
                     return None
@@ -151,8 +159,3 @@ class _Plan:
             else:
                 return None
         return list(found)
-
-
-_READS_IN_PLACE = frozenset(
-    "div exp log sqrt rsqrt tanh sigmoid erf pow floor ceil round sin cos reciprocal reduce_sum reduce_max reduce_min reduce_prod".split()
-)

@@ -8,15 +8,17 @@ from mycel.engines.native.kernels.views import View, like_order
 from mycel.engines.native.lowering.builder import StepBuilder
 from mycel.ir.dims import is_one
 from mycel.ir.graph import Node
+from mycel.prims.ordered import cummax, cummin, cumprod, cumsum
 
 __all__ = ["SCANS", "scan_step"]
 
-SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
+SCANS = {cumsum: "sum", cumprod: "prod", cummax: "max", cummin: "min"}
 
 
 def scan_step(steps: StepBuilder, node: Node) -> None:
     """Add the kernel of a running reduction; 16-bit floats are accumulated in float32."""
     (x,) = node.inputs
+    assert node.prim is not None
     axis, shape = node.params["axis"], tuple(node.type.shape)
     view = steps.view(x)
     target = View(Buffer(node.type.dtype, node.type.size, node.op), shape, like_order(view.strides, shape))
@@ -28,7 +30,7 @@ def scan_step(steps: StepBuilder, node: Node) -> None:
     wide = D.float32 if node.dtype.is_floating and node.dtype.itemsize == 2 else node.dtype
     if wide is not node.dtype:
         value = b.op("cast", wide, value)
-    running = b.reduce(SCANS[node.op], value, wide, scan=True)
+    running = b.reduce(SCANS[node.prim], value, wide, scan=True)
     result = running.result if wide is node.dtype else b.op("cast", node.dtype, running.result)
     loops = [Loop(d, "s" if k == axis else "p") for k, d in enumerate(shape)]
     name = node.op

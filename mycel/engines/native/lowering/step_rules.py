@@ -26,7 +26,7 @@ STEP_RULES: dict[str, Callable[[StepBuilder, Node], None]] = {
     "sort": sort_step,
     "top_k": top_step,
     "search_sorted": search_step,
-    **dict.fromkeys(SCANS, scan_step),
+    **{prim.name: scan_step for prim in SCANS},
     "cond": cond_step,
     "while_loop": while_step,
     "while_grad": while_grad_step,

@@ -15,6 +15,7 @@ __all__ = [
     "Position",
     "broadcast_position",
     "index_of",
+    "is_index",
     "is_view",
     "resolve",
     "resolves",
@@ -129,6 +130,11 @@ def resolves(node: Node) -> bool:
 def same_place(node: Node, a: Position, b: Position) -> bool:
     """Return whether two positions of a value are the same element."""
     return all(p == q or is_one(d) for p, q, d in zip(a, b, node.type.shape))
+
+
+def is_index(node: Node) -> bool:
+    """Return whether a node's elements are numbers that follow from their positions."""
+    return node.op in ("iota", "size")
 
 
 def index_of(node: Node, position: Position) -> Affine:

@@ -18,7 +18,7 @@ from mycel.engines.native.onednn.binding import Unsupported
 from mycel.engines.native.program.program import Program
 from mycel.engines.native.program.template import Template
 from mycel.engines.sizes import BySizes
-from mycel.ir.dims import Decisions, deciding
+from mycel.ir.decisions import Decisions, deciding
 from mycel.ir.graph import Graph
 from mycel.ir.types import TensorType
 from mycel.transforms.complex_pairs import complex_pairs

@@ -24,7 +24,6 @@ from mycel.engines.native.kernels import emit
 from mycel.engines.native.kernels.nest import Access, Affine, Buffer, Expr, Nest, Reduce
 from mycel.engines.native.kernels.views import View
 from mycel.engines.native.lowering.dense_call import DenseCall
-from mycel.engines.native.lowering.dense_rules import DENSE
 from mycel.engines.native.lowering.steps import Batch, Call, Copy, Nested, Step, Tape
 from mycel.engines.native.math import library as vector_math
 from mycel.engines.native.onednn import binding as dense
@@ -57,8 +56,7 @@ def cost(step: Step, number: Number = hint) -> Cost:
     if isinstance(data, Copy):
         return Cost(_view_bytes(data.source, number), _view_bytes(data.target, number))
     read, written = (sum(_buffer_bytes(b, number) for b in side) for side in (step.reads, step.writes))
-    node = step.node
-    return Cost(read, written, work(node, number) if node is not None and node.op in DENSE else 0)
+    return Cost(read, written, 0 if step.node is None else work(step.node, number))
 
 
 def total(steps: Iterable[Step], number: Number = hint) -> Cost:

@@ -36,11 +36,11 @@ def _array(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def _reduced(rng: np.random.Generator, x: Node, axes: tuple[int, ...], usual: int) -> Node:
     """A reduction of one kind more often than of the others: two that are alike are what a compiler joins."""
-    kinds = TRUTHS if x.type.dtype is D.bool_ else NUMBERS  # type: ignore[union-attr]
+    kinds = TRUTHS if x.type.dtype is D.bool_ else NUMBERS
     reduce = kinds[usual % len(kinds) if rng.random() < 0.7 else rng.integers(len(kinds))]
     if reduce in (R.argmax, R.argmin):
         return reduce(x, axis=axes[-1])
-    if reduce is R.reduce_prod and x.type.dtype.kind == "f":  # type: ignore[union-attr]
+    if reduce is R.reduce_prod and x.type.dtype.kind == "f":
         x = E.sign(x)
     return reduce(x, axes=axes, keepdims=False)
 
@@ -54,7 +54,7 @@ def graph_of(seed: int) -> tuple[Graph, list[Any]]:
     pool: list[Node] = []
     kinds = [TYPES[k] for k in rng.choice(len(TYPES), 2, p=SHARES)]
     inputs = [input_node(tensor_type(shape, kind)) for kind in kinds[: rng.integers(1, 3)]]
-    arrays = [_array(rng, shape, x.type.dtype) for x in inputs]  # type: ignore[union-attr]
+    arrays = [_array(rng, shape, x.type.dtype) for x in inputs]
     pool.extend(inputs)
     for x in inputs:
         masks = [E.gt(x, 0), E.eq(x, 1), E.le(x, 2)][: rng.integers(1, 4)]

@@ -43,7 +43,7 @@ def check(make: Callable[..., Any], *arrays: Any, rtol: float = 1e-6) -> list[Ne
     for value, want, kind in zip(
         got if isinstance(got, tuple) else (got,), evaluate(graph, arrays), graph.output_types
     ):
-        found = buffers.to_array(value, kind)  # type: ignore[arg-type]
+        found = buffers.to_array(value, kind)
         assert found.dtype == want.dtype and found.shape == want.shape
         if want.dtype.kind in "iub":
             np.testing.assert_array_equal(found, want)

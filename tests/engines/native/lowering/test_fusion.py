@@ -29,7 +29,7 @@ def check(graph: Graph, arrays: list[Any], aliases: Any = None, rtol: float = 2e
     want = evaluate(graph, arrays)
     got = program.entry(*[buffers.from_array(a) for a in arrays])
     for g, w, t in zip(got if isinstance(got, tuple) else (got,), want, graph.output_types):
-        value = buffers.to_array(g, t)  # type: ignore[arg-type]
+        value = buffers.to_array(g, t)
         scale = max(1.0, float(np.max(np.abs(w), initial=0.0))) if w.dtype.kind == "f" else 1
         np.testing.assert_allclose(value, w, rtol=rtol, atol=rtol * scale)
     return program

@@ -92,7 +92,7 @@ def layers(depth: int = 6, size: int = 256) -> Graph:
     for w in weights:
         h = E.tanh(L.matmul(h, w))
     grads = vjp([h], [h], weights)
-    return Graph([x, *weights], [E.sub(w, E.mul(g, 0.01)) for w, g in zip(weights, grads)], "layers")  # type: ignore[arg-type]
+    return Graph([x, *weights], [E.sub(w, E.mul(g, 0.01)) for w, g in zip(weights, grads)], "layers")
 
 
 def test_a_training_step_needs_less_in_its_new_order() -> None:

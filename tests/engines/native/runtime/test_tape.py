@@ -61,7 +61,7 @@ def run(graph: Graph, rounds: int) -> Any:
     program = compile_native(graph)
     given = [Tensor(X), Tensor(A), Tensor(np.array(rounds, np.int64))]
     values = program.entry(*[t._buf for t in given])
-    return [make(t, v).asnumpy() for t, v in zip(graph.output_types, values)]  # type: ignore[arg-type]
+    return [make(t, v).asnumpy() for t, v in zip(graph.output_types, values)]
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 15, 16, 17, 33, 64, 100, 1000, 4097])
@@ -100,7 +100,7 @@ def test_running_again_finds_a_clean_tape() -> None:
         values = program.entry(*[t._buf for t in given])
         np.testing.assert_allclose(
             make(graph.output_types[0], values[0]).asnumpy(), expected(rounds)[0], rtol=2e-4, atol=1e-5
-        )  # type: ignore[arg-type]
+        )
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -190,7 +190,7 @@ def test_eager_recomputation_keeps_only_what_goes_in() -> None:
                 if node is not None and node not in seen:
                     seen.add(node)
                     stack.extend(node.inputs)
-            before.append(len({id(n.buffer) for n in seen if n.buffer is not None and not isinstance(n.type, tuple)}))  # type: ignore[attr-defined]
+            before.append(len({id(n.buffer) for n in seen if n.buffer is not None and not isinstance(n.type, tuple)}))
             return out
 
         ms.grad(counted)(x)

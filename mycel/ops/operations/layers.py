@@ -1,0 +1,405 @@
+"""The operations of layers as objects: activations, normalisation, losses, convolution and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor, cast
+from mycel.ops import (
+    activation,
+    convolution,
+    creation,
+    indexed,
+    loss,
+    normalization,
+    pooling,
+    reduction,
+)
+from mycel.ops._operands import axis_of, cast_index, floating, operand, operands, run, select, wide
+from mycel.ops._operands import constant_like as like
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.prims import elementwise as E
+from mycel.prims import reduce as R
+
+__all__: list[str] = []
+
+
+class FastGeLU(Primitive, compute=activation.fast_gelu): ...
+
+
+class FastGelu(Primitive, compute=activation.fast_gelu): ...
+
+
+class HSigmoid(Primitive, compute=activation.hardsigmoid): ...
+
+
+class HSwish(Primitive, compute=activation.hardswish): ...
+
+
+class Mish(Primitive, compute=activation.mish): ...
+
+
+class PReLU(Primitive, compute=activation.prelu): ...
+
+
+class ReLU(Primitive, compute=activation.relu): ...
+
+
+class ReLU6(Primitive, compute=activation.relu6): ...
+
+
+class SeLU(Primitive, compute=activation.selu): ...
+
+
+class Softplus(Primitive, compute=activation.softplus): ...
+
+
+class Softsign(Primitive, compute=activation.softsign): ...
+
+
+# Activations, normalisation and losses.
+
+
+class Softmax(
+    Primitive,
+    compute=lambda p, x: activation.softmax(x, p.axis[0] if isinstance(p.axis, (tuple, list)) else p.axis),
+    axis=-1,
+): ...
+
+
+class LogSoftmax(Primitive, compute=lambda p, x: activation.log_softmax(x, p.axis), axis=-1): ...
+
+
+class Elu(Primitive, compute=lambda p, x: activation.elu(x, p.alpha), alpha=1.0): ...
+
+
+class CeLU(Primitive, compute=lambda p, x: activation.celu(x, p.alpha), alpha=1.0): ...
+
+
+class GeLU(Primitive, compute=lambda x: activation.gelu(x, "tanh")):
+    """The tanh form of `mycel.ops.gelu`."""
+
+
+class Gelu(Primitive, compute=lambda x: activation.gelu(x, "tanh")):
+    """The tanh form of `mycel.ops.gelu`."""
+
+
+class GLU(Primitive, compute=lambda p, x: activation.glu(x, p.axis), axis=-1): ...
+
+
+class HShrink(Primitive, compute=lambda p, x: activation.hardshrink(x, p.lambd), lambd=0.5): ...
+
+
+class SoftShrink(Primitive, compute=lambda p, x: activation.softshrink(x, p.lambd), lambd=0.5): ...
+
+
+class L2Normalize(
+    Primitive, compute=lambda p, x: normalization.l2_normalize(x, p.axis, p.epsilon), axis=0, epsilon=1e-4
+):
+    """The elements over the square root of the sum of squares along `axis`, which counts as at least
+    `epsilon`."""
+
+
+class LRN(
+    Primitive,
+    compute=lambda p, x: normalization.lrn(x, p.depth_radius, p.bias, p.alpha, p.beta, p.norm_region),
+    depth_radius=5,
+    bias=1.0,
+    alpha=1.0,
+    beta=0.5,
+    norm_region="ACROSS_CHANNELS",
+): ...
+
+
+class RmsNorm(Primitive, compute=lambda p, x, gamma: normalization.rms_norm(x, gamma, p.epsilon), epsilon=1e-6): ...
+
+
+def _channels_first(p: Any, x: Any) -> Tensor:
+    if p.data_format not in ("NCHW", "NCDHW"):
+        raise ValueError(f"{p.name}: data_format {p.data_format!r} is not supported on the CPU; use 'NCHW' or 'NCDHW'")
+    return operand(p.name, x)
+
+
+def _layer_norm(p: Any, x: Any, gamma: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor]:
+    value = floating("LayerNorm", x)
+    first = axis_of("LayerNorm", p.begin_norm_axis, value.ndim)
+    full = wide(value)
+    spread, centre = reduction.var_mean(full, tuple(range(first, value.ndim)), 0, True)
+    result = (full - centre) * run(E.rsqrt, spread + p.epsilon)
+    return cast(result * gamma + beta, value.dtype), centre, spread
+
+
+def _batch_norm(p: Any, x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> tuple[Tensor, ...]:
+    value = _channels_first(p, x)
+    out = normalization.batch_norm(value, mean, variance, scale, bias, p.is_training, p.momentum, p.epsilon)
+    if not p.is_training:
+        return out, mean, variance, mean, variance
+    spread, centre = reduction.var_mean(value, (0, *range(2, value.ndim)))
+    return out, creation.zeros_like(centre), creation.zeros_like(spread), centre, spread
+
+
+class LayerNorm(Primitive, compute=_layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7):
+    """The axes from `begin_norm_axis` on normalised, scaled by `gamma` and shifted by `beta`; their
+    mean, and their variance."""
+
+
+class BatchNorm(Primitive, compute=_batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW"): ...
+
+
+class BiasAdd(
+    Primitive, compute=lambda p, x, b: convolution.bias_add(_channels_first(p, x), b), data_format="NCHW"
+): ...
+
+
+def _softmax_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
+    x, y = operands("SoftmaxCrossEntropyWithLogits", logits, labels)
+    entropy = loss.cross_entropy(x, y, reduction="none")
+    return entropy, activation.softmax(x) - y
+
+
+def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
+    x = floating(p.name, logits)
+    if x.ndim != 2:
+        raise ShapeError(f"{p.name}: takes logits (N, C) and labels (N,), not {x._type}")
+    y = indexed.inside(p.name, labels, x.shape[-1], 1)
+    if p.is_grad:
+        return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]
+    return loss.cross_entropy(x, y)
+
+
+def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]:
+    value = loss.nll_loss(logits, labels, weight, p.ignore_index, p.reduction)
+    index = cast_index("NLLLoss", labels)
+    counted = cast(run(E.ne, index, like(p.ignore_index, index)), value.dtype)
+    own = indexed.gather(weight, select(run(E.ne, index, like(p.ignore_index, index)), index, 0), 0)
+    return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
+
+
+class SoftmaxCrossEntropyWithLogits(Primitive, compute=_softmax_entropy):
+    """The cross-entropy of each row with probabilities, and its derivative."""
+
+
+class SparseSoftmaxCrossEntropyWithLogits(Primitive, compute=_sparse_entropy, is_grad=False):
+    """The mean cross-entropy of logits (N, C) with classes (N,), or with `is_grad` its derivative by
+    the logits."""
+
+
+class NLLLoss(Primitive, compute=_nll, reduction="mean", ignore_index=-100): ...
+
+
+class BCEWithLogitsLoss(
+    Primitive,
+    compute=lambda p, x, y, w=None, q=None: loss.binary_cross_entropy_with_logits(x, y, w, q, p.reduction),
+    reduction="mean",
+): ...
+
+
+class BinaryCrossEntropy(
+    Primitive, compute=lambda p, x, y, w=None: loss.binary_cross_entropy(x, y, w, p.reduction), reduction="mean"
+): ...
+
+
+class KLDivLoss(Primitive, compute=lambda p, x, y: loss.kl_div(x, y, p.reduction), reduction="mean"): ...
+
+
+class SmoothL1Loss(
+    Primitive, compute=lambda p, x, y: loss.smooth_l1_loss(x, y, p.beta, p.reduction), beta=1.0, reduction="none"
+): ...
+
+
+class SoftMarginLoss(Primitive, compute=lambda p, x, y: loss.soft_margin_loss(x, y, p.reduction), reduction="mean"): ...
+
+
+def _sigmoid_entropy(logits: Any, labels: Any) -> Tensor:
+    return loss.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+
+
+class SigmoidCrossEntropyWithLogits(Primitive, compute=_sigmoid_entropy):
+    """The binary cross-entropy of each element, from logits."""
+
+
+# Convolution and pooling. An operation's strides and sizes may come with the batch and channel entries of their layout.
+
+
+def _convolve(rank: int) -> Callable[..., Tensor]:
+    def compute(p: Any, x: Any, weight: Any) -> Tensor:
+        if p.mode != 1:
+            raise ValueError(f"{p.name}: mode must be 1, cross-correlation, not {p.mode}")
+        padding: Any = p.pad if p.pad_mode.lower() == "pad" else 0
+        value = _channels_first(p, x)
+        return convolution.convolution(
+            p.name, rank, value, weight, None, p.stride, p.pad_mode, padding, p.dilation, p.group
+        )
+
+    return compute
+
+
+class Conv2D(
+    Primitive,
+    compute=_convolve(2),
+    out_channel=NEEDED,
+    kernel_size=NEEDED,
+    mode=1,
+    pad_mode="valid",
+    pad=0,
+    stride=1,
+    dilation=1,
+    group=1,
+    data_format="NCHW",
+):
+    """The convolution of (N, C_in, H, W) with a weight (C_out, C_in / group, KH, KW), as
+    `mycel.ops.conv2d` computes it."""
+
+
+class Conv3D(
+    Primitive,
+    compute=_convolve(3),
+    out_channel=NEEDED,
+    kernel_size=NEEDED,
+    mode=1,
+    pad_mode="valid",
+    pad=0,
+    stride=1,
+    dilation=1,
+    group=1,
+    data_format="NCDHW",
+):
+    """The convolution of (N, C_in, D, H, W) with a weight (C_out, C_in / group, KD, KH, KW), as
+    `mycel.ops.conv3d` computes it."""
+
+
+def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
+    from mycel.prims.conv import conv_grad_input
+
+    if p.mode != 1:
+        raise ValueError(f"{p.name}: mode must be 1, cross-correlation, not {p.mode}")
+    y, w = operands(p.name, _channels_first(p, ct), weight)
+    shape = tuple(input_shape.tolist() if isinstance(input_shape, Tensor) else input_shape)
+    strides, steps = (
+        convolution.per_axis(p.name, k, v, 2) for k, v in (("stride", p.stride), ("dilation", p.dilation))
+    )
+    padding = p.pad if p.pad_mode.lower() == "pad" else 0
+    pairs = convolution.paddings(p.name, p.pad_mode, padding, shape[2:], w.shape[2:], strides, steps)
+    return run(conv_grad_input, y, w, input_shape=shape, strides=strides, padding=pairs, dilation=steps, groups=p.group)
+
+
+class Conv2DTranspose(
+    Primitive,
+    compute=_convolve_back,
+    out_channel=NEEDED,
+    kernel_size=NEEDED,
+    pad_mode="valid",
+    pad=0,
+    pad_list=None,
+    mode=1,
+    stride=1,
+    dilation=1,
+    group=1,
+    data_format="NCHW",
+):
+    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the input's shape."""
+
+
+class Conv2DBackpropInput(
+    Primitive,
+    compute=_convolve_back,
+    out_channel=NEEDED,
+    kernel_size=NEEDED,
+    pad_mode="valid",
+    pad=0,
+    pad_list=None,
+    mode=1,
+    stride=1,
+    dilation=1,
+    group=1,
+    data_format="NCHW",
+):
+    """The derivative of `Conv2D` by its input, given that of its output, the weight, and the input's shape."""
+
+
+def _pool(rank: int, mean: bool) -> Callable[..., Tensor]:
+    def compute(p: Any, x: Any) -> Tensor:
+        value = _channels_first(p, x)
+        window, strides = (
+            convolution.per_axis(p.name, k, v, rank)
+            for k, v in (("kernel_size", p.kernel_size), ("strides", p.strides))
+        )
+        pairs = convolution.paddings(
+            p.name, p.pad_mode, getattr(p, "pad_list", 0), value.shape[2:], window, strides, (1,) * rank
+        )
+        pairs = pooling.with_ceil(value.shape[2:], window, strides, pairs, bool(getattr(p, "ceil_mode", False)))
+        if mean:
+            return pooling.mean_windows(value, window, strides, pairs, ((0, 0),) * rank)
+        return pooling.max_windows(value, window, strides, pairs)
+
+    return compute
+
+
+class MaxPool(Primitive, compute=_pool(2, False), kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW"):
+    """The largest element of each window of (N, C, H, W)."""
+
+
+class AvgPool(Primitive, compute=_pool(2, True), kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW"):
+    """The mean of each window of (N, C, H, W), zeros around the image left out."""
+
+
+class MaxPool3D(
+    Primitive,
+    compute=_pool(3, False),
+    kernel_size=1,
+    strides=1,
+    pad_mode="VALID",
+    pad_list=0,
+    ceil_mode=None,
+    data_format="NCDHW",
+):
+    """The largest element of each window of (N, C, D, H, W)."""
+
+
+def _averaged(p: Any, x: Any) -> Tensor:
+    value = _channels_first(p, x)
+    window, strides = (
+        convolution.per_axis(p.name, k, v, 3) for k, v in (("kernel_size", p.kernel_size), ("strides", p.strides))
+    )
+    pairs = convolution.paddings(
+        p.name, p.pad_mode, p.pad if p.pad_mode.lower() == "pad" else 0, value.shape[2:], window, strides, (1, 1, 1)
+    )
+    full = pooling.with_ceil(value.shape[2:], window, strides, pairs, p.ceil_mode)
+    return pooling.mean_windows(
+        value, window, strides, full, pairs if p.count_include_pad else ((0, 0),) * 3, p.divisor_override
+    )
+
+
+class AvgPool3D(
+    Primitive,
+    compute=_averaged,
+    kernel_size=1,
+    strides=1,
+    pad_mode="valid",
+    pad=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=0,
+    data_format="NCDHW",
+):
+    """The mean of each window of (N, C, D, H, W); zeros around count as elements with `count_include_pad`."""
+
+
+class AdaptiveAvgPool2D(
+    Primitive, compute=lambda p, x: pooling.adaptive_avg_pool2d(x, p.output_size), output_size=NEEDED
+): ...
+
+
+class AdaptiveAvgPool3D(
+    Primitive, compute=lambda p, x: pooling.adaptive_avg_pool3d(x, p.output_size), output_size=NEEDED
+): ...
+
+
+class AdaptiveMaxPool2D(
+    Primitive, compute=lambda p, x: pooling.adaptive_max_pool2d(x, p.output_size, True), output_size=NEEDED
+): ...
+
+
+__all__.extend(operations_of(globals()))

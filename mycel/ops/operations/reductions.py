@@ -1,0 +1,171 @@
+"""The operations of reductions, running totals, orders and segments as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mycel.base import dtype as D
+from mycel.core.tensor import Tensor, cast
+from mycel.ops import (
+    arrange,
+    elementwise,
+    reduction,
+    segments,
+    sorting,
+)
+from mycel.ops._operands import axis_of, operand
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+from mycel.prims import shape as S
+
+__all__: list[str] = []
+
+
+class Unique(Primitive, compute=segments.unique): ...
+
+
+class UnsortedSegmentMax(Primitive, compute=segments.unsorted_segment_max): ...
+
+
+class UnsortedSegmentMin(Primitive, compute=segments.unsorted_segment_min): ...
+
+
+class UnsortedSegmentProd(Primitive, compute=segments.unsorted_segment_prod): ...
+
+
+class UnsortedSegmentSum(Primitive, compute=segments.unsorted_segment_sum): ...
+
+
+# Reductions.
+def _sum(p: Any, x: Any, axis: Any = ()) -> Tensor:
+    value = operand("ReduceSum", x)
+    if p.skip_mode and isinstance(axis, (tuple, list)) and not axis:
+        return value
+    return reduction.sum(value, axis, p.keep_dims, dtype=value.dtype)
+
+
+class ReduceSum(Primitive, compute=_sum, keep_dims=False, skip_mode=False): ...
+
+
+class ReduceMean(Primitive, compute=lambda p, x, axis=(): reduction.mean(x, axis, p.keep_dims), keep_dims=False): ...
+
+
+class ReduceProd(Primitive, compute=lambda p, x, axis=(): reduction.prod(x, axis, p.keep_dims), keep_dims=False): ...
+
+
+class ReduceAny(Primitive, compute=lambda p, x, axis=(): reduction.any(x, axis, p.keep_dims), keep_dims=False): ...
+
+
+class ReduceAll(Primitive, compute=lambda p, x, axis=(): reduction.all(x, axis, p.keep_dims), keep_dims=False): ...
+
+
+class ReduceMax(Primitive, compute=lambda p, x, axis=(): reduction.amax(x, axis, p.keep_dims), keep_dims=False): ...
+
+
+class ReduceMin(Primitive, compute=lambda p, x, axis=(): reduction.amin(x, axis, p.keep_dims), keep_dims=False): ...
+
+
+def _reduced_std(p: Any, x: Any) -> tuple[Tensor, Tensor]:
+    return reduction.std_mean(x, p.axis or None, int(p.unbiased), p.keep_dims)
+
+
+class ReduceStd(Primitive, compute=_reduced_std, axis=[], unbiased=True, keep_dims=False):
+    """The standard deviation over `axis` (all axes where it is empty), and the mean."""
+
+
+def _position(find: Any) -> Any:
+    def run_(p: Any, x: Any) -> Tensor:
+        value, kind = operand(p.name, x), D.from_any(p.output_type)
+        size = value.shape[axis_of(p.name, p.axis, value.ndim)] if value.ndim else 1
+        if kind is D.int32 and S.position_type(size) is not kind:
+            raise ValueError(
+                f"{p.name}: int32 has no numbers for the {size} positions of axis {p.axis}; give output_type=mindspore.int64"
+            )
+        return cast(find(value, p.axis), kind)
+
+    return run_
+
+
+class Argmax(Primitive, compute=_position(reduction.argmax), axis=-1, output_type=D.int32): ...
+
+
+class Argmin(Primitive, compute=_position(reduction.argmin), axis=-1, output_type=D.int32): ...
+
+
+class ArgMaxWithValue(
+    Primitive, compute=lambda p, x: reduction.max(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False
+): ...
+
+
+class ArgMinWithValue(
+    Primitive, compute=lambda p, x: reduction.min(x, p.axis, p.keep_dims)[::-1], axis=0, keep_dims=False
+): ...
+
+
+class CountNonZero(
+    Primitive, compute=lambda p, x: reduction.count_nonzero(x, () if p.dims is None else p.dims), dims=None
+): ...
+
+
+class LpNorm(
+    Primitive,
+    compute=lambda p, x: elementwise.maximum(reduction.vector_norm(x, p.p, p.axis, p.keep_dims), p.epsilon),
+    axis=NEEDED,
+    p=2,
+    keep_dims=False,
+    epsilon=1e-12,
+):
+    """The norm of order `p` over axes, at least `epsilon`."""
+
+
+class EuclideanNorm(
+    Primitive, compute=lambda p, x, axes: reduction.vector_norm(x, 2, axes, p.keep_dims), keep_dims=False
+): ...
+
+
+def _accumulated(function: Any) -> Callable[..., Tensor]:
+    def compute(p: Any, x: Any, axis: Any) -> Tensor:
+        value = operand(p.name, x)
+        where = axis_of(p.name, axis.item() if isinstance(axis, Tensor) else axis, value.ndim)
+        value = arrange.flip(value, where) if p.reverse else value
+        total = function(value, where)
+        if p.exclusive:
+            pads = [0, 0] * (value.ndim - 1 - where) + [1, -1]
+            total = arrange.pad(total, tuple(pads), value=0 if p.name == "CumSum" else 1)
+        return arrange.flip(total, where) if p.reverse else total
+
+    return compute
+
+
+class CumSum(Primitive, compute=_accumulated(sorting.cumsum), exclusive=False, reverse=False): ...
+
+
+class CumProd(Primitive, compute=_accumulated(sorting.cumprod), exclusive=False, reverse=False): ...
+
+
+class Cummax(Primitive, compute=lambda p, x: sorting.cummax(x, p.axis), axis=NEEDED): ...
+
+
+class Cummin(Primitive, compute=lambda p, x: sorting.cummin(x, p.axis), axis=NEEDED): ...
+
+
+class Sort(Primitive, compute=lambda p, x: sorting.sort(x, p.axis, p.descending), axis=-1, descending=False): ...
+
+
+class TopK(
+    Primitive, compute=lambda p, x, k: sorting.top_k(x, k.item() if isinstance(k, Tensor) else k, p.sorted), sorted=True
+): ...
+
+
+class InTopK(Primitive, compute=lambda p, x, y: segments.intopk(x, y, p.k), k=NEEDED): ...
+
+
+class SearchSorted(
+    Primitive,
+    compute=lambda p, rows, values: cast(sorting.searchsorted(rows, values, right=p.right), D.from_any(p.dtype)),
+    dtype=D.int64,
+    right=False,
+): ...
+
+
+__all__.extend(operations_of(globals()))

@@ -1,0 +1,366 @@
+"""The operations of shapes, positions, new tensors and writes into parameters as objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mycel.base import dtype as D
+from mycel.base.errors import ShapeError
+from mycel.core.tensor import Tensor
+from mycel.ops import (
+    arrange,
+    array,
+    creation,
+    indexed,
+    state,
+)
+from mycel.ops._operands import axis_of, cast_index, operand, select
+from mycel.ops._operands import constant_like as like
+from mycel.ops.images.patches import mirror_pad
+from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
+
+__all__: list[str] = []
+
+
+class ExpandDims(Primitive, compute=array.expand_dims): ...
+
+
+class Reshape(Primitive, compute=array.reshape): ...
+
+
+class Transpose(Primitive, compute=array.transpose): ...
+
+
+class Cast(Primitive, compute=arrange.cast): ...
+
+
+class Diag(Primitive, compute=arrange.diag): ...
+
+
+class Identity(Primitive, compute=arrange.identity): ...
+
+
+class Rank(Primitive, compute=arrange.rank): ...
+
+
+class Shape(Primitive, compute=arrange.shape): ...
+
+
+class TensorShape(Primitive, compute=arrange.dyn_shape): ...
+
+
+class DType(Primitive, compute=arrange.dtype): ...
+
+
+class Size(Primitive, compute=arrange.size): ...
+
+
+class Slice(Primitive, compute=arrange.slice): ...
+
+
+class Tile(Primitive, compute=arrange.tile): ...
+
+
+class Eye(Primitive, compute=creation.eye): ...
+
+
+class Fill(Primitive, compute=creation.fill): ...
+
+
+class Fills(Primitive, compute=creation.fills): ...
+
+
+class LinSpace(Primitive, compute=creation.linspace): ...
+
+
+class Ones(Primitive, compute=creation.ones): ...
+
+
+class OnesLike(Primitive, compute=creation.ones_like): ...
+
+
+class Zeros(Primitive, compute=creation.zeros): ...
+
+
+class ZerosLike(Primitive, compute=creation.zeros_like): ...
+
+
+class FillV2(Primitive, compute=creation.full): ...
+
+
+class GatherD(Primitive, compute=indexed.gather_d): ...
+
+
+class GatherNd(Primitive, compute=indexed.gather_nd): ...
+
+
+class MaskedFill(Primitive, compute=indexed.masked_fill): ...
+
+
+class MaskedSelect(Primitive, compute=indexed.masked_select): ...
+
+
+class NonZero(Primitive, compute=indexed.nonzero): ...
+
+
+class ScatterNd(Primitive, compute=indexed.scatter_nd): ...
+
+
+class Select(Primitive, compute=indexed.select): ...
+
+
+class TensorScatterUpdate(Primitive, compute=indexed.tensor_scatter_update): ...
+
+
+class TensorScatterAdd(Primitive, compute=indexed.tensor_scatter_add): ...
+
+
+class TensorScatterSub(Primitive, compute=indexed.tensor_scatter_sub): ...
+
+
+class TensorScatterMul(Primitive, compute=indexed.tensor_scatter_mul): ...
+
+
+class TensorScatterDiv(Primitive, compute=indexed.tensor_scatter_div): ...
+
+
+class TensorScatterMax(Primitive, compute=indexed.tensor_scatter_max): ...
+
+
+class TensorScatterMin(Primitive, compute=indexed.tensor_scatter_min): ...
+
+
+class MaskedScatter(Primitive, compute=indexed.masked_scatter): ...
+
+
+class IndexFill(Primitive, compute=indexed.index_fill): ...
+
+
+class Assign(Primitive, compute=state.assign): ...
+
+
+class AssignAdd(Primitive, compute=state.assign_add): ...
+
+
+class AssignSub(Primitive, compute=state.assign_sub): ...
+
+
+class Depend(Primitive, compute=state.depend): ...
+
+
+# Scatters into parameters; locking has no meaning here.
+
+
+class ScatterAdd(Primitive, compute=lambda p, x, i, u: indexed.scatter_add(x, i, u), use_locking=False): ...
+
+
+class ScatterNdAdd(Primitive, compute=lambda p, x, i, u: indexed.scatter_nd_add(x, i, u), use_locking=False): ...
+
+
+class ScatterSub(Primitive, compute=lambda p, x, i, u: indexed.scatter_sub(x, i, u), use_locking=False): ...
+
+
+class ScatterNdSub(Primitive, compute=lambda p, x, i, u: indexed.scatter_nd_sub(x, i, u), use_locking=False): ...
+
+
+class ScatterMul(Primitive, compute=lambda p, x, i, u: indexed.scatter_mul(x, i, u), use_locking=False): ...
+
+
+class ScatterNdMul(Primitive, compute=lambda p, x, i, u: indexed.scatter_nd_mul(x, i, u), use_locking=False): ...
+
+
+class ScatterDiv(Primitive, compute=lambda p, x, i, u: indexed.scatter_div(x, i, u), use_locking=False): ...
+
+
+class ScatterNdDiv(Primitive, compute=lambda p, x, i, u: indexed.scatter_nd_div(x, i, u), use_locking=False): ...
+
+
+class ScatterMax(Primitive, compute=lambda p, x, i, u: indexed.scatter_max(x, i, u), use_locking=False): ...
+
+
+class ScatterNdMax(Primitive, compute=lambda p, x, i, u: indexed.scatter_nd_max(x, i, u), use_locking=False): ...
+
+
+class ScatterMin(Primitive, compute=lambda p, x, i, u: indexed.scatter_min(x, i, u), use_locking=False): ...
+
+
+class ScatterNdMin(Primitive, compute=lambda p, x, i, u: indexed.scatter_nd_min(x, i, u), use_locking=False): ...
+
+
+class ScatterUpdate(Primitive, compute=lambda p, x, i, u: indexed.scatter_update(x, i, u), use_locking=True): ...
+
+
+class ScatterNdUpdate(Primitive, compute=lambda p, x, i, u: indexed.scatter_nd_update(x, i, u), use_locking=True): ...
+
+
+# Shapes and positions.
+
+
+class BroadcastTo(Primitive, compute=lambda p, x: array.broadcast_to(x, p.shape), shape=NEEDED): ...
+
+
+class Concat(Primitive, compute=lambda p, xs: array.concat(xs, p.axis), axis=0): ...
+
+
+class Stack(Primitive, compute=lambda p, xs: array.stack(xs, p.axis), axis=0): ...
+
+
+class Pack(Primitive, compute=lambda p, xs: array.stack(xs, p.axis), axis=0): ...
+
+
+class Unstack(Primitive, compute=lambda p, x: array.unstack(x, p.axis), axis=0, num=None): ...
+
+
+class Unpack(Primitive, compute=lambda p, x: array.unstack(x, p.axis), axis=0): ...
+
+
+class Squeeze(Primitive, compute=lambda p, x: array.squeeze(x, p.axis), axis=()): ...
+
+
+class Flatten(Primitive, compute=lambda x: array.flatten(x)):
+    """All axes but the first joined."""
+
+
+class Split(Primitive, compute=lambda p, x: _even_parts(p, x), axis=0, output_num=1):
+    """`output_num` parts of one size along an axis; ValueError where it does not divide."""
+
+
+def _split(p: Any, x: Any) -> tuple[Tensor, ...]:
+    if p.num_split not in (-1, len(p.size_splits)):
+        raise ValueError(f"SplitV: num_split must be {len(p.size_splits)}, the number of sizes, not {p.num_split}")
+    return array.split(x, list(p.size_splits), p.split_dim)
+
+
+class SplitV(Primitive, compute=_split, size_splits=NEEDED, split_dim=NEEDED, num_split=NEEDED): ...
+
+
+class ReverseV2(Primitive, compute=lambda p, x: arrange.flip(x, p.axis), axis=NEEDED): ...
+
+
+class Roll(Primitive, compute=lambda p, x: arrange.roll(x, p.shifts, p.dims), shifts=NEEDED, dims=None): ...
+
+
+class Tril(Primitive, compute=lambda p, x: arrange.tril(x, p.diagonal), diagonal=0): ...
+
+
+class Triu(Primitive, compute=lambda p, x: arrange.triu(x, p.diagonal), diagonal=0): ...
+
+
+class Meshgrid(Primitive, compute=lambda p, xs: arrange.meshgrid(*xs, indexing=p.indexing), indexing="xy"): ...
+
+
+class Gather(Primitive, compute=lambda p, x, i, axis: indexed.gather(x, i, axis, p.batch_dims), batch_dims=0): ...
+
+
+class GatherV2(Primitive, compute=indexed.gather): ...
+
+
+class IndexAdd(
+    Primitive,
+    compute=lambda p, x, i, y: indexed.index_add(x, i, y, p.axis),
+    axis=NEEDED,
+    use_lock=True,
+    check_index_bound=True,
+): ...
+
+
+class InplaceUpdate(Primitive, compute=lambda p, x, v: indexed.inplace_update(x, v, p.indices), indices=NEEDED): ...
+
+
+class InplaceAdd(Primitive, compute=lambda p, x, v: indexed.inplace_add(x, v, p.indices), indices=NEEDED): ...
+
+
+class InplaceSub(Primitive, compute=lambda p, x, v: indexed.inplace_sub(x, v, p.indices), indices=NEEDED): ...
+
+
+def _rows_or_beyond(x: Any, rows: Tensor) -> Tensor:
+    """Indices of rows, in which negative ones lie beyond the last row."""
+    table = operand("EmbeddingLookup", x)
+    if table.ndim == 0:
+        raise ShapeError("EmbeddingLookup: takes a table with an axis of rows, not a single number")
+    return select(rows < 0, like(table.shape[0], rows), rows)
+
+
+class EmbeddingLookup(
+    Primitive,
+    compute=lambda x, i, offset: indexed.read_or_zeros(
+        operand("EmbeddingLookup", x), _rows_or_beyond(x, cast_index("EmbeddingLookup", i) - offset)
+    ),
+):
+    """Rows that indices less an offset name; zeros where there is no such row."""
+
+
+class TensorScatterElements(
+    Primitive,
+    compute=lambda p, x, i, u: indexed.tensor_scatter_elements(x, i, u, p.axis, p.reduction),
+    axis=0,
+    reduction="none",
+): ...
+
+
+class OneHot(Primitive, compute=lambda p, i, depth, on, off: creation.one_hot(i, depth, on, off, p.axis), axis=-1): ...
+
+
+class Range(
+    Primitive, compute=lambda p, start, end, step: creation.range(start, end, step, p.maxlen), maxlen=1000000
+): ...
+
+
+class TrilIndices(
+    Primitive,
+    compute=lambda p: creation.tril_indices(p.row, p.col, p.offset, dtype=p.dtype),
+    row=NEEDED,
+    col=NEEDED,
+    offset=0,
+    dtype=D.int32,
+): ...
+
+
+class TriuIndices(
+    Primitive,
+    compute=lambda p: creation.triu_indices(p.row, p.col, p.offset, dtype=p.dtype),
+    row=NEEDED,
+    col=NEEDED,
+    offset=0,
+    dtype=D.int32,
+): ...
+
+
+class StridedSlice(
+    Primitive,
+    compute=lambda p, x, begin, end, strides: arrange.strided_slice(
+        x, begin, end, strides, p.begin_mask, p.end_mask, p.ellipsis_mask, p.new_axis_mask, p.shrink_axis_mask
+    ),
+    begin_mask=0,
+    end_mask=0,
+    ellipsis_mask=0,
+    new_axis_mask=0,
+    shrink_axis_mask=0,
+): ...
+
+
+def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:
+    value = operand("Split", x)
+    size = value.shape[axis_of("Split", p.axis, value.ndim)]
+    if not isinstance(p.output_num, int) or p.output_num < 1:
+        raise ValueError(f"Split: output_num must be an int of at least 1, not {p.output_num!r:.80}")
+    if isinstance(size, int) and size % p.output_num:
+        raise ValueError(f"Split: axis {p.axis} of size {size} does not divide into {p.output_num} parts")
+    return array.split(value, size // p.output_num, p.axis)
+
+
+def _padded_around(p: Any, x: Any) -> Tensor:
+    pairs = p.paddings
+    if not isinstance(pairs, (tuple, list)) or not all(isinstance(v, (tuple, list)) and len(v) == 2 for v in pairs):
+        raise TypeError(f"Pad: paddings must be pairs of ints, one for each axis, not {pairs!r:.80}")
+    flat = [v for pair in reversed(pairs) for v in pair]
+    return arrange.pad(x, tuple(flat))
+
+
+class Pad(Primitive, compute=_padded_around, paddings=NEEDED): ...
+
+
+class MirrorPad(Primitive, compute=lambda p, x, paddings: mirror_pad(x, paddings, p.mode), mode="REFLECT"): ...
+
+
+__all__.extend(operations_of(globals()))

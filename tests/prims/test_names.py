@@ -1,0 +1,158 @@
+"""A primitive has one home: nothing but rule files may know primitives by name, and a rule file knows names that there are."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mycel
+from mycel.prims import REGISTRY
+from mycel.prims.base import Primitive
+
+PACKAGE = Path(mycel.__file__).parent
+# The rules of an engine, a file format or a transformation, each in its one file or folder.
+RULE_FILES = (
+    "engines/native/kernels/emit.py",
+    "engines/native/lowering/dense_rules.py",
+    "engines/native/lowering/group_rules.py",
+    "engines/native/lowering/step_rules.py",
+    "engines/native/lowering/view_rules.py",
+    "engines/native/math/library.py",
+    "prims",
+    "train/graph_check.py",
+    "train/mindspore_export.py",
+    "train/onnx_export.py",
+)
+OTHERS = {"round_16", "round_sum_16"}  # what the native engine's expressions have beside the primitives
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if not any(name == rules or name.startswith(rules + "/") for rules in RULE_FILES):
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def words(node: ast.AST) -> list[str]:
+    """The strings in an expression, those of ``"a b".split()`` apart."""
+    strings = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return [word for text in strings for word in text.split()]
+
+
+def is_name_of_primitive(node: ast.AST) -> bool:
+    """Whether an expression is the name of a node's primitive: `node.op`, `prim.name`, `node.prim.name`."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    owner = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+    return node.attr == "op" or (node.attr == "name" and owner in ("prim", "primitive"))
+
+
+def functions(tree: ast.Module) -> Iterator[ast.AST]:
+    yield from (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)))
+
+
+def comparisons(tree: ast.Module) -> Iterator[int]:
+    """The lines of functions in which the name of a primitive is compared, or looked up in a table of such names."""
+    tables = {
+        target.id
+        for statement in tree.body
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        and not isinstance(statement.value, (ast.Constant, type(None)))
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        if isinstance(target, ast.Name) and set(words(statement.value)) & set(REGISTRY)
+    }
+
+    def holds_names(node: ast.AST) -> bool:
+        return bool(set(words(node)) & set(REGISTRY)) or (isinstance(node, ast.Name) and node.id in tables)
+
+    for function in functions(tree):
+        named = {
+            target.id
+            for n in ast.walk(function)
+            if isinstance(n, ast.Assign) and is_name_of_primitive(n.value)
+            for target in n.targets
+            if isinstance(target, ast.Name)
+        }
+
+        def is_name(node: ast.AST, named: set[str] = named) -> bool:
+            return is_name_of_primitive(node) or (isinstance(node, ast.Name) and node.id in named)
+
+        for n in ast.walk(function):
+            if isinstance(n, ast.Compare) and is_name(n.left) and any(map(holds_names, n.comparators)):
+                yield n.lineno
+            elif isinstance(n, ast.Subscript) and is_name(n.slice) and holds_names(n.value):
+                yield n.lineno
+            elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "get":
+                if n.args and is_name(n.args[0]) and holds_names(n.func.value):
+                    yield n.lineno
+
+
+def test_no_names_of_primitives_outside_of_rule_files() -> None:
+    found = sorted({f"mycel/{name}:{line}" for name, tree in modules() for line in comparisons(tree)})
+    assert not found, f"compare with the primitive, or with a field of its record: {', '.join(found)}"
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("def f(node): return node.op == 'matmul'", 1),
+        ("def f(node): return node.op in ('add', 'sub')", 1),
+        ("T = frozenset('add sub'.split())\ndef f(node): return node.prim.name in T", 1),
+        ("T = {'add': 1}\ndef f(prim):\n    name = prim.name\n    return T.get(name), T[name]", 2),
+        ("def f(tree): return tree.op == 'and', tree.name == 'add'", 0),
+        ("def f(node): return f'{node.op} failed'", 0),
+    ],
+)
+def test_what_counts_as_a_comparison(source: str, count: int) -> None:
+    assert len(list(comparisons(ast.parse(source)))) == count
+
+
+def test_rule_files_name_primitives_that_there_are() -> None:
+    from mycel.engines.native.kernels import emit
+    from mycel.engines.native.lowering import group_rules, step_rules
+    from mycel.train import graph_check, mindspore_export, onnx_export
+
+    tables = {
+        "emit": emit.RULES,
+        "groups": group_rules.GROUP_RULES,
+        "rules": group_rules.FULL_RULES,
+        "steps": step_rules.STEP_RULES,
+        "files": graph_check.FORMS,
+        "MindIR operators": mindspore_export._OPERATORS,
+        "MindIR rules": mindspore_export._RULES,
+        "ONNX unary": onnx_export._UNARY,
+        "ONNX binary": onnx_export._BINARY,
+        "ONNX reductions": onnx_export._REDUCTIONS,
+        "ONNX rules": onnx_export._RULES,
+    }
+    unknown = {(place, name) for place, table in tables.items() for name in table if name not in REGISTRY}
+    assert unknown == {("emit", name) for name in OTHERS}
+
+
+def compared_objects(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
+    """What `node.prim` is compared with in a module, as far as it is imported from a file of primitives by name."""
+    imported = {
+        alias.asname or alias.name: (n.module, alias.name)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.ImportFrom) and n.module is not None and n.module.startswith("mycel.prims.")
+        for alias in n.names
+    }
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Compare) and isinstance(n.left, ast.Attribute) and n.left.attr == "prim":
+            for name in (m for c in n.comparators for m in ast.walk(c) if isinstance(m, ast.Name) and m.id in imported):
+                module, attribute = imported[name.id]
+                yield n.lineno, name.id, getattr(importlib.import_module(module), attribute)
+
+
+def test_primitives_are_compared_with_records() -> None:
+    found = [
+        f"mycel/{path.relative_to(PACKAGE).as_posix()}:{line}: {name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line, name, value in compared_objects(ast.parse(path.read_text(encoding="utf-8")))
+        if not isinstance(value, Primitive)
+    ]
+    assert not found, f"a primitive is never a function that applies one: {', '.join(found)}"
