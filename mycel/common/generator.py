@@ -14,6 +14,7 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base import locks
+from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, as_tensor
@@ -103,7 +104,7 @@ class Generator:
         self.state._replace(Tensor.from_numpy(words))
 
 
-_steps: dict[int, Tensor] = {}
+_steps = Remembered[int, Tensor]("steps of random numbers", MANY)
 
 
 def _step(count: DimLike) -> Tensor:
@@ -115,9 +116,7 @@ def _step(count: DimLike) -> Tensor:
     if found is None:
         if not 0 <= count < 1 << 63:
             raise ValueError(f"random numbers: {count} of them at once are not possible")
-        found = Tensor.from_numpy(np.array([0, count], np.uint64))
-        if len(_steps) < 4096:
-            _steps[count] = found
+        found = _steps.enter(count, Tensor.from_numpy(np.array([0, count], np.uint64)))
     return found
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional
 
@@ -25,6 +24,7 @@ import numpy as np
 from mycel.base import config
 from mycel.base.errors import NonFiniteError
 from mycel.base.log import logger
+from mycel.base.remembered import SOME, Remembered
 from mycel.engines import buffers
 from mycel.engines.base import current
 from mycel.engines.one_by_one import OneByOne, several
@@ -120,18 +120,13 @@ def _results_of(outputs: Sequence[Node]) -> Optional[int]:
     return None
 
 
-_programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
-_MOST = 256
+_programs = Remembered[Any, Callable[..., Any]]("checked programs", SOME)
 
 
 def program_of(structure: str, graph: Graph) -> Callable[..., Any]:
     """The checked program of a graph, kept by its structure and the places of its nodes."""
     key = (structure, tuple([n.where for n in graph.nodes]), _wanted())
-    if key not in _programs:
-        _programs[key] = checked(graph, current().compile(graph), False)
-        while len(_programs) > _MOST:
-            _programs.popitem(last=False)
-    return _programs[key]
+    return _programs.recall(key, lambda: checked(graph, current().compile(graph), False))
 
 
 def examine(graph: Graph, given: Sequence[Any], values: Sequence[Any]) -> None:
@@ -385,7 +380,7 @@ _PARTS = (
     "mycel.core.fused",
     "mycel.core.routes",
     "mycel.core.eager",
-    "mycel.base.errors",
+    "mycel.base",
     "mycel.engines",
     "mycel.core.recording",
     "mycel.common",

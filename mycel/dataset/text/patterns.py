@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from mycel.base.remembered import SOME, Remembered
 from mycel.dataset.text.characters import WHITE_SPACE, Ranges, categories, characters, intersection, invert, union
 
 _TERMINATORS = "\\n\\r\\u0085\\u2028\\u2029\\v\\f"
@@ -201,7 +202,7 @@ class _Translator:
         return ((code, code),)
 
 
-@lru_cache(maxsize=256)
+@Remembered("regular expressions", SOME).calls
 def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
     """The compiled pattern; ValueError, in the name of the operation, for one that is wrong or not supported."""
     try:

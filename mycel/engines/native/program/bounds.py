@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from mycel.base.errors import BoundsError
+from mycel.base.remembered import SOME, Remembered
 from mycel.engines.native.kernels.nest import Buffer
 from mycel.engines.native.runtime.checking import is_on
 from mycel.ir.places import excerpt
@@ -35,7 +36,7 @@ __all__ = ["Ends", "Watch", "text_of"]
 LINE = 64
 # What is noted of an access; see `bounds_ir`.
 RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
-_texts: dict[str, str] = {}
+_texts = Remembered[str, str]("kernels with checks of bounds", SOME)
 
 
 def text_of(kernel: Kernel) -> str:
@@ -49,7 +50,7 @@ def text_of(kernel: Kernel) -> str:
         pointers, records = (
             [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
         )
-        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
+        found = _texts.enter(kernel.text, with_checks(kernel.text, len(kernel.words), pointers, records))
     return found
 
 
