@@ -418,7 +418,7 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
         key = routes.basic_key(index)
         if key is not None:
             known = tensor._type, key
-            block = _blocks.recent.get(known)
+            block = _recent.get(known)
             if block is None:
                 block = _blocks.recall(known, partial(_block, tensor, index))
     new = cast(as_tensor(value), tensor.dtype)
@@ -470,6 +470,7 @@ def _as_numpy(entry: Any) -> Any:
 
 
 _blocks = Remembered[Any, Any]("indices written to", MANY)
+_recent = _blocks.recent
 _writers = Remembered[Any, Any]("writers of blocks", SOME)
 
 

@@ -631,8 +631,8 @@ def scalar(value: Any, dtype: DType) -> Tensor:
         _check_fits(value, dtype)
         return context.literal(value, dtype)  # type: ignore[attr-defined, no-any-return]
     key = (value, dtype, type(value))
-    found = _numbers.get(key)
-    if found is None:
+    found = _scalars.get(key)
+    if found is None and (found := _numbers.get(key)) is None:
         _check_fits(value, dtype)
         found = Tensor(value, dtype)
         if not (isinstance(value, float) and value == 0.0):

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Optional, TypeVar
 
-from mycel.base import locks
+from mycel.base import config, locks
 from mycel.base.remembered import FEW, MANY, Remembered, RememberedOf
 from mycel.engines.base import Engine, Entry, Sized, current
 from mycel.ir.graph import Graph
@@ -53,7 +53,7 @@ class Specialized(BySizes[Entry], Sized):
         return self.program(sizes)
 
 
-_programs = RememberedOf[Sized]("graphs of symbolic sizes", MANY)
+_programs = RememberedOf[Sized]("graphs of symbolic sizes", MANY, config.COMPILED_ANEW)
 
 
 def programs_of(graph: Graph) -> Sized:

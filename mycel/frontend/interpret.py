@@ -458,8 +458,8 @@ def is_native(fn: Any) -> bool:
 
 def is_native_code(code: types.CodeType, namespace: dict[str, Any]) -> bool:
     """`is_native` of the function that has this code."""
-    found = _native.get(code)
-    if found is None:
+    found = _native.recent.get(code)
+    if found is None and (found := _native.get(code)) is None:
         file = code.co_filename
         if file.startswith(PACKAGE):
             found = not file.startswith(_DEMO)

@@ -26,8 +26,8 @@ def compose(function: Callable[..., Node], *tensors: Tensor, **params: Any) -> T
     """`function` of the nodes of `tensors`: one tensor."""
     types = tuple([t._type for t in tensors])
     key = (function, types, freeze(params))
-    found = _graphs.get(key)
-    if found is None:
+    found = _graphs.recent.get(key)
+    if found is None and (found := _graphs.get(key)) is None:
         inputs = tuple(input_node(t) for t in types)
         graph = Graph(inputs, (function(*inputs, **params),), function.__name__)
         found = _graphs.enter(key, [graph, None])
