@@ -80,7 +80,7 @@ class DType(Type):
     def __init__(self, name: str, kind: str, numpy_type: Any) -> None:
         self.name = name
         self.kind = kind
-        self.numpy = np.dtype(numpy_type)
+        self.numpy: np.dtype[Any] = np.dtype(numpy_type)
         self.itemsize = self.numpy.itemsize
         self.bits = 8 * self.itemsize
 
@@ -179,7 +179,7 @@ def from_any(value: Any) -> DType:
 
 def to_numpy(value: Any) -> np.dtype[Any]:
     """The NumPy dtype of a data type in any spelling."""
-    return from_any(value).numpy  # type: ignore[no-any-return]
+    return from_any(value).numpy
 
 
 def dtype_to_nptype(type_: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, Optional, TypeVar, cast
 
 __all__ = [
     "BoundsError", "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError",
@@ -49,7 +50,8 @@ def operation_called() -> str:
 
     It is read from the frames of the call, so that what is rarely asked costs nothing otherwise: an error deep inside says what the user wrote.
     """
-    name, frame = "", sys._getframe(1)
+    name = ""
+    frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if not module.startswith("mycel.") or name and module.startswith(_USERS):
@@ -62,7 +64,7 @@ def operation_called() -> str:
             known = found in frame.f_globals or "self" in frame.f_locals or found in _SUBSCRIPTS.values()
             if known and not found.startswith(("__", "<")) and found not in _WRAPPERS:
                 name = found.lstrip("_")
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return name
 
 
@@ -78,7 +80,7 @@ def named(function: F, name: str = "") -> F:
             error.raised_in(name)
             raise
 
-    return run  # type: ignore[return-value]
+    return cast(F, run)
 
 
 class IndexRangeError(IndexError, RuntimeError, ValueError):

@@ -20,18 +20,19 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["condition", "in_child", "lock", "quiet", "reentrant"]
 
 PATIENCE = 10.0
+L = TypeVar("L")
 _known: dict[int, weakref.ref[Any]] = {}
 _quiet: list[Callable[[], Any]] = []
 _taken: list[Any] = []
 _tasks: list[Callable[[], None]] = []
 
 
-def _registered(made: Any) -> Any:
+def _registered(made: L) -> L:
     number = id(made)
     _known[number] = weakref.ref(made, lambda _: _known.pop(number, None))
     return made
@@ -49,7 +50,7 @@ def reentrant() -> Any:
 
 def condition(lock: Any = None) -> threading.Condition:
     """A `threading.Condition`, whose waiters a child does not have."""
-    return _registered(threading.Condition(reentrant() if lock is None else lock))  # type: ignore[no-any-return]
+    return _registered(threading.Condition(reentrant() if lock is None else lock))
 
 
 def in_child(task: Callable[[], None]) -> Callable[[], None]:
@@ -107,8 +108,9 @@ def _in_child() -> None:
     _taken.clear()
     for ref in list(_known.values()):
         found = ref()
-        if isinstance(found, threading.Condition):
-            found._waiters.clear()  # type: ignore[attr-defined]
+        waiters = getattr(found, "_waiters", None)
+        if waiters is not None:
+            waiters.clear()
         elif found is not None:
             found._at_fork_reinit()
     for task in _tasks:

@@ -139,7 +139,14 @@ _BY_PYTHON = {
     list: list_, tuple: tuple_, dict: dictionary, str: string, slice: slice_, type(None): type_none, type(...): ellipsis_,
     types.FunctionType: function, types.MethodType: function, types.BuiltinFunctionType: function,
 }  # fmt: skip
-_TO_PYTHON = {list_: list, tuple_: tuple, dictionary: dict, string: str, slice_: slice, type_none: type(None)}
+_TO_PYTHON: dict[Type, type] = {
+    list_: list,
+    tuple_: tuple,
+    dictionary: dict,
+    string: str,
+    slice_: slice,
+    type_none: type(None),
+}
 
 
 def of_class(kind: type) -> Optional[Type]:
@@ -149,7 +156,7 @@ def of_class(kind: type) -> Optional[Type]:
 
 def class_of(kind: Type) -> Optional[type]:
     """The Python class whose objects have a type; None where there is none."""
-    return _TO_PYTHON.get(kind)  # type: ignore[call-overload,no-any-return]
+    return _TO_PYTHON.get(kind)
 
 
 _KIND_TO_PYTHON = {

@@ -198,7 +198,7 @@ class _Search(OneByOne):
         if node.prim is recursion:
             graph = bind(graph, node.params["label"], graph)
         elif node.prim is C.cond:
-            pred, *given = given  # type: ignore[assignment]
+            pred, given = given[0], given[1:]
             taken = bool(buffers.to_array(pred, node.inputs[0].type).reshape(()))
             graph = node.params["true" if taken else "false"]
         elif node.prim is C.while_loop:
@@ -279,9 +279,9 @@ def _first(found: Sequence[_Origin]) -> _Origin:
     forward = [o for o in found if o.node.where is None or not o.node.where.gradient]
     if not forward:
         return found[0]
-    places = {o.node.where.file if o.node.where else "" for o in forward}
-    if len(places) == 1 and "" not in places:
-        return min(forward, key=lambda o: o.node.where[1:3])  # type: ignore[index]
+    placed = [(o.node.where, o) for o in forward if o.node.where is not None and o.node.where.file]
+    if len(placed) == len(forward) and len({where.file for where, _ in placed}) == 1:
+        return min(placed, key=lambda place: place[0][1:3])[1]
     return forward[0]
 
 

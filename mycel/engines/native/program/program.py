@@ -633,6 +633,6 @@ def signed(value: int) -> int:
 def _array_at(address: int, type: TensorType) -> np.ndarray[Any, Any]:
     count = int(type.size)
     raw = (ctypes.c_uint8 * max(count * type.dtype.itemsize, 1)).from_address(address)
-    return (  # type: ignore[no-any-return]
+    return (
         np.frombuffer(raw, dtype=np.uint8, count=count * type.dtype.itemsize).view(type.dtype.numpy).reshape(type.shape)
     )
