@@ -1,13 +1,16 @@
 """Files that appear whole or not at all, and nothing left of those that did not.
 
-A file is written under a temporary name in the folder of its destination, flushed to the disk, and renamed over the destination;
-POSIX and Windows both make that rename atomic within a file system. Whatever interrupts the writing, a full disk, an exception
-or Ctrl-C, the destination keeps its former content and the temporary file is removed. A symbolic link stays a link: the file it
-points to is the one that is replaced, and keeps its permission bits.
+A file is written under a temporary name in the folder of its destination, flushed to the disk
+and renamed over the destination; POSIX and Windows both make that rename atomic within a file
+system. Whatever interrupts the writing, a full disk, an exception or Ctrl-C, the destination
+keeps its former content and the temporary file is removed. A symbolic link stays a link: the
+file that it points to is the one that is replaced, and keeps its permission bits.
 
-A process that is killed removes nothing. So each temporary file is locked (`flock`) while it is written, and the lock ends with the process, in whichever way and on whichever
-machine: who next writes into the folder removes the temporary files that nobody holds. A lock is taken after the file is made, so a writer whose file was removed between the
-two makes another. Where the system has no such locks, nothing is removed.
+A process that is killed removes nothing. So each temporary file is locked (`flock`) while it is
+written, and the lock ends with the process, however that ends and on whichever machine. Who next
+writes into the folder removes the temporary files that nobody holds. A lock is taken after the
+file is made; a writer whose file was removed in between makes another. Where the system has no
+such locks, nothing is removed.
 """
 
 from __future__ import annotations
@@ -41,9 +44,11 @@ _MOST_NAME = 180
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], purpose: str = "file", durable: bool = True) -> Iterator[Path]:
-    """A new empty file to fill; it becomes `path` when the block ends and vanishes if the block raises.
+    """Give a new empty file to fill; it becomes `path` when the block ends without an error.
 
-    One that need not outlive the machine's sudden end is not `durable`, and not waited for. Raises the OSError that the system gives, with `purpose` and the destination in its message.
+    If the block raises, the file vanishes. A file that need not outlive the machine's sudden end
+    is not `durable`, and not waited for. Raises the OSError that the system gives, with `purpose`
+    and the destination in its message.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "note.txt"
@@ -65,10 +70,11 @@ def replacing(path: str | os.PathLike[str], purpose: str = "file", durable: bool
 
 
 class Draft:
-    """A file in the making: `path` is where it is written, until `publish` gives it the name of its destination or `discard` removes it.
+    """A file in the making, at `path` until it is published or discarded.
 
-    It will have the permissions of the file in whose place it comes, those of new files if there is none, or `mode`. Raises the OSError that the system
-    gives, with `purpose` and the destination in its message.
+    `publish` gives it the name of its destination, `discard` removes it. It will have the
+    permissions of the file that it replaces, those of new files if there is none, or `mode`.
+    Raises the OSError that the system gives, with `purpose` and the destination in its message.
     """
 
     def __init__(self, path: str | os.PathLike[str], purpose: str = "file", mode: Optional[int] = None) -> None:
@@ -118,7 +124,7 @@ class Draft:
 
 
 def write(path: str | os.PathLike[str], content: bytes, purpose: str = "file") -> None:
-    """A file with this content, whole or not at all; it is not waited for until it is on the disk."""
+    """Write a file whole or not at all, without waiting until it is on the disk."""
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         # A device or a pipe.
         with open(path, "wb") as file:
@@ -131,9 +137,10 @@ def write(path: str | os.PathLike[str], content: bytes, purpose: str = "file") -
 def new_file(
     create: Callable[[str], int], look: Callable[[str], os.stat_result], before: str, after: str = ""
 ) -> tuple[str, int]:
-    """The name, random digits between `before` and `after`, and the descriptor of a new file that this process holds.
+    """Make a file that this process holds; return its name and its descriptor.
 
-    `create` makes and opens the file of a name, and raises FileExistsError where there is one; `look` says what is under a name.
+    The name is random digits between `before` and `after`. `create` makes and opens the file of a
+    name, and raises FileExistsError where there is one; `look` says what is under a name.
     """
     while True:
         name = f"{before}{os.urandom(6).hex()}{after}"
@@ -154,7 +161,10 @@ def new_file(
 
 
 def is_abandoned(path: str | os.PathLike[str], within: Optional[int] = None) -> bool:
-    """Whether a file is there that no process writes, of those that hold what they write (`new_file`)."""
+    """Return whether a file is there that no process writes any more.
+
+    This is known of files that are held while they are written (`new_file`).
+    """
     if not HAS_LOCKS:
         return False
     try:
@@ -168,7 +178,7 @@ def is_abandoned(path: str | os.PathLike[str], within: Optional[int] = None) -> 
 
 
 def clean(folder: str | os.PathLike[str]) -> int:
-    """Remove the temporary files that killed processes have left in a folder; how many."""
+    """Remove the temporary files that killed processes left in a folder; return how many."""
     count = 0
     if not HAS_LOCKS:
         return count
@@ -199,7 +209,7 @@ def _removed(path: str) -> bool:
 
 
 def _holds(handle: int, wait: bool) -> bool:
-    """Lock an open file; whether that was possible."""
+    """Lock an open file; return whether that was possible."""
     if not HAS_LOCKS:
         return False
     try:
@@ -230,7 +240,8 @@ def _flush(path: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    # The new file is in place already; a file system that cannot flush a folder (or Windows) keeps its own order.
+    # The new file is in place already; a file system that cannot flush a folder (or Windows)
+    # keeps its own order.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

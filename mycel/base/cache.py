@@ -1,13 +1,18 @@
 """The folder of compiled code: sealed files, found by a digest of all that they were made from.
 
-What lies there is run. So a folder or file that is not the user's alone is neither read nor written (`mycel.base.ownership`): a warning says so once, and code is compiled anew.
-A file is written whole or not at all: into a temporary file that is then given its name, so that processes may write and read at once. It ends with
-the SHA-256 of its digest and its content. One that does not agree with that is not used, whatever happened to it: damage, a full disk, another file's name. (Against
-somebody who writes such a file on purpose this is no protection, as it needs no key: owners and modes are.)
+What lies there is run. So a folder or file that is not the user's alone is neither read nor
+written (`mycel.base.ownership`): a warning says so once, and code is compiled anew. A file is
+written whole or not at all, into a temporary file that is then given its name, so that processes
+may write and read at once. It ends with the SHA-256 of its digest and its content. A file that
+does not agree with that is not used, whatever happened to it: damage, a full disk, another
+file's name. (It is no protection against somebody who writes such a file on purpose, as it needs
+no key: owners and modes are.)
 
-Reading a file makes it recent. The folder is measured when a process first writes, when what it wrote since could have made it larger than `limit`, and as often besides
-that other processes are noticed; then files go, those longest unused first, until a fifth of the limit is free. What counts is what files and folders
-take on the disk. A clock that was wrong leaves files of the future, which go first unless they are used.
+Reading a file makes it recent. The folder is measured when a process first writes, when what it
+wrote since could have made the folder larger than `limit`, and often enough besides to notice
+other processes. Then files go, those longest unused first, until a fifth of the limit is free.
+What counts is what files and folders take on the disk. A clock that was wrong leaves files of
+the future, which go first unless they are used.
 """
 
 from __future__ import annotations
@@ -47,7 +52,7 @@ _lock = locks.lock()
 
 
 class _Account:
-    """What this process knows of the folder: the bytes that it had when it was measured, and those written since."""
+    """What this process knows of the folder: its bytes when measured, and those written since."""
 
     def __init__(self) -> None:
         self.folder: Optional[Path] = None
@@ -66,12 +71,12 @@ class Entry(NamedTuple):
 
 
 def is_on() -> bool:
-    """Whether compiled code is kept in files: the `enable_compile_cache` option."""
+    """Return whether compiled code is kept in files: the `enable_compile_cache` option."""
     return bool(config._context["enable_compile_cache"])
 
 
 def limit() -> int:
-    """How many bytes the folder may have: MYCEL_CACHE_SIZE (in MiB), or 2 GiB.
+    """Return how many bytes the folder may have: MYCEL_CACHE_SIZE (in MiB), or 2 GiB.
 
     Raises ValueError where the variable is not a whole number.
     """
@@ -89,7 +94,7 @@ def _seal(digest: str, content: bytes) -> bytes:
 
 @contextlib.contextmanager
 def _open(*names: str, create: bool = False) -> Iterator[Folder]:
-    """The cache's folder, or one in it; whoever uses it answers OSError."""
+    """Open the cache's folder, or one in it; users handle OSError."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(open_folder(config.cache_directory(), create))
         for name in names:
@@ -102,7 +107,7 @@ def _refused(error: Refused) -> None:
 
 
 def read(kind: str, digest: str) -> Optional[bytes]:
-    """What is kept under a digest in the folder `kind`; None where there is no sound file."""
+    """Return what is kept under a digest in the folder `kind`; None if no sound file is there."""
     try:
         with _open(kind, digest[:2]) as folder:
             data, used = folder.read(digest, limit())
@@ -128,7 +133,7 @@ def _touch(folder: Folder, digest: str) -> None:
 
 
 def write(kind: str, digest: str, content: bytes) -> None:
-    """Keep something under a digest; where that cannot be done, it is said in the log."""
+    """Keep something under a digest; where that cannot be done, say so in the log."""
     most = limit()
     size = -(-(len(content) + _SEAL) // _BLOCK) * _BLOCK
     # Its folder may be new.
@@ -176,7 +181,7 @@ def _make_room(size: int, most: int) -> None:
 
 
 def read_note(name: str) -> Optional[str]:
-    """What `write_note` kept under a name; None where there is nothing."""
+    """Return what `write_note` kept under a name; None where there is nothing."""
     try:
         with _open() as folder:
             return folder.read(name, _MOST_NOTE)[0].decode()
@@ -193,7 +198,7 @@ def write_note(name: str, text: str) -> None:
 
 
 def entries() -> list[Entry]:
-    """The files of the cache, those longest unused first; what else lies in the folder is not looked at."""
+    """List the files of the cache, those longest unused first; other files are not looked at."""
     return [entry for entry, _ in _found()[0]]
 
 
@@ -202,7 +207,10 @@ def _bytes(facts: os.stat_result) -> int:
 
 
 def _found(strict: bool = False) -> tuple[list[tuple[Entry, tuple[str, str, str]]], int]:
-    """Entries with the names of their folders and files, and the bytes of the folders; OSError, if `strict`, where the cache cannot be read."""
+    """Find the entries, with the names of their folders and files, and the bytes of the folders.
+
+    Where the cache cannot be read, OSError if `strict`.
+    """
     found: list[tuple[Entry, tuple[str, str, str]]] = []
     folders = 0
     try:
@@ -228,7 +236,7 @@ def _found(strict: bool = False) -> tuple[list[tuple[Entry, tuple[str, str, str]
 
 
 def _files(folder: Optional[Folder]) -> Iterator[Entry]:
-    """The files of the cache in a folder, those that are being written left out."""
+    """Find the files of the cache in a folder, except those that are being written."""
     if folder is None:
         return
     for name, facts in folder.entries():
@@ -239,7 +247,7 @@ def _files(folder: Optional[Folder]) -> Iterator[Entry]:
 
 @contextlib.contextmanager
 def _entered(folder: Optional[Folder], name: str) -> Iterator[Optional[Folder]]:
-    """A folder in another; None where it cannot be entered, or another process has deleted it."""
+    """Enter a folder; None where that cannot be done, or another process has deleted it."""
     with contextlib.ExitStack() as stack:
         inside = None
         try:
@@ -261,7 +269,7 @@ def _inside(folder: Optional[Folder], names: re.Pattern[str]) -> list[tuple[str,
 
 
 def trim(most: int) -> int:
-    """Delete the files longest unused where all together have more bytes than `most`; the bytes that are left."""
+    """Delete the files longest unused if all have more bytes than `most`; return the bytes left."""
     known, folders = _found()
     total = sum(e.bytes for e, _ in known) + folders
     if total <= most:
@@ -277,7 +285,11 @@ def trim(most: int) -> int:
 
 
 def _delete(known: list[tuple[Entry, tuple[str, str, str]]], strict: bool = False) -> tuple[int, int]:
-    """Delete entries and the folders that they leave empty; how many files are gone, and the bytes that are free. OSError, if `strict`, for one that stays."""
+    """Delete entries and the folders that they leave empty.
+
+    Returns how many files are gone, and the bytes that are free. OSError, if `strict`, for a file
+    that stays.
+    """
     parts: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for entry, (kind, part, name) in known:
         parts.setdefault((kind, part), []).append((name, entry.bytes))
@@ -306,9 +318,10 @@ def _delete(known: list[tuple[Entry, tuple[str, str, str]]], strict: bool = Fals
 
 
 def clear() -> tuple[int, int]:
-    """Delete everything in the cache: how many files, and their bytes. Processes that run go on; they compile anew what they need again.
+    """Delete everything in the cache; return how many files there were, and their bytes.
 
-    Raises OSError where that cannot be done; of a folder that is not the user's alone nothing is deleted.
+    Processes that run go on; they compile anew what they need again. Raises OSError where that
+    cannot be done; of a folder that is not the user's alone nothing is deleted.
     """
     known = _found(strict=True)[0]
     return _delete(known, strict=True)[0], sum(entry.bytes for entry, _ in known)

@@ -1,4 +1,4 @@
-"""Process-wide settings: the context that `set_context` changes, and where the compiled-object cache lives."""
+"""Settings of the process: what `set_context` changes, and where compiled code is kept."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ _DEFAULTS: dict[str, Any] = {
     "compile_cache_path": "",
     "max_device_memory": None,
 }
-# Options of MindSpore that change nothing here: the value that `get_context` gives before one is set, and why.
+# Options of MindSpore that change nothing here: the value that `get_context` gives before one is
+# set, and why.
 _NO_EFFECT: dict[str, tuple[Any, str]] = {
     "device_id": (0, "there is one device"),
     "max_call_depth": (1000, "calls nest as deep as Python's own"),
@@ -86,7 +87,8 @@ _MISSED = ("save_graphs", "save_graphs_path", "precompile_only", "enable_dump", 
 COMPILED_ANEW = frozenset(("check_nan", "wide_intermediates"))
 _context: dict[str, Any] = dict(_DEFAULTS)
 _said: set[tuple[str, str]] = set()
-# As in MindSpore, MS_JIT=0 in the environment runs everything eagerly. It is read at the start and by set_context.
+# As in MindSpore, MS_JIT=0 in the environment runs everything eagerly. It is read at the start and
+# by set_context.
 jit_is_off = os.environ.get("MS_JIT") == "0"
 _lock = locks.lock()
 listeners: list[Any] = []
@@ -122,7 +124,7 @@ def _check(name: str, value: Any) -> None:
 
 
 def memory_size(text: str) -> int:
-    """The bytes that a size such as "2GB" or "1.5GB" means.
+    """Return the bytes that a size such as "2GB" or "1.5GB" means.
 
     >>> memory_size("1.5GB") == 3 << 29
     True
@@ -134,21 +136,26 @@ def memory_size(text: str) -> int:
 
 
 def set_context(**options: Any) -> None:
-    """Change settings of the process, such as ``mode=GRAPH_MODE``; all of them, or none if one is wrong.
+    """Change settings of the process; all of those given, or none if one is wrong.
 
-    ``check_nan=True`` makes every run raise `mycel.errors.NonFiniteError`, a FloatingPointError, that names the first operation that gives a NaN or an infinity,
-    and its line, in eager and compiled code and in derivatives; ``check_nan="nan"`` looks for NaN only.
+    ``check_nan=True`` makes every run raise `mycel.errors.NonFiniteError`, a FloatingPointError
+    that names the first operation that gives a NaN or an infinity, and its line: in eager and
+    compiled code and in derivatives. ``check_nan="nan"`` looks for NaN only.
 
-    ``auto_tune_mode="GA"`` (or another of MindSpore's names) has functions compiled from then on try the ways to compute each matrix product and convolution, and keep the
-    quickest, in files too; ``"NO_TUNE"``, as it is at first, takes those that rules say.
+    ``auto_tune_mode="GA"`` (or another of MindSpore's names) has functions compiled from then on
+    try the ways to compute each matrix product and convolution and keep the quickest, in files
+    too; ``"NO_TUNE"``, as it is at first, takes those that rules say.
 
-    ``wide_intermediates=True`` rounds 16-bit floats in compiled code only where they are stored, instead of after every operation: fewer roundings, but other digits
-    than the same operations give one by one.
+    ``wide_intermediates=True`` rounds 16-bit floats in compiled code only where they are stored,
+    instead of after every operation: fewer roundings, but other digits than the same operations
+    give one by one.
 
-    ``max_device_memory="2GB"`` limits what tensors and compiled functions may take from the system; more is a MemoryError. None takes what the system gives.
+    ``max_device_memory="2GB"`` limits what tensors and compiled functions may take from the
+    system; more is a MemoryError. None takes what the system gives.
 
-    Options of MindSpore that have nothing to change here are accepted, and logged once for each value as having no effect, with the reason.
-    Raises ValueError for a name or value that does not exist.
+    Options of MindSpore that have nothing to change here are accepted, and logged once for each
+    value as having no effect, with the reason. Raises ValueError for a name or value that does
+    not exist.
 
     >>> import mycel as ms
     >>> ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -171,7 +178,7 @@ def set_context(**options: Any) -> None:
 
 
 def get_context(attr_key: str) -> Any:
-    """The value of one setting; ValueError for a name that does not exist.
+    """Return the value of one setting; ValueError for a name that does not exist.
 
     >>> import mycel as ms
     >>> ms.get_context("device_target")
@@ -186,7 +193,10 @@ def get_context(attr_key: str) -> Any:
 
 
 def cache_directory() -> pathlib.Path:
-    """Where compiled objects are kept: MYCEL_CACHE, the `compile_cache_path` option, or the user's cache folder."""
+    """Return the folder of compiled code.
+
+    It is MYCEL_CACHE, the `compile_cache_path` option, or a folder in the user's cache.
+    """
     chosen = os.environ.get("MYCEL_CACHE") or _context["compile_cache_path"]
     if chosen:
         return pathlib.Path(chosen)

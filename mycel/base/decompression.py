@@ -1,7 +1,9 @@
 """Compressed files, read piece by piece and no further than a limit.
 
-A few bytes of a compressed file can stand for a thousand times as many. So nothing is decompressed as a whole: at most `PIECE` bytes at a time leave the decompressor,
-and a file may grow to `limit(its size)`: 32 times its size, but at least 256 MiB, or what MYCEL_INFLATE says. What ends too early, fails its checksum or has other bytes behind it is damaged.
+A few bytes of a compressed file can stand for a thousand times as many. So nothing is
+decompressed as a whole: at most `PIECE` bytes at a time leave the decompressor, and a file may
+grow to `limit(its size)`: 32 times its size, but at least 256 MiB, or what MYCEL_INFLATE says. A
+file that ends too early, fails its checksum or has other bytes behind it is damaged.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ _WINDOW = {"GZIP": 31, "ZLIB": 15}
 
 
 def limit(size: int) -> int:
-    """The bytes that a compressed file of this size may become. ValueError where MYCEL_INFLATE is no size."""
+    """Return how many bytes a compressed file of this size may become.
+
+    Raises ValueError where MYCEL_INFLATE is no size.
+    """
     chosen = os.environ.get("MYCEL_INFLATE", "").strip()
     try:
         return memory_size(chosen) if chosen else max(LEAST, TIMES * size)
@@ -26,9 +31,10 @@ def limit(size: int) -> int:
 
 
 class Inflated:
-    """What a compressed file holds, from its beginning to its end; `form` is "GZIP", of one or several members, or "ZLIB".
+    """What a compressed file holds, from its beginning to its end.
 
-    Everything that is wrong with the file is a ValueError that names it.
+    `form` is "GZIP", of one or several members, or "ZLIB". Everything that is wrong with the file
+    is a ValueError that names it.
 
     >>> import gzip, os, tempfile
     >>> from mycel.base.decompression import Inflated
@@ -62,7 +68,7 @@ class Inflated:
         self.handle.close()
 
     def read(self, count: int) -> bytes:
-        """The next `count` bytes, fewer at the end only."""
+        """Return the next `count` bytes, fewer at the end only."""
         parts: list[bytes] = []
         wanted = count
         while wanted > 0:
@@ -75,7 +81,7 @@ class Inflated:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _more(self) -> bytes:
-        """Some more bytes, none at the end."""
+        """Return some more bytes, none at the end."""
         while True:
             source = self._left or self.handle.read(1 << 16)
             if self._machine.eof:
@@ -93,7 +99,8 @@ class Inflated:
                 self.given += len(found)
                 if self.given > self.limit:
                     raise ValueError(
-                        f"{self.path!r} becomes more than {self.limit >> 20} MiB when it is decompressed as {self.form}; if it may, "
+                        f"{self.path!r} becomes more than {self.limit >> 20} MiB when it is decompressed as "
+                        f"{self.form}; if it may, "
                         'set the environment variable MYCEL_INFLATE to a size such as "8GB"'
                     )
                 return found
@@ -101,7 +108,10 @@ class Inflated:
                 raise ValueError(f"{self.path!r} cannot be decompressed as {self.form}: it is cut off")
 
     def _next_member(self, source: bytes) -> bytes:
-        """The input of the next member of a file of several, which may be filled up with zeros; none where there is no more."""
+        """Return the input of the next member of a file of several; none if there is no more.
+
+        Zeros may fill up the end.
+        """
         if self.form == "GZIP":
             source = source.lstrip(b"\0")
             self._left = b""

@@ -1,10 +1,12 @@
 """Data types: one immutable record for each element type, under MindSpore's names.
 
-A `DType` knows its NumPy counterpart (bfloat16 through `ml_dtypes`), its size in bytes and its kind:
-``b`` boolean, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex, ``s`` floating but for storage only: tensors of these eight-bit types are
-made, moved, saved and cast, and nothing is computed in them. Instances are unique, so `is` compares them.
+A `DType` knows its NumPy counterpart (bfloat16 through `ml_dtypes`), its size in bytes and its
+kind: ``b`` boolean, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex, ``s`` floating
+but for storage only: tensors of these eight-bit types are made, moved, saved and cast, and
+nothing is computed in them. Instances are unique, so `is` compares them.
 
-Types of other Python objects (lists, strings, functions) are in `mycel.base.object_types`; all types are instances of `Type`.
+Types of other Python objects (lists, strings, functions) are in `mycel.base.object_types`; all
+types are instances of `Type`.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ _TITLES = {"bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2
 
 
 class Type:
-    """A type of values: what all element types and the types in `mycel.base.object_types` are instances of.
+    """A type of values: element types and those of `mycel.base.object_types` are instances.
 
     >>> import mycel as ms
     >>> isinstance(ms.float32, ms.Type), isinstance(ms.list_, ms.Type)
@@ -63,7 +65,8 @@ class Type:
 
     def __init__(self) -> None:
         raise TypeError(
-            "Type: it has no instances of its own; use an element type such as float32, or list_, tuple_, string, number, type_none"
+            "Type: it has no instances of its own; use an element type such as float32, or list_, tuple_, string, "
+            "number, type_none"
         )
 
 
@@ -80,7 +83,7 @@ class DType(Type):
     def __init__(self, name: str, kind: str, numpy_type: Any) -> None:
         self.name = name
         self.kind = kind
-        self.numpy = np.dtype(numpy_type)
+        self.numpy: np.dtype[Any] = np.dtype(numpy_type)
         self.itemsize: int = self.numpy.itemsize
         self.bits = 8 * self.itemsize
 
@@ -156,7 +159,10 @@ _BY_PYTHON = {builtins.bool: bool_, builtins.int: int64, builtins.float: float32
 
 
 def from_any(value: Any) -> DType:
-    """The `DType` that a dtype, a name, a NumPy type or a Python type stands for; TypeError otherwise."""
+    """Return the `DType` that a dtype, a name, a NumPy type or a Python type stands for.
+
+    Raises TypeError for anything else.
+    """
     if isinstance(value, DType):
         return value
     if isinstance(value, str):
@@ -178,12 +184,12 @@ def from_any(value: Any) -> DType:
 
 
 def to_numpy(value: Any) -> np.dtype[Any]:
-    """The NumPy dtype of a data type in any spelling."""
-    return from_any(value).numpy  # type: ignore[no-any-return]
+    """Return the NumPy dtype of a data type in any spelling."""
+    return from_any(value).numpy
 
 
 def dtype_to_nptype(type_: Any) -> Any:
-    """The NumPy scalar type of a data type.
+    """Return the NumPy scalar type of a data type.
 
     >>> dtype_to_nptype(float32)
     <class 'numpy.float32'>
@@ -195,10 +201,11 @@ _FLOAT_RANK = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 3}
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The type in which tensors of types `a` and `b` meet (MindSpore's implicit conversion).
+    """Return the type in which tensors of two types meet (MindSpore's implicit conversion).
 
-    Booleans give way to everything, integers to floats and floats to complex numbers; within a kind the wider wins.
-    float16 meets bfloat16 in float32; unsigned meets signed in a signed type that holds both (uint64: float32).
+    Booleans give way to everything, integers to floats and floats to complex numbers; within a
+    kind the wider wins. float16 meets bfloat16 in float32; unsigned meets signed in a signed type
+    that holds both (uint64: float32).
     """
     if a is b:
         return a
@@ -216,7 +223,8 @@ def _promote(a: DType, b: DType) -> DType:
     rank = "biufc"
     if "s" in (a.kind, b.kind):
         raise TypeError(
-            f"there is no common type of {a.name} and {b.name}: nothing is computed in 8-bit floats; cast with .astype(mycel.float32)"
+            f"there is no common type of {a.name} and {b.name}: nothing is computed in 8-bit floats; "
+            "cast with .astype(mycel.float32)"
         )
     if a.kind == "b":
         return b

@@ -1,11 +1,12 @@
-"""The errors of the compiler, each a subclass of the built-in error that MindSpore raises in its place."""
+"""The errors of the compiler, each a subclass of the built-in error that MindSpore raises."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, Optional, TypeVar, cast
 
 __all__ = [
     "BoundsError", "CompileError", "IndexRangeError", "NeedsValue", "NonFiniteError", "ShapeError", "SizeError",
@@ -21,13 +22,16 @@ class ShapeError(ValueError):
     found: str = ""
 
     def raised_in(self, name: str) -> None:
-        """Put the name of the operation that the user called in front, unless the message has it."""
+        """Put the name of the operation that the user called in front of the message, once."""
         self.found = self.found or str(self)
         self.args = (self.found if name in self.found else f"{name}: {self.found}",)
 
 
 class SizeError(ShapeError):
-    """A size is negative, or larger than anything that memory can hold; the message begins with the operation that the user called, where one was."""
+    """A size is negative, or larger than anything that memory can hold.
+
+    The message begins with the operation that the user called, where one was.
+    """
 
     def __init__(self, message: str, operation: str = "") -> None:
         self.operation = operation_called() or operation
@@ -38,18 +42,24 @@ class SizeError(ShapeError):
             super().raised_in(name)
 
 
-_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "core.indexing", "core.routes", "mint", "numpy", "scipy", "nn", "common", "core.tensor", "core.parameter", "experimental", "boost", "train")])  # fmt: skip
+_PUBLIC = (
+    "mycel.ops", "mycel.core.indexing", "mycel.core.routes", "mycel.mint", "mycel.numpy", "mycel.scipy", "mycel.nn",
+    "mycel.common", "mycel.core.tensor", "mycel.core.parameter", "mycel.experimental", "mycel.boost", "mycel.train",
+)  # fmt: skip
 _SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
 _WRAPPERS = ("method", "plainly", "run")
 _USERS = ("mycel.frontend", "mycel.compiled.jit", "mycel.cells.cell", "mycel.derivatives")
 
 
 def operation_called() -> str:
-    """The function, method or class of the public libraries that is running and was called by none of them; "" outside of such.
+    """Return the name of what runs of the public libraries and was called by none of them.
 
-    It is read from the frames of the call, so that what is rarely asked costs nothing otherwise: an error deep inside says what the user wrote.
+    That is a function, a method or a class; "" outside of such. The name is read from the frames
+    of the call, so that what is rarely asked costs nothing otherwise: an error deep inside says
+    what the user wrote.
     """
-    name, frame = "", sys._getframe(1)
+    name = ""
+    frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if not module.startswith("mycel.") or name and module.startswith(_USERS):
@@ -62,12 +72,12 @@ def operation_called() -> str:
             known = found in frame.f_globals or "self" in frame.f_locals or found in _SUBSCRIPTS.values()
             if known and not found.startswith(("__", "<")) and found not in _WRAPPERS:
                 name = found.lstrip("_")
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return name
 
 
 def named(function: F, name: str = "") -> F:
-    """`function`, whose errors of shapes name it also where an operation inside finds them."""
+    """Wrap a function so that errors of shapes name it, wherever inside they are found."""
     name = name or function.__name__.lstrip("_")
 
     @wraps(function)
@@ -78,11 +88,14 @@ def named(function: F, name: str = "") -> F:
             error.raised_in(name)
             raise
 
-    return run  # type: ignore[return-value]
+    return cast(F, run)
 
 
 class IndexRangeError(IndexError, RuntimeError, ValueError):
-    """An index that data give is out of range; MindSpore's operations raise now one and now another of these."""
+    """An index that data give is out of range.
+
+    MindSpore's operations raise now one and now another of these built-in errors.
+    """
 
 
 class Unsupported(NotImplementedError):
@@ -100,8 +113,9 @@ class NeedsValue(TypeError):
 class NonFiniteError(FloatingPointError):
     """An operation gave the first NaN or infinity, as `set_context(check_nan=True)` looks for.
 
-    `operation` is its name, `kind` "NaN" or "infinity", `where` the place in the user's source (`file`, `line`, `column`). `gradient_of` names the operation
-    in whose derivative it is, or is empty; `rounds` are the numbers of the rounds of the loops around it, outermost first, from 1.
+    `operation` is its name, `kind` "NaN" or "infinity", `where` the place in the user's source
+    (`file`, `line`, `column`). `gradient_of` names the operation in whose derivative it is, or is
+    empty; `rounds` are the numbers of the rounds of the loops around it, outermost first, from 1.
     """
 
     def __init__(
@@ -124,12 +138,21 @@ class NonFiniteError(FloatingPointError):
 
 
 class BoundsError(AssertionError):
-    """Compiled code would have reached outside of a buffer: a defect of the compiler, not of the user's program; looked for with MYCEL_CHECK=bounds."""
+    """Compiled code would have reached outside of a buffer; looked for with MYCEL_CHECK=bounds.
+
+    This is a defect of the compiler, not of the user's program.
+    """
 
 
 class VerifyError(AssertionError):
-    """A graph breaks an invariant of the representation: a defect of a pass, not of the user's program."""
+    """A graph breaks an invariant of the representation.
+
+    This is a defect of a pass, not of the user's program.
+    """
 
 
 class VmapError(RuntimeError):
-    """The arguments of `vmap` do not fit its axes, or its function does what cannot be done for all examples at once."""
+    """The arguments of `vmap` do not fit its axes, or its function cannot be batched.
+
+    The latter is so where it does what cannot be done for all examples at once.
+    """

@@ -1,8 +1,9 @@
 """The IDX format of the MNIST files: big-endian sizes, then the values, row by row.
 
-A file starts with two zero bytes, a type code, the number of axes and, for each axis, its length in four bytes. Nothing
-is allocated by what a header claims before the file has been found to hold it: raw files are compared in size,
-compressed ones are read in pieces until they are long enough, and no further than `mycel.base.decompression` allows.
+A file starts with two zero bytes, a type code, the number of axes and, for each axis, its length
+in four bytes. Nothing is allocated by what a header claims before the file has been found to
+hold it: raw files are compared in size, compressed ones are read in pieces until they are long
+enough, and no further than `mycel.base.decompression` allows.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def _read_header(handle: Any, path: str | os.PathLike[str]) -> tuple[np.dtype[An
 
 
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, np.dtype[Any]]:
-    """The array in an IDX file, compressed by gzip if its name ends in `.gz`; raw files are mapped, not read.
+    """Read the array in an IDX file, compressed by gzip if its name ends in `.gz`.
 
-    Raises ValueError for a file that is not IDX, is truncated, or has bytes left over.
+    Raw files are mapped, not read. Raises ValueError for a file that is not IDX, is truncated, or
+    has bytes left over.
 
     >>> import tempfile, os, numpy as np
     >>> from mycel.base.idx import read_idx, write_idx
@@ -92,9 +94,10 @@ def _check_length(path: str | os.PathLike[str], shape: tuple[int, ...], expected
 
 
 def write_idx(path: str | os.PathLike[str], array: np.ndarray[Any, np.dtype[Any]]) -> None:
-    """Write an array as IDX, compressed by gzip if the name ends in `.gz`; equal arrays give equal bytes.
+    """Write an array as IDX, compressed by gzip if the name ends in `.gz`.
 
-    Raises TypeError for types that IDX does not have: it has uint8, int8, int16, int32, float32 and float64.
+    Equal arrays give equal bytes. Raises TypeError for types that IDX does not have: it has uint8,
+    int8, int16, int32, float32 and float64.
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"write_idx: takes a NumPy array, not {type(array).__name__}")

@@ -1,7 +1,9 @@
-"""Options of compilation in MindSpore's spelling: `JitConfig`, those of `jit`, and `set_context(jit_config=...)`.
+"""Options of compilation in MindSpore's spelling.
 
-One of them matters here: `jit_syntax_level`, which decides whether a function that cannot be one graph is an error. The nearest setting wins: the
-function's own, the Cell's, the context's. The others choose between compilers that do not exist here; they are checked, and logged as having no effect.
+They come from `JitConfig`, from `jit` and from `set_context(jit_config=...)`. One of them
+matters here: `jit_syntax_level`, which decides whether a function that cannot be one graph is an
+error. The nearest setting wins: the function's own, the Cell's, the context's. The others choose
+between compilers that do not exist here; they are checked, and logged as having no effect.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 class JitConfig:
     """Options of compilation for `Cell.set_jit_config`, kept in `jit_config_dict`.
 
-    `jit_syntax_level` "STRICT" makes it an error where a Cell cannot be one graph, "LAX" or "" runs it in segments. The other options
-    have no effect here. Raises ValueError for a value that an option does not have.
+    `jit_syntax_level` "STRICT" makes it an error where a Cell cannot be one graph, "LAX" or ""
+    runs it in segments. The other options have no effect here. Raises ValueError for a value that
+    an option does not have.
 
     >>> import mycel as ms
     >>> ms.JitConfig(jit_syntax_level="STRICT").jit_config_dict["jit_syntax_level"]
@@ -66,7 +69,7 @@ class JitConfig:
 
 
 def check_options(what: str, options: Mapping[str, Any]) -> None:
-    """ValueError or TypeError for an option's wrong value; a log line for one that changes nothing."""
+    """Raise ValueError or TypeError for a wrong value; log an option that changes nothing."""
     for name, value in options.items():
         allowed = _ALLOWED.get(name)
         if allowed is not None and (not isinstance(value, str) or value not in allowed):
@@ -96,7 +99,10 @@ def _dict_of(what: str, value: Any) -> Mapping[str, Any]:
 
 
 def is_strict(options: Mapping[str, Any], function: Any) -> bool:
-    """Whether a function that cannot be one graph is an error: by its options, its Cell's, or the context's."""
+    """Return whether a function that cannot be one graph is an error.
+
+    Its options say so, those of its Cell, or the context's.
+    """
     owner = getattr(function, "__self__", function)
     places = (
         options,
@@ -112,9 +118,10 @@ def is_strict(options: Mapping[str, Any], function: Any) -> bool:
 
 
 def set_recursion_limit(recursion_limit: int = 1000) -> None:
-    """Keep a number as the context's `max_call_depth`; it has no effect, as calls nest as deep as memory allows.
+    """Keep a number as the context's `max_call_depth`.
 
-    Raises TypeError for what is no whole number, ValueError for one that is not positive.
+    It has no effect, as calls nest as deep as memory allows. Raises TypeError for what is no
+    whole number, ValueError for one that is not positive.
 
     >>> import mycel as ms
     >>> ms.set_recursion_limit(2000)

@@ -1,12 +1,16 @@
 """Locks that a forked child finds open.
 
-A child has the thread that forked and none of the others: a lock that one of these held at that moment would stay closed for ever. So every lock of
-the library comes from here, and is opened in each child. What a lock guarded may then be half done: whoever guards more than single writes into tables
-registers with `in_child` what has to be made anew, which runs after all locks are open.
+A child has the thread that forked and none of the others: a lock that one of these held at that
+moment would stay closed for ever. So every lock of the library comes from here, and is opened in
+each child. What a lock guarded may then be half done: whoever guards more than single writes
+into tables registers with `in_child` what has to be made anew, which runs after all locks are
+open.
 
-Libraries behind Python have locks of their own that nobody can open. `quiet` names the locks under which they are called: the thread that forks takes these
-first, so that no other thread is inside. In the same way it lets other threads finish what they import. It waits `PATIENCE` seconds at most, as a thread that imports
-may need what was locked for the fork before this module was asked; a child forgets a module that was half imported, and imports it anew.
+Libraries behind Python have locks of their own that nobody can open. `quiet` names the locks
+under which they are called: the thread that forks takes these first, so that no other thread is
+inside. In the same way it lets other threads finish what they import. It waits `PATIENCE`
+seconds at most, as a thread that imports may need what was locked for the fork before this
+module was asked; a child forgets a module that was half imported, and imports it anew.
 """
 
 from __future__ import annotations
@@ -20,36 +24,37 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["condition", "in_child", "lock", "quiet", "reentrant"]
 
 PATIENCE = 10.0
+L = TypeVar("L")
 _known: dict[int, weakref.ref[Any]] = {}
 _quiet: list[Callable[[], Any]] = []
 _taken: list[Any] = []
 _tasks: list[Callable[[], None]] = []
 
 
-def _registered(made: Any) -> Any:
+def _registered(made: L) -> L:
     number = id(made)
     _known[number] = weakref.ref(made, lambda _: _known.pop(number, None))
     return made
 
 
 def lock() -> Any:
-    """A `threading.Lock`."""
+    """Make a `threading.Lock`."""
     return _registered(threading.Lock())
 
 
 def reentrant() -> Any:
-    """A `threading.RLock`."""
+    """Make a `threading.RLock`."""
     return _registered(threading.RLock())
 
 
 def condition(lock: Any = None) -> threading.Condition:
-    """A `threading.Condition`, whose waiters a child does not have."""
-    return _registered(threading.Condition(reentrant() if lock is None else lock))  # type: ignore[no-any-return]
+    """Make a `threading.Condition`, whose waiters a child does not have."""
+    return _registered(threading.Condition(reentrant() if lock is None else lock))
 
 
 def in_child(task: Callable[[], None]) -> Callable[[], None]:
@@ -73,7 +78,10 @@ def _before() -> None:
 
 
 def _wait_for_imports() -> None:
-    """Keep others from beginning to import until the fork is done; a few may have to finish first, for which they need this lock."""
+    """Keep others from beginning to import until the fork is done.
+
+    A few may have to finish first, for which they need this lock.
+    """
     limit = time.monotonic() + PATIENCE
     imp.acquire_lock()
     while _imported_elsewhere() and time.monotonic() < limit:
@@ -83,7 +91,7 @@ def _wait_for_imports() -> None:
 
 
 def _imported_elsewhere() -> list[str]:
-    """The modules that other threads are in the middle of importing."""
+    """List the modules that other threads are in the middle of importing."""
     held = {name: ref() for name, ref in list(_module_locks().items())}
     return [name for name, lock in held.items() if getattr(lock, "owner", None) not in (None, threading.get_ident())]
 
@@ -107,8 +115,9 @@ def _in_child() -> None:
     _taken.clear()
     for ref in list(_known.values()):
         found = ref()
-        if isinstance(found, threading.Condition):
-            found._waiters.clear()  # type: ignore[attr-defined]
+        waiters = getattr(found, "_waiters", None)
+        if waiters is not None:
+            waiters.clear()
         elif found is not None:
             found._at_fork_reinit()
     for task in _tasks:

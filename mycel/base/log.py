@@ -1,4 +1,7 @@
-"""The package's logger: warnings to stderr; the level comes from MYCEL_LOG (debug, info, warning, error), or from MindSpore's GLOG_v (0 to 4)."""
+"""The package's logger, which writes warnings to the standard error stream.
+
+The level comes from MYCEL_LOG (debug, info, warning, error), or from MindSpore's GLOG_v (0 to 4).
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,16 @@ _LEVELS = {logging.DEBUG: "0", logging.INFO: "1", logging.WARNING: "2", logging.
 
 
 def get_level() -> str:
-    """The logger's level as MindSpore counts them: "0" debug, "1" info, "2" warning, "3" error, "4" critical."""
+    """Return the logger's level as MindSpore counts.
+
+    "0" is debug, "1" info, "2" warning, "3" error and "4" critical.
+    """
     return _LEVELS[min((level for level in _LEVELS if level >= logger.level), default=logging.CRITICAL)]
 
 
 def get_log_config() -> dict[str, str]:
-    """The logger's settings under MindSpore's names; logs go to the standard error stream."""
+    """Return the logger's settings under MindSpore's names.
+
+    Logs go to the standard error stream.
+    """
     return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}

@@ -1,7 +1,9 @@
-"""Types of Python's objects beside element types, as MindSpore names them: lists, tuples, strings, numbers, None, functions, and tensors of an element type.
+"""Types of Python's objects beside element types, as MindSpore names them.
 
-A type is an immutable value: two of the same form are equal and hash alike. `Int` and `Number` are classes, of which element types are instances as well, so
-that ``isinstance(mycel.int32, mycel.Int)`` holds; called with a width, `Int` gives the element type.
+There are lists, tuples, strings, numbers, None, functions, and tensors of an element type. A
+type is an immutable value: two of the same form are equal and hash alike. `Int` and `Number` are
+classes, of which element types are instances as well, so that
+``isinstance(mycel.int32, mycel.Int)`` holds; called with a width, `Int` gives the element type.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ __all__ = [
 
 
 class ObjectType(Type):
-    """The type of a kind of Python's objects: a title, such as ``List``, and the name under which it is shown."""
+    """The type of a kind of Python's objects: a title, such as ``List``, and the name shown."""
 
     __slots__ = ("title", "shown")
 
@@ -86,7 +88,9 @@ class _Whole(_ByKind):
 
 
 class Int(ObjectType, metaclass=_Whole):
-    """The type of signed integers; with a width the element type. ValueError for other widths than 8, 16, 32 and 64.
+    """The type of signed integers; with a width the element type.
+
+    Raises ValueError for other widths than 8, 16, 32 and 64.
 
     >>> import mycel as ms
     >>> ms.Int(32) is ms.int32, isinstance(ms.int8, ms.Int), isinstance(ms.uint8, ms.Int)
@@ -101,7 +105,9 @@ class Int(ObjectType, metaclass=_Whole):
 
 
 class TensorType(ObjectType):
-    """The type of tensors, of one element type if it is given. TypeError for what is no element type.
+    """The type of tensors, of one element type if it is given.
+
+    Raises TypeError for what is no element type.
 
     >>> import mycel as ms
     >>> str(ms.TensorType(ms.float32)), ms.TensorType(ms.float32) == ms.TensorType(ms.float32)
@@ -119,7 +125,7 @@ class TensorType(ObjectType):
         )
 
     def element_type(self) -> Optional[DType]:
-        """The element type; None where it was not given."""
+        """Return the element type; None where it was not given."""
         return self._element
 
 
@@ -136,20 +142,28 @@ number = Number()
 tensor_type = TensorType()
 
 _BY_PYTHON = {
-    list: list_, tuple: tuple_, dict: dictionary, str: string, slice: slice_, type(None): type_none, type(...): ellipsis_,
+    list: list_, tuple: tuple_, dict: dictionary, str: string, slice: slice_,
+    type(None): type_none, type(...): ellipsis_,
     types.FunctionType: function, types.MethodType: function, types.BuiltinFunctionType: function,
 }  # fmt: skip
-_TO_PYTHON = {list_: list, tuple_: tuple, dictionary: dict, string: str, slice_: slice, type_none: type(None)}
+_TO_PYTHON: dict[Type, type] = {
+    list_: list,
+    tuple_: tuple,
+    dictionary: dict,
+    string: str,
+    slice_: slice,
+    type_none: type(None),
+}
 
 
 def of_class(kind: type) -> Optional[Type]:
-    """The type that objects of a Python class other than numbers have; None where there is none."""
+    """Return the type of the objects of a Python class other than numbers; None without one."""
     return next((_BY_PYTHON[base] for base in kind.__mro__ if base in _BY_PYTHON), None)
 
 
 def class_of(kind: Type) -> Optional[type]:
-    """The Python class whose objects have a type; None where there is none."""
-    return _TO_PYTHON.get(kind)  # type: ignore[call-overload,no-any-return]
+    """Return the Python class whose objects have a type; None where there is none."""
+    return _TO_PYTHON.get(kind)
 
 
 _KIND_TO_PYTHON = {
@@ -163,7 +177,9 @@ _KIND_TO_PYTHON = {
 
 
 def dtype_to_pytype(type_: Any) -> type:
-    """The Python type of a data type's elements: bool, int, float or complex; list, str and so on for the types of other objects.
+    """Return the Python type of a data type's elements: bool, int, float or complex.
+
+    For the types of other objects it is list, str and so on.
 
     >>> dtype_to_pytype(D.float16)
     <class 'float'>
@@ -177,7 +193,10 @@ def dtype_to_pytype(type_: Any) -> type:
 
 
 def pytype_to_dtype(obj: type) -> Any:
-    """The data type of a Python or NumPy type; float is float64, list is `list_` and so on. TypeError for what is no type, NotImplementedError for other types.
+    """Return the data type of a Python or NumPy type.
+
+    float is float64, list is `list_` and so on. Raises TypeError for what is no type,
+    NotImplementedError for other types.
 
     >>> pytype_to_dtype(float).name
     'float64'
@@ -196,7 +215,10 @@ def pytype_to_dtype(obj: type) -> Any:
 
 
 def object_of(value: Any) -> Optional[Type]:
-    """The type of a Python object that is no tensor: a number's is an element type; None where there is none."""
+    """Return the type of a Python object that is no tensor; None where there is none.
+
+    A number's is an element type.
+    """
     if isinstance(value, (bool, np.bool_)):
         return D.bool_
     if isinstance(value, np.generic):
@@ -251,7 +273,7 @@ class QuantDtype(enum.Enum):
     UINT16 = 115
 
     def value(self) -> int:  # type: ignore[override]
-        """The number under which it is saved.
+        """Return the number under which it is saved.
 
         >>> import mycel as ms
         >>> ms.QuantDtype.INT8.value()
@@ -264,8 +286,9 @@ class QuantDtype(enum.Enum):
 
 
 def get_py_obj_dtype(obj: Any) -> Type:
-    """The type of a Python object or of the objects of a Python class; a tensor's has its element type, that of a number is an element type.
+    """Return the type of a Python object or of the objects of a Python class.
 
+    A tensor's has its element type, that of a number is an element type. Raises
     NotImplementedError for objects that no type describes.
 
     >>> import mycel as ms

@@ -1,12 +1,16 @@
 """Folders and files that none but their user may write: where code comes from.
 
-Whoever may write what a process runs may do all that the process may. So a folder of code is used only if it is the user's own and no other may write into it, and if
-nobody else may put another in its place: each folder above belongs to the user, to root, or to the owner of the root folder, and others may not write into it unless its
-sticky bit keeps them from renaming what is not theirs. What is opened is then asked (`fstat`), not its name, links are not followed, and everything below is
-opened relative to what was asked; so there is no moment between asking and using. New folders are for the user alone (0700), and so are files (0600).
+Whoever may write what a process runs may do all that the process may. So a folder of code is
+used only if it is the user's own, no other may write into it, and nobody else may put another in
+its place: each folder above belongs to the user, to root, or to the owner of the root folder,
+and others may not write into it unless its sticky bit keeps them from renaming what is not
+theirs. What is opened is then asked (`fstat`), not its name; links are not followed, and
+everything below is opened relative to what was asked. So there is no moment between asking and
+using. New folders are for the user alone (0700), and so are files (0600).
 
-The group that a user has to himself, named as he is, does not count as others for the folders above: many systems let it write into the user's home folder.
-Windows has no such owners and modes: nothing is asked there.
+The group that a user has to himself, named as he is, does not count as others for the folders
+above: many systems let it write into the user's home folder. Windows has no such owners and
+modes: nothing is asked there.
 """
 
 from __future__ import annotations
@@ -56,7 +60,7 @@ class Refused(OSError):
 
 
 def warn_once(text: str) -> None:
-    """A warning in the log, the first time that it is said in this process."""
+    """Log a warning the first time that it is said in this process."""
     with _lock:
         if text in _said:
             return
@@ -84,7 +88,10 @@ class Folder:
         return name if self.descriptor is not None else os.path.join(self.path, name)
 
     def enter(self, name: str, create: bool = False) -> Folder:
-        """A folder in this one, made if `create` says so; Refused if it is not the user's alone."""
+        """Open a folder in this one, made if `create` says so.
+
+        Raises Refused if it is not the user's alone.
+        """
         path = os.path.join(self.path, name)
         if self.descriptor is None:
             if create:
@@ -101,7 +108,10 @@ class Folder:
         return Folder(path, found)
 
     def read(self, name: str, most: int) -> tuple[bytes, float]:
-        """What a file holds, and when it was last changed; Refused if others own or may write it, ValueError if it has more bytes than `most`."""
+        """Return what a file holds, and when it was last changed.
+
+        Raises Refused if others own or may write it, ValueError if it has more bytes than `most`.
+        """
         path = os.path.join(self.path, name)
         try:
             handle = os.open(self._at(name), _READ, dir_fd=self.descriptor)
@@ -118,7 +128,7 @@ class Folder:
             return file.read(), facts.st_mtime
 
     def write(self, name: str, content: bytes) -> None:
-        """A file with this content, whole or not at all, in the place of one that is there."""
+        """Write a file whole or not at all, in the place of one that is there."""
         temporary, handle = whole.new_file(
             lambda temporary: os.open(self._at(temporary), _NEW, 0o600, dir_fd=self.descriptor),
             lambda temporary: os.stat(self._at(temporary), dir_fd=self.descriptor, follow_symlinks=False),
@@ -141,7 +151,7 @@ class Folder:
         os.replace(self._at(before), self._at(after), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def touch(self, name: str) -> None:
-        """Let a file be used now."""
+        """Note that a file is used now."""
         if self.descriptor is None:
             os.utime(self._at(name))
         else:
@@ -156,11 +166,11 @@ class Folder:
         os.rmdir(self._at(name), dir_fd=self.descriptor)
 
     def is_abandoned(self, name: str) -> bool:
-        """Whether `name` is a file that nobody is writing any more."""
+        """Return whether `name` is a file that nobody is writing any more."""
         return whole.is_abandoned(self._at(name), self.descriptor)
 
     def entries(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Names and facts of what is in the folder; links stand for themselves."""
+        """List names and facts of what is in the folder; links stand for themselves."""
         with os.scandir(self.path if self.descriptor is None else self.descriptor) as inside:
             for item in inside:
                 with contextlib.suppress(FileNotFoundError):
@@ -168,9 +178,10 @@ class Folder:
 
 
 def open_folder(path: str | os.PathLike[str], create: bool = False) -> Folder:
-    """The folder at `path`, made with those above it if `create` says so.
+    """Open the folder at `path`, made with those above it if `create` says so.
 
-    Raises Refused where others may write into it or put another in its place, FileNotFoundError where there is none, and what else the system gives.
+    Raises Refused where others may write into it or put another in its place, FileNotFoundError
+    where there is none, and what else the system gives.
     """
     text = os.path.abspath(os.fspath(path))
     if not HAS_OWNERS:
@@ -185,7 +196,8 @@ def open_folder(path: str | os.PathLike[str], create: bool = False) -> Folder:
         with contextlib.suppress(OSError):
             found = os.open(known[0], _FOLDER)
             facts = os.fstat(found)
-            if (facts.st_dev, facts.st_ino) == known[1:] and facts.st_uid == os.geteuid() and not facts.st_mode & _OTHERS:  # fmt: skip
+            same = (facts.st_dev, facts.st_ino) == known[1:]
+            if same and facts.st_uid == os.geteuid() and not facts.st_mode & _OTHERS:
                 return Folder(known[0], found)
             os.close(found)
     real = _without_links(text, _owners())
@@ -196,7 +208,11 @@ def open_folder(path: str | os.PathLike[str], create: bool = False) -> Folder:
 
 
 def check_code(path: str | os.PathLike[str]) -> None:
-    """Refused unless a file of code, and each folder above it, belongs to the user, to root, or to whoever owns Mycel, and others may not write it."""
+    """Raise Refused unless nobody else may write a file of code.
+
+    The file, and each folder above it, must belong to the user, to root, or to whoever owns
+    Mycel, and others may not write it.
+    """
     if not HAS_OWNERS:
         return
     owners = _owners_of_code()
@@ -222,7 +238,10 @@ def _owners() -> tuple[int, ...]:
 
 
 def _without_links(text: str, owners: Collection[int]) -> str:
-    """An absolute path with its links followed; Refused for a link that another made, or could put in the place of one."""
+    """Follow the links in an absolute path.
+
+    Raises Refused for a link that another made, or could put in the place of one.
+    """
     left, path, count = text.split(os.sep)[::-1], os.sep, 0
     while left:
         name = left.pop()
@@ -252,7 +271,7 @@ def _without_links(text: str, owners: Collection[int]) -> str:
 
 
 def _check_above(facts: os.stat_result, path: str, owners: Collection[int]) -> None:
-    """Refused for a folder whose owner, or another, may put something else in the place of what is in it."""
+    """Raise Refused if another may put something else in the place of what a folder holds."""
     if facts.st_uid not in owners:
         raise Refused(path, f"belongs to {_name(facts.st_uid)}", _ELSEWHERE)
     if _others_may_write(facts, path):
@@ -260,7 +279,7 @@ def _check_above(facts: os.stat_result, path: str, owners: Collection[int]) -> N
 
 
 def _walked(real: str, create: bool) -> int:
-    """The descriptor of the folder at a path without links, asking each one above it."""
+    """Open the folder at a path without links, asking each one above it."""
     owners = _owners()
     names = [name for name in real.split(os.sep) if name]
     path, here = os.sep, os.open(os.sep, _PASS if names else _FOLDER)
@@ -282,7 +301,7 @@ _ELSEWHERE = "let MYCEL_CACHE name a folder of your own"
 
 
 def _opened(name: str, path: str, within: int, flags: int, create: bool) -> int:
-    """A folder in an open one, made where it is missing and `create` says so."""
+    """Open a folder in an open one; make it where it is missing and `create` says so."""
     for _ in range(2):
         try:
             return os.open(name, flags, dir_fd=within)
@@ -316,7 +335,7 @@ def _writers(facts: os.stat_result) -> str:
 
 
 def _others_may_write(facts: os.stat_result, path: str) -> bool:
-    """Whether another user may put something else in the place of what is in a folder, or into a file."""
+    """Return whether another user may replace what is in a folder, or write into a file."""
     mode = facts.st_mode
     if not mode & _OTHERS or (mode & stat.S_ISVTX and stat.S_ISDIR(mode)):
         return False
@@ -325,7 +344,7 @@ def _others_may_write(facts: os.stat_result, path: str) -> bool:
 
 @functools.cache
 def _group_of(user: int) -> int:
-    """The group that has this user's name and no other member; -1 if there is none."""
+    """Return the group with this user's name and no other member; -1 if there is none."""
     import grp
     import pwd
 
@@ -345,7 +364,7 @@ def _own_group() -> int:
 
 
 def _has_list(path: str) -> bool:
-    """Whether a list of access lets others in besides the mode."""
+    """Return whether a list of access lets others in besides the mode."""
     if not hasattr(os, "listxattr"):
         return False
     with contextlib.suppress(OSError):

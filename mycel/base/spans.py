@@ -1,6 +1,7 @@
 """What Python's side does and when: spans of time by phase, noted while somebody wants them.
 
-`timed` marks a function as a phase. A profile puts a list into `sinks`, and while it is there each call adds a `Span` to it; otherwise a call costs one comparison more.
+`timed` marks a function as a phase. A profile puts a list into `sinks`, and while it is there
+each call adds a `Span` to it; otherwise a call costs one comparison more.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ __all__ = ["Span", "sinks", "span", "timed"]
 
 
 class Span(NamedTuple):
-    """A phase of a thread, from and to nanoseconds of the monotonic clock; `detail` says of what."""
+    """A phase of a thread, from `begin` to `end` in nanoseconds of the monotonic clock.
+
+    `detail` says of what.
+    """
 
     phase: str
     detail: str
@@ -37,7 +41,9 @@ def note(phase: str, detail: str, begin: int) -> None:
 
 
 def timed(phase: str, detail: Callable[..., str] | None = None) -> Callable[[Function], Function]:
-    """Make calls of a function spans of a phase; `detail` is given the arguments and says of what.
+    """Make calls of a function spans of a phase.
+
+    `detail` is given the arguments and says of what.
 
     >>> @timed("rest")
     ... def twice(x):

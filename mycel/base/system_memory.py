@@ -1,4 +1,4 @@
-"""How much memory the system has and leaves: the machine's, the container's, and the addresses of the process."""
+"""How much memory there is: the machine's, the container's, the addresses of the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ UNLIMITED = 1 << 60
 
 
 def machine_memory() -> Optional[int]:
-    """The bytes of the machine's memory with its swap, or of the container's share; None where nothing tells.
+    """Return the bytes of the machine's memory with its swap, or of the container's share.
+
+    None where nothing tells.
 
     >>> machine_memory() is None or machine_memory() > 0
     True
@@ -23,7 +25,7 @@ def machine_memory() -> Optional[int]:
 
 
 def system_memory() -> tuple[Optional[int], Optional[int]]:
-    """What is left, and all that there is."""
+    """Return what is left, and all that there is."""
     found = {}
     try:
         with open("/proc/meminfo") as file:
@@ -43,7 +45,7 @@ def system_memory() -> tuple[Optional[int], Optional[int]]:
 
 
 def addresses_left() -> Optional[int]:
-    """The bytes of addresses that this process may still use; None where they are not limited."""
+    """Return how many addresses this process may still use; None where there is no limit."""
     found = addresses()
     return None if found is None else found[0]
 
@@ -57,7 +59,7 @@ def swap_left() -> int:
 
 
 def containers() -> Iterator[tuple[int, int]]:
-    """What is used and allowed in each control group around this process that has a limit."""
+    """Give what is used and allowed in each control group around this process with a limit."""
     for used, most in _group_files():
         a, b = _number_in(used), _number_in(most)
         if a is not None and b is not None and b < UNLIMITED:
@@ -72,7 +74,7 @@ def _group_files() -> Iterator[tuple[str, str]]:
 
 
 def _group_paths() -> Iterator[str]:
-    """This process's control group for memory, and those that it is in."""
+    """Give this process's control group for memory, and those that it is in."""
     try:
         with open("/proc/self/cgroup") as file:
             lines = file.read().splitlines()
@@ -88,7 +90,10 @@ def _group_paths() -> Iterator[str]:
 
 
 def addresses() -> Optional[tuple[int, int]]:
-    """The bytes of addresses that this process has not used of those that it may, and these."""
+    """Return how many addresses this process has left, and how many it may use in all.
+
+    None where they are not limited.
+    """
     try:
         import resource
     except ImportError:
@@ -101,7 +106,7 @@ def addresses() -> Optional[tuple[int, int]]:
 
 
 def _number_in(path: str) -> Optional[int]:
-    """The first number in a file."""
+    """Return the first number in a file."""
     try:
         with open(path) as file:
             text = file.read().split()

@@ -1,7 +1,9 @@
 """Nested containers as a flat list of leaves and a hashable structure, and back.
 
-Containers are tuples, named tuples, lists, dicts (in insertion order) and dataclass instances; everything else is a leaf. A dataclass that names
-fields in `TREE_LEAVES` has these alone as children; its other fields are part of the structure, as the positions of a sparse tensor's values are.
+Containers are tuples, named tuples, lists, dicts (in insertion order) and dataclass instances;
+everything else is a leaf. A dataclass that names fields in `TREE_LEAVES` has these alone as
+children; its other fields are part of the structure, as the positions of a sparse tensor's
+values are.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ class Structure:
 
 
 class Fixed:
-    """Fields that belong to a structure. Two are alike where each field is the same object, or an equal tuple."""
+    """Fields that belong to a structure.
+
+    Two are alike where each field is the same object, or an equal tuple.
+    """
 
     __slots__ = ("fields",)
 
@@ -65,7 +70,7 @@ LEAF = Structure(_Leaf, None, ())
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
-    """The leaves of `value`, left to right, and its structure."""
+    """Return the leaves of `value`, left to right, and its structure."""
     leaves: list[Any] = []
     return leaves, _flatten(value, leaves)
 
@@ -90,7 +95,7 @@ def _flatten(value: Any, leaves: list[Any]) -> Structure:
 
 
 def unflatten(structure: Structure, leaves: Any) -> Any:
-    """The value with this structure and these leaves."""
+    """Build the value with this structure and these leaves."""
     return _unflatten(structure, iter(leaves))
 
 
@@ -115,7 +120,7 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
 
 
 def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
-    """`value` with `function` applied to every leaf."""
+    """Apply `function` to every leaf of `value`."""
     leaves, structure = flatten(value)
     return unflatten(structure, [function(v) for v in leaves])
 
@@ -125,13 +130,13 @@ def _with_fixed(structure: Structure) -> bool:
 
 
 def fixed_in(structure: Structure) -> list[Any]:
-    """The fields that belong to a structure, from left to right."""
+    """List the fields that belong to a structure, from left to right."""
     own = [v for _, v in structure.data[1].fields] if _with_fixed(structure) else []
     return own + [v for c in structure.children for v in fixed_in(c)]
 
 
 def map_fixed(function: Callable[[Any], Any], structure: Structure) -> Structure:
-    """A structure with `function` applied to every field that belongs to it."""
+    """Apply `function` to every field that belongs to a structure."""
     data = structure.data
     if _with_fixed(structure):
         data = (data[0], Fixed(tuple([(n, function(v)) for n, v in data[1].fields])))

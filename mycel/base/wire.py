@@ -1,6 +1,8 @@
-"""The wire format of Protocol Buffers: `fields` takes a message apart, `Cursor` one in a file, and `field` and `packed` make the parts of one.
+"""The wire format of Protocol Buffers.
 
-A field is a number (field number times 8 plus kind) and a value: a number in groups of seven bits, four or eight bytes, or a length and as many bytes.
+`fields` takes a message apart, `Cursor` one in a file; `field` and `packed` make the parts of
+one. A field is a number (field number times 8 plus kind) and a value: a number in groups of
+seven bits, four or eight bytes, or a length and as many bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ class WireError(ValueError):
 
 
 def fields(content: bytes) -> Iterator[tuple[int, Union[int, bytes]]]:
-    """The numbers and values of a message's fields: an int for a number, bytes for anything else.
+    """Give the numbers and values of a message's fields.
+
+    A value is an int for a number, bytes for anything else.
 
     >>> list(fields(field(1, 300) + field(2, "ab")))
     [(1, 300), (2, b'ab')]
@@ -58,7 +62,7 @@ def fields(content: bytes) -> Iterator[tuple[int, Union[int, bytes]]]:
 
 
 def _number(content: bytes, position: int) -> tuple[int, int]:
-    """The number that begins at a position, and where it ends."""
+    """Read the number that begins at a position; return it and where it ends."""
     value, end = 0, len(content)
     for shift in range(0, 70, 7):
         if position >= end:
@@ -72,9 +76,10 @@ def _number(content: bytes, position: int) -> tuple[int, int]:
 
 
 class Cursor:
-    """A place in a file of messages, which are too long to be held in memory; every method takes the end of the message that it is in and never goes beyond.
+    """A place in a file of messages, which are too long to be held in memory.
 
-    What is wrong with the file is raised as what `damaged` makes of it.
+    Every method takes the end of the message that it is in and never goes beyond. What is wrong
+    with the file is raised as what `damaged` makes of it.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -84,7 +89,7 @@ class Cursor:
         file.seek(0)
 
     def damaged(self, what: str) -> Exception:
-        """The error for a file in which something is wrong at this place."""
+        """Make the error for a file in which something is wrong at this place."""
         return WireError(f"{what} at byte {self.position} of {self.size}")
 
     def field(self, end: int) -> tuple[int, int]:
@@ -110,7 +115,7 @@ class Cursor:
         raise self.damaged("a number of more than 10 bytes")
 
     def length(self, end: int) -> int:
-        """Read a length; gives the position where that many bytes end."""
+        """Read a length; return the position where that many bytes end."""
         length = self.number(end)
         if length > end - self.position:
             raise self.damaged(f"{length} bytes announced where {end - self.position} are left")
@@ -147,7 +152,7 @@ class Cursor:
 
 
 def integers(value: Union[int, bytes]) -> list[int]:
-    """The numbers in a repeated field: one, or several that are packed."""
+    """List the numbers in a repeated field: one, or several that are packed."""
     if isinstance(value, int):
         return [value]
     found, position, end = [], 0, len(value)
@@ -161,12 +166,15 @@ def integers(value: Union[int, bytes]) -> list[int]:
 
 
 def signed(value: int) -> int:
-    """A number of an int32 or int64 field."""
+    """Return the number of an int32 or int64 field."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def varint(value: int) -> bytes:
-    """A number in as many groups of seven bits as it takes, the lowest first; negative ones modulo 2**64."""
+    """Encode a number in as many groups of seven bits as it takes, the lowest first.
+
+    Negative ones are taken modulo 2**64.
+    """
     value &= MASK
     out = bytearray()
     while value > 0x7F:
@@ -177,7 +185,7 @@ def varint(value: int) -> bytes:
 
 
 def field(number: int, value: Union[int, str, bytes]) -> bytes:
-    """A field that holds a number, a text, or bytes such as a message."""
+    """Encode a field that holds a number, a text, or bytes such as a message."""
     if isinstance(value, int):
         return varint(number << 3 | VARINT) + varint(value)
     content = value.encode() if isinstance(value, str) else value
@@ -185,6 +193,6 @@ def field(number: int, value: Union[int, str, bytes]) -> bytes:
 
 
 def packed(number: int, values: Iterable[int]) -> bytes:
-    """A repeated field of numbers; nothing where there are none."""
+    """Encode a repeated field of numbers; nothing where there are none."""
     content = b"".join([varint(v) for v in values])
     return field(number, content) if content else b""

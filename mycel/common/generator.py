@@ -14,6 +14,7 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base import locks
+from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, as_tensor
@@ -103,7 +104,7 @@ class Generator:
         self.state._replace(Tensor.from_numpy(words))
 
 
-_steps: dict[int, Tensor] = {}
+_steps = Remembered[int, Tensor]("steps of random numbers", MANY)
 
 
 def _step(count: DimLike) -> Tensor:
@@ -111,13 +112,11 @@ def _step(count: DimLike) -> Tensor:
     if isinstance(count, Dim):
         parts = [eager.apply(S.RESHAPE, as_tensor(v, D.uint64), shape=(1,)) for v in (Tensor(0, D.uint64), count)]
         return eager.apply(S.CONCAT, *parts, axis=0)
-    found = _steps.get(count)
+    found = _steps.recent.get(count)
     if found is None:
         if not 0 <= count < 1 << 63:
             raise ValueError(f"random numbers: {count} of them at once are not possible")
-        found = Tensor.from_numpy(np.array([0, count], np.uint64))
-        if len(_steps) < 4096:
-            _steps[count] = found
+        found = _steps.enter(count, Tensor.from_numpy(np.array([0, count], np.uint64)))
     return found
 
 

@@ -12,12 +12,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import sys
-import threading
 import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Optional, ParamSpec, TypeVar, Union, overload
 
@@ -28,6 +26,7 @@ from mycel.base.errors import CompileError, NeedsValue
 from mycel.base.jit_config import check_options, is_strict
 from mycel.base.log import logger
 from mycel.base.spans import timed
+from mycel.base.while_open import Block, WhileOpen
 from mycel.cells.cell import compiler
 from mycel.core import eager
 from mycel.core.hooks import carry_hooks, hooks_key
@@ -717,58 +716,12 @@ def _parameter_names(function: Any) -> tuple[str, ...]:
     return tuple(code.co_varnames[inner is not function : code.co_argcount])
 
 
-class _Limits:
-    """The blocks of `_deep_stack` that are open, by thread, and Python's limit of recursion before the first: it is one for all threads."""
-
-    def __init__(self) -> None:
-        # A signal's handler may compile something while its own thread holds the lock.
-        self.lock = locks.reentrant()
-        self.open: dict[int, int] = {}
-        self.before = 0
-
-    def enter(self) -> None:
-        with self.lock:
-            limit = sys.getrecursionlimit()
-            if not self.open:
-                self.before = limit
-            thread = threading.get_ident()
-            self.open[thread] = self.open.get(thread, 0) + 1
-            if limit < _STACK:
-                sys.setrecursionlimit(_STACK)
-
-    def leave(self) -> None:
-        with self.lock:
-            thread = threading.get_ident()
-            # An interrupt may have come before it was entered.
-            left = self.open.pop(thread, 1) - 1
-            if left:
-                self.open[thread] = left
-            # Whoever changed it meanwhile meant it.
-            if not self.open and sys.getrecursionlimit() == _STACK:
-                sys.setrecursionlimit(self.before)
+_depth = WhileOpen(sys.getrecursionlimit, sys.setrecursionlimit, lambda limit: max(limit, _STACK))
 
 
-_limits = _Limits()
-
-
-@locks.in_child
-def _in_child() -> None:
-    """Forget the blocks of threads that the child does not have."""
-    thread = threading.get_ident()
-    mine = _limits.open.get(thread)
-    _limits.open = {thread: mine} if mine else {}
-    if not mine and sys.getrecursionlimit() == _STACK and _limits.before:
-        sys.setrecursionlimit(_limits.before)
-
-
-@contextmanager
-def _deep_stack() -> Iterator[None]:
-    """Room for the interpreter, which takes several Python calls for each call of the program."""
-    try:
-        _limits.enter()
-        yield
-    finally:
-        _limits.leave()
+def _deep_stack() -> Block:
+    """Make room for the interpreter, which takes several Python calls for each call of the program."""
+    return _depth.block()
 
 
 P = ParamSpec("P")

@@ -10,10 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.base import config, locks
+from mycel.base.remembered import MANY, Remembered
 from mycel.engines import buffers
 from mycel.engines.failures import out_of_memory, told
 from mycel.ir.graph import Graph, input_node
@@ -75,24 +77,21 @@ def use_context(context: Optional[Context]) -> Iterator[None]:
 
 
 Entry = tuple[Callable[..., Any], Any]
-_entries: dict[Any, Entry] = {}
+
+
+class _Entries(Remembered[Any, Entry]):
+    """The kernels of operations; the recent ones of binary primitives are in `_pairs` as well."""
+
+    __slots__ = ()
+
+    def emptied(self) -> None:
+        for table in list(_pairs.values()):
+            table.clear()
+
+
 _pairs: dict[Primitive, dict[tuple[TensorType, TensorType], Entry]] = {}
-MOST_ENTRIES = 8192  # a loop over ever new indices or shapes must not grow without end
-
-
-def forget() -> None:
-    """Drop the kernels found so far; they are built again, or loaded, when next asked for."""
-    _entries.clear()
-    for table in list(_pairs.values()):
-        table.clear()
-
-
-def _on_settings(options: Any) -> None:
-    if not config.COMPILED_ANEW.isdisjoint(options):
-        forget()
-
-
-config.listeners.append(_on_settings)
+_entries = _Entries("operations", MANY, config.COMPILED_ANEW)
+_recent = _entries.recent
 
 
 def _make_tensor(type: TensorType, buffer: Any) -> Tensor:
@@ -103,13 +102,9 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
     """Run a primitive now: a tensor, or a tuple of them."""
     types = tuple([t._type for t in inputs])
     key = (primitive, types, freeze(params)) if params else (primitive, types)
-    entry = _entries.get(key)
+    entry = _recent.get(key)
     if entry is None:
-        if len(_entries) >= MOST_ENTRIES:
-            forget()
-        entry = _entries[key] = _build(primitive, types, params)
-        if not params and len(types) == 2 and type(entry[1]) is TensorType:
-            pair_table(primitive)[types] = entry
+        entry = _recalled(key, primitive, types, params)
     run, result = entry
     for t in inputs:
         if t._buf is None:
@@ -123,6 +118,18 @@ def execute(primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, An
             values = (values,)
         return tuple([_make_tensor(t, v) for t, v in zip(result, values)])
     return _make_tensor(result, values)
+
+
+def _recalled(key: Any, primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Entry:
+    """The kernel of an operation that is not among the recent ones."""
+    since = _entries.since
+    entry = _entries.recall(key, partial(_build, primitive, types, params))
+    if not params and len(types) == 2 and type(entry[1]) is TensorType:
+        table = pair_table(primitive)
+        table[types] = entry
+        if _entries.since is not since:
+            table.pop(types, None)
+    return entry
 
 
 def _out_of_memory(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> MemoryError:

@@ -11,14 +11,14 @@ making views, giving back an argument) or any error, which then is raised as it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, Optional, TypeVar
-from weakref import WeakSet
+from functools import partial, wraps
+from typing import Any, Literal, Optional, TypeVar, Union
 
 from mycel.base import config
 from mycel.base.dtype import DType
 from mycel.base.errors import named
 from mycel.base.log import logger
+from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.core import eager, precision
 from mycel.core.parameter import Parameter
 from mycel.core.recording import Recorder
@@ -34,27 +34,24 @@ from mycel.transforms.residuals import link
 __all__ = ["entry_of", "fused", "graph_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-MOST = 1024  # calls remembered of one function
 VARIETY = 16  # calls that differ in numbers alone: what changes from call to call is not compiled again and again
 _NUMBERS = frozenset((bool, int, float))
 _AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
-_tables: WeakSet[_Table] = WeakSet()
-_loops: dict[str, Graph] = {}
+_loops = Remembered[str, Graph]("loops of functions", SOME)
+_varieties = Remembered[Any, int]("calls that differ in numbers", MANY)
 
 
-class _Table(dict[Any, Any]):
-    """What is remembered of a function's calls."""
+class _Calls(Remembered[Any, Any]):
+    """Calls by function, types and other arguments: a `_Call`, or False for what is not one program."""
 
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    __slots__ = ()
 
-
-def _forget(options: Any) -> None:
-    if not config.COMPILED_ANEW.isdisjoint(options):
-        for table in list(_tables):
-            table.clear()
+    def emptied(self) -> None:
+        _varieties.forget()
 
 
-config.listeners.append(_forget)
+_calls = _Calls("functions as programs", MANY, config.COMPILED_ANEW)
+_recent = _calls.recent
 
 
 class _Refused(Exception):
@@ -133,8 +130,8 @@ class _Call:
         return made[0] if self.kind is None else self.kind(made)
 
 
-def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Optional[_Call]:
-    """The call as one graph; None where it is not that."""
+def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Union[_Call, Literal[False]]:
+    """The call as one graph; False where it is not that."""
     inputs: list[Node] = []
 
     def stand_in(value: Any) -> Any:
@@ -155,11 +152,11 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
         leaves = out if kind is not None else (out,)
         nodes = [context._node(t) for t in leaves]
         if not nodes or len(set(nodes)) < len(nodes) or any(n.prim is None or not n.type.is_static for n in nodes):
-            return None
+            return False
         return _Call(Graph(inputs, nodes, function.__name__), kind)
     except Exception as error:
         logger.debug("%s is not run as one program: %s", function.__name__, error)
-        return None
+        return False
 
 
 def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph:
@@ -174,9 +171,7 @@ def graph_of(function: Callable[..., Any], types: Sequence[TensorType]) -> Graph
         graph = Graph(inputs, [context._node(t) for t in results], function.__name__)
     if (around is not None and around.is_staging) or not all(t.is_static for t in types):
         return graph
-    if len(_loops) >= MOST:
-        _loops.clear()
-    return _loops.setdefault(structural_hash(graph), graph)
+    return _loops.enter(structural_hash(graph), graph)
 
 
 def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
@@ -204,18 +199,14 @@ def entry_of(key: list[Any], tensors: list[Tensor], value: Any) -> bool:
 
 def fused(function: F) -> F:
     """`function`, run as one program where it is called eagerly."""
-    table, varieties = _Table(), _Table()
-    _tables.update((table, varieties))
 
     def known_or_new(key: tuple[Any, ...]) -> Optional[bool]:
         """False where a call is not to be traced: values are checked, or it is one of many that differ in numbers."""
         if config._context["check_nan"] is not False:
             return False
-        if len(table) >= MOST:
-            table.clear()
-            varieties.clear()
         kinds = tuple([None if type(k) in _NUMBERS else k for k in key])
-        varieties[kinds] = count = varieties.get(kinds, 0) + 1
+        count = (_varieties.get(kinds) or 0) + 1
+        _varieties.replace(kinds, count)
         return None if count <= VARIETY else False
 
     plain = named(function)
@@ -227,7 +218,7 @@ def fused(function: F) -> F:
             recorder = eager.local.context
             if type(recorder) is not Recorder and recorder is not None or precision.active:
                 return plain(*args, **kwargs)
-        key: list[Any] = []
+        key: list[Any] = [function]
         tensors: list[Tensor] = []
         for value in args:
             kind = type(value)
@@ -242,12 +233,11 @@ def fused(function: F) -> F:
                 if not entry_of(key, tensors, value):
                     return plain(*args, **kwargs)
         known = tuple(key)
-        found: Any = table.get(known)
-        if found is None:
+        found: Any = _recent.get(known)
+        if found is None and (found := _calls.get(known)) is None:
             found = known_or_new(known)
             if found is None:
-                traced = _traced(function, args, kwargs)
-                found = table[known] = False if traced is None else traced
+                found = _calls.recall(known, partial(_traced, function, args, kwargs))
         if found is False:
             return plain(*args, **kwargs)
         try:

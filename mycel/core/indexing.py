@@ -16,12 +16,14 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Optional
 
 import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.errors import NeedsValue, ShapeError
+from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.core import eager, routes, views
 from mycel.core.fused import fused
 from mycel.core.selection import positions_in
@@ -416,12 +418,9 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
         key = routes.basic_key(index)
         if key is not None:
             known = tensor._type, key
-            block = _blocks.get(known)
+            block = _recent.get(known)
             if block is None:
-                if len(_blocks) >= eager.MOST_ENTRIES:
-                    _blocks.clear()
-                    _writers.clear()
-                block = _blocks[known] = _block(tensor, index)
+                block = _blocks.recall(known, partial(_block, tensor, index))
     new = cast(as_tensor(value), tensor.dtype)
     if not eager.active or eager.local.context is None:
         kind = tensor._type
@@ -470,8 +469,9 @@ def _as_numpy(entry: Any) -> Any:
     return NotImplemented
 
 
-_blocks: dict[Any, Any] = {}
-_writers: dict[Any, Any] = {}
+_blocks = Remembered[Any, Any]("indices written to", MANY)
+_recent = _blocks.recent
+_writers = Remembered[Any, Any]("writers of blocks", SOME)
 
 
 def _block(x: Tensor, index: Any) -> Any:
@@ -480,9 +480,7 @@ def _block(x: Tensor, index: Any) -> Any:
     if backwards or set(strides) - {1} or 0 in whole or tuple(whole) == x.shape:
         return False
     sizes = tuple(shape), tuple(whole)
-    writer = _writers.get(sizes)
-    if writer is None:
-        writer = _writers[sizes] = _writer(*sizes)
+    writer = _writers.recall(sizes, partial(_writer, *sizes))
     return [scalar(a, D.int64) for a in firsts], writer
 
 

@@ -12,14 +12,15 @@ A call of a compiled function is one node; it gives back, besides the results, w
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, Optional
 
 import numpy as np
 
 from mycel.base import config
+from mycel.base.remembered import SOME, Remembered
 from mycel.base.spans import timed
 from mycel.base.tree import flatten
 from mycel.core import eager
@@ -42,10 +43,9 @@ from mycel.transforms.residuals import link
 
 __all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "recorders"]
 
-MOST_GRAPHS = 1024
 _settings = config._context
-_derived: dict[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]] = {}
-config.listeners.append(lambda options: _derived.clear() if not config.COMPILED_ANEW.isdisjoint(options) else None)
+_Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]
+_derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.COMPILED_ANEW)
 Optionals = list[Optional[Tensor]]
 
 
@@ -368,11 +368,9 @@ class Recorder(eager.Context):
                     parts.append(params["link"] if prim is kept_call else freeze(params))
                 parts += [position[i] for i in n.inputs]
         key = (*parts, "roots", *[position[r] for r in roots], "wrt", *[position.get(w, -1) for w in wrt])
-        found = _derived.get(key)
+        found = _derived.recent.get(key)
         if found is None:
-            if len(_derived) >= MOST_GRAPHS:
-                _derived.clear()
-            found = _derived[key] = self._build(kind, position, roots, given, wrt)
+            found = _derived.recall(key, partial(self._build, kind, position, roots, given, wrt))
         run, used, results = found
         if run is None:
             return [None] * len(results)
@@ -482,17 +480,12 @@ def _plain(outputs: Sequence[Node], stand_in: dict[Node, Node]) -> list[Node]:
     return [image[o] for o in outputs]
 
 
-_regions: OrderedDict[str, Graph] = OrderedDict()
+_regions = Remembered[str, Graph]("recomputed regions", SOME)
 
 
 def _interned(graph: Graph) -> Graph:
     """The known graph of this structure, so that what was compiled for it is found."""
-    key = structural_hash(graph)
-    found = _regions.setdefault(key, graph)
-    _regions.move_to_end(key)
-    while len(_regions) > MOST_GRAPHS:
-        _regions.popitem(last=False)
-    return found
+    return _regions.enter(structural_hash(graph), graph)
 
 
 class _Values:

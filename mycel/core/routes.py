@@ -8,11 +8,12 @@ computes its value from that of the tensor (none where the memory is shared; a r
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Optional, TypeVar
 from weakref import ref
 
 from mycel.base import config
+from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager, precision
 from mycel.core.fused import entry_of
 from mycel.core.parameter import Parameter
@@ -26,18 +27,11 @@ from mycel.prims.base import Primitive
 __all__ = ["Route", "basic_key", "follow", "indexing", "viewing"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-MOST = 4096
 _new = object.__new__
-_tables: list[dict[Any, Any]] = []
-
-
-def _forget(options: Any) -> None:
-    if not config.COMPILED_ANEW.isdisjoint(options):
-        for table in _tables:
-            table.clear()
-
-
-config.listeners.append(_forget)
+# By function, type of the tensor and other arguments: a route, several with the kind of their
+# sequence, or False where there are none.
+_table = Remembered[Any, Any]("views", MANY, config.COMPILED_ANEW)
+_recent = _table.recent
 
 
 class Route:
@@ -96,21 +90,16 @@ def _route(base: Tensor, made: Any) -> Optional[Route]:
     return Route(base._type, steps, made._type)
 
 
-def _remember(table: dict[Any, Any], key: Any, base: Tensor, made: Any) -> None:
-    """Enter what a call made of `base`: a route, a sequence of routes with its kind, or False where there are none."""
-    if len(table) >= MOST:
-        table.clear()
+def _routes(base: Tensor, made: Any) -> Any:
+    """How what a call made of `base` is made again."""
     if type(made) in (tuple, list) and made:
         routes = [_route(base, m) for m in made]
-        table[key] = False if any(r is None for r in routes) else (type(made), routes)
-    else:
-        table[key] = _route(base, made) or False
+        return False if any(r is None for r in routes) else (type(made), routes)
+    return _route(base, made) or False
 
 
 def viewing(function: F) -> F:
     """`function` of a tensor and other arguments, whose views are made again by their routes."""
-    table: dict[Any, Any] = {}
-    _tables.append(table)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -125,11 +114,11 @@ def viewing(function: F) -> F:
             return function(*args, **kwargs)
         view = base._view
         if view is None:
-            key: list[Any] = [base._type]
+            key: list[Any] = [function, base._type]
         elif type(view) is not View or view.key is None:
             return function(*args, **kwargs)
         else:
-            key = [base._type, view.key]
+            key = [function, base._type, view.key]
         others: list[Tensor] = []
         for value in args[1:]:
             if type(value) is int:
@@ -141,11 +130,11 @@ def viewing(function: F) -> F:
             if not entry_of(key, others, kwargs[name]):
                 return function(*args, **kwargs)
         known = tuple(key)
-        found = table.get(known)
-        if found is None:
+        found = _recent.get(known)
+        if found is None and (found := _table.get(known)) is None:
             made = function(*args, **kwargs)
             if not others:
-                _remember(table, known, base, made)
+                _table.recall(known, partial(_routes, base, made))
             return made
         if found is False or others:
             return function(*args, **kwargs)
@@ -182,8 +171,6 @@ def basic_key(index: Any) -> Any:
 
 def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Tensor]:
     """`get` of a tensor and an index, whose views are made again by their routes."""
-    table: dict[Any, Any] = {}
-    _tables.append(table)
 
     def __getitem__(self: Tensor, index: Any) -> Tensor:
         reach = follow
@@ -197,11 +184,11 @@ def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Te
         view = self._view
         if view is not None and type(view) is not View:
             return get(self, index)
-        key = (self._type, part)
-        found = table.get(key)
-        if found is None:
+        key = (get, self._type, part)
+        found = _recent.get(key)
+        if found is None and (found := _table.get(key)) is None:
             made = get(self, index)
-            _remember(table, key, self, made)
+            _table.recall(key, partial(_routes, self, made))
             return made
         if found is False:
             return get(self, index)

@@ -14,8 +14,10 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Optional
 
+from mycel.base.remembered import SOME, Remembered
 from mycel.core import eager
 from mycel.core.hooks import call_user
 from mycel.core.recording import BRIDGE, CONSTANT, Recorded, Recorder, recorders
@@ -30,7 +32,6 @@ from mycel.transforms.grad import vjp
 __all__ = ["register_saved_tensors_hooks", "saved_tensors_hooks"]
 
 Hooks = tuple[Callable[..., Any], Callable[..., Any]]
-MOST_PLANS = 1024
 
 
 class _Local(threading.local):
@@ -183,18 +184,13 @@ class _Plan:
         return [None if g is None else known[g] for g in self.gradients]
 
 
-_plans: dict[Any, _Plan] = {}
+_plans = Remembered[Any, _Plan]("derivatives with packed values", SOME)
 
 
 def _plan(primitive: Primitive, types: Sequence[Any], params: dict[str, Any], active: Any, visible: int) -> _Plan:
     known = params["link"] if primitive is kept_call else freeze(params)
     key = (primitive, tuple(types), known, tuple(active), visible)
-    found = _plans.get(key)
-    if found is None:
-        if len(_plans) >= MOST_PLANS:
-            _plans.clear()
-        found = _plans[key] = _Plan(primitive, types, params, active, visible)
-    return found
+    return _plans.recall(key, partial(_Plan, primitive, types, params, active, visible))
 
 
 def _checked(found: Any, like: Any) -> Tensor:

@@ -17,6 +17,7 @@ import numpy as np
 from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue
+from mycel.base.remembered import MANY, Remembered
 from mycel.base.tree import flatten
 from mycel.core import eager, precision
 from mycel.engines import buffers
@@ -619,7 +620,8 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-_scalars: dict[Any, Tensor] = {}
+_numbers = Remembered[Any, Tensor]("tensors of numbers", MANY)
+_scalars = _numbers.recent
 
 
 def scalar(value: Any, dtype: DType) -> Tensor:
@@ -630,11 +632,11 @@ def scalar(value: Any, dtype: DType) -> Tensor:
         return context.literal(value, dtype)  # type: ignore[attr-defined, no-any-return]
     key = (value, dtype, type(value))
     found = _scalars.get(key)
-    if found is None:
+    if found is None and (found := _numbers.get(key)) is None:
         _check_fits(value, dtype)
         found = Tensor(value, dtype)
-        if len(_scalars) < 4096 and not (isinstance(value, float) and value == 0.0):
-            _scalars[key] = found
+        if not (isinstance(value, float) and value == 0.0):
+            found = _numbers.enter(key, found)
     return found
 
 

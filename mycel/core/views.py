@@ -13,11 +13,13 @@ would not have to move, by NumPy's rule, and else a copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Optional
 from weakref import ref
 
 from mycel.base import dtype as D
 from mycel.base import locks
+from mycel.base.remembered import MANY, Remembered
 from mycel.core import eager
 from mycel.core.tensor import Tensor, as_tensor, make, scalar
 from mycel.ir.dims import Dim, DimLike, InconclusiveDimension, product
@@ -140,17 +142,13 @@ def derived(base: Tensor, steps: Sequence[Step]) -> Tensor:
     return base
 
 
-_shapes: dict[Any, TensorType] = {}
+_shapes = Remembered[Any, TensorType]("types of reshaped views", MANY)
 
 
 def _reshaped_type(kind: TensorType, params: dict[str, Any]) -> TensorType:
     key = kind, params["shape"]
-    found = _shapes.get(key)
-    if found is None:
-        if len(_shapes) >= eager.MOST_ENTRIES:
-            _shapes.clear()
-        found = _shapes[key] = S.RESHAPE.type_of(kind, **params)
-    return found
+    found = _shapes.recent.get(key)
+    return _shapes.recall(key, partial(S.RESHAPE.type_of, kind, **params)) if found is None else found
 
 
 def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], base: Tensor) -> Tensor:

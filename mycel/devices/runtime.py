@@ -1,15 +1,17 @@
-"""The memory behind tensors and compiled functions: how much is in use, how much was at most, and a limit.
+"""The memory behind tensors and compiled functions: how much is in use, how much was at most, and a limit; and what is remembered of earlier work.
 
 All memory comes from one allocator. *Allocated* is what tensors and the arenas of compiled functions have asked for; a compiled function keeps a small arena for its next
 run. *Reserved* is what the allocator holds from the system: blocks are made in sizes of four to a power of two, and freed ones wait to be used again. Arrays that
 tensors share with NumPy are NumPy's, and what the dense library and Python take for themselves is theirs.
+
+What was compiled, found or read once is remembered in tables, each of which has a bound and forgets what was unused for longest: `caches` shows them, `forget` empties them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mycel.base import config
+from mycel.base import config, remembered
 from mycel.base.log import logger
 from mycel.devices.stream import Event as Event
 from mycel.devices.stream import Stream as Stream
@@ -32,7 +34,9 @@ __all__ = [
     "set_cur_stream",
     "set_kernel_launch_capture",
     "set_kernel_launch_group",
+    "caches",
     "empty_cache",
+    "forget",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
@@ -114,6 +118,33 @@ def empty_cache() -> None:
     """
     engine().release_arenas()
     engine().empty_cache()
+
+
+def caches() -> dict[str, tuple[int, int]]:
+    """The tables of what is remembered, by name: how many entries each has, and how many it may have.
+
+    They speed up what is done again: operations by types and parameters, views, derivatives, kernels, and so on. Tables that are made for one graph each, such
+    as its programs by sizes, are counted together. Those of libraries that are not loaded yet are missing.
+
+    >>> import mycel as ms
+    >>> _ = ms.Tensor([1.0, 2.0]) + ms.Tensor([3.0, 4.0])
+    >>> entries, most = caches()["operations"]
+    >>> 0 < entries <= most
+    True
+    """
+    return remembered.sizes()
+
+
+def forget() -> None:
+    """Empty all tables that `caches` shows, for memory or to begin anew; what is needed again is found or compiled again, or read from the folder of compiled programs.
+
+    What a program holds itself goes on as it is: tensors, and compiled functions with their programs. The code of kernels stays in memory.
+
+    >>> forget()
+    >>> caches()["operations"][0]
+    0
+    """
+    remembered.forget()
 
 
 def memory_stats() -> dict[str, Any]:

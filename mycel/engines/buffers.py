@@ -44,7 +44,8 @@ def empty(nbytes: int) -> Any:
 
 def address(buffer: Any) -> int:
     """Where the buffer's memory starts."""
-    return runtime().data_address(buffer)  # type: ignore[no-any-return]
+    found: int = runtime().data_address(buffer)
+    return found
 
 
 _NUMBERS = {D.float32: 0, D.float64: 1, D.int32: 2, D.int64: 3, D.bool_: 4}

@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional
 
@@ -25,6 +24,7 @@ import numpy as np
 from mycel.base import config
 from mycel.base.errors import NonFiniteError
 from mycel.base.log import logger
+from mycel.base.remembered import SOME, Remembered
 from mycel.engines import buffers
 from mycel.engines.base import current
 from mycel.engines.one_by_one import OneByOne, several
@@ -103,18 +103,13 @@ def _results_of(outputs: Sequence[Node]) -> Optional[int]:
     return None
 
 
-_programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
-_MOST = 256
+_programs = Remembered[Any, Callable[..., Any]]("checked programs", SOME)
 
 
 def program_of(structure: str, graph: Graph) -> Callable[..., Any]:
     """The checked program of a graph, kept by its structure and the places of its nodes."""
     key = (structure, tuple([n.where for n in graph.nodes]), _wanted())
-    if key not in _programs:
-        _programs[key] = checked(graph, current().compile(graph), False)
-        while len(_programs) > _MOST:
-            _programs.popitem(last=False)
-    return _programs[key]
+    return _programs.recall(key, lambda: checked(graph, current().compile(graph), False))
 
 
 def examine(graph: Graph, given: Sequence[Any], values: Sequence[Any]) -> None:
@@ -186,7 +181,7 @@ class _Search(OneByOne):
         if node.prim is recursion:
             graph = bind(graph, node.params["label"], graph)
         elif node.prim is C.cond:
-            pred, *given = given  # type: ignore[assignment]
+            pred, given = given[0], given[1:]
             taken = bool(buffers.to_array(pred, node.inputs[0].type).reshape(()))
             graph = node.params["true" if taken else "false"]
         elif node.prim is C.while_loop:
@@ -267,9 +262,9 @@ def _first(found: Sequence[_Origin]) -> _Origin:
     forward = [o for o in found if o.node.where is None or not o.node.where.gradient]
     if not forward:
         return found[0]
-    places = {o.node.where.file if o.node.where else "" for o in forward}
-    if len(places) == 1 and "" not in places:
-        return min(forward, key=lambda o: o.node.where[1:3])  # type: ignore[index]
+    placed = [(o.node.where, o) for o in forward if o.node.where is not None and o.node.where.file]
+    if len(placed) == len(forward) and len({where.file for where, _ in placed}) == 1:
+        return min(placed, key=lambda place: place[0][1:3])[1]
     return forward[0]
 
 
@@ -370,7 +365,7 @@ _PARTS = (
     "mycel.core.fused",
     "mycel.core.routes",
     "mycel.core.eager",
-    "mycel.base.errors",
+    "mycel.base",
     "mycel.engines",
     "mycel.core.recording",
     "mycel.common",

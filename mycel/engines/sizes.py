@@ -1,47 +1,38 @@
 """Programs of graphs with symbolic sizes, whatever engine makes them.
 
 `programs_of` remembers those of a graph as long as the graph lives. `Specialized` is what an engine can give that has no code for all sizes at once: the graph with actual
-sizes put in, compiled for each tuple of them, of which the most recently used are kept.
+sizes put in, compiled for each tuple of them, of which the most recently used are remembered.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Optional, TypeVar
-from weakref import WeakKeyDictionary
 
-from mycel.base import locks
+from mycel.base import config, locks
+from mycel.base.remembered import FEW, MANY, Remembered, RememberedOf
 from mycel.engines.base import Engine, Entry, Sized, current
 from mycel.ir.graph import Graph
 from mycel.transforms.specialize import concrete, specialize
 
-__all__ = ["MOST", "BySizes", "Specialized", "programs_of", "types_for"]
+__all__ = ["BySizes", "Specialized", "programs_of", "types_for"]
 
 T = TypeVar("T")
-MOST = 32
 _lock = locks.reentrant()
 
 
 class BySizes(ABC, Generic[T]):
-    """What is made of a graph for each tuple of sizes, of which the `MOST` most recently used are kept."""
+    """What is made of a graph for each tuple of sizes."""
 
     def __init__(self) -> None:
-        self.programs: OrderedDict[tuple[int, ...], T] = OrderedDict()
+        self.programs = Remembered[tuple[int, ...], T]("programs by sizes", FEW)
 
     def program(self, sizes: Mapping[str, int]) -> T:
         """What there is for actual sizes of all symbols."""
         key = tuple(sizes.values())
         with _lock:
-            found = self.programs.get(key)
-            if found is None:
-                found = self.programs[key] = self.make(sizes)
-                while len(self.programs) > MOST:
-                    self.programs.popitem(last=False)
-            else:
-                self.programs.move_to_end(key)
-            return found
+            return self.programs.recall(key, lambda: self.make(sizes))
 
     @abstractmethod
     def make(self, sizes: Mapping[str, int]) -> T:
@@ -62,16 +53,13 @@ class Specialized(BySizes[Entry], Sized):
         return self.program(sizes)
 
 
-_programs: WeakKeyDictionary[Graph, Sized] = WeakKeyDictionary()
+_programs = RememberedOf[Sized]("graphs of symbolic sizes", MANY, config.COMPILED_ANEW)
 
 
 def programs_of(graph: Graph) -> Sized:
     """The programs of a graph that writes over none of its inputs; remembered as long as the graph lives."""
-    found = _programs.get(graph)
-    if found is None:
-        # A copy, as what holds its own key would never be let go.
-        found = _programs.setdefault(graph, current().sized(Graph(graph.inputs, graph.outputs, graph.name)))
-    return found
+    # Of a copy, as what holds its own key would never be let go.
+    return _programs.of(graph, lambda: current().sized(Graph(graph.inputs, graph.outputs, graph.name)))
 
 
 def types_for(types: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:

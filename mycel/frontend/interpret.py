@@ -20,11 +20,11 @@ import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Optional
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from mycel.base.errors import CompileError
+from mycel.base.remembered import MANY, Remembered, RememberedOf
 from mycel.core import eager
 from mycel.frontend import arguments
 from mycel.frontend import guards as G
@@ -144,26 +144,27 @@ class Code:
         return variables
 
 
-_codes: dict[int, tuple[types.CodeType, Optional[Code], str]] = {}
+# By the number of a code object, which stays alive with it: equal ones may be of different files.
+_codes = Remembered[int, tuple[types.CodeType, Optional[Code], str]]("functions read", MANY)
 
 
 def code_of(function: types.FunctionType) -> Optional[Code]:
     """The closures of a real function; None where it has to run natively."""
-    found = _codes.get(id(function.__code__))
-    if found is None:
-        code, reason = None, ""
-        try:
-            node, class_name = definition_of(function)
-            if fn_flags(function) & ~inspect.CO_GENERATOR:
-                reason = "it is a coroutine"
-            else:
-                raw = function.__code__
-                code = Code(node, raw.co_filename, raw.co_name, scope_of(node, None), raw.co_freevars, class_name)
-                code.qualname = function.__qualname__
-        except NoSource as error:
-            reason = str(error)
-        found = _codes[id(function.__code__)] = (function.__code__, code, reason)
-    return found[1]
+    return _codes.recall(id(function.__code__), lambda: _read(function))[1]
+
+
+def _read(function: types.FunctionType) -> tuple[types.CodeType, Optional[Code], str]:
+    """The code of a function, its closures and, where it has to run natively, the reason."""
+    raw = function.__code__
+    try:
+        node, class_name = definition_of(function)
+        if fn_flags(function) & ~inspect.CO_GENERATOR:
+            return raw, None, "it is a coroutine"
+        code = Code(node, raw.co_filename, raw.co_name, scope_of(node, None), raw.co_freevars, class_name)
+    except NoSource as error:
+        return raw, None, str(error)
+    code.qualname = function.__qualname__
+    return raw, code, ""
 
 
 def why_native(function: Any) -> str:
@@ -396,14 +397,11 @@ def follows_users(cell: Any) -> bool:
     return _overrides(type(cell)) or any(is_users(v) for v in cell.__dict__.values())
 
 
-_overriding: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+_overriding = RememberedOf[bool]("classes with methods of the program's own", MANY)
 
 
 def _overrides(kind: type) -> bool:
-    found = _overriding.get(kind)
-    if found is None:
-        found = _overriding[kind] = _has_users_methods(kind)
-    return found
+    return _overriding.of(kind, lambda: _has_users_methods(kind))
 
 
 def _has_users_methods(kind: type) -> bool:
@@ -448,7 +446,7 @@ def _is_new_array(fn: Any, result: Any) -> bool:
     return type(result) is np.ndarray and module.startswith("numpy") and result.flags.owndata
 
 
-_native: dict[types.CodeType, bool] = {}
+_native = Remembered[types.CodeType, bool]("functions that run as they are", MANY)
 
 
 def is_native(fn: Any) -> bool:
@@ -460,8 +458,8 @@ def is_native(fn: Any) -> bool:
 
 def is_native_code(code: types.CodeType, namespace: dict[str, Any]) -> bool:
     """`is_native` of the function that has this code."""
-    found = _native.get(code)
-    if found is None:
+    found = _native.recent.get(code)
+    if found is None and (found := _native.get(code)) is None:
         file = code.co_filename
         if file.startswith(PACKAGE):
             found = not file.startswith(_DEMO)
@@ -474,7 +472,7 @@ def is_native_code(code: types.CodeType, namespace: dict[str, Any]) -> bool:
                 or file == "<string>"
                 and code.co_name.startswith("__")
             )
-        _native[code] = found
+        _native.enter(code, found)
     return found
 
 

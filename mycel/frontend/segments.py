@@ -15,13 +15,14 @@ themselves (`units`) and appear in a segment as one `call`.
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 import numpy as np
 
+from mycel.base import config
 from mycel.base.errors import CompileError, NeedsValue, Unsupported
+from mycel.base.remembered import MANY, SOME, Remembered, RememberedOf
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import View, outdate
 from mycel.engines import buffers, nonfinite
@@ -39,7 +40,6 @@ from mycel.prims.base import GET_ITEM, Cost, Primitive
 __all__ = ["Break", "LivePlan", "LiveStage"]
 
 REFUSALS = (CompileError, NeedsValue, Unsupported)
-_SEGMENTS = 1024
 _HEAVY = 48
 _SHOWN = 256
 
@@ -341,12 +341,10 @@ def _unit_of(fn: Any) -> Any:
 
     if isinstance(fn, Cell):
         return fn._compiled()
-    if fn not in _units:
-        _units[fn] = compiler.unit(getattr(fn, "_run", fn))
-    return _units[fn]
+    return _units.of(fn, lambda: compiler.unit(getattr(fn, "_run", fn)))
 
 
-_units: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_units = RememberedOf[Any]("functions within segments", MANY)
 
 
 def _costly(node: Node) -> bool:
@@ -357,8 +355,16 @@ def _costly(node: Node) -> bool:
     return not node.prim.elementwise and type(node.type) is not tuple and node.prim.cost is not Cost.LIGHT
 
 
-_programs: OrderedDict[str, tuple[Graph, Any]] = OrderedDict()
-_numbers: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
+class _Segment:
+    """A segment, and its program once it has run."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.program: Optional[Callable[..., Any]] = None
+
+
+_segments = Remembered[str, _Segment]("segments", SOME, config.COMPILED_ANEW)
+_numbers = Remembered[str, tuple[Any, ...]]("numbers in segments", SOME)
 
 
 def _program(graph: Graph) -> Callable[..., Any]:
@@ -368,11 +374,10 @@ def _program(graph: Graph) -> Callable[..., Any]:
     key = structural_hash(graph)
     if nonfinite.is_on():
         return nonfinite.program_of(key, graph)
-    known, program = _programs[key]
-    if program is None:
-        program = compile_graph(known)
-        _programs[key] = (known, program)
-    return program  # type: ignore[no-any-return]
+    found = _segments.recall(key, lambda: _Segment(graph))
+    if found.program is None:
+        found.program = compile_graph(found.graph)
+    return found.program
 
 
 def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
@@ -380,28 +385,19 @@ def _settled(graph: Graph) -> tuple[Graph, list[Tensor]]:
     if nonfinite.is_on():
         return graph, []
     key = structural_hash(graph)
-    found = _programs.get(key)
+    found = _segments.get(key)
     if found is not None:
-        _programs.move_to_end(key)
-        return found[0], []
+        return found.graph, []
     numbers = [n for n in graph.nodes if is_constant(n) and n.shape == ()]
     if numbers:
         values = tuple([np.array(n.value).item() for n in numbers])
-        before = _numbers.setdefault(structural_hash(_lifted(graph, numbers)), values)
+        before = _numbers.enter(structural_hash(_lifted(graph, numbers)), values)
         differing = [n for n, old, new in zip(numbers, before, values) if repr(old) != repr(new)]
         if differing:
             general = _lifted(graph, differing)
             extra = [make(n.type, buffers.from_array(np.array(n.value))) for n in differing]
-            return _entered(structural_hash(general), general), extra
-    return _entered(key, graph), []
-
-
-def _entered(key: str, graph: Graph) -> Graph:
-    found = _programs.setdefault(key, (graph, None))
-    for table in (_programs, _numbers):
-        while len(table) > _SEGMENTS:
-            table.popitem(last=False)
-    return found[0]
+            return _segments.enter(structural_hash(general), _Segment(general)).graph, extra
+    return _segments.enter(key, _Segment(graph)).graph, []
 
 
 def _lifted(graph: Graph, numbers: Sequence[Node]) -> Graph:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Optional, Union
 
 from mycel.base import locks
+from mycel.base.remembered import SOME, Remembered
 
 __all__ = ["Definition", "NoSource", "definition_of", "line_of"]
 
@@ -46,7 +47,7 @@ class _File:
             stack.extend((child, owner) for child in ast.iter_child_nodes(node))
 
 
-_files: dict[str, _File] = {}
+_files = Remembered[str, _File]("files read", SOME)
 _lock = locks.lock()
 
 
@@ -61,7 +62,8 @@ def _parsed(filename: str, module_globals: Optional[dict[str, Any]]) -> _File:
                 tree = ast.parse("".join(lines), filename)
             except SyntaxError as error:
                 raise NoSource(f"{filename} no longer parses: {error}") from None
-            found = _files[filename] = _File(list(lines), tree)
+            found = _File(list(lines), tree)
+            _files.replace(filename, found)
         return found
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mycel.base import config
+from mycel.base.remembered import SOME, Remembered
 from mycel.core import eager
 from mycel.core.tensor import Tensor, make
 from mycel.engines.failures import out_of_memory
@@ -17,18 +19,18 @@ from mycel.engines.select import compile_graph
 from mycel.ir.graph import Graph, Node, input_node, toposort
 from mycel.prims.base import GET_ITEM, freeze
 
-_graphs: dict[Any, list[Any]] = {}
+_graphs = Remembered[Any, list[Any]]("compositions", SOME, config.COMPILED_ANEW)
 
 
 def compose(function: Callable[..., Node], *tensors: Tensor, **params: Any) -> Tensor:
     """`function` of the nodes of `tensors`: one tensor."""
     types = tuple([t._type for t in tensors])
     key = (function, types, freeze(params))
-    found = _graphs.get(key)
-    if found is None:
+    found = _graphs.recent.get(key)
+    if found is None and (found := _graphs.get(key)) is None:
         inputs = tuple(input_node(t) for t in types)
         graph = Graph(inputs, (function(*inputs, **params),), function.__name__)
-        found = _graphs[key] = [graph, None]
+        found = _graphs.enter(key, [graph, None])
     context = eager.local.context if eager.active else None
     if context is None or not (context.is_staging or any(t._node is not None for t in tensors)):
         if found[1] is None:

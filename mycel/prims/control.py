@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Optional
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from mycel.base.dtype import bool_, float64, int64
+from mycel.base.remembered import MANY, RememberedOf
 from mycel.ir.binding import Binder
 from mycel.ir.graph import Graph, Node, input_node, substitute
 from mycel.ir.types import TensorType, Type, tensor_type
@@ -178,16 +178,14 @@ while_loop: Primitive = register(
 # call
 
 
-_binders: WeakKeyDictionary[Graph, Binder] = WeakKeyDictionary()
+_binders = RememberedOf[Binder]("sizes of called graphs", MANY)
 
 
 def sizes_in_call(graph: Graph, types: Sequence[Type]) -> dict[str, int]:
     """The sizes that operands' types give the symbols of a called graph; none where the types are the graph's own."""
     if graph.input_types == tuple(types):
         return {}
-    binder = _binders.get(graph)
-    if binder is None:
-        binder = _binders[graph] = Binder(graph.input_types)
+    binder = _binders.of(graph, lambda: Binder(graph.input_types))
     sizes = binder(types) if binder.names else None
     if sizes is None:
         _check_operands("call", graph, types)

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
-from weakref import WeakKeyDictionary
 
 from mycel.base.dtype import float64
 from mycel.base.errors import Unsupported
+from mycel.base.remembered import MANY, RememberedOf
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import Type, tensor_type
 from mycel.prims import control as C
@@ -96,17 +96,18 @@ custom: Primitive = register(
 
 def refusal(graph: Graph) -> str:
     """Why a graph cannot be differentiated as it is: a rule in it that is no graph; empty where it can."""
-    found = _refusals.get(graph)
-    if found is None:
-        found = ""
-        for node in _all_nodes(graph):
-            if node.prim is custom and node.params["backward"] is None:
-                found = node.params["rule"].refusal or "it has a derivative that is not compiled"
-        _refusals[graph] = found
+    return _refusals.of(graph, lambda: _refusal(graph))
+
+
+def _refusal(graph: Graph) -> str:
+    found = ""
+    for node in _all_nodes(graph):
+        if node.prim is custom and node.params["backward"] is None:
+            found = node.params["rule"].refusal or "it has a derivative that is not compiled"
     return found
 
 
-_refusals: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
+_refusals = RememberedOf[str]("graphs without derivatives", MANY)
 
 
 def _all_nodes(graph: Graph) -> Iterator[Node]:

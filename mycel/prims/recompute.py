@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Optional
-from weakref import WeakKeyDictionary
 
+from mycel.base.remembered import MANY, RememberedOf
 from mycel.ir.dims import DimLike
 from mycel.ir.graph import Graph, Node, input_node
 from mycel.ir.types import TensorType, Type
@@ -82,12 +82,12 @@ def _element(x: Node) -> Node:
     return S.reshape(S.slice_(x, (0,) * rank, (1,) * rank), ()) if rank else x
 
 
-_known: WeakKeyDictionary[Graph, dict[Any, tuple[Graph, list[int]]]] = WeakKeyDictionary()
+_known = RememberedOf[dict[Any, tuple[Graph, list[int]]]]("derivatives of regions", MANY)
 
 
 def _backward(graph: Graph, present: tuple[bool, ...]) -> tuple[Graph, list[int]]:
     """The derivative of a region where these outputs have cotangents, and whose cotangents it gives; remembered as long as the graph lives."""
-    found = _known.setdefault(graph, {})
+    found = _known.of(graph, dict)
     if present not in found:
         seeds = [input_node(o.type, "cotangent") if p else None for o, p in zip(graph.outputs, present)]
         grads = C.inner_gradient(graph, seeds)

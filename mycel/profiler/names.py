@@ -13,6 +13,7 @@ import linecache
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
+from mycel.base.remembered import MANY, Remembered
 from mycel.engines.tracing import TracedStep
 from mycel.ir.graph import Node, Where
 
@@ -46,7 +47,7 @@ def _library_cells() -> frozenset[str]:
     return frozenset(name for name in dir(nn) if isinstance(getattr(nn, name), type))
 
 
-@functools.lru_cache(maxsize=4096)
+@Remembered("expressions of profiles", MANY).calls
 def _spoken(where: Where) -> str:
     """What an expression of the user's calls or does; empty where it cannot be told."""
     if not where.end_column:

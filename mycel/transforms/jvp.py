@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
-from weakref import WeakKeyDictionary
 
+from mycel.base.remembered import MANY, RememberedOf
 from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel.prims import control as C
 from mycel.prims.base import GET_ITEM, SERVICES, get_item, outputs_of
@@ -73,13 +73,13 @@ def tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[i
     Those are the outputs that move, or the ones in `keep`. The graph is remembered as long as the first one lives.
     """
     key = (tuple(active), None if keep is None else tuple(keep))
-    known = _graphs.setdefault(graph, {})
+    known = _graphs.of(graph, dict)
     if key not in known:
         known[key] = _tangent_graph(graph, active, keep)
     return known[key]
 
 
-_graphs: WeakKeyDictionary[Graph, dict[Any, tuple[Graph, list[int]]]] = WeakKeyDictionary()
+_graphs = RememberedOf[dict[Any, tuple[Graph, list[int]]]]("tangents of graphs", MANY)
 
 
 def _tangent_graph(graph: Graph, active: Sequence[int], keep: Optional[Sequence[int]]) -> tuple[Graph, list[int]]:

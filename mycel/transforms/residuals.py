@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Optional
-from weakref import WeakKeyDictionary
 
+from mycel.base.remembered import MANY, RememberedOf
 from mycel.ir.decisions import Decisions, deciding
 from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.prims.base import GET_ITEM, Cost
@@ -120,13 +120,13 @@ def _is_light(node: Node, at_hand: set[Node], depth: int = 4) -> bool:
     return all(_is_light(i, at_hand, depth - 1) for i in node.inputs)
 
 
-_links: WeakKeyDictionary[Graph, dict[tuple[int, ...], list[Link]]] = WeakKeyDictionary()
+_links = RememberedOf[dict[tuple[int, ...], list[Link]]]("calls that keep residuals", MANY)
 
 
 def link(graph: Graph, active: Sequence[int], sizes: Optional[Mapping[str, int]] = None) -> Link:
     """How to call a graph, for these sizes of its symbols, that is differentiated by its inputs `active`; remembered as long as the graph lives."""
     key = tuple(active)
-    known = _links.setdefault(graph, {}).setdefault(key, [])
+    known = _links.of(graph, dict).setdefault(key, [])
     for found in known:
         if found.decisions is None or found.decisions.condition()(sizes or {}):
             return found

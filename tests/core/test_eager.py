@@ -54,10 +54,10 @@ def test_apply_runs_a_primitive() -> None:
     ],
 )  # fmt: skip
 def test_errors_name_the_operation_and_leave_nothing(call: Any, error: Any, text: str) -> None:
-    before = dict(eager._entries)
+    before = eager._entries.items()
     with pytest.raises(error, match=text):
         call()
-    assert eager._entries == before and eager.current_context() is None
+    assert eager._entries.items() == before and eager.current_context() is None
 
 
 # Contexts.
@@ -192,8 +192,8 @@ def test_intermediate_tensors_die_at_once() -> None:
 
 
 def test_what_is_remembered_of_kernels_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "MOST_ENTRIES", 20)
-    monkeypatch.setattr(record, "MOST_GRAPHS", 5)
+    monkeypatch.setattr(eager._entries, "most", 20)
+    monkeypatch.setattr(record._derived, "most", 5)
     x = Tensor(np.arange(100.0))
     assert [float(x[i]) for i in range(60)] == list(range(60))
     sums = [float((Tensor(np.ones(n)) + Tensor(np.ones(n))).sum()) for n in range(1, 40)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from mycel.base.remembered import FEW, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.readers.failures import read_json, read_matlab, reading
 from mycel.dataset.samplers import Shuffle
@@ -361,7 +361,7 @@ class ManifestDataset(FileSet):
         return dict(self.class_indexing)
 
 
-@lru_cache(maxsize=32)
+@Remembered("sheets of patches", FEW).calls
 def _sheet(path: str, changed: int) -> Array:
     """The grey pixels of a sheet of patches; `changed` is when the file was last written."""
     return decode_image(Path(path).read_bytes(), f"PhotoTourDataset: {path}", ImageReadMode.GRAYSCALE)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
+from mycel.base.remembered import SOME, Remembered
 from mycel.dataset.text.characters import WHITE_SPACE, Ranges, categories, characters, intersection, invert, union
 
 _TERMINATORS = "\\n\\r\\u0085\\u2028\\u2029\\v\\f"
@@ -53,7 +54,7 @@ _EXTENDING: Ranges = (
 _MARKS_AFTER = 4
 
 
-@lru_cache(maxsize=1)
+@cache
 def _boundary() -> str:
     """A boundary of a word: what follows is one of its characters and what precedes is not, or the other way, where marks
     and format characters belong to what they follow, up to four of them."""
@@ -201,7 +202,7 @@ class _Translator:
         return ((code, code),)
 
 
-@lru_cache(maxsize=256)
+@Remembered("regular expressions", SOME).calls
 def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
     """The compiled pattern; ValueError, in the name of the operation, for one that is wrong or not supported."""
     try:

@@ -9,13 +9,13 @@ image shrinks, weights have 22 bits, and the horizontal pass is rounded to uint8
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mycel.base.remembered import SOME, Remembered
 from mycel.dataset.blocks import Array
 from mycel.dataset.vision.utils import ImageTransform, Inter, parse_size
 
@@ -24,7 +24,7 @@ _PILLOW_BITS = 22
 Taps = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.float64]]]
 
 
-@functools.lru_cache(maxsize=256)
+@Remembered("weights of resizing", SOME).calls
 def taps(source: int, target: int, kind: Inter, shrinks: bool = False) -> Taps:
     """For every output position: the input positions it reads, int64 [target, k], and their weights, float64 [target,
     k].

@@ -33,7 +33,7 @@ def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (In
     return Inter.BILINEAR if resample is Inter.AREA else resample
 
 
-@functools.lru_cache(maxsize=4)
+@functools.cache
 def _weights(kind: Inter) -> Array:
     """For each of 32 fractions, the weights of the neighbours."""
     x = np.arange(_TABLE) / _TABLE

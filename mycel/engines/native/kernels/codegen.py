@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
 
+from mycel.base.remembered import MANY, Remembered
 from mycel.base.spans import timed
 from mycel.engines.native.kernels.deduplication import digest_of
 from mycel.engines.native.kernels.nest import Expr, Nest, Reduce, Store
@@ -54,20 +55,18 @@ def generate(nest: Nest) -> Kernel:
     if found is None:
         made = _Generator(nest).run()
         numbers = {id(b): k for k, b in enumerate(buffers)}
-        while len(_written) >= _MOST:
-            _written.pop(next(iter(_written)), None)
         words = [(kind, numbers[id(value)] if kind in OBJECTS else value) for kind, value in made.words]
         made.text = _texts.setdefault(made.text, made.text)
-        _written[key] = replace(made, words=words)
+        _written.enter(key, replace(made, words=words))
         return made
     words = [(kind, buffers[value] if kind in OBJECTS else value) for kind, value in found.words]
     return replace(found, words=words)
 
 
-# Kernels with the numbers of buffers in place of buffers, by what their nests are; and the texts, each of them once.
-_written: dict[bytes, Kernel] = {}
+# Kernels with the numbers of buffers in place of buffers, by what their nests are.
+_written = Remembered[bytes, Kernel]("kernels", MANY)
+# Each text once: those of kernels that were linked are kept for ever, as their code is.
 _texts: dict[str, str] = {}
-_MOST = 4096
 
 
 class _Generator(ScanWriter):

@@ -12,9 +12,9 @@ except lgamma and digamma, whose error is absolute near their zeros and 1e-13 re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 
+from mycel.base.remembered import SOME, Remembered
 from mycel.engines.native.math import exponential as _exp
 from mycel.engines.native.math import logarithm as _log
 from mycel.engines.native.math import special as _special
@@ -83,7 +83,7 @@ def symbol(name: str, element: str, lanes: int) -> str:
     return f"mycel.{name}.{element}" if lanes == 1 else f"mycel.{name}.v{lanes}{element}"
 
 
-@lru_cache(maxsize=256)
+@Remembered("definitions of vector functions", SOME).calls
 def _build(name: str, element: str, lanes: int) -> tuple[str, frozenset[str]]:
     """The definition and the declarations of what it calls or reads."""
     builder = Builder(lanes)

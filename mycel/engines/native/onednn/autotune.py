@@ -22,6 +22,7 @@ import numpy as np
 
 from mycel.base import cache, config, locks
 from mycel.base.log import logger
+from mycel.base.remembered import MANY, Remembered
 from mycel.engines.native.llvm import jit
 from mycel.engines.native.onednn import library as dnnl
 from mycel.engines.native.onednn.plan import ALIGNMENT, Plan, Product, Unsupported
@@ -40,8 +41,7 @@ FILL = 0x3C
 _FORMAT = "1"
 _lock = locks.reentrant()
 # By number of threads and work: the way that was taken.
-chosen: dict[tuple[int, Any], str] = {}
-MOST = 4096
+chosen = Remembered[tuple[int, Any], str]("ways chosen by trial", MANY)
 
 
 def is_on() -> bool:
@@ -74,9 +74,7 @@ def quickest(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], 
             way, plan = _tried(work, ways, build)
             if cache.is_on():
                 cache.write(_kind(), digest, way.encode())
-        if len(chosen) >= MOST:
-            chosen.clear()
-        chosen[key] = way
+        chosen.enter(key, way)
         return plan
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from mycel.base import locks
+from mycel.base.remembered import SOME, Remembered
 from mycel.base.spans import span
 from mycel.engines.native.onednn import library as dnnl
 
@@ -507,17 +508,18 @@ Build = TypeVar("Build", bound=Callable[..., Plan])
 def cached(build: Build) -> Build:
     """Keep the plans that `build` makes, by its arguments and the number of threads; one thread builds at a time."""
 
-    @functools.lru_cache(maxsize=1024)
-    def remember(threads: int, *arguments: Any) -> Plan:
-        with span("oneDNN", build.__name__):
-            return build(*arguments)
-
     @functools.wraps(build)
     def wrapper(*arguments: Any) -> Plan:
         with _building:
-            return remember(dnnl.max_threads(), *arguments)
+            return _built(build, dnnl.max_threads(), *arguments)
 
     return cast(Build, wrapper)
+
+
+@Remembered("plans of the dense library", SOME).calls
+def _built(build: Build, threads: int, *arguments: Any) -> Plan:
+    with span("oneDNN", build.__name__):
+        return build(*arguments)
 
 
 _building = locks.reentrant()

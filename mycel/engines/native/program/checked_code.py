@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from mycel.base.remembered import SOME, Remembered
 from mycel.engines.native.kernels.bounds_ir import with_checks
 from mycel.engines.native.kernels.codegen import Kernel
 from mycel.engines.native.runtime.checking import is_on
 
 __all__ = ["text_of"]
 
-_texts: dict[str, str] = {}
+_texts = Remembered[str, str]("kernels with checks of bounds", SOME)
 
 
 def text_of(kernel: Kernel) -> str:
@@ -20,5 +21,5 @@ def text_of(kernel: Kernel) -> str:
         pointers, records = (
             [k for k, (kind, _) in enumerate(kernel.words) if kind == name] for name in ("pointer", "site")
         )
-        found = _texts[kernel.text] = with_checks(kernel.text, len(kernel.words), pointers, records)
+        found = _texts.enter(kernel.text, with_checks(kernel.text, len(kernel.words), pointers, records))
     return found

@@ -2,7 +2,7 @@
 
 A lowering (`Template`) is made with the sizes of some call as hints; what it decided by them are its guards, and it serves all sizes for which they hold.
 For other sizes there is another lowering. Sizes below 2 broadcast or leave nothing to do, and are constants of a graph of their own;
-what the dense library refuses for some sizes only is lowered for those. The most recently used `sizes.MOST` programs are kept; they take their arenas from the allocator at each run.
+what the dense library refuses for some sizes only is lowered for those. The most recently used programs are remembered; they take their arenas from the allocator at each run.
 """
 
 from __future__ import annotations

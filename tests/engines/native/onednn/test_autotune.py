@@ -46,12 +46,12 @@ def tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every test has a cache of its own, remembers no choices, and has tuning on."""
     before = dict(config._context)
     monkeypatch.setenv("MYCEL_CACHE", str(tmp_path))
-    autotune.chosen.clear()
+    autotune.chosen.forget()
     ms.set_context(auto_tune_mode="GA", enable_compile_cache=True)
     yield
     config._context.clear()
     config._context.update(before)
-    autotune.chosen.clear()
+    autotune.chosen.forget()
 
 
 def trials(monkeypatch: pytest.MonkeyPatch, pick: int) -> Trials:
@@ -97,13 +97,13 @@ def test_a_choice_is_stored_and_honoured(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ms.set_context(auto_tune_mode="GA")
     made = trials(monkeypatch, 9)
     tuned = names(product())
-    assert tuned != by_rule and list(autotune.chosen.values()) != [autotune.RULE]
+    assert tuned != by_rule and [way for _, way in autotune.chosen.items()] != [autotune.RULE]
     # All ways, and the best against the rule's once more.
     assert made.calls == 2 and len(files(tmp_path)) == 1
     assert names(product()) == tuned and made.calls == 2
 
     # Another process, for which the rule's way would be best.
-    autotune.chosen.clear()
+    autotune.chosen.forget()
     other = trials(monkeypatch, 0)
     assert names(product()) == tuned and other.calls == 0
     # Other sizes are other work.
@@ -115,7 +115,7 @@ def test_another_number_of_threads_is_another_choice(monkeypatch: pytest.MonkeyP
     for count in (1, 2):
         monkeypatch.setattr(autotune.dnnl, "max_threads", lambda count=count: count)
         product()
-    assert made.calls == 2 and sorted(threads for threads, _ in autotune.chosen) == [1, 2]
+    assert made.calls == 2 and sorted(threads for (threads, _), _ in autotune.chosen.items()) == [1, 2]
 
 
 @pytest.mark.parametrize("content", [None, b"by magic", b"\xff"], ids=["damaged", "unknown", "no text"])
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_sound_is_made_anew(
         path.write_bytes(b"x" + sound[1:])
     else:
         cache.write(autotune._kind(), path.name, content)
-    autotune.chosen.clear()
+    autotune.chosen.forget()
     again = trials(monkeypatch, 9)
     assert names(product()) == tuned and again.calls == 2
     assert path.read_bytes() == sound
@@ -159,11 +159,11 @@ def test_a_small_gain_or_one_that_does_not_come_again_changes_nothing(monkeypatc
 
     for measure, count in ((slightly, 1), (once, 2)):
         calls.clear()
-        autotune.chosen.clear()
+        autotune.chosen.forget()
         monkeypatch.setattr(autotune, "measure", measure)
         ms.set_context(enable_compile_cache=False)
         assert names(product()) == by_rule and len(calls) == count
-        assert list(autotune.chosen.values()) == [autotune.RULE]
+        assert [way for _, way in autotune.chosen.items()] == [autotune.RULE]
 
 
 def test_the_keys_of_kept_programs_tell_tuned_ones_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,6 +289,6 @@ def test_a_compiled_gradient_differs_in_its_rounding_alone(monkeypatch: pytest.M
     ms.set_context(auto_tune_mode="GA")
     made = trials(monkeypatch, 1)
     tuned = results()
-    assert made.calls > 0 and any(way != autotune.RULE for way in autotune.chosen.values())
+    assert made.calls > 0 and any(way != autotune.RULE for _, way in autotune.chosen.items())
     for a, b in zip(tuned, by_rule):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
