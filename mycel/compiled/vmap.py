@@ -229,7 +229,7 @@ def _output(stage: Stage, value: Any, axis: Axis) -> Optional[Tensor]:
     if value is None or isinstance(value, Tensor):
         return value
     if isinstance(value, _NUMBERS):
-        return stage.created(as_tensor(value))  # type: ignore[no-any-return]
+        return stage.created(as_tensor(value))
     raise VmapError(f"vmap: the function returns a {type(value).__name__}{_shown(value)}; its outputs must be tensors or numbers, "
                     "in tuples, lists or dictionaries")  # fmt: skip
 

@@ -410,7 +410,7 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
     [1, 0, 0]
     """
     block = None
-    if not eager.active or (context := eager.local.context) is None or not context.is_staging:
+    if not eager.active or eager.local.staging is None:
         if type(value) is int or type(value) is float:
             value = scalar(value, D.int64 if type(value) is int else D.float32)
         key = routes.basic_key(index)

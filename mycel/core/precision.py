@@ -19,6 +19,7 @@ from typing import Any, Optional
 from mycel.base import locks
 from mycel.base.dtype import DType
 from mycel.core import eager
+from mycel.core.context import Context
 
 __all__ = ["Precision", "converted", "in_force", "met", "narrowed"]
 
@@ -35,7 +36,7 @@ class Precision:
 
 class _Local(threading.local):
     precision: Optional[Precision] = None
-    context: Any = None
+    context: Optional[Context] = None
 
 
 _local = _Local()
@@ -63,8 +64,8 @@ def in_force(precision: Optional[Precision]) -> Iterator[None]:
 
 def _here() -> Optional[Precision]:
     """The precision in force; none in what is being compiled on its own."""
-    context = eager.local.context
-    if context is not _local.context and context is not None and context.is_staging:
+    staging = eager.local.staging
+    if staging is not None and staging is not _local.context:
         return None
     return _local.precision
 

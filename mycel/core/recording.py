@@ -23,6 +23,7 @@ from mycel.base import config
 from mycel.base.spans import timed
 from mycel.base.tree import flatten
 from mycel.core import eager
+from mycel.core.context import Recording
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import outdate
 from mycel.engines import buffers, nonfinite
@@ -74,13 +75,11 @@ class Recorded(Node):
         return tuple([Recorded(GET_ITEM, (self,), {"index": i}, t, b, self.tape) for i, (t, b) in pairs])
 
 
-class Recorder(eager.Context):
+class Recorder(Recording):
     """One recording; `depth` counts the gradients that are being taken on it.
 
     Nodes are kept alive by the tensors and nodes that need them, so what is not needed is freed while recording.
     """
-
-    records = True
 
     def __init__(self) -> None:
         self.depth = 0
@@ -283,10 +282,6 @@ class Recorder(eager.Context):
                 if w._node is marked:
                     w._node = node
                     outdate(w)
-
-    def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a user's function while recording."""
-        return fn(*args, **kwargs)
 
     # Derivatives.
 

@@ -117,7 +117,7 @@ def viewing(function: F) -> F:
         reach = follow
         if eager.active:
             context = eager.local.context
-            if context is not None and not context.records or precision.active:
+            if context is not None and eager.local.recording is None or precision.active:
                 return function(*args, **kwargs)
             reach = follow if context is None else _again
         base = args[0] if args else None
@@ -187,8 +187,8 @@ def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Te
 
     def __getitem__(self: Tensor, index: Any) -> Tensor:
         reach = follow
-        if eager.active and (context := eager.local.context) is not None:
-            if not context.records:
+        if eager.active and eager.local.context is not None:
+            if eager.local.recording is None:
                 return get(self, index)
             reach = _again
         part = index if type(index) is int else basic_key(index)

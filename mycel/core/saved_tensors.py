@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Optional
 
 from mycel.core import eager
+from mycel.core.context import Following
 from mycel.core.hooks import call_user
 from mycel.core.recording import BRIDGE, CONSTANT, Recorded, Recorder, recorders
 from mycel.core.tensor import Tensor, make
@@ -62,23 +63,24 @@ class saved_tensors_hooks:
             if not callable(hook):
                 raise TypeError(f"saved_tensors_hooks: {name} must be callable, not {type(hook).__name__} ({hook!r})")
         self._hooks: Hooks = (pack_hook, unpack_hook)
-        self._before: list[Any] = []
+        self._before: list[tuple[Optional[Following], Any]] = []
 
     def __enter__(self) -> None:
-        context: Any = eager.current_context()
-        if context is not None and context.is_staging:
-            self._before.append((context, context.saving))
-            context.saving = self._hooks
+        staging = eager.local.staging
+        if staging is not None:
+            following = staging.following
+            self._before.append((following, following.saving))
+            following.saving = self._hooks
             return
         self._before.append((None, _local.stack))
         _install((*_local.stack, self._hooks))
 
     def __exit__(self, *error: Any) -> None:
-        context, before = self._before.pop()
-        if context is None:
+        following, before = self._before.pop()
+        if following is None:
             _install(before)
         else:
-            context.saving = before
+            following.saving = before
 
 
 def register_saved_tensors_hooks(
@@ -101,10 +103,9 @@ def register_saved_tensors_hooks(
 
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
-            context: Any = eager.current_context()
+            context = eager.current_context()
             with manager:
-                staging = context is not None and context.is_staging
-                return context.invoke(fn, args, kwargs) if staging else fn(*args, **kwargs)
+                return fn(*args, **kwargs) if context is None else context.invoke(fn, args, kwargs)
 
         return run
 
@@ -114,7 +115,7 @@ def register_saved_tensors_hooks(
 def _install(stack: tuple[Hooks, ...]) -> None:
     _local.stack = stack
     recorders.kind = _new
-    context: Any = eager.current_context()
+    context = eager.current_context()
     if type(context) in (Recorder, _Saving):
         context.__class__ = _Saving if stack else Recorder
 

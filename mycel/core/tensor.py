@@ -86,8 +86,7 @@ class Tensor(TensorMethods):
         if init is not None:
             raise ValueError("Tensor: give either input_data or init, not both")
         wanted = None if dtype is None else D.from_any(dtype)
-        context = eager.local.context if eager.active else None
-        staging: Any = context if context is not None and context.is_staging else None
+        staging = eager.local.staging if eager.active else None
         if isinstance(input_data, Tensor):
             source = input_data if wanted is None else input_data.astype(wanted)
             source._settle()
@@ -157,9 +156,9 @@ class Tensor(TensorMethods):
             self._need_value("")
 
     def _value(self, what: str) -> np.ndarray[Any, Any]:
-        context = eager.local.context if eager.active else None
-        if context is not None and context.is_staging:
-            return context.need_value(self, what)  # type: ignore[attr-defined, no-any-return]
+        staging = eager.local.staging if eager.active else None
+        if staging is not None:
+            return staging.need_value(self, what)
         if self._buf is None:
             self._need_value(what)
         return buffers.to_array(self._buf, self._type)
@@ -242,9 +241,9 @@ class Tensor(TensorMethods):
 
     def _number(self, what: str, refusal: str) -> Any:
         """The one element as a Python number; ValueError with a text of `refusal` where there is not one."""
-        context = eager.local.context if eager.active else None
-        if context is not None and context.is_staging:
-            array = context.need_value(self, what)  # type: ignore[attr-defined]
+        staging = eager.local.staging if eager.active else None
+        if staging is not None:
+            array = staging.need_value(self, what)
             if array.size != 1:
                 raise ValueError(refusal.format(what=what, shape=self.shape, size=array.size))
             return array.reshape(()).item()
@@ -294,16 +293,10 @@ class Tensor(TensorMethods):
 
     def _shown(self) -> Optional[np.ndarray[Any, Any]]:
         """The values where there are some, or can be had."""
-        context: Any = eager.local.context if eager.active else None
-        if (
-            context is not None
-            and context.is_live
-            and context.may_decide
-            and (self._node is not None or self._buf is not None)
-        ):
-            return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
-        if context is not None and context.is_staging and asked_by_program():
-            return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
+        staging = eager.local.staging if eager.active else None
+        if staging is not None:
+            if staging.may_decide and (self._node is not None or self._buf is not None) or asked_by_program():
+                return staging.need_value(self, "showing a tensor")
         self._settle()
         return None if self._buf is None else buffers.to_array(self._buf, self._type)
 
@@ -479,7 +472,7 @@ class Tensor(TensorMethods):
             return self
         context = eager.local.context if eager.active else None
         if context is not None:
-            context.write(self, new)  # type: ignore[attr-defined]
+            context.write(self, new)
         else:
             self._buf = new._buf
         return self
@@ -569,9 +562,9 @@ def make_staged(node: Node) -> Tensor:
     made._buf = None
     made._node = node
     if eager.active:
-        context = eager.local.context
-        if context is not None and context.is_live:
-            context.track(made)  # type: ignore[attr-defined]
+        staging = eager.local.staging
+        if staging is not None and staging.is_live:
+            staging.track(made)
     return made
 
 
@@ -624,10 +617,10 @@ _scalars: dict[Any, Tensor] = {}
 
 def scalar(value: Any, dtype: DType) -> Tensor:
     """A tensor of no dimensions holding a Python number; the same object for the same number."""
-    context = eager.local.context if eager.active else None
-    if context is not None and context.is_staging:
+    staging = eager.local.staging if eager.active else None
+    if staging is not None:
         _check_fits(value, dtype)
-        return context.literal(value, dtype)  # type: ignore[attr-defined, no-any-return]
+        return staging.literal(value, dtype)
     key = (value, dtype, type(value))
     found = _scalars.get(key)
     if found is None:
@@ -713,10 +706,10 @@ _EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
 
 def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
     """The common type where one of two tensors stands for a Python number in a compiled function; None where none or both do."""
-    context: Any = eager.local.context
-    if context is None or not context.is_staging or x._type.shape and y._type.shape or not context.numbers:
+    staging = eager.local.staging
+    if staging is None or x._type.shape and y._type.shape or not staging.numbers:
         return None
-    weak = [id(t) in context.numbers for t in (x, y)]
+    weak = [id(t) in staging.numbers for t in (x, y)]
     if weak[0] is weak[1]:
         return None
     number, other = (x, y) if weak[0] else (y, x)
@@ -754,8 +747,8 @@ def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
 
 def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optional[Tensor]:
     """The result where a gradient is being recorded and the kernel is known; None where not."""
-    context: Any = eager.local.context
-    if context is None or not context.records or precision.active:
+    recording = eager.local.recording
+    if recording is None or precision.active:
         return None
     try:
         if type(y) is float and x._type.dtype.kind == "f":
@@ -764,7 +757,7 @@ def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optiona
         made = make(result, run(x._buf, y._buf))
     except (KeyError, AttributeError, ValueError, MemoryError):
         return None
-    context.enter_pair(primitive, x, y, made)
+    recording.enter_pair(primitive, x, y, made)
     return made
 
 

@@ -99,9 +99,9 @@ def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...], key: Any = None)
     made._view = view
     family_of(root).add(made)
     if eager.active:
-        context = eager.local.context
-        if context is not None and context.is_staging:
-            context.viewed(made)
+        staging = eager.local.staging
+        if staging is not None:
+            staging.viewed(made)
     return made
 
 
@@ -154,13 +154,15 @@ def _reshaped_type(kind: TensorType, params: dict[str, Any]) -> TensorType:
 
 
 def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], base: Tensor) -> Tensor:
-    context: Any = eager.local.context if eager.active else None
-    if kind in SHARING and (context is None or context.records):
+    recording = None
+    if kind in SHARING and (
+        not eager.active or (recording := eager.local.recording) is not None or eager.local.context is None
+    ):
         if base._buf is None:
             base._need_value("reshape")
         made = make(base._type if kind is E.identity else _reshaped_type(base._type, params), base._buf)
-        if context is not None:
-            context.enter(kind, (base,), params, made)
+        if recording is not None:
+            recording.enter(kind, (base,), params, made)
         return made
     return eager.apply(kind, base, *operands, **params)
 
@@ -185,7 +187,7 @@ def write(target: Tensor, new: Tensor) -> None:
     """Make `new` the value of a tensor with views, or of a view."""
     context = eager.local.context if eager.active else None
     if context is not None and context.is_staging:
-        context.write(target, new)  # type: ignore[attr-defined]
+        context.write(target, new)
         return
     view = target._view
     if view is not None:
@@ -193,7 +195,7 @@ def write(target: Tensor, new: Tensor) -> None:
         if all(s[0] in SHARING for s in view.steps):
             return  # the view takes the root's memory when it is next read
     if context is not None:
-        context.write(target, new)  # type: ignore[attr-defined]
+        context.write(target, new)
     else:
         target._buf = new._buf
     outdate(target)
@@ -210,8 +212,7 @@ def outdate(t: Tensor) -> None:
 
 def refresh(t: Tensor) -> None:
     """Give a view whose value was dropped that of its root."""
-    context = eager.local.context if eager.active else None
-    if context is not None and context.is_staging:
+    if eager.active and eager.local.staging is not None:
         with eager.use_context(None):
             value = derived(t._view.root, t._view.steps)
     else:

@@ -17,11 +17,12 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 
 from mycel.base.errors import CompileError, NeedsValue, Unsupported
+from mycel.core.context import Context
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import View, outdate
 from mycel.engines import buffers, nonfinite
@@ -38,6 +39,7 @@ from mycel.prims.base import GET_ITEM, Primitive
 
 __all__ = ["Break", "LivePlan", "LiveStage"]
 
+V = TypeVar("V")
 REFUSALS = (CompileError, NeedsValue, Unsupported)
 _SEGMENTS = 1024
 _HEAVY = 48
@@ -88,10 +90,9 @@ class _NoGuards(Guards):
 class LiveStage(Stage):
     """One call of a function that is run in segments; see the module's description."""
 
-    tracks = True
     is_live = True
 
-    def __init__(self, plan: LivePlan, outer: Any) -> None:
+    def __init__(self, plan: LivePlan, outer: Optional[Context]) -> None:
         super().__init__()
         self.guards = _NoGuards()
         self.plan, self.outer = plan, outer
@@ -137,7 +138,7 @@ class LiveStage(Stage):
 
     # Values.
 
-    def need_value(self, t: Tensor, what: str) -> Any:
+    def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
         """The array of a tensor; where it is not known yet, the segment ends here, which is a break unless `what` is empty."""
         if self.scope.is_branch:
             if self.levels and not self.is_conditional:
@@ -166,7 +167,7 @@ class LiveStage(Stage):
             self.end_segment(())
         return buffers.to_array(value._buf, value._type)
 
-    def _shared_value(self, t: Tensor, what: str) -> Any:
+    def _shared_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
         """The array of a tensor that is the same for all examples of a `vmap` being staged; the segment goes on."""
         node = self.node_of(t)
         if is_constant(node):
@@ -205,7 +206,7 @@ class LiveStage(Stage):
         if self.scope.is_branch:
             super().note(key, kind, target, name, before)
 
-    def created(self, value: Any) -> Any:
+    def created(self, value: V) -> V:
         """An object that the program made: of interest only in a branch, which may have to be taken back."""
         return super().created(value) if self.scope.is_branch else value
 
@@ -213,7 +214,7 @@ class LiveStage(Stage):
         if self.scope.is_branch:
             super().note_container(target)
 
-    def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.scope.is_branch:
             super().defer(fn, args, kwargs)
         else:

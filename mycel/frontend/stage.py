@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Optional
+from types import FunctionType
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from mycel.base import dtype as D
 from mycel.base.errors import CompileError, NeedsValue
 from mycel.base.tree import map_leaves
 from mycel.core import eager
+from mycel.core.context import SavedHooks
 from mycel.core.parameter import Parameter
 from mycel.core.saved_tensors import staged
 from mycel.core.tensor import Tensor, make_staged
@@ -27,13 +29,18 @@ from mycel.core.views import root_of
 from mycel.engines import buffers
 from mycel.frontend import views
 from mycel.frontend.cell_scope import inside_cell
-from mycel.frontend.derivatives import Differentiating
+from mycel.frontend.derivatives import StagedDerivatives
 from mycel.frontend.guards import Guards, lookup
+from mycel.frontend.positions import staged_positions
 from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
+from mycel.prims.custom import Rule
 
 __all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
+
+
+V = TypeVar("V")
 
 
 class _Missing:
@@ -199,11 +206,10 @@ class Capture:
         self.tensor, self.node, self.type = tensor, node, tensor._type
 
 
-class Stage(Differentiating, eager.Context):
+class Stage(StagedDerivatives):
     """One staging of one function; see the module's description."""
 
-    is_staging = True
-    saving: Any = None  # the hooks on saved values in force
+    saving: Optional[SavedHooks] = None
     ended: Any = None  # the outermost function's name and where it ended
 
     def __init__(self) -> None:
@@ -255,10 +261,6 @@ class Stage(Differentiating, eager.Context):
         if self.numbers and all(id(t) in self.numbers or is_constant(n) for t, n in zip(inputs, nodes)):
             self.numbers[id(made)] = made
         return made
-
-    def is_number(self, value: Any) -> bool:
-        """Whether a value is a Python number, or a tensor that stands for one because a tensor decided which."""
-        return type(value) in (bool, int, float, complex) or id(value) in self.numbers
 
     def mark_number(self, t: Tensor) -> Tensor:
         """Say that a tensor stands for a Python number, which no assignment changes in place."""
@@ -352,11 +354,11 @@ class Stage(Differentiating, eager.Context):
         if found is None:
             found = self.literals[key] = constant(value, kind)
             self.scopes[0].own.add(found)
-        return self.created(make_staged(found))  # type: ignore[no-any-return]
+        return self.created(make_staged(found))
 
     # Values.
 
-    def need_value(self, t: Tensor, what: str) -> Any:
+    def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
         """The array of a tensor that is a constant here; NeedsValue for one that is computed when the graph runs."""
         if t._view is None:
             if t._buf is None and t._node is None:
@@ -393,10 +395,12 @@ class Stage(Differentiating, eager.Context):
         mend = mend_of(what)
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
 
-    @property
-    def may_decide(self) -> bool:
-        """Whether Python can have values here."""
-        return False
+    def has_positions(self) -> bool:
+        """Whether positions that data decide can be had here: not in a branch that a tensor decides, nor where values can be had instead."""
+        return not self.is_live and not self.scope.is_branch
+
+    def positions(self, mask: Tensor, least: int) -> Tensor:
+        return staged_positions(self, mask, least)
 
     @property
     def runs_each_time(self) -> bool:
@@ -458,7 +462,7 @@ class Stage(Differentiating, eager.Context):
         if key not in self.scope.journal and id(target) not in self.scope.fresh:
             self.note(key, "container", target, None, copy_container(target))
 
-    def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call a function after each run of the compiled code, with the values that the arguments have now."""
         if self.levels and self.scope is self.levels[-1].scope:
             self.levels[-1].defer(fn, args, kwargs)
@@ -479,6 +483,9 @@ class Stage(Differentiating, eager.Context):
         for level in self.levels:
             level.split(self, state)
 
+    def guard_attribute(self, target: Any, name: str, value: Any) -> None:
+        self.guards.attribute(target, name, value)
+
     def was_changed(self, key: Any) -> bool:
         """Whether the program itself has set this before, so that reading it needs no guard."""
         return any(key in scope.journal for scope in self.scopes)
@@ -496,7 +503,7 @@ class Stage(Differentiating, eager.Context):
         """Whether an object was created while staging."""
         return any(id(value) in scope.fresh for scope in self.scopes)
 
-    def created(self, value: Any) -> Any:
+    def created(self, value: V) -> V:
         """Remember that the program created an object here."""
         self.scope.fresh[id(value)] = value
         return value
@@ -516,16 +523,23 @@ class Stage(Differentiating, eager.Context):
             self.scopes.pop()
             self.scope = self.scopes[-1]
 
+    def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
+        """`values` with a derivative by `operands` that the program gives."""
+        from mycel.frontend.rules import attach
+
+        return attach(self, values, operands, rule)
+
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a user's function, interpreting it."""
         from mycel.frontend.interpret import call
 
         return call(self, fn, args, kwargs)
 
-    def follow(self, fn: Any, args: tuple[Any, ...]) -> Any:
+    def follow(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Call a function of the library's by interpreting it as if the user had written it, so that tensors may decide in it."""
         from mycel.frontend.interpret import interpret
 
+        assert isinstance(fn, FunctionType)
         return interpret(self, fn, args, {})
 
     # Cells.

@@ -348,7 +348,7 @@ class LoadedGraph(Cell):
         sizes = self._sizes(tensors)
         states = [t if t is not None else default_generator.state for t in self._states]
         graph: Graph = model.graph
-        if sizes and eager.active and eager.current_context().is_staging:  # type: ignore[union-attr]
+        if sizes and eager.active and eager.local.staging is not None:
             graph = specialize(graph, sizes)
         out = eager.apply(C.call, *tensors, *states, graph=graph) if graph.outputs else ()
         for state, output in model.writes:
