@@ -30,6 +30,7 @@ from mycel.base.log import logger
 from mycel.base.spans import timed
 from mycel.cells.cell import compiler
 from mycel.core import eager
+from mycel.core.context import Context
 from mycel.core.hooks import carry_hooks, hooks_key
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make, make_staged
@@ -346,15 +347,15 @@ class Version:
         self.kept = None
         return self._finish(out, tensors)
 
-    def record(self, recorder: Any, tensors: list[Any]) -> Any:
+    def record(self, context: Context, tensors: list[Any]) -> Any:
         """Run as one operation that a gradient can go back through."""
         if not self.result_types:
             return self._finish([], tensors)
-        if not recorder.is_staging:
+        if not context.is_staging:
             for t in (*tensors, *self.tensors):
                 _buffer(t)
-        graph = specialize(self.graph, self.sizes) if self.sizes and recorder.is_staging else self.graph
-        out = recorder.emit(C.call, [*tensors, *self.tensors], {"graph": graph})
+        graph = specialize(self.graph, self.sizes) if self.sizes and context.is_staging else self.graph
+        out = context.emit(C.call, [*tensors, *self.tensors], {"graph": graph})
         for i, place in self.writes:
             self.ways[i]()._replace(out[place])
         for i, place in self.argument_writes:

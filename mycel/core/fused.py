@@ -232,10 +232,14 @@ def fused(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        recorder: Any = None
+        recorder: Optional[Recorder] = None
         if eager.active:
-            recorder = eager.local.context
-            if type(recorder) is not Recorder and recorder is not None or precision.active:
+            context = eager.local.context
+            if type(context) is Recorder:
+                recorder = context
+            elif context is not None:
+                return plain(*args, **kwargs)
+            if precision.active:
                 return plain(*args, **kwargs)
         key: list[Any] = []
         tensors: list[Tensor] = []

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Optional
 
 from mycel.core import eager
-from mycel.core.context import Following
+from mycel.core.context import Following, SavedHooks
 from mycel.core.hooks import call_user
 from mycel.core.recording import BRIDGE, CONSTANT, Recorded, Recorder, recorders
 from mycel.core.tensor import Tensor, make
@@ -30,12 +30,11 @@ from mycel.transforms.grad import vjp
 
 __all__ = ["register_saved_tensors_hooks", "saved_tensors_hooks"]
 
-Hooks = tuple[Callable[..., Any], Callable[..., Any]]
 MOST_PLANS = 1024
 
 
 class _Local(threading.local):
-    stack: tuple[Hooks, ...] = ()
+    stack: tuple[SavedHooks, ...] = ()
 
 
 _local = _Local()
@@ -62,7 +61,7 @@ class saved_tensors_hooks:
         for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
             if not callable(hook):
                 raise TypeError(f"saved_tensors_hooks: {name} must be callable, not {type(hook).__name__} ({hook!r})")
-        self._hooks: Hooks = (pack_hook, unpack_hook)
+        self._hooks: SavedHooks = (pack_hook, unpack_hook)
         self._before: list[tuple[Optional[Following], Any]] = []
 
     def __enter__(self) -> None:
@@ -112,7 +111,7 @@ def register_saved_tensors_hooks(
     return decorate
 
 
-def _install(stack: tuple[Hooks, ...]) -> None:
+def _install(stack: tuple[SavedHooks, ...]) -> None:
     _local.stack = stack
     recorders.kind = _new
     context = eager.current_context()
@@ -321,7 +320,9 @@ def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) 
 # Staging.
 
 
-def staged(stage: Any, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> Any:
+def staged(
+    stage: Following, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any
+) -> Any:
     """What an operation of a function that is being staged under hooks gives: the same, with a derivative by what the hooks keep."""
     if primitive in (custom, kept_call) or any(isinstance(p, Graph) for p in params.values()):
         return result
@@ -333,6 +334,7 @@ def staged(stage: Any, primitive: Primitive, inputs: Sequence[Tensor], params: d
     plan = _plan(primitive, [n.type for n in nodes], params, active, len(results))
     if not plan.used:
         return result
+    assert stage.saving is not None
     (pack, unpack), stage.saving = stage.saving, None
     try:
         kept: dict[Any, Any] = {}
@@ -348,7 +350,7 @@ def staged(stage: Any, primitive: Primitive, inputs: Sequence[Tensor], params: d
             found = {place: _checked(call_user(given, packed), kind) for place, (kind, packed, given) in kept.items()}
             return plan.apply(found, cotangents)
 
-        made = stage.attach(results, [inputs[i] for i in active], Rule(function))
+        made = stage.differentiating.attach(results, [inputs[i] for i in active], Rule(function))
     finally:
         stage.saving = (pack, unpack)
     return tuple(made) if isinstance(result, tuple) else made[0]

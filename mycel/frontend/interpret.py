@@ -99,7 +99,9 @@ class Code:
         self.simple = not (self.keyword_only or self.variadic or self.keywords)
         self.run: Callable[[Frame], Any] = build_body(node, self)
 
-    def bind(self, stage: Any, args: Any, kwargs: Any, defaults: Any, keyword_defaults: Any) -> dict[str, Any]:
+    def bind(
+        self, stage: Optional[Stage], args: Any, kwargs: Any, defaults: Any, keyword_defaults: Any
+    ) -> dict[str, Any]:
         """The variables that a call begins with; TypeError for arguments that do not fit, in Python's words."""
         names = self.positional
         if self.simple and not kwargs and len(args) == len(names):

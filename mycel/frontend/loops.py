@@ -85,7 +85,7 @@ def static_items(f: Any, items: Any, where: Where) -> Any:
     return operators.iterate(f.stage, items)
 
 
-def python_range(stage: Any, items: TensorRange) -> range:
+def python_range(stage: Stage, items: TensorRange) -> range:
     """The range of Python for one of tensors, by their values."""
     ends = (items.start, items.stop, items.step)
     return range(*[int(stage.need_value(v, "")) if isinstance(v, Tensor) else v for v in ends])

@@ -32,7 +32,7 @@ from mycel.ir.graph import current_where
 __all__ = ["PROCESS_MODULES", "refuse_unseen", "see", "see_call", "see_library", "see_result", "watched"]
 
 
-def see(stage: Any, value: Any, depth: int = 0) -> None:
+def see(stage: Stage, value: Any, depth: int = 0) -> None:
     """Guard what native code may read of a value: everything that can be reached from it."""
     kind = type(value)
     if kind in IMMUTABLE or isinstance(value, (Tensor, type, np.generic)):
@@ -75,7 +75,7 @@ _READING = frozenset(
 )
 
 
-def see_call(stage: Any, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
+def see_call(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
     """Guard what a native call may read, and refuse one that may change an object from outside without being journaled."""
     receiver = getattr(fn, "__self__", None)
     name = getattr(fn, "__name__", "")
@@ -104,7 +104,7 @@ PROCESS_MODULES = (
 )
 
 
-def see_library(stage: Any, fn: Any, args: Any) -> None:
+def see_library(stage: Stage, fn: Any, args: Any) -> None:
     """Guard or refuse what a function of the library reads of the process's settings."""
     if fn is config.get_context and len(args) == 1:
         stage.guards.item(config._context, args[0], config._context.get(args[0], MISSING))
@@ -114,7 +114,7 @@ def see_library(stage: Any, fn: Any, args: Any) -> None:
         )
 
 
-def _may_change(stage: Any, value: Any) -> bool:
+def _may_change(stage: Stage, value: Any) -> bool:
     from mycel.frontend.interpret import MUTATED
 
     kind = type(value)
@@ -127,7 +127,7 @@ def _may_change(stage: Any, value: Any) -> bool:
     )
 
 
-def see_result(stage: Any, value: Any, count: int) -> Any:
+def see_result(stage: Stage, value: Any, count: int) -> Any:
     """A result of native code: new if nobody else has a reference to it, else guarded by its contents if it is a container."""
     if type(value) in (list, dict, set, np.ndarray, bytearray) and not stage.is_fresh(value):
         if count <= 1:
@@ -155,7 +155,7 @@ _EMIT = Stage.emit.__code__
 
 
 @contextmanager
-def watched(stage: Any) -> Iterator[None]:
+def watched(stage: Stage) -> Iterator[None]:
     """Notice frames of the user's own that native code runs while a block stages; `stage.unseen` says which came first.
 
     Where something else profiles this thread already, nothing is watched.
@@ -177,7 +177,7 @@ def watched(stage: Any) -> Iterator[None]:
         sys.setprofile(None)
 
 
-def _judge(stage: Any, frame: types.FrameType) -> None:
+def _judge(stage: Stage, frame: types.FrameType) -> None:
     from mycel.frontend.interpret import is_native_code
 
     code = frame.f_code
@@ -213,7 +213,7 @@ def _is_inside(file: str) -> bool:
     return file.startswith(PACKAGE) and not file.startswith(_HERE)
 
 
-def refuse_unseen(stage: Any) -> None:
+def refuse_unseen(stage: Stage) -> None:
     """CompileError where user's code was run by native code while a function was staged."""
     if stage.unseen is not None:
         where, name = stage.unseen

@@ -223,7 +223,7 @@ class Stage(StagedDerivatives):
         self.literals: dict[Any, Node] = {}
         self.numbers: dict[int, Tensor] = {}
         self.anchored: list[Tensor] = []  # tensors known by their identity, which must stay their own
-        self.derived: dict[int, Any] = {}
+        self.derived: dict[int, tuple[Any, Node, Node]] = {}
         self.mixed: dict[int, list[Any]] = {}
         self.mutable_nodes: set[Node] = set()
         self.unseen: Any = None

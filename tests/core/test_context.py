@@ -61,7 +61,7 @@ def test_a_context_has_the_roles_that_it_derives_from(name: str) -> None:
 def test_a_name_that_no_role_has_is_an_error(name: str) -> None:
     context = CONTEXTS[name][0]()
     with pytest.raises(AttributeError, match="pull_back"):
-        context.pull_back  # type: ignore[attr-defined]  # noqa: B018
+        context.pull_back  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
