@@ -38,7 +38,7 @@ class SizeError(ShapeError):
             super().raised_in(name)
 
 
-_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "core.indexing", "core.routes", "mint", "numpy", "scipy", "nn", "common", "core.tensor", "core.parameter", "experimental", "boost", "train")])  # fmt: skip
+_PUBLIC = tuple([f"mycel.{name}" for name in ("ops", "core.indexing", "core.routes", "mint", "numpy", "scipy", "nn", "common", "core.tensor", "core.operators", "core.parameter", "experimental", "boost", "train")])  # fmt: skip
 _SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
 _WRAPPERS = ("method", "plainly", "run")
 _USERS = ("mycel.frontend", "mycel.compiled.jit", "mycel.cells.cell", "mycel.derivatives")

@@ -16,10 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from mycel.base import dtype as D
 from mycel.base import locks
 from mycel.base.dtype import DType
+from mycel.base.tree import map_leaves
 from mycel.core import eager
 from mycel.core.context import Context
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
 
 __all__ = ["Precision", "converted", "in_force", "met", "narrowed"]
 
@@ -72,9 +76,6 @@ def _here() -> Optional[Precision]:
 
 def met(x: Any) -> Any:
     """An operand as the precision in force sees it: parameters in its type."""
-    from mycel.core.parameter import Parameter
-    from mycel.core.tensor import cast
-
     precision = _here()
     if precision is None or precision.dtype is None or not isinstance(x, Parameter) or not x.dtype.is_floating:
         return x
@@ -86,8 +87,6 @@ def narrowed(names: tuple[str, ...], function: Callable[..., Any], *inputs: Any)
     precision = _here()
     if precision is None or precision.narrow is None or precision.operations.isdisjoint(names):
         return function(*inputs)
-    from mycel.base import dtype as D
-
     floats = [v.dtype for v in inputs if _is_floating(v)]
     if not floats:
         return function(*inputs)
@@ -99,15 +98,10 @@ def narrowed(names: tuple[str, ...], function: Callable[..., Any], *inputs: Any)
 
 def converted(value: Any, dtype: DType) -> Any:
     """`value`, a tensor or a structure of them, with floating tensors in another type."""
-    from mycel.base.tree import map_leaves
-    from mycel.core.tensor import cast
-
     if _is_floating(value):
         return cast(value, dtype)
     return map_leaves(lambda v: cast(v, dtype) if _is_floating(v) else v, value)
 
 
 def _is_floating(value: Any) -> bool:
-    from mycel.core.tensor import Tensor
-
     return isinstance(value, Tensor) and value.dtype.is_floating

@@ -42,7 +42,6 @@ __all__ = [
     "root_of",
     "through",
     "whole",
-    "write",
 ]
 
 Step = tuple[
@@ -59,6 +58,22 @@ class View:
 
     def __init__(self, root: Tensor, steps: tuple[Step, ...], key: Any = None) -> None:
         self.root, self.steps, self.key = root, steps, key
+
+    def refresh(self, t: Tensor) -> None:
+        """Give the view `t`, whose value was dropped, that of its root."""
+        if eager.active and eager.local.staging is not None:
+            with eager.use_context(None):
+                value = derived(self.root, self.steps)
+        else:
+            value = derived(self.root, self.steps)
+        t._node, t._buf = value._node, value._buf
+
+    def write(self, t: Tensor, new: Tensor) -> None:
+        """Make `new` the value of the view `t`, and of the part of its root that it shows."""
+        _write_root(self.root, put(self.root, self.steps, new))
+        # A view by steps that share takes the root's memory when it is next read.
+        if not all(s[0] in SHARING for s in self.steps):
+            _take(t, new)
 
 
 class Family(list):  # type: ignore[type-arg]
@@ -83,6 +98,10 @@ class Family(list):  # type: ignore[type-arg]
             kept = [r for r in self[:count] if r() is not None]
             self[:count] = kept
             self.limit = max(32, 2 * len(kept))
+
+    def write(self, root: Tensor, new: Tensor) -> None:
+        """Make `new` the value of the root."""
+        _take(root, new)
 
     def alive(self) -> list[Tensor]:
         return [t for t in [r() for r in self[:]] if t is not None]
@@ -183,22 +202,21 @@ def _diagonal(x: Tensor) -> Tensor:
 # Writing.
 
 
-def write(target: Tensor, new: Tensor) -> None:
-    """Make `new` the value of a tensor with views, or of a view."""
-    context = eager.local.context if eager.active else None
-    if context is not None and context.is_staging:
-        context.write(target, new)
-        return
-    view = target._view
-    if view is not None:
-        write(view.root, put(view.root, view.steps, new))
-        if all(s[0] in SHARING for s in view.steps):
-            return  # the view takes the root's memory when it is next read
-    if context is not None:
-        context.write(target, new)
+def _write_root(root: Tensor, new: Tensor) -> None:
+    if root._view is None:
+        _take(root, new)
     else:
-        target._buf = new._buf
-    outdate(target)
+        root._view.write(root, new)
+
+
+def _take(t: Tensor, new: Tensor) -> None:
+    """Give a tensor another value, in the context in force, and drop those of its views."""
+    context = eager.local.context if eager.active else None
+    if context is not None:
+        context.write(t, new)
+    else:
+        t._buf = new._buf
+    outdate(t)
 
 
 def outdate(t: Tensor) -> None:
@@ -210,22 +228,12 @@ def outdate(t: Tensor) -> None:
             outdate(v)
 
 
-def refresh(t: Tensor) -> None:
-    """Give a view whose value was dropped that of its root."""
-    if eager.active and eager.local.staging is not None:
-        with eager.use_context(None):
-            value = derived(t._view.root, t._view.steps)
-    else:
-        value = derived(t._view.root, t._view.steps)
-    t._node, t._buf = value._node, value._buf
-
-
 def release(root: Tensor) -> None:
     """Make the views of a tensor that changes its type tensors of their own."""
     if root._views is not None:
         for v in root._views.alive():
             if v._buf is None and v._node is None:
-                refresh(v)
+                v._view.refresh(v)
             v._view = None
         root._views = None
 

@@ -381,6 +381,7 @@ _PARTS = (
     "mycel.ops",
     "mycel.numpy",
     "mycel.core.tensor",
+    "mycel.core.operators",
     "mycel.core.indexing",
     "mycel.core.fused",
     "mycel.core.routes",

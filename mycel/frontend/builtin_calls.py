@@ -12,7 +12,8 @@ from typing import Any
 from mycel.base import dtype as D
 from mycel.base.errors import CompileError
 from mycel.core import eager
-from mycel.core.tensor import Tensor, pair
+from mycel.core.operators import pair
+from mycel.core.tensor import Tensor
 from mycel.frontend.access import load_attribute, store_attribute
 from mycel.frontend.control import truth
 from mycel.frontend.interpret import call_natively, callback

@@ -13,7 +13,8 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.errors import CompileError
-from mycel.core.tensor import Tensor, make_staged, number_dtype
+from mycel.core.operators import number_dtype
+from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.stage import MISSING, Scope, Stage
 from mycel.frontend.views import Either, Tree, mix, origin, parts, settle
 from mycel.ir.graph import Node, current_where

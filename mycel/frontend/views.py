@@ -414,5 +414,5 @@ def value_of(stage: Stage, t: Tensor) -> Optional[np.ndarray[Any, Any]]:
         return None
     if t._buf is None:
         with eager.use_context(None):
-            views.refresh(t)
+            t._view.refresh(t)
     return buffers.to_array(t._buf, t._type)
