@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mycel.prims.base import Primitive
     from mycel.prims.custom import Rule
 
-__all__ = ["Context", "Differentiating", "Following", "Recording", "SavedHooks", "Staging"]
+__all__ = ["Context", "Differentiating", "Following", "Optionals", "Recording", "SavedHooks", "Staging"]
 
 V = TypeVar("V")
 Tensors = Sequence["Tensor"]

@@ -383,12 +383,14 @@ _PARTS = (
     "mycel.core.tensor",
     "mycel.core.operators",
     "mycel.core.indexing",
+    "mycel.core.index_entries",
     "mycel.core.fused",
     "mycel.core.routes",
     "mycel.core.eager",
     "mycel.base.errors",
     "mycel.engines",
     "mycel.core.recording",
+    "mycel.core.replay",
     "mycel.common",
 )
 _pending = threading.local()

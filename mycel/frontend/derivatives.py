@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.base.errors import CompileError
 from mycel.base.tree import flatten, unflatten
-from mycel.core.context import Context, Differentiating, Following
+from mycel.core.context import Context, Differentiating, Following, Optionals
 from mycel.core.hooks import TensorHooks
-from mycel.core.recording import along_units
+from mycel.core.replay import along_units
 from mycel.core.tensor import Tensor, make_staged
 from mycel.ir.graph import Graph, Node, current_where, input_node, substitute, toposort
 from mycel.prims.base import GET_ITEM, outputs_of
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from mycel.frontend.stage import Scope
 
 __all__ = ["StagedDerivatives"]
-
-Optionals = list[Optional[Tensor]]
 
 
 class StagedDerivatives(Following, Differentiating):

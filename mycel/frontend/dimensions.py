@@ -25,7 +25,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.positions import positions
 
 if TYPE_CHECKING:
-    from mycel.compiled.jit import Version
+    from mycel.compiled.version import Version
 
 __all__ = ["Dimensions", "Plan", "compiled", "declared_inputs", "is_open"]
 

@@ -21,7 +21,8 @@ from mycel.base.errors import CompileError, Unsupported, VerifyError
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
 from mycel.common.generator import default_generator
-from mycel.compiled.jit import Jit, Version
+from mycel.compiled.jit import Jit
+from mycel.compiled.version import Version
 from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
