@@ -27,12 +27,12 @@ from mycel.core import eager
 from mycel.core.hooks import hooks_key
 from mycel.engines.failures import told
 from mycel.frontend.dimensions import Dimensions, Plan, declared_inputs
-from mycel.frontend.interpret import call
+from mycel.frontend.interpret import Interpreter
 from mycel.frontend.native_calls import refuse_unseen, watched
 from mycel.frontend.segments import REFUSALS, LivePlan, LiveStage
 from mycel.frontend.sizes import use_stage
 from mycel.frontend.snapshots import reach
-from mycel.frontend.stage import MISSING, Stage
+from mycel.frontend.stage import MISSING
 from mycel.frontend.tracebacks import describe_places, note_end, reason_of, show_user_lines
 from mycel.ir.dims import Decisions, InconclusiveDimension, deciding
 from mycel.ir.graph import at
@@ -85,7 +85,7 @@ class Jit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         context = eager.local.context if eager.active else None
         if context is not None and context.is_staging:
-            return call(context, self.__wrapped__, args, kwargs)  # type: ignore[arg-type]
+            return context.invoke(self.__wrapped__, args, kwargs)
         if config.jit_is_off:
             target = self.__wrapped__
             run = getattr(target, "run_with_hooks", None)
@@ -234,7 +234,7 @@ class Jit:
 
     @timed("staging", lambda self, *_: self.__qualname__)
     def _stage(self, args: Any, kwargs: Any, plan: Optional[Plan] = None) -> Version:
-        stage = Stage()
+        stage = Interpreter()
         arguments = Arguments(None if plan is None else plan.types)
         names = _parameter_names(self.__wrapped__)
         given = [arguments.replace(a, names[i] if i < len(names) else f"argument{i}") for i, a in enumerate(args)]
@@ -249,7 +249,7 @@ class Jit:
             with garbage.left_alone(), deep_stack(), eager.use_context(stage), at(None), deciding(decisions):
                 use_stage(stage)
                 with watched(stage):
-                    result = call(stage, self.__wrapped__, given, options)
+                    result = stage.invoke(self.__wrapped__, given, options)
                     for generator in stage.generators:
                         generator.close()
                 refuse_unseen(stage)
@@ -312,7 +312,7 @@ def run_live(plan: LivePlan, function: Any, args: Any, kwargs: Any) -> Any:
     stage = LiveStage(plan, eager.current_context())
     try:
         with deep_stack(), eager.use_context(stage), at(None):
-            return call(stage, function, args, kwargs)
+            return stage.invoke(function, args, kwargs)
     except Exception as error:
         raise show_user_lines(error) from error.__cause__
     finally:

@@ -18,7 +18,7 @@ from mycel.base.errors import VmapError
 from mycel.base.tree import fixed_in, flatten, map_fixed, unflatten
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, as_tensor, make_staged
-from mycel.frontend.interpret import Closure
+from mycel.frontend.frames import Closure
 from mycel.frontend.stage import Stage, current_stage
 from mycel.frontend.vmap_stage import Level, Mapped
 from mycel.ir.dims import DimLike

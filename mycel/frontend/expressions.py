@@ -18,13 +18,7 @@ from mycel.base.errors import CompileError
 from mycel.core.tensor import Tensor
 from mycel.frontend import control, loops, operators
 from mycel.frontend.access import load_attribute, load_cell, load_global
-from mycel.frontend.interpret import (
-    Closure,
-    Code,
-    Frame,
-    call,
-    mangled,
-)  # fmt: skip
+from mycel.frontend.frames import Closure, Code, Frame, call, mangled
 from mycel.frontend.operators import FAST
 from mycel.frontend.scopes import NameScope, scope_of
 from mycel.ir.graph import Where, current_where, set_where
@@ -514,7 +508,9 @@ class ExpressionBuilder:
         a = node.args
         defaults = [self.expression(d) for d in a.defaults]
         keyword_defaults = {p.arg: self.expression(d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None}
-        code = Code(node, self.file, name, scope_of(node, self.scope), self.code.free, self.code.class_name)
+        code = Code(
+            node, self.file, name, scope_of(node, self.scope), self.code.free, self.code.class_name, self.code.build
+        )
 
         def make(f: Frame) -> Any:
             values = tuple([d(f) for d in defaults])

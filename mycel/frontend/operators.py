@@ -17,8 +17,9 @@ from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.frontend import guards as G
-from mycel.frontend.interpret import Closure, call, is_native
+from mycel.frontend.frames import Closure, call
 from mycel.frontend.native_calls import see
+from mycel.frontend.natives import is_native
 from mycel.ir.dims import Dim
 from mycel.prims import elementwise as E
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mycel.frontend.expressions import ExpressionBuilder
-from mycel.frontend.interpret import Frame
+from mycel.frontend.frames import Frame
 
 __all__ = ["PatternBuilder"]
 

@@ -29,7 +29,8 @@ from mycel.engines import buffers, nonfinite
 from mycel.engines.failures import out_of_memory
 from mycel.frontend.control import closed
 from mycel.frontend.guards import Guards
-from mycel.frontend.stage import MISSING, Capture, Stage, is_constant, mend_of
+from mycel.frontend.interpret import Interpreter
+from mycel.frontend.stage import MISSING, Capture, is_constant, mend_of
 from mycel.frontend.tracebacks import describe_place
 from mycel.frontend.views import is_open, is_unchanged, resolve_all, tidy
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
@@ -87,7 +88,7 @@ class _NoGuards(Guards):
         return False
 
 
-class LiveStage(Stage):
+class LiveStage(Interpreter):
     """One call of a function that is run in segments; see the module's description."""
 
     is_live = True

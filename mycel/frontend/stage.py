@@ -9,10 +9,10 @@ The outermost scope's journal is what the function did to Python objects that ou
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FunctionType
 from typing import Any, Optional, TypeVar
 
 import numpy as np
@@ -28,14 +28,12 @@ from mycel.core.tensor import Tensor, make_staged
 from mycel.core.views import root_of
 from mycel.engines import buffers
 from mycel.frontend import views
-from mycel.frontend.cell_scope import inside_cell
 from mycel.frontend.derivatives import StagedDerivatives
-from mycel.frontend.guards import Guards, lookup
+from mycel.frontend.guards import Guards
 from mycel.frontend.positions import staged_positions
 from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
-from mycel.prims.custom import Rule
 
 __all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
 
@@ -523,52 +521,15 @@ class Stage(StagedDerivatives):
             self.scopes.pop()
             self.scope = self.scopes[-1]
 
-    def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
-        """`values` with a derivative by `operands` that the program gives."""
-        from mycel.frontend.rules import attach
+    # What an interpreter of code does.
 
-        return attach(self, values, operands, rule)
-
+    @abstractmethod
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a user's function, interpreting it."""
-        from mycel.frontend.interpret import call
+        """Call anything, interpreting what the user wrote."""
 
-        return call(self, fn, args, kwargs)
-
-    def follow(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Call a function of the library's by interpreting it as if the user had written it, so that tensors may decide in it."""
-        from mycel.frontend.interpret import interpret
-
-        assert isinstance(fn, FunctionType)
-        return interpret(self, fn, args, {})
-
-    # Cells.
-
-    def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a Cell, interpreting its construct."""
-        with inside_cell(cell):
-            return self._call_cell(cell, args, kwargs)
-
-    def _call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from mycel.frontend.interpret import call, follows_users, interpret, is_native
-
-        construct = cell.construct
-        invoke = lambda fn, *a: call(self, fn, a, {})
-        function = getattr(construct, "__func__", construct)
-        for name in ("construct", "bprop"):
-            self.guards.of_type(type(cell), name, lookup(type(cell), name))
-        if not is_native(function):
-            if "construct" in cell.__dict__:
-                self.guards.cell_attribute(cell, "construct", cell.__dict__["construct"])
-            else:
-                self.guards.unset(cell, "construct")
-            self.guards.cell(cell)
-            return cell.run_with_hooks(lambda *a, **k: call(self, construct, a, k), args, kwargs, invoke)
-        self.guards.native_cell(cell)
-        if follows_users(cell):
-            run = lambda *a, **k: interpret(self, function, (cell, *a), k)
-            return cell.run_with_hooks(run, args, kwargs, invoke)
-        return cell.run_with_hooks(construct, args, kwargs, invoke)
+    @abstractmethod
+    def activate(self, frame: Any) -> Any:
+        """Run the body of an interpreted function."""
 
 
 def is_constant(node: Node) -> bool:

@@ -21,7 +21,8 @@ from mycel.frontend import control, loops, operators
 from mycel.frontend.access import load_attribute, load_from_module, store_attribute
 from mycel.frontend.control import BREAK, CONTINUE, Dynamic, Return
 from mycel.frontend.expressions import BINARY, IN_PLACE, ExpressionBuilder
-from mycel.frontend.interpret import MUTATED, Closure, Code, Frame, call, mangled
+from mycel.frontend.frames import Closure, Code, Frame, call, mangled
+from mycel.frontend.natives import MUTATED
 from mycel.frontend.operators import FAST
 from mycel.frontend.patterns import PatternBuilder
 from mycel.frontend.scopes import assigned_names, scope_of, terminates

@@ -14,8 +14,8 @@ from mycel.core import eager
 from mycel.core.context import Context, Differentiating, Following, Recording, Staging
 from mycel.core.fused import _Tracing
 from mycel.core.recording import Recorder
+from mycel.frontend.interpret import Interpreter
 from mycel.frontend.segments import LivePlan, LiveStage
-from mycel.frontend.stage import Stage
 
 ROLES = (Context, Differentiating, Recording, Staging, Following)
 
@@ -31,7 +31,7 @@ CONTEXTS: dict[str, tuple[Callable[[], Context], set[Any]]] = {
     "plain": (Plain, {Context}),
     "recorder": (Recorder, {Context, Differentiating, Recording}),
     "tracing": (_Tracing, {Context, Staging}),
-    "stage": (Stage, {Context, Differentiating, Staging, Following}),
+    "stage": (Interpreter, {Context, Differentiating, Staging, Following}),
     "live": (lambda: LiveStage(LivePlan(""), None), {Context, Differentiating, Staging, Following}),
 }
 
