@@ -289,7 +289,8 @@ class Cell(CellHooks, CellState, CellExtras):
     @property
     def param_prefix(self) -> str:
         """The path of this cell in the network it is part of, once `update_cell_prefix` ran."""
-        return self._param_prefix  # type: ignore[no-any-return]
+        prefix: str = self._param_prefix
+        return prefix
 
     def update_cell_prefix(self) -> None:
         """Give every inner cell its path as `param_prefix`."""

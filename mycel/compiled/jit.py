@@ -3,7 +3,7 @@
 A call is described by a key: the structure of its arguments, the types of the tensors in them and the values of everything else. For each
 key there are versions (`mycel.compiled.version`), newest first; the first whose guards hold runs. Nothing of this keeps an object of the program's alive: keys, guards and versions hold them
 weakly, and what was compiled for an argument is forgotten with it. Where a function cannot be one graph, the reason is logged
-once, kept for `explain`, and the function runs in compiled segments for this key (`frontend.live`); with ``fullgraph=True`` it is an error instead.
+once, kept for `explain`, and the function runs in compiled segments for this key (`frontend.segments`); with ``fullgraph=True`` it is an error instead.
 """
 
 from __future__ import annotations

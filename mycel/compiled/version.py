@@ -52,7 +52,7 @@ class _Change:
         if target is not None:
             effect = copy.copy(self.effect)
             effect.target = target
-            effect.write(None, value)  # type: ignore[arg-type]
+            effect.put(value)
 
 
 class Version:
@@ -79,8 +79,9 @@ class Version:
         self.deferred = [(fn, outputs.of(args), outputs.of(kwargs)) for fn, args, kwargs in stage.deferred]
         self.argument_writes = []
         for i, (t, node) in enumerate(zip(arguments.staged, arguments.nodes)):
-            if positions[id(t)] == i and t._node is not node:
-                self.argument_writes.append((i, outputs.place(t._node, ("argument", i))))  # type: ignore[arg-type]
+            now = t._node
+            if positions[id(t)] == i and now is not None and now is not node:
+                self.argument_writes.append((i, outputs.place(now, ("argument", i))))
         written = stage.written()
         writes = [(c, outputs.place(stage.current[id(c.tensor)], ("state", id(c.tensor)))) for c in written]
         captures = self._needed(stage, outputs.nodes, arguments.nodes, written)

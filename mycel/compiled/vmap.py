@@ -373,4 +373,5 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     key = (id(fn), repr((in_axes, out_axes)))
     if key not in known or known[key].fn is not fn:
         known[key] = _Vmap(fn, in_axes, out_axes)
-    return known[key]  # type: ignore[no-any-return]
+    found: _Vmap = known[key]
+    return found

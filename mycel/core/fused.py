@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, cast
 from weakref import WeakSet
 
 import numpy as np
@@ -273,4 +273,4 @@ def fused(function: F) -> F:
             return plain(*args, **kwargs)
         return make(found.result, values) if found.kind is None else found.results(values)
 
-    return call  # type: ignore[return-value]
+    return cast(F, call)

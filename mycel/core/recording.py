@@ -63,7 +63,7 @@ class Recorded(Node):
         if tape.region is not None:
             tape.region.append(self)
 
-    def items(self) -> tuple[Node, ...]:
+    def items(self) -> tuple[Recorded, ...]:
         """A node for each of several values."""
         buffers = self.buffer or (None,) * len(self.type)
         pairs = enumerate(zip(self.type, buffers))
@@ -282,10 +282,10 @@ class Recorder(Recording):
 
     def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
-        kept = [(o, c) for o, c in zip(outputs, cotangents) if self.node_of(o) is not None]
+        kept = [(node, c) for o, c in zip(outputs, cotangents) if (node := self.node_of(o)) is not None]
         if not kept:
             return [None] * len(wrt)
-        return self._derive("pull", [self.node_of(o) for o, _ in kept], [c for _, c in kept], wrt)  # type: ignore[misc]
+        return self._derive("pull", [node for node, _ in kept], [c for _, c in kept], wrt)
 
     def pushforward(
         self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]

@@ -25,7 +25,7 @@ from mycel.transforms.jacobian import columns, rows
 from mycel.transforms.jvp import jvp
 
 if TYPE_CHECKING:
-    from mycel.core.recording import Recorder
+    from mycel.core.recording import Recorded, Recorder
 
 __all__ = ["Replay", "along_units", "nodes_of"]
 
@@ -76,7 +76,8 @@ class Replay:
             else:
                 with nullcontext() if node.where is None else at(node.where):
                     known[node] = self.emit(node.prim, [known[i] for i in node.inputs], dict(node.params))
-        return known[root]  # type: ignore[no-any-return]
+        result: Tensor = known[root]
+        return result
 
     def _recorded(self, node: Any) -> Any:
         if type(node.type) is tuple:
@@ -110,20 +111,25 @@ class Replay:
             return None
         count, rule = node.params["count"], node.params["rule"]
         recorder = self.recorder
-        values: Any = tuple([make(i.type, i.buffer) for i in node.items()])  # type: ignore[attr-defined]
-        for v, item in zip(values, node.items()):  # type: ignore[attr-defined]
-            v._node = item
+        assert recorder.holds(node)
+        values = tuple([self._linked(item) for item in node.items()])
         dummies = [recorder.mark(self._zeros(v)) if v.dtype.is_differentiable else None for v in values]
         with eager.use_context(recorder), at(None):
             found = rule.function(values, [d for d in dummies if d is not None])
-        pairs = [
-            (recorder.node_of(g), t)
-            for g, t in zip(found, tangents[count:])
-            if g is not None and t is not None and recorder.node_of(g) is not None
-        ]
+        pairs = []
+        for gradient, tangent in zip(found, tangents[count:]):
+            root = None if gradient is None else recorder.node_of(gradient)
+            if root is not None and tangent is not None:
+                pairs.append((root, tangent))
         by: Any = [recorder.node_of(d) for d in dummies if d is not None]
-        moved = iter(vjp([g for g, _ in pairs], [t for _, t in pairs], by, self._pull))  # type: ignore[misc]
+        moved = iter(vjp([g for g, _ in pairs], [t for _, t in pairs], by, self._pull))
         return [None if d is None else next(moved) for d in dummies]
+
+    def _linked(self, node: Recorded) -> Tensor:
+        """A tensor of a node of one value that is recorded."""
+        value = make(node.type, node.buffer)
+        value._node = node
+        return value
 
     def _zeros(self, like: Tensor) -> Tensor:
         with eager.use_context(None):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, cast
 from weakref import ref
 
 from mycel.base import config
@@ -156,7 +156,7 @@ def viewing(function: F) -> F:
         except (ValueError, MemoryError):
             return function(*args, **kwargs)
 
-    return call  # type: ignore[return-value]
+    return cast(F, call)
 
 
 def basic_key(index: Any) -> Any:

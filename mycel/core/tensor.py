@@ -335,7 +335,8 @@ class Tensor(TensorMethods):
     @property
     def itemsize(self) -> int:
         """Bytes per element."""
-        return self._type.dtype.itemsize  # type: ignore[no-any-return]
+        size: int = self._type.dtype.itemsize
+        return size
 
     @property
     def nbytes(self) -> Any:

@@ -76,7 +76,7 @@ class View:
             _take(t, new)
 
 
-class Family(list):  # type: ignore[type-arg]
+class Family(list[ref[Tensor]]):
     """Weak references to the views of a root; dead ones are removed when it has doubled.
 
     Members are added without the lock: each change is one operation on the list, and trimming replaces only what was there when it began.

@@ -89,8 +89,9 @@ def make_signal(kinds: frozenset[int], code: Any, value: Any) -> Any:
 
 
 def _stage(f: Any) -> Stage:
-    assert f.stage is not None
-    return f.stage  # type: ignore[no-any-return]
+    stage: Optional[Stage] = f.stage
+    assert stage is not None
+    return stage
 
 
 def truth(f: Any, value: Any, where: Where) -> Any:

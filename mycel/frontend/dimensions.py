@@ -270,4 +270,7 @@ def compiled(version: Version) -> Callable[..., Any]:
     if nonfinite.is_on():
         return compile_graph(specialize(version.graph, version.sizes), version.aliases)
     symbolic = version.symbolic
-    return symbolic.programs.entry({n: size for n, size in version.sizes.items() if n not in symbolic.pinned})  # type: ignore[no-any-return]
+    entry: Callable[..., Any] = symbolic.programs.entry(
+        {n: size for n, size in version.sizes.items() if n not in symbolic.pinned}
+    )
+    return entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 from mycel.base.errors import CompileError
 from mycel.frontend.access import load_cell, load_global
@@ -26,10 +26,8 @@ class NameBuilder:
 
     def expression(self, node: ast.expr) -> Evaluate:
         """The closure of an expression."""
-        build = getattr(self, f"_{type(node).__name__}", None)
-        if build is None:
-            return self.unsupported(node, f"{type(node).__name__} expressions")
-        return build(node)  # type: ignore[no-any-return]
+        build: Optional[Callable[[Any], Evaluate]] = getattr(self, f"_{type(node).__name__}", None)
+        return self.unsupported(node, f"{type(node).__name__} expressions") if build is None else build(node)
 
     def unsupported(self, node: Any, what: str) -> Evaluate:
         """The closure of what is not compiled: an error, where it is reached."""
@@ -83,7 +81,8 @@ class NameBuilder:
         def outer(f: Frame) -> Any:
             g = f
             for _ in range(distance):
-                g = g.outer  # type: ignore[assignment]
+                assert g.outer is not None
+                g = g.outer
             try:
                 return g.vars[name]
             except KeyError:
@@ -100,7 +99,8 @@ class NameBuilder:
 
             def outer(f: Frame) -> Any:
                 for _ in range(distance):
-                    f = f.outer  # type: ignore[assignment]
+                    assert f.outer is not None
+                    f = f.outer
                 return f.vars[name] if name in f.vars else missing(f, name, where)
 
             return outer
@@ -152,7 +152,8 @@ class NameBuilder:
         def outer(f: Frame, value: Any) -> None:
             stage = f.stage
             for _ in range(distance):
-                f = f.outer  # type: ignore[assignment]
+                assert f.outer is not None
+                f = f.outer
             if stage is not None and stage.scope.is_branch:
                 stage.note_item(f.vars, name)
             f.vars[name] = value

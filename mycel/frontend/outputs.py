@@ -116,7 +116,7 @@ class Outputs:
         return lambda out, args: get()
 
     def _size(self, value: Dim) -> Build:
-        place = self.place(number_of(self.stage, value)._node, value)  # type: ignore[arg-type]
+        place = self.place(self.stage.node_of(number_of(self.stage, value)), value)
         return lambda out, args: out[place].item()
 
     def _tensor(self, t: Tensor) -> Build:

@@ -19,7 +19,8 @@ class PatternBuilder(ExpressionBuilder):
     """Builds the closures of patterns."""
 
     def pattern(self, node: Any) -> Matches:
-        return getattr(self, f"_{type(node).__name__}")(node)  # type: ignore[no-any-return]
+        matches: Matches = getattr(self, f"_{type(node).__name__}")(node)
+        return matches
 
     def _MatchValue(self, node: ast.MatchValue) -> Matches:
         value = self.expression(node.value)

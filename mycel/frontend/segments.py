@@ -355,7 +355,8 @@ def _costly(node: Node) -> bool:
     """Whether a value is kept for the gradient rather than computed again."""
     if node.prim is GET_ITEM:
         return True
-    return not node.prim.elementwise and type(node.type) is not tuple and node.op not in _CHEAP  # type: ignore[union-attr]
+    assert node.prim is not None
+    return not node.prim.elementwise and type(node.type) is not tuple and node.op not in _CHEAP
 
 
 _CHEAP = frozenset(("constant", "reshape", "transpose", "broadcast_to", "slice", "iota"))

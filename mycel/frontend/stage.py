@@ -88,7 +88,12 @@ class Effect:
         """Put a value that `read` gave back, without journaling."""
         if self.kind == "tensor":
             stage.set_node(self.target, value)
-        elif self.kind == "container":
+        else:
+            self.put(value)
+
+    def put(self, value: Any) -> None:
+        """Put a value that `read` gave back into what is no tensor."""
+        if self.kind == "container":
             fill_container(self.target, value)
         elif self.kind == "item":
             if value is MISSING:
@@ -269,7 +274,7 @@ class Stage(StagedDerivatives):
         """Say that inputs stand for Python numbers that the caller marked as variable."""
         for t in numbers:
             self.mark_number(t)
-            self.mutable_nodes.add(t._node)  # type: ignore[arg-type]
+            self.mutable_nodes.add(self.node_of(t))
 
     def adopt(self, roots: Sequence[Node]) -> None:
         """Enter nodes that rules made, and all behind them that are not known yet, into the present scope."""
