@@ -44,7 +44,8 @@ class SizeError(ShapeError):
 
 _PUBLIC = (
     "mycel.ops", "mycel.core.indexing", "mycel.core.routes", "mycel.mint", "mycel.numpy", "mycel.scipy", "mycel.nn",
-    "mycel.common", "mycel.core.tensor", "mycel.core.parameter", "mycel.experimental", "mycel.boost", "mycel.train",
+    "mycel.common", "mycel.core.tensor", "mycel.core.operators", "mycel.core.parameter", "mycel.experimental",
+    "mycel.boost", "mycel.train",
 )  # fmt: skip
 _SUBSCRIPTS = {"__getitem__": "x[...]", "__setitem__": "x[...] = y"}
 _WRAPPERS = ("method", "plainly", "run")

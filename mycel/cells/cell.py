@@ -289,7 +289,8 @@ class Cell(CellHooks, CellState, CellExtras):
     @property
     def param_prefix(self) -> str:
         """The path of this cell in the network it is part of, once `update_cell_prefix` ran."""
-        return self._param_prefix  # type: ignore[no-any-return]
+        prefix: str = self._param_prefix
+        return prefix
 
     def update_cell_prefix(self) -> None:
         """Give every inner cell its path as `param_prefix`."""
@@ -412,12 +413,11 @@ class Cell(CellHooks, CellState, CellExtras):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "_params" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}: super().__init__() was not called")
-        context = eager.local.context if eager.active else None
-        if context is None:
+        if not eager.active or eager.local.context is None:
             if config._context["mode"] == config.GRAPH_MODE:
                 return self._call_compiled(args, kwargs)
-        elif context.is_staging:
-            return context.call_cell(self, args, kwargs)  # type: ignore[attr-defined]
+        elif (staging := eager.local.staging) is not None:
+            return staging.following.call_cell(self, args, kwargs)
         return self.run_with_hooks(self.construct, args, kwargs)
 
     def run_with_hooks(

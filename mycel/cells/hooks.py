@@ -178,10 +178,11 @@ class CellHooks:
     def _own_derivative(self, construct: Any, args: Any, kwargs: Any) -> Any:
         bprop = getattr(type(self), "bprop", None)
         before, after = self._backward_pre_hooks, self._backward_hooks
-        context: Any = eager.local.context
+        context = eager.local.context
         if self._recomputed and context is not None:
             plain = construct
-            construct = lambda *a, **k: context.recompute(plain, a, k)
+            recompute = context.differentiating.recompute
+            construct = lambda *a, **k: recompute(plain, a, k)
         if (bprop is None and not before and not after) or context is None:
             return construct(*args, **kwargs)
         from mycel.core.hooks import attach_bprop, by_position, watch_cell

@@ -77,7 +77,8 @@ class CellState:
         if name not in owner.__dict__["_buffers"]:
             what = "is not a buffer" if hasattr(owner, name) else "does not exist"
             raise AttributeError(f"get_buffer: {target!r}: {name!r} in a {type(owner).__name__} {what}")
-        return owner.__dict__[name]  # type: ignore[no-any-return]
+        found: Tensor = owner.__dict__[name]
+        return found
 
     # State.
 

@@ -63,9 +63,8 @@ class Generator:
 
     def take(self, count: DimLike) -> Tensor:
         """The state for a draw of `count` elements; the generator goes on behind them."""
-        context = eager.current_context()
-        if context is not None:
-            context.before_draw(self.state)
+        if eager.active and (staging := eager.local.staging) is not None:
+            staging.before_draw(self.state)
         with _lock:
             # A copy, because the state's own memory is about to be replaced.
             now: Tensor = eager.apply(E.identity, self.state)

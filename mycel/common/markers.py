@@ -23,7 +23,7 @@ class _Marked:
     function: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        context: Any = eager.local.context if eager.active else None
+        context = eager.local.context if eager.active else None
         if context is not None and context.is_staging:
             return context.invoke(type(self).function, args, kwargs)
         return type(self).function(*args, **kwargs)

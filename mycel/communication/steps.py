@@ -158,9 +158,9 @@ _writing = _Writing()
 def writes(name: str) -> bool:
     """Whether a function writes into the tensors that it is given; what is being staged holds as long as that stays so."""
     found: bool = getattr(_writing, name)
-    guards = getattr(eager.local.context, "guards", None) if eager.active else None
-    if guards is not None:
-        guards.attribute(_writing, name, found)
+    staging = eager.local.staging if eager.active else None
+    if staging is not None:
+        staging.following.guard_attribute(_writing, name, found)
     return found
 
 

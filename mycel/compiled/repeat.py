@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 from mycel.base import config
 from mycel.base.log import logger
 from mycel.base.tree import map_leaves
-from mycel.compiled.jit import Jit, Version
+from mycel.compiled.jit import Jit
+from mycel.compiled.version import Version
 from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, make

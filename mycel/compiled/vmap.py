@@ -18,7 +18,7 @@ from mycel.base.errors import VmapError
 from mycel.base.tree import fixed_in, flatten, map_fixed, unflatten
 from mycel.cells.cell import Cell
 from mycel.core.tensor import Tensor, as_tensor, make_staged
-from mycel.frontend.interpret import Closure
+from mycel.frontend.frames import Closure
 from mycel.frontend.stage import Stage, current_stage
 from mycel.frontend.vmap_stage import Level, Mapped
 from mycel.ir.dims import DimLike
@@ -229,7 +229,7 @@ def _output(stage: Stage, value: Any, axis: Axis) -> Optional[Tensor]:
     if value is None or isinstance(value, Tensor):
         return value
     if isinstance(value, _NUMBERS):
-        return stage.created(as_tensor(value))  # type: ignore[no-any-return]
+        return stage.created(as_tensor(value))
     raise VmapError(f"vmap: the function returns a {type(value).__name__}{_shown(value)}; its outputs must be tensors or numbers, "
                     "in tuples, lists or dictionaries")  # fmt: skip
 
@@ -373,4 +373,5 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     key = (id(fn), repr((in_axes, out_axes)))
     if key not in known or known[key].fn is not fn:
         known[key] = _Vmap(fn, in_axes, out_axes)
-    return known[key]  # type: ignore[no-any-return]
+    found: _Vmap = known[key]
+    return found

@@ -1,21 +1,21 @@
 """Applying primitives to tensors: at once, recorded for a gradient, or staged into a graph.
 
 `apply` is the one door. With no context it runs the primitive on a kernel found by (primitive, types, parameters). A context
-(`Context`) is in force while a gradient is being recorded or a function staged; it decides what an application means. `active` counts the
-contexts of all threads, so that the common case costs one comparison.
+(`mycel.core.context`) is in force while a gradient is being recorded or a function staged; it decides what an application means. `active` counts the
+contexts of all threads, so that the common case costs one comparison. `local` holds this thread's context, also by the roles that operations ask for.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.base import config, locks
 from mycel.base.remembered import MANY, Remembered
+from mycel.core.context import Context, Recording, Staging
 from mycel.engines import buffers
 from mycel.engines.failures import out_of_memory, told
 from mycel.ir.graph import Graph, input_node
@@ -25,29 +25,20 @@ from mycel.prims.base import Primitive, freeze, outputs_of
 if TYPE_CHECKING:
     from mycel.core.tensor import Tensor
 
-__all__ = ["Context", "apply", "current_context", "execute", "use_context"]
-
-
-class Context:
-    """What an application means while this context is in force in a thread."""
-
-    is_staging = False
-    is_live = False
-    records = False
-    numbers: Mapping[int, Any] = MappingProxyType({})
-
-    def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
-        raise NotImplementedError
-
-    def viewed(self, t: Tensor) -> None:
-        """Note that a tensor made here is a view of another."""
-
-    def before_draw(self, state: Tensor) -> None:
-        """Called before random numbers are drawn from a generator's state."""
+__all__ = ["apply", "current_context", "execute", "use_context"]
 
 
 class _Local(threading.local):
+    """The context in force in this thread, and the same as one that records and as one that stages."""
+
     context: Optional[Context] = None
+    recording: Optional[Recording] = None
+    staging: Optional[Staging] = None
+
+    def put(self, context: Optional[Context]) -> None:
+        """Put a context in force."""
+        self.context = context
+        self.recording, self.staging = (None, None) if context is None else (context.recording, context.staging)
 
 
 local = _Local()
@@ -67,11 +58,11 @@ def use_context(context: Optional[Context]) -> Iterator[None]:
     previous = local.context
     with _lock:
         active += 1
-    local.context = context
+    local.put(context)
     try:
         yield
     finally:
-        local.context = previous
+        local.put(previous)
         with _lock:
             active -= 1
 
@@ -157,8 +148,10 @@ def apply(primitive: Primitive, *inputs: Tensor, **params: Any) -> Tensor:
     if active:
         context = local.context
         if context is not None:
-            return context.emit(primitive, inputs, params)  # type: ignore[no-any-return]
-    return execute(primitive, inputs, params)  # type: ignore[no-any-return]
+            emitted: Tensor = context.emit(primitive, inputs, params)
+            return emitted
+    result: Tensor = execute(primitive, inputs, params)
+    return result
 
 
 __all__ += ["buffers"]

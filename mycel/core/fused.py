@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import Any, Literal, Optional, TypeVar, Union
+from typing import Any, Literal, Optional, TypeVar, Union, cast
+
+import numpy as np
 
 from mycel.base import config
 from mycel.base.dtype import DType
@@ -20,6 +22,7 @@ from mycel.base.errors import named
 from mycel.base.log import logger
 from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.core import eager, precision
+from mycel.core.context import Staging
 from mycel.core.parameter import Parameter
 from mycel.core.recording import Recorder
 from mycel.core.tensor import Tensor, make, make_staged
@@ -34,6 +37,7 @@ from mycel.transforms.residuals import link
 __all__ = ["entry_of", "fused", "graph_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V")
 VARIETY = 16  # calls that differ in numbers alone: what changes from call to call is not compiled again and again
 _NUMBERS = frozenset((bool, int, float))
 _AS_THEY_ARE = frozenset((type(None), str, DType, type, type(Ellipsis)))
@@ -58,10 +62,8 @@ class _Refused(Exception):
     """What a function does is more than one graph of its arguments."""
 
 
-class _Tracing(eager.Context):
-    """Applications become nodes of one graph."""
-
-    is_staging = True
+class _Tracing(Staging):
+    """Applications become nodes of one graph; whatever else a function asks for ends the tracing."""
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         if primitive.effect:
@@ -77,12 +79,20 @@ class _Tracing(eager.Context):
     def literal(self, value: Any, dtype: Any = None) -> Tensor:
         return make_staged(constant(value, dtype))
 
-    def created(self, t: Tensor) -> Tensor:
-        t._node, t._buf = constant(buffers.to_array(t._buf, t._type)), None
-        return t
+    def created(self, value: V) -> V:
+        if not isinstance(value, Tensor):
+            raise _Refused("an object of the program's")
+        value._node, value._buf = constant(buffers.to_array(value._buf, value._type)), None
+        return value
 
-    def is_number(self, value: Any) -> bool:
-        return False
+    def node_of(self, t: Tensor) -> Node:
+        raise _Refused("a tensor's node")
+
+    def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
+        raise _Refused(what)
+
+    def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        raise _Refused("a function of the user's")
 
     def viewed(self, t: Tensor) -> None:
         raise _Refused("a view")
@@ -90,8 +100,8 @@ class _Tracing(eager.Context):
     def before_draw(self, state: Tensor) -> None:
         raise _Refused("a draw")
 
-    def __getattr__(self, name: str) -> Any:
-        raise _Refused(name)
+    def refusal(self, what: str) -> Exception:
+        return _Refused(what)
 
 
 class _Call:
@@ -213,10 +223,14 @@ def fused(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        recorder: Any = None
+        recorder: Optional[Recorder] = None
         if eager.active:
-            recorder = eager.local.context
-            if type(recorder) is not Recorder and recorder is not None or precision.active:
+            context = eager.local.context
+            if type(context) is Recorder:
+                recorder = context
+            elif context is not None:
+                return plain(*args, **kwargs)
+            if precision.active:
                 return plain(*args, **kwargs)
         key: list[Any] = [function]
         tensors: list[Tensor] = []
@@ -249,4 +263,4 @@ def fused(function: F) -> F:
             return plain(*args, **kwargs)
         return make(found.result, values) if found.kind is None else found.results(values)
 
-    return call  # type: ignore[return-value]
+    return cast(F, call)

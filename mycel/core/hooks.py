@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 from mycel.base.tree import flatten, unflatten
 from mycel.core import eager
+from mycel.core.context import Differentiating
 from mycel.core.tensor import Tensor, scalar
 from mycel.ir.types import TensorType
 from mycel.prims.custom import Rule
@@ -110,8 +111,8 @@ _numbers = itertools.count(1)
 
 def call_user(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function of the user's as the context in force does."""
-    context: Any = eager.current_context()
-    return function(*args) if context is None or not context.is_staging else context.invoke(function, args, {})
+    context = eager.current_context()
+    return function(*args) if context is None else context.invoke(function, args, {})
 
 
 def _name(function: Any) -> str:
@@ -160,10 +161,10 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Optional[Tensor]]) -> T
         _made.tables += 1
     table.hooks = (*table.hooks, hook)
     rule = Rule(lambda values, cts: [_applied(hook, cts[0])], is_hook=True)
-    context: Any = eager.current_context()
+    context = eager.current_context()
     if context is not None:
         table.rules.append(rule)
-        if not context.attach_hook(self, rule, table):
+        if not context.differentiating.attach_hook(self, rule, table):
             table.rules.pop()
     number = next(_numbers)
     table.by_number[number] = (hook, rule)
@@ -196,19 +197,20 @@ setattr(Tensor, "register_hook", register_hook)  # noqa: B010
 setattr(Tensor, "hooks", hooks)  # noqa: B010
 
 
-def hooked(context: Any, marked: Tensor, source: Tensor, gradient: Tensor) -> Tensor:
+def hooked(context: Differentiating, marked: Tensor, source: Tensor, gradient: Tensor) -> Tensor:
     """The gradient by a marked tensor after the hooks of the tensor that was marked, and after its own."""
-    if context.is_staging:
+    staging = context.staging
+    if staging is not None:
         # One guard for all tensors: compiled gradients are made anew when one more has hooks.
-        context.guards.attribute(_made, "tables", _made.tables)
+        staging.following.guard_attribute(_made, "tables", _made.tables)
     if not _tables:
         return gradient
     for t in (marked, source) if marked is not source else (source,):
         table = t.__dict__.get("_gradient_hooks")
         if table is None or table.rules:
             continue
-        if context.is_staging:
-            context.guards.attribute(table, "hooks", table.hooks)
+        if staging is not None:
+            staging.following.guard_attribute(table, "hooks", table.hooks)
             gradient = table.apply(gradient)
             continue
         with eager.use_context(context if context.depth > 1 else None):
@@ -233,12 +235,12 @@ def carry_hooks(source: Tensor, target: Tensor) -> None:
 
 def attach(values: Any, operands: Sequence[Tensor], rule: Rule) -> Any:
     """`values` (nested containers) with a derivative by `operands` that `rule` gives, which takes and gives flat lists of tensors."""
-    context: Any = eager.current_context()
+    context = eager.current_context()
     leaves, structure = flatten(values)
     tensors = [v for v in leaves if isinstance(v, Tensor)]
     if context is None or not tensors:
         return values
-    made = iter(context.attach(tensors, operands, rule))
+    made = iter(context.differentiating.attach(tensors, operands, rule))
     return unflatten(structure, [next(made) if isinstance(v, Tensor) else v for v in leaves])
 
 

@@ -13,7 +13,6 @@ unknown ones read 0 and write nothing.
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -22,14 +21,14 @@ from typing import Any, Optional
 import numpy as np
 
 from mycel.base import dtype as D
-from mycel.base.errors import NeedsValue, ShapeError
+from mycel.base.errors import ShapeError
 from mycel.base.remembered import MANY, SOME, Remembered
 from mycel.core import eager, routes, views
 from mycel.core.fused import fused
-from mycel.core.selection import positions_in
+from mycel.core.index_entries import Axes, Mask, entry_of, expanded, inside, limited
 from mycel.core.tensor import Tensor, as_tensor, cast, scalar
 from mycel.engines import buffers
-from mycel.ir.dims import Dim, DimLike, InconclusiveDimension
+from mycel.ir.dims import Dim, DimLike
 from mycel.prims import block as B
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -39,163 +38,6 @@ from mycel.prims.base import broadcast_shapes
 __all__ = ["get", "put"]
 
 apply = eager.apply
-Entry = Any
-
-
-class _Axes:
-    """What the entries of an index do to the axes of a tensor, in order.
-
-    `steps` holds one record for each axis of the tensor, ("slice", start, stop, step), ("at", position) or ("advanced", tensor),
-    and ("new",) for each new axis.
-    """
-
-    def __init__(self, shape: tuple[DimLike, ...], index: Any) -> None:
-        self.steps: list[tuple[Any, ...]] = []
-        self.shape = shape
-        entries = _expanded(index, len(shape))
-        axis = 0
-        for entry in entries:
-            if entry is None:
-                self.steps.append(("new",))
-                continue
-            if isinstance(entry, _Mask):
-                for positions in entry.positions(shape[axis : axis + entry.rank], axis):
-                    self.steps.append(("advanced", positions))
-                axis += entry.rank
-                continue
-            self.steps.append(_step(entry, shape[axis], axis))
-            axis += 1
-
-    def advanced(self) -> bool:
-        return any(s[0] == "advanced" for s in self.steps)
-
-
-class _Mask:
-    """A boolean entry of at least one axis. Its positions depend on its value."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.rank = value.ndim
-
-    def positions(self, shape: tuple[DimLike, ...], axis: int) -> list[Tensor]:
-        if tuple(self.value.shape) != tuple(shape):
-            raise IndexError(
-                f"a boolean index of shape {tuple(self.value.shape)} does not fit the axes of sizes {tuple(shape)} at axis {axis}"
-            )
-        if isinstance(self.value, Tensor):
-            return positions_in(self.value)
-        return [Tensor(v.astype(np.int64)) for v in np.nonzero(self.value)]
-
-
-def _expanded(index: Any, rank: int) -> list[Entry]:
-    """The entries with one for each axis: "..." and missing ones filled in with full slices, arrays as tensors, masks marked."""
-    entries = [_entry(e) for e in (index if isinstance(index, tuple) else (index,))]
-    used = sum(e.rank if isinstance(e, _Mask) else 0 if e is None or e is Ellipsis else 1 for e in entries)
-    dots = [i for i, e in enumerate(entries) if e is Ellipsis]
-    if len(dots) > 1:
-        raise IndexError("an index can hold only one '...'")
-    if used > rank:
-        raise IndexError(f"too many indices: the tensor has {rank} dimensions, {used} were indexed")
-    place = dots[0] if dots else len(entries)
-    entries[place : place + len(dots)] = [slice(None)] * (rank - used)
-    return entries
-
-
-def _entry(entry: Any) -> Entry:
-    if entry is None or entry is Ellipsis or isinstance(entry, (slice, Dim)):
-        return entry
-    if isinstance(entry, (bool, np.bool_)):
-        return _scalar_mask(bool(entry))
-    if isinstance(entry, Tensor):
-        if entry.dtype is D.bool_:
-            return _Mask(entry) if entry.ndim else _scalar_mask(bool(entry))
-        if not entry.dtype.is_integer:
-            raise IndexError(f"tensors used as indices must be integers or booleans, not {entry.dtype.name}")
-        return entry if entry.dtype in (D.int32, D.int64) else cast(_limited(entry), D.int64)
-    if isinstance(entry, (list, range, np.ndarray, tuple)):
-        if isinstance(entry, (list, tuple)) and any(isinstance(v, Tensor) for v in entry):
-            parts = [apply(S.RESHAPE, as_tensor(v, D.int64), shape=(1,)) for v in entry]
-            return apply(S.CONCAT, *parts, axis=0) if len(parts) > 1 else parts[0]
-        array = np.asarray(entry)
-        if array.size == 0 and array.dtype.kind == "f":
-            array = array.astype(np.int64)
-        if array.dtype.kind == "b":
-            return _Mask(array) if array.ndim else _scalar_mask(bool(array))
-        if array.dtype.kind not in "iu":
-            raise IndexError(f"arrays used as indices must be integers or booleans, not {array.dtype}")
-        return array.astype(np.int64) if array.ndim else int(array)
-    try:
-        return operator.index(entry)
-    except NeedsValue:
-        raise
-    except TypeError:
-        raise IndexError(
-            f"an index must be an int, a slice, None, '...', an integer or boolean tensor, or a sequence of ints, not {type(entry).__name__}"
-        ) from None
-
-
-def _scalar_mask(value: bool) -> None:
-    """True is a new axis of size 1."""
-    if not value:
-        raise IndexError("the index False, which selects nothing, is not supported; use an empty slice such as [:0]")
-    return None
-
-
-def _step(entry: Entry, size: DimLike, axis: int) -> tuple[Any, ...]:
-    if isinstance(entry, slice):
-        return ("slice", *_bounds(entry, size))
-    if isinstance(entry, (int, Dim)):
-        return ("at", _inside(entry, size, axis))
-    if isinstance(entry, Tensor):
-        return ("advanced", entry)
-    if isinstance(size, int):
-        wrong = entry[(entry < -size) | (entry >= size)]
-        if wrong.size:
-            raise IndexError(f"index {int(wrong[0])} is out of range for axis {axis} of size {size}")
-    return ("advanced", Tensor(entry))
-
-
-def _inside(position: DimLike, size: DimLike, axis: int) -> DimLike:
-    try:
-        if position < -size or position >= size:
-            raise IndexError(f"index {position} is out of range for axis {axis} of size {size}")
-        return position + size if position < 0 else position
-    except InconclusiveDimension:
-        return position + size if isinstance(position, int) and position < 0 else position
-
-
-def _bounds(entry: slice, size: DimLike) -> tuple[DimLike, DimLike, int]:
-    """Start, stop and step inside the axis; for a negative step those of the same elements from below."""
-    for bound in (entry.start, entry.stop, entry.step):
-        if not (bound is None or isinstance(bound, Dim) or hasattr(bound, "__index__")):
-            raise TypeError(f"the bounds of a slice are ints or None, not {type(bound).__name__}")
-    step = 1 if entry.step is None else operator.index(entry.step)
-    if step == 0:
-        raise ValueError("slice step must not be 0")
-    start, stop = (
-        None if v is None else v if isinstance(v, Dim) else operator.index(v) for v in (entry.start, entry.stop)
-    )
-    if isinstance(size, int) and not isinstance(start, Dim) and not isinstance(stop, Dim):
-        first, last, step = slice(start, stop, step).indices(size)
-        count = len(range(first, last, step))
-        if step > 0:
-            return (first, first + (count - 1) * step + 1, step) if count else (0, 0, step)
-        return (first + (count - 1) * step, first + 1, step) if count else (0, 0, step)
-    if step > 0:
-        return _clamped(0 if start is None else start, size), _clamped(size if stop is None else stop, size), step
-    if start is None and stop is None:
-        every: DimLike = -(-size // -step)
-        return size - 1 - (every - 1) * -step, size, step
-    raise ShapeError(f"a slice with step {step} of an axis of unknown size {size} must leave out both bounds")
-
-
-def _clamped(bound: DimLike, size: DimLike) -> DimLike:
-    if isinstance(bound, int) and bound < 0:
-        return size + bound
-    try:
-        return size if bound > size else bound
-    except InconclusiveDimension:
-        return bound
 
 
 def get(tensor: Tensor, index: Any) -> Tensor:
@@ -214,22 +56,22 @@ def get(tensor: Tensor, index: Any) -> Tensor:
             return found
     if isinstance(index, Tensor) and index.ndim and index.dtype.is_integer:
         return _taken(tensor, index)
-    axes = _Axes(tensor.shape, index)
+    axes = Axes(tensor.shape, index)
     return _advanced(tensor, axes) if axes.advanced() else _basic(tensor, axes.steps)
 
 
 @fused
 def _taken(tensor: Tensor, index: Tensor) -> Tensor:
-    return _advanced(tensor, _Axes(tensor.shape, index))
+    return _advanced(tensor, Axes(tensor.shape, index))
 
 
 def _scalar_entries(tensor: Tensor, index: tuple[Any, ...]) -> Optional[Tensor]:
     """Scalar tensors as starts of a block where no other entry is advanced, else None: they are advanced like the rest."""
-    entries = _expanded(index, tensor.ndim)
-    if any(isinstance(e, (_Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries):
+    entries = expanded(index, tensor.ndim)
+    if any(isinstance(e, (Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries):
         return None
     block = views.through(tensor, _block_step(tensor, [e for e in entries if e is not None]))
-    return _basic(block, _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps)
+    return _basic(block, Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps)
 
 
 def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLike]]:
@@ -239,7 +81,7 @@ def _starts(x: Tensor, entries: Sequence[Any]) -> tuple[list[Tensor], list[DimLi
     for axis, (entry, size) in enumerate(zip(entries, x.shape)):
         if isinstance(entry, Tensor):
             known = isinstance(size, int) and entry._buf is not None and entry._node is None
-            entry = entry if entry.dtype in (D.int32, D.int64) else cast(_limited(entry), D.int64)
+            entry = entry if entry.dtype in (D.int32, D.int64) else cast(limited(entry), D.int64)
             entry = entry if known else apply(I.checked, entry, axis=axis, size=size)
             starts.append(apply(E._SELECT, entry < 0, entry + as_tensor(size, entry.dtype), entry))
             sizes.append(1)
@@ -255,7 +97,7 @@ def _check_known(x: Tensor, entries: Sequence[Any]) -> None:
             continue
         entry._settle()
         if entry._buf is not None and entry._node is None:
-            _inside(int(entry), size, axis)
+            inside(int(entry), size, axis)
 
 
 def _block_step(x: Tensor, entries: Sequence[Any]) -> views.Step:
@@ -330,7 +172,7 @@ def _as_advanced(steps: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [("advanced", _position(s[1])) if s[0] == "at" else s for s in steps]
 
 
-def _advanced(x: Tensor, axes: _Axes) -> Tensor:
+def _advanced(x: Tensor, axes: Axes) -> Tensor:
     steps = _as_advanced(axes.steps)
     x = _sliced(x, steps)
     own = [s for s in steps if s[0] != "new"]
@@ -363,13 +205,6 @@ def _together(indices: Sequence[Tensor]) -> tuple[list[Tensor], tuple[DimLike, .
     kind = D.int64 if any(t.dtype is D.int64 for t in indices) else D.int32
     result = [cast(t, kind) for t in indices]
     return [t if t.shape == shape else apply(S.BROADCAST_TO, t, shape=shape) for t in result], shape
-
-
-def _limited(index: Tensor) -> Tensor:
-    """An index whose numbers are those of int64: the largest of uint64 would become negative ones, which count from the end."""
-    if index.dtype is not D.uint64:
-        return index
-    return apply(E.minimum, index, as_tensor(2**63 - 1, D.uint64))
 
 
 def _stacked(indices: Sequence[Tensor], shape: tuple[DimLike, ...]) -> Tensor:
@@ -412,7 +247,7 @@ def put(tensor: Tensor, index: Any, value: Any) -> None:
     [1, 0, 0]
     """
     block = None
-    if not eager.active or (context := eager.local.context) is None or not context.is_staging:
+    if not eager.active or eager.local.staging is None:
         if type(value) is int or type(value) is float:
             value = scalar(value, D.int64 if type(value) is int else D.float32)
         key = routes.basic_key(index)
@@ -476,7 +311,7 @@ _writers = Remembered[Any, Any]("writers of blocks", SOME)
 
 def _block(x: Tensor, index: Any) -> Any:
     """Where the block starts that basic entries select, with the sizes of its axes and of the value for it; False where it is not one with steps of 1."""
-    shape, whole, backwards, firsts, strides = _selected(_Axes(x.shape, index).steps)
+    shape, whole, backwards, firsts, strides = _selected(Axes(x.shape, index).steps)
     if backwards or set(strides) - {1} or 0 in whole or tuple(whole) == x.shape:
         return False
     sizes = tuple(shape), tuple(whole)
@@ -499,12 +334,12 @@ def _written(x: Tensor, index: Any, value: Tensor) -> Tensor:
     if mask is not None and value.ndim == 0:
         extra = (1,) * (x.ndim - mask.ndim)
         return apply(E._SELECT, _reshaped(mask, (*mask.shape, *extra)), value, x)
-    entries = _expanded(index, x.ndim)
+    entries = expanded(index, x.ndim)
     if any(isinstance(e, Tensor) and e.ndim == 0 for e in entries) and not any(
-        isinstance(e, (_Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries
+        isinstance(e, (Mask, np.ndarray)) or (isinstance(e, Tensor) and e.ndim) for e in entries
     ):
         return _written_at(x, entries, value)
-    axes = _Axes(x.shape, index)
+    axes = Axes(x.shape, index)
     return _scattered(x, axes, value) if axes.advanced() else _written_slice(x, axes.steps, value)
 
 
@@ -512,8 +347,8 @@ def _whole_mask(x: Tensor, index: Any) -> Optional[Tensor]:
     """The mask that is the whole index, if it is one of the leading shape: it can be written through without its value."""
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
-    entry = None if isinstance(index, tuple) else _entry(index)
-    if not isinstance(entry, _Mask) or tuple(entry.value.shape) != x.shape[: entry.rank]:
+    entry = None if isinstance(index, tuple) else entry_of(index)
+    if not isinstance(entry, Mask) or tuple(entry.value.shape) != x.shape[: entry.rank]:
         return None
     return entry.value if isinstance(entry.value, Tensor) else Tensor(entry.value)
 
@@ -568,12 +403,12 @@ def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
     """Scalar tensors beside basic entries: the block that they name is read, written and put back."""
     own = [e for e in entries if e is not None]
     block = views.derived(x, (_block_step(x, own),))
-    steps = _Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps
+    steps = Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps
     starts, _ = _starts(x, own)
     return apply(B.dynamic_update_slice, x, _written_slice(block, steps, value), *starts)
 
 
-def _scattered(x: Tensor, axes: _Axes, value: Tensor) -> Tensor:
+def _scattered(x: Tensor, axes: Axes, value: Tensor) -> Tensor:
     """Advanced indices: every axis's positions, sliced ones included, name the places to scatter to."""
     steps = _as_advanced(axes.steps)
     own = [s for s in steps if s[0] != "new"]

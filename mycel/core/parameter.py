@@ -180,7 +180,8 @@ class Parameter(Tensor):
         if data.shape != self.shape:
             views.release(self)
             self._type = tensor_type(data.shape, self.dtype)
-        return self._replace(eager.apply(identity, data))  # type: ignore[return-value]
+        self._replace(eager.apply(identity, data))
+        return self
 
     def init_data(self, layout: Any = None, set_sliced: bool = False) -> Tensor:  # type: ignore[override]
         """Draw values that an initializer is still to draw; the parameter itself.
@@ -269,7 +270,7 @@ def no_init_parameters() -> Iterator[None]:
         _local.declares_only = before
 
 
-class ParameterTuple(tuple):  # type: ignore[type-arg]
+class ParameterTuple(tuple[Parameter, ...]):
     """A tuple of parameters with distinct names.
 
     Raises TypeError for members that are not parameters and ValueError for two of one name.

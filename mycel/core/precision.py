@@ -16,9 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from mycel.base import dtype as D
 from mycel.base import locks
 from mycel.base.dtype import DType
+from mycel.base.tree import map_leaves
 from mycel.core import eager
+from mycel.core.context import Context
+from mycel.core.parameter import Parameter
+from mycel.core.tensor import Tensor, cast
 
 __all__ = ["Precision", "converted", "in_force", "met", "narrowed"]
 
@@ -35,7 +40,7 @@ class Precision:
 
 class _Local(threading.local):
     precision: Optional[Precision] = None
-    context: Any = None
+    context: Optional[Context] = None
 
 
 _local = _Local()
@@ -63,17 +68,14 @@ def in_force(precision: Optional[Precision]) -> Iterator[None]:
 
 def _here() -> Optional[Precision]:
     """The precision in force; none in what is being compiled on its own."""
-    context = eager.local.context
-    if context is not _local.context and context is not None and context.is_staging:
+    staging = eager.local.staging
+    if staging is not None and staging is not _local.context:
         return None
     return _local.precision
 
 
 def met(x: Any) -> Any:
     """An operand as the precision in force sees it: parameters in its type."""
-    from mycel.core.parameter import Parameter
-    from mycel.core.tensor import cast
-
     precision = _here()
     if precision is None or precision.dtype is None or not isinstance(x, Parameter) or not x.dtype.is_floating:
         return x
@@ -85,8 +87,6 @@ def narrowed(names: tuple[str, ...], function: Callable[..., Any], *inputs: Any)
     precision = _here()
     if precision is None or precision.narrow is None or precision.operations.isdisjoint(names):
         return function(*inputs)
-    from mycel.base import dtype as D
-
     floats = [v.dtype for v in inputs if _is_floating(v)]
     if not floats:
         return function(*inputs)
@@ -98,15 +98,10 @@ def narrowed(names: tuple[str, ...], function: Callable[..., Any], *inputs: Any)
 
 def converted(value: Any, dtype: DType) -> Any:
     """`value`, a tensor or a structure of them, with floating tensors in another type."""
-    from mycel.base.tree import map_leaves
-    from mycel.core.tensor import cast
-
     if _is_floating(value):
         return cast(value, dtype)
     return map_leaves(lambda v: cast(v, dtype) if _is_floating(v) else v, value)
 
 
 def _is_floating(value: Any) -> bool:
-    from mycel.core.tensor import Tensor
-
     return isinstance(value, Tensor) and value.dtype.is_floating

@@ -11,11 +11,10 @@ A call of a compiled function is one node; it gives back, besides the results, w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Optional
+from typing import Any, Optional, TypeGuard
 
 import numpy as np
 
@@ -24,21 +23,19 @@ from mycel.base.remembered import SOME, Remembered
 from mycel.base.spans import timed
 from mycel.base.tree import flatten
 from mycel.core import eager
+from mycel.core.context import Optionals, Recording
+from mycel.core.replay import Replay, along_units, nodes_of
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import outdate
 from mycel.engines import buffers, nonfinite
-from mycel.ir.graph import Graph, Node, at, input_node, substitute, toposort
+from mycel.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel.ir.hash import structural_hash
 from mycel.ir.types import TensorType
 from mycel.prims import control as C
-from mycel.prims import shape as S
-from mycel.prims.base import GET_ITEM, Primitive, constant, freeze
+from mycel.prims.base import GET_ITEM, Primitive, freeze
 from mycel.prims.custom import Rule, custom, kept_call, refusal
 from mycel.prims.elementwise import identity
 from mycel.prims.recompute import recompute
-from mycel.transforms.grad import vjp
-from mycel.transforms.jacobian import columns, rows
-from mycel.transforms.jvp import jvp
 from mycel.transforms.residuals import link
 
 __all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "recorders"]
@@ -46,7 +43,6 @@ __all__ = ["BRIDGE", "CONSTANT", "Recorded", "Recorder", "current_recorder", "re
 _settings = config._context
 _Derived = tuple[Any, tuple[tuple[int, int], ...], tuple[Optional[tuple[int, Any]], ...]]
 _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.COMPILED_ANEW)
-Optionals = list[Optional[Tensor]]
 
 
 class Recorded(Node):
@@ -67,20 +63,18 @@ class Recorded(Node):
         if tape.region is not None:
             tape.region.append(self)
 
-    def items(self) -> tuple[Node, ...]:
+    def items(self) -> tuple[Recorded, ...]:
         """A node for each of several values."""
         buffers = self.buffer or (None,) * len(self.type)
         pairs = enumerate(zip(self.type, buffers))
         return tuple([Recorded(GET_ITEM, (self,), {"index": i}, t, b, self.tape) for i, (t, b) in pairs])
 
 
-class Recorder(eager.Context):
+class Recorder(Recording):
     """One recording; `depth` counts the gradients that are being taken on it.
 
     Nodes are kept alive by the tensors and nodes that need them, so what is not needed is freed while recording.
     """
-
-    records = True
 
     def __init__(self) -> None:
         self.depth = 0
@@ -89,7 +83,7 @@ class Recorder(eager.Context):
         self.written: list[Tensor] = []
         self.differentiated: list[Node] = []
 
-    def holds(self, node: Any) -> bool:
+    def holds(self, node: object) -> TypeGuard[Recorded]:
         """Whether a node has its value on this recording."""
         return type(node) is Recorded and node.tape is self
 
@@ -250,7 +244,7 @@ class Recorder(eager.Context):
         self.is_finished = True
         for node in self.differentiated:
             if self.holds(node):
-                node.inputs, node.buffer = (), None  # type: ignore[attr-defined]
+                node.inputs, node.buffer = (), None
         self.differentiated.clear()
 
     def _marked(self, t: Tensor) -> Recorded:
@@ -284,18 +278,14 @@ class Recorder(eager.Context):
                     w._node = node
                     outdate(w)
 
-    def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a user's function while recording."""
-        return fn(*args, **kwargs)
-
     # Derivatives.
 
     def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
-        kept = [(o, c) for o, c in zip(outputs, cotangents) if self.node_of(o) is not None]
+        kept = [(node, c) for o, c in zip(outputs, cotangents) if (node := self.node_of(o)) is not None]
         if not kept:
             return [None] * len(wrt)
-        return self._derive("pull", [self.node_of(o) for o, _ in kept], [c for _, c in kept], wrt)  # type: ignore[misc]
+        return self._derive("pull", [node for node, _ in kept], [c for _, c in kept], wrt)
 
     def pushforward(
         self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
@@ -337,12 +327,12 @@ class Recorder(eager.Context):
                 "a function that vjp or linearize gave is called after the gradient inside which it was made has ended; call it inside"
             )
         if now is not self and now is not None:
-            return _Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(kind, roots, given, wrt)  # fmt: skip
+            return Replay(self, lambda p, inputs, params: eager.apply(p, *inputs, **params), False).run(kind, roots, given, wrt)  # fmt: skip
         if now is self and self.depth > 1:
-            return _Replay(self, self.emit, True).run(kind, roots, given, wrt)
+            return Replay(self, self.emit, True).run(kind, roots, given, wrt)
         if any([n.prim is custom or _is_symbolic(n) for n in order]):
             with eager.use_context(None):
-                return _Replay(self, eager.execute, False).run(kind, roots, given, wrt)
+                return Replay(self, eager.execute, False).run(kind, roots, given, wrt)
         return self._compiled(kind, order, roots, given, wrt)
 
     def _one_by_one(self, kind: str, roots: Sequence[Node], wrt: Sequence[Node]) -> Optionals:
@@ -387,7 +377,7 @@ class Recorder(eager.Context):
         from mycel.engines.select import compile_graph
 
         seeds = [input_node(g._type, "cotangent" if kind == "pull" else "tangent") for g in given]
-        derived = _nodes_of(kind, roots, seeds, wrt)
+        derived = nodes_of(kind, roots, seeds, wrt)
         wanted = [n for n in derived if n is not None]
         numbers: list[Optional[tuple[int, Any]]] = []
         for n in derived:
@@ -411,16 +401,6 @@ CONSTANT = {
 BRIDGE: dict[str, Any] = {}  # of a node that has the value of one without
 _NO_PARAMETERS: dict[str, Any] = {}
 _MARK: dict[str, Any] = {}
-
-
-def _nodes_of(
-    kind: str, roots: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], pull: Any = None, push: Any = None
-) -> list[Optional[Node]]:
-    if kind == "pull":
-        return vjp(roots, seeds, wrt, pull)
-    if kind == "push":
-        return jvp(roots, wrt, seeds, push)[1]
-    return rows(roots[0], wrt) if kind == "rows" else columns(roots, wrt[0])
 
 
 def _is_symbolic(node: Node) -> bool:
@@ -496,115 +476,6 @@ class _Values:
 
     def __contains__(self, node: object) -> bool:
         return _has_value(self._recorder, node)
-
-
-class _Replay:
-    """A derivative whose operations are applied one by one by `emit`; in its own recording, where recorded values are `linked` to their nodes."""
-
-    def __init__(self, recorder: Recorder, emit: Callable[..., Any], linked: bool) -> None:
-        self.recorder, self.emit, self.linked = recorder, emit, linked
-        self.known: dict[Node, Any] = {}
-
-    def __contains__(self, node: object) -> bool:
-        """Whether a node has a value, so that nothing behind it is needed."""
-        return node in self.known or (self.recorder.holds(node) and node.buffer is not None)  # type: ignore[attr-defined]
-
-    def run(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
-        seeds = [self.node(g) for g in given]
-        derived = _nodes_of(kind, roots, seeds, wrt, self._pull, self._push)
-        return [None if n is None else self.value(n) for n in derived]
-
-    def node(self, t: Tensor) -> Node:
-        """A node that has the value of a tensor."""
-        node = self.recorder.node_of(t) if self.linked else None
-        node = input_node(t._type) if node is None else node
-        self.known[node] = t
-        return node
-
-    def value(self, root: Node) -> Tensor:
-        """The value of a node, after applying what it needs."""
-        known = self.known
-        for node in toposort([root], stop=self):
-            if node in known:
-                continue
-            if self.recorder.holds(node) and node.buffer is not None:  # type: ignore[attr-defined]
-                known[node] = self._recorded(node)
-            elif node.prim is GET_ITEM:
-                known[node] = known[node.inputs[0]][node.params["index"]]
-            else:
-                with nullcontext() if node.where is None else at(node.where):
-                    known[node] = self.emit(node.prim, [known[i] for i in node.inputs], dict(node.params))
-        return known[root]  # type: ignore[no-any-return]
-
-    def _recorded(self, node: Any) -> Any:
-        if type(node.type) is tuple:
-            return tuple([self._recorded(i) for i in node.items()])
-        value = make(node.type, node.buffer)
-        if self.linked:
-            value._node = node
-        return value
-
-    def _pull(self, node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
-        """What the program's own derivative gives."""
-        if node.prim is not custom or node.params["backward"] is not None:
-            return None
-        count, rule = node.params["count"], node.params["rule"]
-        if rule.removed:
-            return [None] * count + list(ct)
-        values = self._recorded(node)
-        given = [self._or_zeros(c, v) for c, v in zip(ct, values) if v.dtype.is_differentiable]
-        with at(None):
-            cotangents = rule.function(values, given)
-        found = [None if t is None else self.node(t) for t in cotangents]
-        return [None] * count + found + [None] * (len(node.inputs) - count - len(found))
-
-    def _or_zeros(self, ct: Optional[Node], like: Tensor) -> Tensor:
-        if ct is None:
-            ct = S.broadcast_to(constant(0, like.dtype), like.shape)
-        return self.value(ct)
-
-    def _push(self, node: Node, tangents: Sequence[Optional[Node]]) -> Any:
-        if node.prim is not custom or node.params["backward"] is not None or node.params["rule"].is_hook:
-            return None
-        count, rule = node.params["count"], node.params["rule"]
-        recorder = self.recorder
-        values: Any = tuple([make(i.type, i.buffer) for i in node.items()])  # type: ignore[attr-defined]
-        for v, item in zip(values, node.items()):  # type: ignore[attr-defined]
-            v._node = item
-        dummies = [recorder.mark(self._zeros(v)) if v.dtype.is_differentiable else None for v in values]
-        with eager.use_context(recorder), at(None):
-            found = rule.function(values, [d for d in dummies if d is not None])
-        pairs = [
-            (recorder.node_of(g), t)
-            for g, t in zip(found, tangents[count:])
-            if g is not None and t is not None and recorder.node_of(g) is not None
-        ]
-        by: Any = [recorder.node_of(d) for d in dummies if d is not None]
-        moved = iter(vjp([g for g, _ in pairs], [t for _, t in pairs], by, self._pull))  # type: ignore[misc]
-        return [None if d is None else next(moved) for d in dummies]
-
-    def _zeros(self, like: Tensor) -> Tensor:
-        with eager.use_context(None):
-            return _Replay(self.recorder, eager.execute, False)._or_zeros(None, like)
-
-
-def along_units(along: Callable[..., Optionals], direction: Any, columns: bool, count: int) -> Optionals:
-    """Jacobians from what `along` gives for each unit vector of a type, as rows or as columns."""
-    size = math.prod(direction.shape)
-    parts = [along(unit.reshape(direction.shape)) for unit in np.eye(size, dtype=direction.dtype.numpy)]
-    result: Optionals = []
-    for found in zip(*parts) if parts else [(None,)] * count:
-        if any(t is None for t in found):
-            result.append(None)
-            continue
-        inner = found[0].shape
-        whole = eager.apply(S.CONCAT, *[eager.apply(S.RESHAPE, t, shape=(1, *inner)) for t in found], axis=0)
-        shape = (*direction.shape, *inner)
-        if columns:
-            whole = eager.apply(S.TRANSPOSE, whole, permutation=(*range(1, len(inner) + 1), 0))
-            shape = (*inner, *direction.shape)
-        result.append(eager.apply(S.RESHAPE, whole, shape=shape))
-    return result
 
 
 class _Recorders:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, cast
 from weakref import ref
 
 from mycel.base import config
@@ -106,7 +106,7 @@ def viewing(function: F) -> F:
         reach = follow
         if eager.active:
             context = eager.local.context
-            if context is not None and not context.records or precision.active:
+            if context is not None and eager.local.recording is None or precision.active:
                 return function(*args, **kwargs)
             reach = follow if context is None else _again
         base = args[0] if args else None
@@ -145,7 +145,7 @@ def viewing(function: F) -> F:
         except (ValueError, MemoryError):
             return function(*args, **kwargs)
 
-    return call  # type: ignore[return-value]
+    return cast(F, call)
 
 
 def basic_key(index: Any) -> Any:
@@ -174,8 +174,8 @@ def indexing(get: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Te
 
     def __getitem__(self: Tensor, index: Any) -> Tensor:
         reach = follow
-        if eager.active and (context := eager.local.context) is not None:
-            if not context.records:
+        if eager.active and eager.local.context is not None:
+            if eager.local.recording is None:
                 return get(self, index)
             reach = _again
         part = index if type(index) is int else basic_key(index)

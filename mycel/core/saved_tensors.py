@@ -19,6 +19,7 @@ from typing import Any, Optional
 
 from mycel.base.remembered import SOME, Remembered
 from mycel.core import eager
+from mycel.core.context import Following, SavedHooks
 from mycel.core.hooks import call_user
 from mycel.core.recording import BRIDGE, CONSTANT, Recorded, Recorder, recorders
 from mycel.core.tensor import Tensor, make
@@ -31,11 +32,9 @@ from mycel.transforms.grad import vjp
 
 __all__ = ["register_saved_tensors_hooks", "saved_tensors_hooks"]
 
-Hooks = tuple[Callable[..., Any], Callable[..., Any]]
-
 
 class _Local(threading.local):
-    stack: tuple[Hooks, ...] = ()
+    stack: tuple[SavedHooks, ...] = ()
 
 
 _local = _Local()
@@ -62,24 +61,25 @@ class saved_tensors_hooks:
         for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
             if not callable(hook):
                 raise TypeError(f"saved_tensors_hooks: {name} must be callable, not {type(hook).__name__} ({hook!r})")
-        self._hooks: Hooks = (pack_hook, unpack_hook)
-        self._before: list[Any] = []
+        self._hooks: SavedHooks = (pack_hook, unpack_hook)
+        self._before: list[tuple[Optional[Following], Any]] = []
 
     def __enter__(self) -> None:
-        context: Any = eager.current_context()
-        if context is not None and context.is_staging:
-            self._before.append((context, context.saving))
-            context.saving = self._hooks
+        staging = eager.local.staging
+        if staging is not None:
+            following = staging.following
+            self._before.append((following, following.saving))
+            following.saving = self._hooks
             return
         self._before.append((None, _local.stack))
         _install((*_local.stack, self._hooks))
 
     def __exit__(self, *error: Any) -> None:
-        context, before = self._before.pop()
-        if context is None:
+        following, before = self._before.pop()
+        if following is None:
             _install(before)
         else:
-            context.saving = before
+            following.saving = before
 
 
 def register_saved_tensors_hooks(
@@ -102,20 +102,19 @@ def register_saved_tensors_hooks(
 
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
-            context: Any = eager.current_context()
+            context = eager.current_context()
             with manager:
-                staging = context is not None and context.is_staging
-                return context.invoke(fn, args, kwargs) if staging else fn(*args, **kwargs)
+                return fn(*args, **kwargs) if context is None else context.invoke(fn, args, kwargs)
 
         return run
 
     return decorate
 
 
-def _install(stack: tuple[Hooks, ...]) -> None:
+def _install(stack: tuple[SavedHooks, ...]) -> None:
     _local.stack = stack
     recorders.kind = _new
-    context: Any = eager.current_context()
+    context = eager.current_context()
     if type(context) in (Recorder, _Saving):
         context.__class__ = _Saving if stack else Recorder
 
@@ -316,7 +315,9 @@ def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) 
 # Staging.
 
 
-def staged(stage: Any, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any) -> Any:
+def staged(
+    stage: Following, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any
+) -> Any:
     """What an operation of a function that is being staged under hooks gives: the same, with a derivative by what the hooks keep."""
     if primitive in (custom, kept_call) or any(isinstance(p, Graph) for p in params.values()):
         return result
@@ -328,6 +329,7 @@ def staged(stage: Any, primitive: Primitive, inputs: Sequence[Tensor], params: d
     plan = _plan(primitive, [n.type for n in nodes], params, active, len(results))
     if not plan.used:
         return result
+    assert stage.saving is not None
     (pack, unpack), stage.saving = stage.saving, None
     try:
         kept: dict[Any, Any] = {}
@@ -343,7 +345,7 @@ def staged(stage: Any, primitive: Primitive, inputs: Sequence[Tensor], params: d
             found = {place: _checked(call_user(given, packed), kind) for place, (kind, packed, given) in kept.items()}
             return plan.apply(found, cotangents)
 
-        made = stage.attach(results, [inputs[i] for i in active], Rule(function))
+        made = stage.differentiating.attach(results, [inputs[i] for i in active], Rule(function))
     finally:
         stage.saving = (pack, unpack)
     return tuple(made) if isinstance(result, tuple) else made[0]

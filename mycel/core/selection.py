@@ -6,7 +6,6 @@ whose values are known while staging is used as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Optional
 
 import numpy as np
@@ -20,25 +19,15 @@ from mycel.prims import elementwise as E
 __all__ = ["flat_positions", "is_open", "positions_in"]
 
 
-class _Services:
-    """What the front end puts here: the positions of a staged mask, and whether a context can have them at this place."""
-
-    staged: Optional[Callable[[Any, Tensor, int], Tensor]] = None
-    may_stage: Optional[Callable[[Any], bool]] = None
-
-
-SERVICES = _Services()
-
-
 def _known(mask: Tensor) -> Optional[Any]:
     """The array of a mask; None where its values are not known but positions in it can be had. NeedsValue where neither is so."""
-    context: Any = eager.local.context if eager.active else None
-    if context is None or not context.is_staging or SERVICES.staged is None:
+    staging = eager.local.staging if eager.active else None
+    if staging is None:
         return mask.asnumpy()
     try:
         return mask._value("the positions at which a mask holds")
     except NeedsValue:
-        if SERVICES.may_stage is None or not SERVICES.may_stage(context):
+        if not staging.has_positions():
             raise
         return None
 
@@ -53,8 +42,8 @@ def flat_positions(mask: Tensor, least: int = 0) -> Tensor:
     array = _known(mask)
     if array is not None:
         return Tensor(np.flatnonzero(array).astype(np.int64))
-    assert SERVICES.staged is not None
-    return SERVICES.staged(eager.local.context, mask, least)
+    assert eager.local.staging is not None
+    return eager.local.staging.positions(mask, least)
 
 
 def positions_in(mask: Tensor) -> list[Tensor]:

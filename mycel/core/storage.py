@@ -67,7 +67,8 @@ class UntypedStorage:
 
     def tolist(self) -> list[int]:
         """The bytes as numbers."""
-        return self._array().tolist()  # type: ignore[no-any-return]
+        numbers: list[int] = self._array().tolist()
+        return numbers
 
     def copy_(self, src: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
         """Take the bytes of another storage of this size into the tensor; ValueError for another size."""

@@ -1,15 +1,13 @@
 """Tensors: a type, a buffer, and, while something records or stages, the node that computes them.
 
 A tensor with a buffer has a value. One that a staged function works with has only a node; asking it for its value raises
-`NeedsValue`, which the front end turns into a fallback or an error. Methods that compute are the functions of `mycel.ops`, attached there.
-Operators convert operands to a common type (`mycel.dtype.promote`); a Python or NumPy number, or a sequence of Python numbers, takes the tensor's
-type where that can hold its kind. In products and quotients a tensor of no dimensions does so too. ``x += y`` makes a new tensor, as ``x + y`` does.
+`NeedsValue`, which the front end turns into a fallback or an error. Methods that compute are the functions of `mycel.ops`, attached there;
+operators of two operands are those of `mycel.core.operators`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
@@ -18,16 +16,15 @@ from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue
 from mycel.base.remembered import MANY, Remembered
-from mycel.base.tree import flatten
-from mycel.core import eager, precision
+from mycel.core import eager
+from mycel.core.arrays import array_of, array_text, shape_of
 from mycel.engines import buffers
 from mycel.ir.dims import Dim
 from mycel.ir.graph import Node
 from mycel.ir.places import asked_by_program
-from mycel.ir.symbols import Symbol, declared_shape
+from mycel.ir.symbols import declared_shape
 from mycel.ir.types import TensorType, tensor_type
 from mycel.prims import elementwise as E
-from mycel.prims.base import Primitive
 from mycel.prims.complex import complex_abs
 
 __all__ = ["Tensor", "as_tensor", "is_tensor", "tensor"]
@@ -87,8 +84,7 @@ class Tensor(TensorMethods):
         if init is not None:
             raise ValueError("Tensor: give either input_data or init, not both")
         wanted = None if dtype is None else D.from_any(dtype)
-        context = eager.local.context if eager.active else None
-        staging: Any = context if context is not None and context.is_staging else None
+        staging = eager.local.staging if eager.active else None
         if isinstance(input_data, Tensor):
             source = input_data if wanted is None else input_data.astype(wanted)
             source._settle()
@@ -101,8 +97,8 @@ class Tensor(TensorMethods):
             self._buf = None if source._buf is None else buffers.copy(source._buf, source._type)
             return
         array = to_numpy_array(input_data, wanted)
-        if shape is not None and tuple(array.shape) != tuple(_as_shape(shape)):
-            raise ValueError(f"Tensor: input_data has shape {array.shape}, not the given {tuple(_as_shape(shape))}")
+        if shape is not None and tuple(array.shape) != tuple(shape_of(shape)):
+            raise ValueError(f"Tensor: input_data has shape {array.shape}, not the given {tuple(shape_of(shape))}")
         self._type = tensor_type(tuple(map(int, array.shape)), D.from_any(array.dtype))
         self._buf = buffers.from_array(array)
         if staging is not None:
@@ -124,7 +120,7 @@ class Tensor(TensorMethods):
                 " to make a tensor by an initializer's name"
             )
         wanted = D.from_any(dtype if dtype is not None else D.float32)
-        sizes = _as_shape(shape)
+        sizes = shape_of(shape)
         self.__dict__["init"] = init
         if init is None:
             free = declared_shape(sizes)
@@ -139,9 +135,7 @@ class Tensor(TensorMethods):
 
     def _need_value(self, what: str) -> None:
         if self._view is not None and self._node is None:
-            from mycel.core import views
-
-            views.refresh(self)
+            self._view.refresh(self)
             return
         if self._node is not None:
             raise NeedsValue(
@@ -158,9 +152,9 @@ class Tensor(TensorMethods):
             self._need_value("")
 
     def _value(self, what: str) -> np.ndarray[Any, Any]:
-        context = eager.local.context if eager.active else None
-        if context is not None and context.is_staging:
-            return context.need_value(self, what)  # type: ignore[attr-defined, no-any-return]
+        staging = eager.local.staging if eager.active else None
+        if staging is not None:
+            return staging.need_value(self, what)
         if self._buf is None:
             self._need_value(what)
         return buffers.to_array(self._buf, self._type)
@@ -243,9 +237,9 @@ class Tensor(TensorMethods):
 
     def _number(self, what: str, refusal: str) -> Any:
         """The one element as a Python number; ValueError with a text of `refusal` where there is not one."""
-        context = eager.local.context if eager.active else None
-        if context is not None and context.is_staging:
-            array = context.need_value(self, what)  # type: ignore[attr-defined]
+        staging = eager.local.staging if eager.active else None
+        if staging is not None:
+            array = staging.need_value(self, what)
             if array.size != 1:
                 raise ValueError(refusal.format(what=what, shape=self.shape, size=array.size))
             return array.reshape(()).item()
@@ -287,7 +281,7 @@ class Tensor(TensorMethods):
             return f"{head}, value= {value})"
         if array.size == 0:
             return f"{head}, value={' ' if array.ndim == 1 else chr(10)})"
-        return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{_array_text(array)})"
+        return f"{head}, value={' ' if array.ndim == 1 else chr(10)}{array_text(array)})"
 
     def __str__(self) -> str:
         array = self._shown()
@@ -295,16 +289,10 @@ class Tensor(TensorMethods):
 
     def _shown(self) -> Optional[np.ndarray[Any, Any]]:
         """The values where there are some, or can be had."""
-        context: Any = eager.local.context if eager.active else None
-        if (
-            context is not None
-            and context.is_live
-            and context.may_decide
-            and (self._node is not None or self._buf is not None)
-        ):
-            return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
-        if context is not None and context.is_staging and asked_by_program():
-            return context.need_value(self, "showing a tensor")  # type: ignore[no-any-return]
+        staging = eager.local.staging if eager.active else None
+        if staging is not None:
+            if staging.may_decide and (self._node is not None or self._buf is not None) or asked_by_program():
+                return staging.need_value(self, "showing a tensor")
         self._settle()
         return None if self._buf is None else buffers.to_array(self._buf, self._type)
 
@@ -393,7 +381,7 @@ class Tensor(TensorMethods):
             raise TypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
         return make(tensor_type(tuple(array.shape), D.from_any(array.dtype)), buffers.share(array))
 
-    # Operators; those of two operands are installed below, and the methods that compute by `mycel.ops`.
+    # Operators; those of two operands are installed by `mycel.core.operators`, and the methods that compute by `mycel.ops`.
 
     if TYPE_CHECKING:
 
@@ -473,72 +461,20 @@ class Tensor(TensorMethods):
         """Take over the value of `new`, of the same type: what every write in place comes down to."""
         if new._type is not self._type:
             raise TypeError(f"a tensor of type {self._type} cannot take a value of type {new._type} in place")
-        if self._view is not None or self._views is not None:
-            from mycel.core import views
-
-            views.write(self, new)
-            return self
         context = eager.local.context if eager.active else None
-        if context is not None:
-            context.write(self, new)  # type: ignore[attr-defined]
+        shared = self._view or self._views
+        if shared is not None and (context is None or not context.is_staging):
+            shared.write(self, new)
+        elif context is not None:
+            context.write(self, new)
         else:
             self._buf = new._buf
         return self
 
 
-_EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
-
-
-def _array_text(array: np.ndarray[Any, Any]) -> str:
-    """An array as MindSpore shows it: floats in scientific notation, aligned; no empty lines; dots for what is left out."""
-    digits = 4 if array.dtype.itemsize == 2 else 8
-    show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
-    form: Any = {"float_kind": show} if array.dtype.kind == "f" else None
-    text = np.array2string(array, separator=", ", formatter=form, max_line_width=120)
-    return re.sub(r",(\s*)\.\.\.,", r"\1...", re.sub(r"\n+", "\n", text))
-
-
-def _as_shape(shape: Any) -> tuple[Any, ...]:
-    return (shape,) if shape is None or isinstance(shape, (int, Dim, Symbol)) else tuple(shape)
-
-
 def to_numpy_array(data: Any, wanted: Optional[DType] = None) -> np.ndarray[Any, Any]:
     """Data in any accepted form as a new C-contiguous array, in native byte order, of an element type that tensors can hold."""
-    if isinstance(data, (np.ndarray, np.generic)):
-        array = np.asarray(data)
-    elif isinstance(data, (bool, int, float, complex)):
-        if wanted is None and not isinstance(data, int):
-            wanted = D.from_any(type(data))
-        array = np.asarray(data)
-    elif isinstance(data, (list, tuple)):
-        try:
-            array = np.array(_without_tensors(data))
-        except ValueError:
-            raise ValueError(
-                f"Tensor: the nested sequence is ragged, its parts differ in length or depth: {_shortened(data)}; pad them to one length"
-            ) from None
-        if wanted is None and array.dtype == np.float64:
-            wanted = D.float32
-    elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
-        array = np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
-    else:
-        raise TypeError(
-            f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__} ({_shortened(data)})"
-        )
-    kind = array.dtype
-    if kind.kind == "O" and all(isinstance(v, (int, np.integer)) for v in array.flat):
-        raise OverflowError(f"Tensor: {_shortened(data)} holds integers beyond 64 bits; give floats")
-    if kind.kind in "OSUMmV" and kind not in _EXTENDED:
-        raise TypeError(f"Tensor: data of NumPy type {kind} is not numeric: {_shortened(data)}")
-    if wanted is None:
-        wanted = D.from_any(kind.newbyteorder("="))
-    with np.errstate(all="ignore"):
-        return np.array(array.astype(wanted.numpy, copy=False), order="C", copy=True)
-
-
-def _shortened(data: Any) -> str:
-    text = repr(data)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return array_of(data, wanted, _without_tensors)
 
 
 def _without_tensors(data: Any) -> Any:
@@ -570,9 +506,9 @@ def make_staged(node: Node) -> Tensor:
     made._buf = None
     made._node = node
     if eager.active:
-        context = eager.local.context
-        if context is not None and context.is_live:
-            context.track(made)  # type: ignore[attr-defined]
+        staging = eager.local.staging
+        if staging is not None and staging.is_live:
+            staging.track(made)
     return made
 
 
@@ -621,17 +557,17 @@ def is_tensor(obj: Any) -> bool:
 
 
 _numbers = Remembered[Any, Tensor]("tensors of numbers", MANY)
-_scalars = _numbers.recent
+SCALARS = _numbers.recent
 
 
 def scalar(value: Any, dtype: DType) -> Tensor:
     """A tensor of no dimensions holding a Python number; the same object for the same number."""
-    context = eager.local.context if eager.active else None
-    if context is not None and context.is_staging:
+    staging = eager.local.staging if eager.active else None
+    if staging is not None:
         _check_fits(value, dtype)
-        return context.literal(value, dtype)  # type: ignore[attr-defined, no-any-return]
+        return staging.literal(value, dtype)
     key = (value, dtype, type(value))
-    found = _scalars.get(key)
+    found = SCALARS.get(key)
     if found is None and (found := _numbers.get(key)) is None:
         _check_fits(value, dtype)
         found = Tensor(value, dtype)
@@ -649,17 +585,6 @@ def _check_fits(value: Any, dtype: DType) -> None:
             )
 
 
-def number_dtype(value: Any, dtype: DType) -> DType:
-    """The type in which a Python number meets a tensor of type `dtype`."""
-    if isinstance(value, bool):
-        return dtype
-    if isinstance(value, int):
-        return D.int64 if dtype is D.bool_ else dtype
-    if isinstance(value, float):
-        return dtype if dtype.kind in "fc" else D.float32
-    return dtype if dtype.kind == "c" else D.complex128 if dtype is D.float64 else D.complex64
-
-
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     """`value` as a tensor, itself where it is one of that type."""
     if isinstance(value, Tensor):
@@ -674,234 +599,3 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
 def cast(x: Tensor, dtype: DType) -> Tensor:
     """`x` in another element type; itself where it has that type."""
     return x if x._type.dtype is dtype else eager.apply(E.cast, x, dtype=dtype)
-
-
-NUMBERS = (bool, int, float, complex)
-
-
-def pair(x: Any, y: Any) -> Optional[tuple[Tensor, Tensor]]:
-    """Two operands, at least one a tensor, as tensors of a common type; None where one is no operand."""
-    if precision.active:
-        x, y = precision.met(x), precision.met(y)
-    if isinstance(x, Tensor):
-        if isinstance(y, Tensor):
-            if x._type.dtype is y._type.dtype:
-                return x, y
-            common = _weak(x, y) if eager.active else None
-            common = common or D.promote(x._type.dtype, y._type.dtype)
-            return cast(x, common), cast(y, common)
-        if type(y) in _NUMBER_SET:
-            common = number_dtype(y, x._type.dtype)
-            return cast(x, common), scalar(y, common)
-        other = _operand(y, x)
-        return None if other is None else pair(x, other)
-    if type(x) in _NUMBER_SET:
-        common = number_dtype(x, y._type.dtype)
-        return scalar(x, common), cast(y, common)
-    other = _operand(x, y)
-    return None if other is None else pair(other, y)
-
-
-def beyond(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Operands to compare where one is an integer that the other's type does not hold: all of its values are on one side, as of an infinity."""
-    parts = [v if isinstance(v, Tensor) else float("inf") if v > 0 else float("-inf") for v in (x, y)]
-    a, b = (cast(v, D.float32) if isinstance(v, Tensor) else scalar(v, D.float32) for v in parts)
-    return a, b
-
-
-_NUMBER_SET = frozenset(NUMBERS)
-_EXAMPLES = {"b": True, "f": 1.0, "c": 1j}
-
-
-def _weak(x: Tensor, y: Tensor) -> Optional[DType]:
-    """The common type where one of two tensors stands for a Python number in a compiled function; None where none or both do."""
-    context: Any = eager.local.context
-    if context is None or not context.is_staging or x._type.shape and y._type.shape or not context.numbers:
-        return None
-    weak = [id(t) in context.numbers for t in (x, y)]
-    if weak[0] is weak[1]:
-        return None
-    number, other = (x, y) if weak[0] else (y, x)
-    return number_dtype(_EXAMPLES.get(number._type.dtype.kind, 1), other._type.dtype)
-
-
-def _operand(value: Any, beside: Tensor) -> Any:
-    """What is neither a tensor nor a plain number as one or the other; None where it is no operand."""
-    if isinstance(value, np.generic):
-        return value.item() if value.dtype.kind in "biufcV" else None
-    if isinstance(value, (list, tuple)):
-        array = to_numpy_array(value)
-        kind = next(k for k in NUMBERS if array.dtype.kind in _KINDS[k])
-        plain = not any(isinstance(v, (Tensor, np.ndarray, np.generic)) for v in flatten(value)[0])
-        return Tensor(array, number_dtype(kind(), beside._type.dtype) if plain else None)
-    if isinstance(value, (np.ndarray, Dim)):
-        return as_tensor(value)
-    return next((kind(value) for kind in NUMBERS if isinstance(value, kind)), None)  # type: ignore[arg-type]
-
-
-_KINDS = {bool: "b", int: "iu", float: "fV", complex: "c"}
-
-
-def _yielding(x: Any, y: Any) -> tuple[Any, Any]:
-    """The operands of a product: a tensor of no dimensions takes the type of one with dimensions and of the same kind."""
-    if isinstance(x, Tensor) and isinstance(y, Tensor) and x._type.dtype is not y._type.dtype:
-        a, b = x._type, y._type
-        if a.dtype.kind == b.dtype.kind or (a.dtype.is_integer and b.dtype.is_integer):
-            if not b.shape and a.shape:
-                return x, cast(y, a.dtype)
-            if not a.shape and b.shape:
-                return cast(x, b.dtype), y
-    return x, y
-
-
-def _while_recorded(primitive: Primitive, table: Any, x: Any, y: Any) -> Optional[Tensor]:
-    """The result where a gradient is being recorded and the kernel is known; None where not."""
-    context: Any = eager.local.context
-    if context is None or not context.records or precision.active:
-        return None
-    try:
-        if type(y) is float and x._type.dtype.kind == "f":
-            y = _scalars[y, x._type.dtype, float]
-        run, result = table[x._type, y._type]
-        made = make(result, run(x._buf, y._buf))
-    except (KeyError, AttributeError, ValueError, MemoryError):
-        return None
-    context.enter_pair(primitive, x, y, made)
-    return made
-
-
-def _install(
-    name: str,
-    primitive: Primitive,
-    prepare: Optional[Callable[..., Any]] = None,
-    arrange: Optional[Callable[[Any, Any], tuple[Any, Any]]] = None,
-) -> None:
-    table = eager.pair_table(primitive)
-
-    def forward(self: Any, other: Any) -> Any:
-        if eager.active:
-            made = _while_recorded(primitive, table, self, other)
-            return general(self, other) if made is None else made
-        kind = type(other)
-        try:
-            if (kind is float or kind is int) and self._type.dtype.kind == "f":
-                other = _scalars[other, self._type.dtype, kind]
-            run, result = table[self._type, other._type]
-            made = _new(Tensor)
-            made._buf = run(self._buf, other._buf)
-            made._type = result
-            made._node = None
-            return made
-        except (KeyError, AttributeError, ValueError, MemoryError):
-            return general(self, other)
-
-    def general(x: Any, y: Any) -> Any:
-        if arrange is not None:
-            x, y = arrange(x, y)
-        operands = pair(x, y)
-        if operands is None:
-            return NotImplemented
-        if prepare is not None:
-            return prepare(*operands)
-        return eager.apply(primitive, *operands)
-
-    def backward(self: Any, other: Any) -> Any:
-        kind = type(other)
-        if not eager.active and (kind is float or kind is int) and self._type.dtype.kind == "f":
-            try:
-                number = _scalars[other, self._type.dtype, kind]
-                run, result = table[number._type, self._type]
-                return make(result, run(number._buf, self._buf))
-            except (KeyError, ValueError, MemoryError):
-                return general(other, self)
-        return general(other, self)
-
-    forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
-    setattr(Tensor, f"__{name}__", forward)
-    setattr(Tensor, f"__r{name}__", backward)
-
-
-def _exactly(x: Any, y: Any) -> tuple[Any, Any]:
-    """The operands of a quotient: as those of a product, and with integers no type holds both as floats."""
-    x, y = _yielding(x, y)
-    if type(y) is int and x._type.dtype.is_integer:
-        return x, float(y)
-    if type(x) is int and y._type.dtype.is_integer:
-        return float(x), y
-    return x, y
-
-
-def _true_divide(x: Tensor, y: Tensor) -> Any:
-    if x._type.dtype.kind in "iub":
-        x, y = cast(x, D.float32), cast(y, D.float32)
-    return eager.apply(E.div, x, y)
-
-
-def _boolean_or_bits(logical: Primitive, bits: Primitive) -> Callable[[Tensor, Tensor], Any]:
-    return lambda x, y: eager.apply(logical if x._type.dtype is D.bool_ else bits, x, y)
-
-
-def _numeric(primitive: Primitive) -> Callable[[Tensor, Tensor], Any]:
-    def run(x: Tensor, y: Tensor) -> Any:
-        if x._type.dtype is D.bool_:
-            x, y = cast(x, D.int32), cast(y, D.int32)
-        return eager.apply(primitive, x, y)
-
-    return run
-
-
-def _bool_add(x: Tensor, y: Tensor) -> Any:
-    return eager.apply(E.logical_or if x._type.dtype is D.bool_ else E.add, x, y)
-
-
-def _bool_mul(x: Tensor, y: Tensor) -> Any:
-    return eager.apply(E.logical_and if x._type.dtype is D.bool_ else E.mul, x, y)
-
-
-_install("add", E.add, _bool_add)
-_install("sub", E.sub, _numeric(E.sub))
-_install("mul", E.mul, _bool_mul, _yielding)
-_install("truediv", E.div, _true_divide, _exactly)
-_install("floordiv", E.floor_div, _numeric(E.floor_div))
-_install("mod", E.mod, _numeric(E.mod))
-_install("pow", E.pow_, _numeric(E.pow_))
-_install("and", E.logical_and, _boolean_or_bits(E.logical_and, E.bitwise_and))
-_install("or", E.logical_or, _boolean_or_bits(E.logical_or, E.bitwise_or))
-_install("xor", E.logical_xor, _boolean_or_bits(E.logical_xor, E.bitwise_xor))
-_install("lshift", E.shift_left, _numeric(E.shift_left))
-_install("rshift", E.shift_right, _numeric(E.shift_right))
-
-
-def _install_comparison(name: str, primitive: Primitive, otherwise: Any) -> None:
-    table = eager.pair_table(primitive)
-
-    def compare(self: Any, other: Any) -> Any:
-        if not eager.active:
-            kind = type(other)
-            try:
-                known = other
-                if (kind is float or kind is int) and self._type.dtype.kind == "f":
-                    known = _scalars[other, self._type.dtype, kind]
-                run, result = table[self._type, known._type]
-                return make(result, run(self._buf, known._buf))
-            except (KeyError, AttributeError, ValueError, MemoryError):
-                return general(self, other)
-        return general(self, other)
-
-    def general(self: Any, other: Any) -> Any:
-        try:
-            operands = None if other is None or isinstance(other, str) else pair(self, other)
-        except OverflowError:
-            operands = beyond(self, other)
-        if operands is None:
-            return otherwise
-        return eager.apply(primitive, *operands)
-
-    compare.__name__ = f"__{name}__"
-    setattr(Tensor, f"__{name}__", compare)
-
-
-for _name, _primitive in (("lt", E.lt), ("le", E.le), ("gt", E.gt), ("ge", E.ge)):
-    _install_comparison(_name, _primitive, NotImplemented)
-_install_comparison("eq", E.eq, False)
-_install_comparison("ne", E.ne, True)

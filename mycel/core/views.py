@@ -44,7 +44,6 @@ __all__ = [
     "root_of",
     "through",
     "whole",
-    "write",
 ]
 
 Step = tuple[
@@ -62,8 +61,24 @@ class View:
     def __init__(self, root: Tensor, steps: tuple[Step, ...], key: Any = None) -> None:
         self.root, self.steps, self.key = root, steps, key
 
+    def refresh(self, t: Tensor) -> None:
+        """Give the view `t`, whose value was dropped, that of its root."""
+        if eager.active and eager.local.staging is not None:
+            with eager.use_context(None):
+                value = derived(self.root, self.steps)
+        else:
+            value = derived(self.root, self.steps)
+        t._node, t._buf = value._node, value._buf
 
-class Family(list):  # type: ignore[type-arg]
+    def write(self, t: Tensor, new: Tensor) -> None:
+        """Make `new` the value of the view `t`, and of the part of its root that it shows."""
+        _write_root(self.root, put(self.root, self.steps, new))
+        # A view by steps that share takes the root's memory when it is next read.
+        if not all(s[0] in SHARING for s in self.steps):
+            _take(t, new)
+
+
+class Family(list[ref[Tensor]]):
     """Weak references to the views of a root; dead ones are removed when it has doubled.
 
     Members are added without the lock: each change is one operation on the list, and trimming replaces only what was there when it began.
@@ -86,6 +101,10 @@ class Family(list):  # type: ignore[type-arg]
             self[:count] = kept
             self.limit = max(32, 2 * len(kept))
 
+    def write(self, root: Tensor, new: Tensor) -> None:
+        """Make `new` the value of the root."""
+        _take(root, new)
+
     def alive(self) -> list[Tensor]:
         return [t for t in [r() for r in self[:]] if t is not None]
 
@@ -101,9 +120,9 @@ def attach(made: Tensor, base: Tensor, steps: tuple[Step, ...], key: Any = None)
     made._view = view
     family_of(root).add(made)
     if eager.active:
-        context = eager.local.context
-        if context is not None and context.is_staging:
-            context.viewed(made)
+        staging = eager.local.staging
+        if staging is not None:
+            staging.viewed(made)
     return made
 
 
@@ -152,13 +171,15 @@ def _reshaped_type(kind: TensorType, params: dict[str, Any]) -> TensorType:
 
 
 def _applied(kind: Any, params: dict[str, Any], operands: tuple[Tensor, ...], base: Tensor) -> Tensor:
-    context: Any = eager.local.context if eager.active else None
-    if kind in SHARING and (context is None or context.records):
+    recording = None
+    if kind in SHARING and (
+        not eager.active or (recording := eager.local.recording) is not None or eager.local.context is None
+    ):
         if base._buf is None:
             base._need_value("reshape")
         made = make(base._type if kind is E.identity else _reshaped_type(base._type, params), base._buf)
-        if context is not None:
-            context.enter(kind, (base,), params, made)
+        if recording is not None:
+            recording.enter(kind, (base,), params, made)
         return made
     return eager.apply(kind, base, *operands, **params)
 
@@ -179,22 +200,21 @@ def _diagonal(x: Tensor) -> Tensor:
 # Writing.
 
 
-def write(target: Tensor, new: Tensor) -> None:
-    """Make `new` the value of a tensor with views, or of a view."""
-    context = eager.local.context if eager.active else None
-    if context is not None and context.is_staging:
-        context.write(target, new)  # type: ignore[attr-defined]
-        return
-    view = target._view
-    if view is not None:
-        write(view.root, put(view.root, view.steps, new))
-        if all(s[0] in SHARING for s in view.steps):
-            return  # the view takes the root's memory when it is next read
-    if context is not None:
-        context.write(target, new)  # type: ignore[attr-defined]
+def _write_root(root: Tensor, new: Tensor) -> None:
+    if root._view is None:
+        _take(root, new)
     else:
-        target._buf = new._buf
-    outdate(target)
+        root._view.write(root, new)
+
+
+def _take(t: Tensor, new: Tensor) -> None:
+    """Give a tensor another value, in the context in force, and drop those of its views."""
+    context = eager.local.context if eager.active else None
+    if context is not None:
+        context.write(t, new)
+    else:
+        t._buf = new._buf
+    outdate(t)
 
 
 def outdate(t: Tensor) -> None:
@@ -206,23 +226,12 @@ def outdate(t: Tensor) -> None:
             outdate(v)
 
 
-def refresh(t: Tensor) -> None:
-    """Give a view whose value was dropped that of its root."""
-    context = eager.local.context if eager.active else None
-    if context is not None and context.is_staging:
-        with eager.use_context(None):
-            value = derived(t._view.root, t._view.steps)
-    else:
-        value = derived(t._view.root, t._view.steps)
-    t._node, t._buf = value._node, value._buf
-
-
 def release(root: Tensor) -> None:
     """Make the views of a tensor that changes its type tensors of their own."""
     if root._views is not None:
         for v in root._views.alive():
             if v._buf is None and v._node is None:
-                refresh(v)
+                v._view.refresh(v)
             v._view = None
         root._views = None
 

@@ -10,27 +10,30 @@ from typing import Any, Optional
 from mycel.base import config
 from mycel.base.tree import flatten, unflatten
 from mycel.core import eager
+from mycel.core.context import Differentiating
 from mycel.core.parameter import Parameter
 from mycel.core.recording import recorders
 from mycel.core.tensor import Tensor, as_tensor, scalar
+from mycel.ir.graph import Node
 from mycel.prims.shape import BROADCAST_TO
 
 __all__ = [
-    "Marked", "Transformed", "check_function", "filled_like", "mark_arguments", "or_zeros", "positions_of", "recording",
-    "split_aux", "tensor_leaf", "weights_of",
+    "Marked", "Transformed", "check_function", "filled_like", "mark_arguments", "marked_node", "or_zeros", "positions_of",
+    "recording", "split_aux", "tensor_leaf", "weights_of",
 ]  # fmt: skip
 
 
 @contextmanager
-def recording(keep: bool = False) -> Iterator[Any]:
+def recording(keep: bool = False) -> Iterator[Differentiating]:
     """The context that records derivatives here: the one in force, or a new recording, which is freed afterwards unless it is to be kept."""
     context = eager.current_context()
     if context is not None:
-        context.depth += 1  # type: ignore[attr-defined]
+        differentiating = context.differentiating
+        differentiating.depth += 1
         try:
-            yield context
+            yield differentiating
         finally:
-            context.depth -= 1  # type: ignore[attr-defined]
+            differentiating.depth -= 1
         return
     recorder = recorders.kind()
     recorder.depth = 1
@@ -102,20 +105,29 @@ def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
     return tensor
 
 
+def marked_node(context: Differentiating, t: Tensor) -> Node:
+    """The node of a tensor that is marked."""
+    node = context.node_of(t)
+    assert node is not None
+    return node
+
+
 class Marked:
     """An argument whose tensors are marked: the marked ones, those that were given, their nodes, and the argument made of the marked ones."""
 
     __slots__ = ("given", "tensors", "nodes", "structure", "value")
 
-    def __init__(self, context: Any, name: str, argument: Any, position: Any) -> None:
+    def __init__(self, context: Differentiating, name: str, argument: Any, position: Any) -> None:
         leaves, self.structure = flatten(argument)
         self.given = [tensor_leaf(name, v, position) for v in leaves]
         self.tensors = [context.mark(t) for t in self.given]
-        self.nodes = [context.node_of(t) for t in self.tensors]
+        self.nodes = [marked_node(context, t) for t in self.tensors]
         self.value = unflatten(self.structure, self.tensors)
 
 
-def mark_arguments(context: Any, name: str, arguments: dict[Any, Any], keys: Iterable[tuple[Any, Any]]) -> list[Marked]:
+def mark_arguments(
+    context: Differentiating, name: str, arguments: dict[Any, Any], keys: Iterable[tuple[Any, Any]]
+) -> list[Marked]:
     """Mark the arguments at these (key, position) pairs, and put them back marked."""
     found = []
     for key, position in keys:

@@ -10,10 +10,20 @@ from typing import Any, Optional
 from mycel.base import config
 from mycel.base.tree import flatten, map_leaves, unflatten
 from mycel.core import eager
-from mycel.core.hooks import hooked
+from mycel.core.context import Differentiating
+from mycel.core.hooks import call_user, hooked
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, as_tensor, cast, make, scalar
-from mycel.derivatives.contexts import Marked, check_function, filled_like, or_zeros, recording, split_aux, weights_of
+from mycel.derivatives.contexts import (
+    Marked,
+    check_function,
+    filled_like,
+    marked_node,
+    or_zeros,
+    recording,
+    split_aux,
+    weights_of,
+)  # fmt: skip
 from mycel.derivatives.gradient import cotangents_for
 from mycel.prims import elementwise as E
 from mycel.prims import index as I
@@ -114,7 +124,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
 class _Taken:
     """What a derivative was recorded for: the context, the nodes to go back or forward to, and the outputs with their structure."""
 
-    def __init__(self, context: Any, outputs: Sequence[Tensor], structure: Any) -> None:
+    def __init__(self, context: Differentiating, outputs: Sequence[Tensor], structure: Any) -> None:
         self.context, self.outputs, self.structure = context, list(outputs), structure
         # A segment must not drop the nodes before the function has been called.
         self.holds = bool(context.is_live)
@@ -140,7 +150,7 @@ class _Pullback(_Taken):
     """The function from cotangents to gradients that `vjp` gives."""
 
     def __init__(
-        self, context: Any, outputs: Any, structure: Any, inputs: Any, weights: Any, nodes: Any, one: bool
+        self, context: Differentiating, outputs: Any, structure: Any, inputs: Any, weights: Any, nodes: Any, one: bool
     ) -> None:
         super().__init__(context, outputs, structure)
         self.inputs: Sequence[Marked] = inputs
@@ -169,7 +179,7 @@ class _Pullback(_Taken):
 class _Pushforward(_Taken):
     """The function from tangents to the outputs' tangents that `linearize` gives."""
 
-    def __init__(self, context: Any, outputs: Any, structure: Any, inputs: Sequence[Marked]) -> None:
+    def __init__(self, context: Differentiating, outputs: Any, structure: Any, inputs: Sequence[Marked]) -> None:
         super().__init__(context, outputs, structure)
         self.inputs = inputs
 
@@ -191,8 +201,7 @@ def _target(fn: Any) -> Any:
 
 
 def _called(fn: Any, *args: Any) -> Any:
-    context: Any = eager.current_context()
-    return context.invoke(fn, args, {})
+    return call_user(fn, *args)
 
 
 def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
@@ -223,7 +232,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
     return (*result, _own(context, aux[0] if len(aux) == 1 else aux)) if has_aux else result
 
 
-def _own(context: Any, out: Any) -> Any:
+def _own(context: Differentiating, out: Any) -> Any:
     """Outputs for the caller; of a recording of their own without it, which they would keep alive."""
     if context is eager.current_context():
         return out
@@ -260,8 +269,7 @@ def _jet(fn: Any, order: int, primals: tuple[Any, ...], series: tuple[Any, ...])
 
     def along(t: Tensor) -> Any:
         points = [_curve(p, s, t, order) for p, s in zip(primals, series)]
-        context: Any = eager.current_context()
-        return context.invoke(fn, tuple(points), {})
+        return call_user(fn, *points)
 
     if not flatten(primals)[0]:
         raise ValueError("derivative: the function needs at least one tensor to be differentiated by")
@@ -277,7 +285,7 @@ def _derivatives(fn: Any, at: Tensor, order: int) -> list[Any]:
         marked = context.mark(at)
         lower = _derivatives(fn, marked, order - 1)
         outputs, structure = _tensors("jet", lower[-1])
-        _, moved = context.pushforward(outputs, [context.node_of(marked)], [filled_like(at, 1)])
+        _, moved = context.pushforward(outputs, [marked_node(context, marked)], [filled_like(at, 1)])
         last = unflatten(structure, [or_zeros(m, o) for m, o in zip(moved, outputs)])
     return [*lower, last]
 

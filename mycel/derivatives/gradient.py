@@ -8,6 +8,7 @@ from typing import Any, Optional, Union
 
 from mycel.base.tree import flatten, unflatten
 from mycel.core import eager
+from mycel.core.context import Differentiating
 from mycel.core.hooks import hooked
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor, as_tensor, cast
@@ -95,11 +96,11 @@ class _Gradient(Transformed):
         )
 
     def _gradients(
-        self, context: Any, out: Any, wrt: Sequence[Any], likes: Sequence[Tensor], sens: Any
+        self, context: Differentiating, out: Any, wrt: Sequence[Any], likes: Sequence[Tensor], sens: Any
     ) -> list[Tensor]:
         value, _ = split_aux("grad", out, self.has_aux)
         roots = [r for r in flatten(value)[0] if isinstance(r, Tensor)]
-        cotangents: list[Any] = [None] * len(roots)
+        cotangents: Sequence[Optional[Tensor]] = [None] * len(roots)
         if self.sens_param:
             cotangents = cotangents_for("grad", roots, sens)
         pairs = [(r, c) for r, c in zip(roots, cotangents) if r.dtype.is_differentiable]
@@ -130,12 +131,12 @@ class _Gradient(Transformed):
         return (inputs_part, weights_part) if self.positions else weights_part
 
 
-def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Optional[Tensor]]:
+def cotangents_for(name: str, outputs: Sequence[Tensor], given: Any) -> list[Tensor]:
     """A cotangent for each output, of its type; ValueError where number or shapes differ, TypeError for what is no tensor."""
     found = flatten(given)[0]
     if len(found) != len(outputs):
         raise ValueError(f"{name}: {len(found)} cotangents are given for {len(outputs)} outputs; give one for each")
-    result: list[Optional[Tensor]] = []
+    result: list[Tensor] = []
     for i, (c, o) in enumerate(zip(found, outputs)):
         if isinstance(c, (int, float)) and not isinstance(c, bool):
             c = as_tensor(float(c))

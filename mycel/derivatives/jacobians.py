@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
 from mycel.base.tree import flatten, unflatten
+from mycel.core.context import Differentiating
 from mycel.core.hooks import zeros_of
 from mycel.core.tensor import Tensor
 from mycel.derivatives.contexts import (
@@ -64,7 +65,9 @@ class _Jacobian(Transformed):
         result = unflatten(structure, by_output)
         return (result, aux[0] if len(aux) == 1 else aux) if self.has_aux else result
 
-    def _table(self, context: Any, outputs: Sequence[Tensor], inputs: Sequence[Marked]) -> list[list[Tensor]]:
+    def _table(
+        self, context: Differentiating, outputs: Sequence[Tensor], inputs: Sequence[Marked]
+    ) -> list[list[Tensor]]:
         """The Jacobian of each output by each tensor of the inputs."""
         nodes = [n for m in inputs for n in m.nodes]
         tensors = [t for m in inputs for t in m.tensors]

@@ -39,7 +39,8 @@ def recompute(
         raise ValueError(
             "recompute: context_fn is not supported, as which operations are kept cannot be chosen; leave it out"
         )
-    context: Any = eager.current_context()
+    context = eager.current_context()
     if context is None:
         return block(*args, **kwargs)
-    return context.recompute(lambda *a, **k: context.invoke(block, a, k), args, kwargs)
+    differentiating = context.differentiating
+    return differentiating.recompute(lambda *a, **k: differentiating.invoke(block, a, k), args, kwargs)

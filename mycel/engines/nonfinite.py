@@ -361,13 +361,16 @@ _PARTS = (
     "mycel.ops",
     "mycel.numpy",
     "mycel.core.tensor",
+    "mycel.core.operators",
     "mycel.core.indexing",
+    "mycel.core.index_entries",
     "mycel.core.fused",
     "mycel.core.routes",
     "mycel.core.eager",
     "mycel.base",
     "mycel.engines",
     "mycel.core.recording",
+    "mycel.core.replay",
     "mycel.common",
 )
 _pending = threading.local()

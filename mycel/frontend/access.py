@@ -15,7 +15,8 @@ from typing import Any
 from mycel.base.errors import CompileError
 from mycel.core.tensor import Tensor
 from mycel.frontend import guards as G
-from mycel.frontend.interpret import Closure, Frame, call, is_native
+from mycel.frontend.frames import Closure, Frame, call
+from mycel.frontend.natives import is_native
 from mycel.frontend.snapshots import CONTAINERS
 from mycel.frontend.stage import MISSING, Stage
 from mycel.ir.graph import current_where

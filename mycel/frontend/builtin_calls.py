@@ -12,12 +12,13 @@ from typing import Any
 from mycel.base import dtype as D
 from mycel.base.errors import CompileError
 from mycel.core import eager
-from mycel.core.tensor import Tensor, pair
+from mycel.core.operators import pair
+from mycel.core.tensor import Tensor
 from mycel.frontend.access import load_attribute, store_attribute
 from mycel.frontend.control import truth
-from mycel.frontend.interpret import call_natively, callback
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number, number_class
+from mycel.frontend.native_calls import call_natively, callback
 from mycel.frontend.operators import FAST, binary, iterate, method_of, truth_of, unary
 from mycel.frontend.sizes import FUNCTIONS, SizeRange, converted, number_of
 from mycel.frontend.stage import Stage, is_staged

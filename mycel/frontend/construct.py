@@ -9,7 +9,9 @@ from typing import Any
 
 from mycel.core.tensor import Tensor
 from mycel.frontend import guards as G
-from mycel.frontend.interpret import Closure, call, call_natively, is_native, is_users
+from mycel.frontend.frames import Closure, call
+from mycel.frontend.native_calls import call_natively
+from mycel.frontend.natives import is_native, is_users
 from mycel.frontend.snapshots import PLAIN_SET
 from mycel.frontend.stage import Stage
 

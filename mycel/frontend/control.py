@@ -21,7 +21,7 @@ from mycel.base.errors import CompileError, NeedsValue, VmapError
 from mycel.core import eager
 from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend import operators
-from mycel.frontend.join import Joiner, placeholder
+from mycel.frontend.join import Choice, Joiner, placeholder
 from mycel.frontend.stage import MISSING, Effect, Scope, Stage, Unfinished, is_constant, is_staged
 from mycel.frontend.tracebacks import carry, keep_position
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
@@ -89,8 +89,9 @@ def make_signal(kinds: frozenset[int], code: Any, value: Any) -> Any:
 
 
 def _stage(f: Any) -> Stage:
-    assert f.stage is not None
-    return f.stage  # type: ignore[no-any-return]
+    stage: Optional[Stage] = f.stage
+    assert stage is not None
+    return stage
 
 
 def truth(f: Any, value: Any, where: Where) -> Any:
@@ -199,31 +200,15 @@ def result_of(f: Any, signal: Any) -> Any:
 # Functions that a tensor chooses.
 
 
-class Choice:
-    """One of two functions, as a tensor decides."""
-
-    def __init__(self, pred: Tensor, true: Any, false: Any) -> None:
-        self.pred, self.true, self.false = pred, true, false
-
-    def call_staged(self, stage: Stage, args: Any, kwargs: Any) -> Any:
-        """Call the one that the tensor chooses."""
-        from mycel.frontend.interpret import call
-
-        where = current_where()
-        frame = _Anonymous(stage)
-        return fork_value(
-            frame,
-            self.pred,
-            lambda g: call(stage, self.true, args, kwargs),
-            lambda g: call(stage, self.false, args, kwargs),
-            where,
-        )
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        stage = eager.current_context()
-        if not isinstance(stage, Stage):
-            raise RuntimeError("a function that a tensor chose can only be called inside the compiled function")
-        return self.call_staged(stage, args, kwargs)
+def call_chosen(stage: Stage, choice: Choice, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call the one of two functions that a tensor chooses."""
+    return fork_value(
+        _Anonymous(stage),
+        choice.pred,
+        lambda g: stage.invoke(choice.true, args, kwargs),
+        lambda g: stage.invoke(choice.false, args, kwargs),
+        current_where(),
+    )
 
 
 class _Anonymous:

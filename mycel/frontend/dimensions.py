@@ -26,7 +26,7 @@ from mycel.ir.types import TensorType, tensor_type
 from mycel.prims.positions import positions
 
 if TYPE_CHECKING:
-    from mycel.compiled.jit import Version
+    from mycel.compiled.version import Version
 
 __all__ = ["Dimensions", "Plan", "compiled", "declared_inputs", "is_open"]
 
@@ -271,4 +271,7 @@ def compiled(version: Version) -> Callable[..., Any]:
     if nonfinite.is_on():
         return compile_graph(specialize(version.graph, version.sizes), version.aliases)
     symbolic = version.symbolic
-    return symbolic.programs.entry({n: size for n, size in version.sizes.items() if n not in symbolic.pinned})  # type: ignore[no-any-return]
+    entry: Callable[..., Any] = symbolic.programs.entry(
+        {n: size for n, size in version.sizes.items() if n not in symbolic.pinned}
+    )
+    return entry

@@ -14,24 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from mycel.base.errors import CompileError
 from mycel.core.tensor import Tensor
 from mycel.frontend import control, loops, operators
-from mycel.frontend.access import load_attribute, load_cell, load_global
-from mycel.frontend.interpret import (
-    Closure,
-    Code,
-    Frame,
-    call,
-    mangled,
-)  # fmt: skip
+from mycel.frontend.access import load_attribute
+from mycel.frontend.frames import Closure, Code, Frame, call, mangled
+from mycel.frontend.names import Evaluate, NameBuilder, visible
 from mycel.frontend.operators import FAST
-from mycel.frontend.scopes import NameScope, scope_of
-from mycel.ir.graph import Where, current_where, set_where
+from mycel.frontend.scopes import scope_of
+from mycel.ir.graph import Where, set_where
 
 __all__ = ["Evaluate", "ExpressionBuilder"]
-
-Evaluate = Callable[[Frame], Any]
 
 BINARY: dict[type, Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
@@ -51,153 +43,12 @@ _COMPARE: dict[type, Any] = {
 }  # fmt: skip
 
 
-class ExpressionBuilder:
+class ExpressionBuilder(NameBuilder):
     """Builds the closures of the expressions in one scope of a function."""
-
-    def __init__(self, code: Code, scope: NameScope) -> None:
-        self.code, self.scope = code, scope
-        self.file = code.file
-
-    def expression(self, node: ast.expr) -> Evaluate:
-        build = getattr(self, f"_{type(node).__name__}", None)
-        if build is None:
-            return self.unsupported(node, f"{type(node).__name__} expressions")
-        return build(node)  # type: ignore[no-any-return]
-
-    def unsupported(self, node: Any, what: str) -> Evaluate:
-        where = self.where(node)
-
-        def fail(f: Frame) -> Any:
-            set_where(where)
-            raise CompileError(f"{where}: {what} are not compiled; move this line out of the compiled function")
-
-        return fail
-
-    def where(self, node: Any) -> Where:
-        """Where an expression or statement is; a method or attribute on a later line than its object begins at its name, as in Python."""
-        line, column = node.lineno, node.col_offset
-        named = node.func if isinstance(node, ast.Call) else node
-        if isinstance(named, ast.Attribute) and named.end_lineno is not None and named.end_lineno > line:
-            line, column = named.end_lineno, (named.end_col_offset or 0) - len(named.attr.encode())
-        return Where(self.file, line, column, node.end_lineno or line, node.end_col_offset or 0)
-
-    # Names.
 
     def _Constant(self, node: ast.Constant) -> Evaluate:
         value = node.value
         return lambda f: value
-
-    def _Name(self, node: ast.Name) -> Evaluate:
-        name = mangled(node.id, self.code.class_name)
-        kind, distance = self.scope.resolve(node.id, self.code.free)
-        where = self.where(node)
-        if kind != "frame":
-            load = load_cell if kind == "cell" else load_global
-
-            def from_outside(f: Frame) -> Any:
-                try:
-                    return load(f, name)
-                except NameError:
-                    set_where(where)
-                    raise
-
-            return from_outside
-        if distance == 0 and self.scope.kind != "class":
-
-            def local(f: Frame) -> Any:
-                try:
-                    return f.vars[name]
-                except KeyError:
-                    return missing(f, name, where)
-
-            return local
-        if self.scope.kind == "class" and distance == 0:
-
-            def in_class(f: Frame) -> Any:
-                return f.vars[name] if name in f.vars else self._beyond(name, where)(f)
-
-            return in_class
-
-        def outer(f: Frame) -> Any:
-            g = f
-            for _ in range(distance):
-                g = g.outer  # type: ignore[assignment]
-            try:
-                return g.vars[name]
-            except KeyError:
-                return missing(g, name, where)
-
-        return outer
-
-    def _beyond(self, name: str, where: Where) -> Evaluate:
-        """A name of a class body that the class itself has not bound yet."""
-        scope, distance = self.scope.parent, 1
-        while scope is not None and (name not in scope.bound or scope.kind == "class"):
-            scope, distance = scope.parent, distance + 1
-        if scope is not None:
-
-            def outer(f: Frame) -> Any:
-                for _ in range(distance):
-                    f = f.outer  # type: ignore[assignment]
-                return f.vars[name] if name in f.vars else missing(f, name, where)
-
-            return outer
-        if name in self.code.free:
-            return lambda f: load_cell(f, name)
-        return lambda f: load_global(f, name)
-
-    def _NamedExpr(self, node: ast.NamedExpr) -> Evaluate:
-        value = self.expression(node.value)
-        scope, distance = self.scope.target_of_walrus()
-        store = self.store_name(node.target.id, scope, distance)
-
-        def run(f: Frame) -> Any:
-            result = value(f)
-            store(f, result)
-            return result
-
-        return run
-
-    def store_name(self, name: str, scope: NameScope, distance: int = 0) -> Callable[[Frame, Any], None]:
-        """What binds a name, `distance` frames out, as `scope` says it is bound."""
-        kind, further = scope.resolve(name, self.code.free)
-        name = mangled(name, self.code.class_name)
-        if kind == "cell":
-
-            def in_cell(f: Frame, value: Any) -> None:
-                cell = f.cells[name]
-                if f.stage is not None:
-                    f.stage.note_attribute(cell, "cell_contents")
-                cell.cell_contents = value
-
-            return in_cell
-        if kind == "global":
-
-            def in_globals(f: Frame, value: Any) -> None:
-                if f.stage is not None:
-                    f.stage.note_item(f.globals, name)
-                f.globals[name] = value
-
-            return in_globals
-        distance += further
-        if distance == 0:
-
-            def local(f: Frame, value: Any) -> None:
-                f.vars[name] = value
-
-            return local
-
-        def outer(f: Frame, value: Any) -> None:
-            stage = f.stage
-            for _ in range(distance):
-                f = f.outer  # type: ignore[assignment]
-            if stage is not None and stage.scope.is_branch:
-                stage.note_item(f.vars, name)
-            f.vars[name] = value
-
-        return outer
-
-    # Data.
 
     def _items(self, nodes: list[ast.expr]) -> Callable[[Frame], list[Any]]:
         if not any(isinstance(n, ast.Starred) for n in nodes):
@@ -514,7 +365,9 @@ class ExpressionBuilder:
         a = node.args
         defaults = [self.expression(d) for d in a.defaults]
         keyword_defaults = {p.arg: self.expression(d) for p, d in zip(a.kwonlyargs, a.kw_defaults) if d is not None}
-        code = Code(node, self.file, name, scope_of(node, self.scope), self.code.free, self.code.class_name)
+        code = Code(
+            node, self.file, name, scope_of(node, self.scope), self.code.free, self.code.class_name, self.code.build
+        )
 
         def make(f: Frame) -> Any:
             values = tuple([d(f) for d in defaults])
@@ -587,31 +440,5 @@ class ExpressionBuilder:
 _NAMESPACES = ("locals", "vars", "globals", "eval", "exec")
 
 
-def visible(f: Frame) -> dict[str, Any]:
-    """The variables of a frame and of those around it."""
-    found = {n: c.cell_contents for n, c in (f.cells or {}).items() if _is_set(c)}
-    frames = [f]
-    while frames[-1].outer is not None:
-        frames.append(frames[-1].outer)
-    for frame in reversed(frames):
-        found.update(frame.vars)
-    return found
-
-
-def _is_set(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
-
-
 def created(f: Frame, value: Any) -> Any:
     return value if f.stage is None else f.stage.created(value)
-
-
-def missing(f: Frame, name: str, where: Where) -> Any:
-    set_where(where)
-    reason = f.undefined.get(name) if f.undefined else None
-    if reason is not None:
-        raise CompileError(f"{current_where()}: {reason}")
-    raise UnboundLocalError(f"cannot access local variable {name!r} where it is not associated with a value")

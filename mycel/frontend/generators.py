@@ -15,7 +15,7 @@ from mycel.base.errors import CompileError
 from mycel.core.tensor import Tensor
 from mycel.frontend import control, loops, operators
 from mycel.frontend.control import BREAK, CONTINUE, Dynamic, Return
-from mycel.frontend.interpret import Frame, call
+from mycel.frontend.frames import Frame, call
 from mycel.frontend.scopes import contains_yield
 from mycel.ir.graph import Where, set_where
 

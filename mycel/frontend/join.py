@@ -13,8 +13,9 @@ import numpy as np
 
 from mycel.base import dtype as D
 from mycel.base.errors import CompileError
-from mycel.core.tensor import Tensor, make_staged, number_dtype
-from mycel.frontend.stage import MISSING, Scope, Stage
+from mycel.core.operators import number_dtype
+from mycel.core.tensor import Tensor, make_staged
+from mycel.frontend.stage import MISSING, Scope, Stage, current_stage
 from mycel.frontend.views import Either, Tree, mix, origin, parts, settle
 from mycel.ir.graph import Node, current_where
 from mycel.prims import elementwise as E
@@ -24,6 +25,19 @@ from mycel.prims.shape import broadcast_to
 __all__ = ["NUMBERS", "Joiner", "common_dtype", "describe", "node_as", "placeholder", "same"]
 
 NUMBERS = (bool, int, float, complex)
+
+
+class Choice:
+    """One of two functions, as a tensor decides."""
+
+    def __init__(self, pred: Tensor, true: Any, false: Any) -> None:
+        self.pred, self.true, self.false = pred, true, false
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        stage = current_stage()
+        if stage is None:
+            raise RuntimeError("a function that a tensor chose can only be called inside the compiled function")
+        return stage.invoke(self, args, kwargs)
 
 
 class Joiner:
@@ -90,8 +104,6 @@ class Joiner:
                 if copy is not None:
                     return lambda out: self._new(copy((k, p(out)) for k, p in items.items()))
         if callable(a) and callable(b):
-            from mycel.frontend.control import Choice
-
             return lambda out: Choice(self.pred, a, b)
         raise CompileError(f"{current_where()}: {what} is {describe(a)} where the condition holds and {describe(b)} where it does not; "
                            "a tensor decides, so both must be tensors of one type, or the same value")  # fmt: skip

@@ -9,7 +9,7 @@ the function as Python numbers where nothing but such numbers went into them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from mycel.base import dtype as D
 from mycel.base.log import logger
@@ -17,6 +17,9 @@ from mycel.core import eager
 from mycel.core.tensor import Tensor, make_staged
 from mycel.ir.graph import Node, input_node, toposort
 from mycel.prims.base import CONSTANT
+
+if TYPE_CHECKING:
+    from mycel.frontend.stage import Stage
 
 __all__ = ["MUTABLES", "describe_mutable", "is_python_number", "mutable", "number_class", "replace_mutable"]
 
@@ -149,7 +152,7 @@ def replace_mutable(value: Any, name: str, arguments: Any) -> Any:
     return arguments.replace(value, name)
 
 
-def is_python_number(stage: Any, value: Any) -> bool:
+def is_python_number(stage: Stage, value: Any) -> bool:
     """Whether a staged tensor stands for a number that was computed from marked numbers and constants alone."""
     if not stage.mutable_nodes or not stage.is_number(value) or not isinstance(value, Tensor):
         return False

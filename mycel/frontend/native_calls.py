@@ -9,6 +9,7 @@ while a function is staged it is *watched*: a frame of the user's own that appea
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
 import types
@@ -24,15 +25,17 @@ from mycel.core.tensor import Tensor
 from mycel.engines.known_code import KnownCode
 from mycel.engines.select import engine
 from mycel.frontend import tracebacks
+from mycel.frontend.frames import call
 from mycel.frontend.guards import MISSING
+from mycel.frontend.natives import MUTATED, PACKAGE, SITE, STANDARD, is_native_code, is_users
 from mycel.frontend.snapshots import IMMUTABLE, is_closed
-from mycel.frontend.stage import Stage
+from mycel.frontend.stage import Stage, current_stage
 from mycel.ir.graph import current_where
 
 __all__ = ["PROCESS_MODULES", "refuse_unseen", "see", "see_call", "see_library", "see_result", "watched"]
 
 
-def see(stage: Any, value: Any, depth: int = 0) -> None:
+def see(stage: Stage, value: Any, depth: int = 0) -> None:
     """Guard what native code may read of a value: everything that can be reached from it."""
     kind = type(value)
     if kind in IMMUTABLE or isinstance(value, (Tensor, type, np.generic)):
@@ -75,7 +78,7 @@ _READING = frozenset(
 )
 
 
-def see_call(stage: Any, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
+def see_call(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
     """Guard what a native call may read, and refuse one that may change an object from outside without being journaled."""
     receiver = getattr(fn, "__self__", None)
     name = getattr(fn, "__name__", "")
@@ -104,7 +107,7 @@ PROCESS_MODULES = (
 )
 
 
-def see_library(stage: Any, fn: Any, args: Any) -> None:
+def see_library(stage: Stage, fn: Any, args: Any) -> None:
     """Guard or refuse what a function of the library reads of the process's settings."""
     if fn is config.get_context and len(args) == 1:
         stage.guards.item(config._context, args[0], config._context.get(args[0], MISSING))
@@ -114,9 +117,7 @@ def see_library(stage: Any, fn: Any, args: Any) -> None:
         )
 
 
-def _may_change(stage: Any, value: Any) -> bool:
-    from mycel.frontend.interpret import MUTATED
-
+def _may_change(stage: Stage, value: Any) -> bool:
     kind = type(value)
     if kind in IMMUTABLE or kind in MUTATED or isinstance(value, (Tensor, type, np.generic)) or stage.is_fresh(value):
         return False
@@ -127,7 +128,7 @@ def _may_change(stage: Any, value: Any) -> bool:
     )
 
 
-def see_result(stage: Any, value: Any, count: int) -> Any:
+def see_result(stage: Stage, value: Any, count: int) -> Any:
     """A result of native code: new if nobody else has a reference to it, else guarded by its contents if it is a container."""
     if type(value) in (list, dict, set, np.ndarray, bytearray) and not stage.is_fresh(value):
         if count <= 1:
@@ -135,6 +136,96 @@ def see_result(stage: Any, value: Any, count: int) -> Any:
         else:
             see(stage, value)
     return value
+
+
+# Calling.
+
+
+def callback(value: Any) -> Any:
+    """A user's function for native code to call back: interpreted while a function is staged."""
+    if not is_users(value):
+        return value
+
+    @functools.wraps(value)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return call(current_stage(), value, args, kwargs)
+
+    return run
+
+
+def call_natively(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call something that runs as it is; what it may read is guarded, and what has to run at each call is refused."""
+    if not stage.runs_each_time:
+        module, name = _origin(fn)
+        if module in ("logging", "warnings") and name in _REPORTS:
+            stage.defer(fn, tuple(args), kwargs)
+            return None
+        _refuse_impure(fn)
+    if stage.runs_each_time:
+        unseen = False
+    else:
+        module = _origin(fn)[0]
+        unseen = not module.startswith("mycel.")
+        if not unseen:
+            see_library(stage, fn, args)
+    if unseen:
+        see_call(stage, fn, args, kwargs)
+    for value in itertools.chain(args, kwargs.values()):
+        if type(value) in MUTATED:
+            stage.note_container(value)
+        else:
+            stage.need_own_iterator(value)
+    result = fn(*args, **kwargs)
+    if unseen:
+        see_result(stage, result, sys.getrefcount(result) - 1)
+    if hasattr(type(result), "__next__") or _is_new_array(fn, result):
+        if not any(result is value for value in args):
+            stage.created(result)
+    return result
+
+
+def _is_new_array(fn: Any, result: Any) -> bool:
+    module = getattr(fn, "__module__", None) or ""
+    return type(result) is np.ndarray and module.startswith("numpy") and result.flags.owndata
+
+
+# What gives the same result for the same arguments and changes nothing but them.
+_PURE = frozenset(
+    "builtins math cmath operator _operator functools _functools itertools collections _collections _collections_abc copy copyreg numpy scipy re _sre "
+    "string _string typing types dataclasses enum abc _abc numbers fractions decimal _decimal statistics inspect textwrap bisect _bisect heapq _heapq "
+    "contextlib weakref _weakref _weakrefset json hashlib _hashlib struct _struct array ml_dtypes posixpath ntpath mycel mindspore".split()
+)
+_IMPURE = ("numpy.random", "scipy.io", "numpy.lib.npyio", "numpy.lib._npyio_impl", "numpy._core.multiarray.fromfile")
+_REPORTS = frozenset(("debug", "info", "warning", "error", "critical", "exception", "log", "warn"))
+
+
+def _origin(fn: Any) -> tuple[str, str]:
+    """The module and the name of something that runs natively."""
+    module = getattr(fn, "__module__", None)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    if module is None or type(fn) is types.BuiltinMethodType and not isinstance(fn.__self__, types.ModuleType):
+        owner = getattr(fn, "__self__", None)
+        module = (
+            getattr(owner if isinstance(owner, type) else type(owner), "__module__", "") if owner is not None else ""
+        )
+    return module or "", name
+
+
+def _refuse_impure(fn: Any) -> None:
+    """CompileError for what has to run at each call: its result may change by itself, or it does something outside."""
+    module, name = _origin(fn)
+    if not module or module.split(".")[0] in _PURE and not module.startswith(_IMPURE) or _is_users_module(module):
+        return
+    raise CompileError(f"{current_where()}: {module}.{name}() has to run at each call, as its result or effect may differ; "
+                       "do it outside, pass its result as an argument, or use the functions of ops")  # fmt: skip
+
+
+def _is_users_module(name: str) -> bool:
+    """Whether a module is neither the standard library's nor an installed package's."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:
+        return name == "__main__"
+    return not file.startswith((*STANDARD, *SITE))
 
 
 # Watching.
@@ -155,7 +246,7 @@ _EMIT = Stage.emit.__code__
 
 
 @contextmanager
-def watched(stage: Any) -> Iterator[None]:
+def watched(stage: Stage) -> Iterator[None]:
     """Notice frames of the user's own that native code runs while a block stages; `stage.unseen` says which came first.
 
     Where something else profiles this thread already, nothing is watched.
@@ -177,9 +268,7 @@ def watched(stage: Any) -> Iterator[None]:
         sys.setprofile(None)
 
 
-def _judge(stage: Any, frame: types.FrameType) -> None:
-    from mycel.frontend.interpret import is_native_code
-
+def _judge(stage: Stage, frame: types.FrameType) -> None:
     code = frame.f_code
     if is_native_code(code, frame.f_globals):
         if code.co_filename != "<string>":
@@ -208,12 +297,10 @@ def _judge(stage: Any, frame: types.FrameType) -> None:
 
 def _is_inside(file: str) -> bool:
     """Whether a file is of the library, but not of its interpreter, which calls what the user wrote."""
-    from mycel.frontend.interpret import PACKAGE
-
     return file.startswith(PACKAGE) and not file.startswith(_HERE)
 
 
-def refuse_unseen(stage: Any) -> None:
+def refuse_unseen(stage: Stage) -> None:
     """CompileError where user's code was run by native code while a function was staged."""
     if stage.unseen is not None:
         where, name = stage.unseen

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
@@ -17,10 +17,14 @@ from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
 from mycel.frontend import guards as G
-from mycel.frontend.interpret import Closure, call, is_native
+from mycel.frontend.frames import Closure, call
 from mycel.frontend.native_calls import see
+from mycel.frontend.natives import is_native
 from mycel.ir.dims import Dim
 from mycel.prims import elementwise as E
+
+if TYPE_CHECKING:
+    from mycel.frontend.stage import Stage
 
 __all__ = [
     "FAST",
@@ -50,7 +54,7 @@ _REFLECTED = {
 }
 
 
-def method_of(stage: Any, value: Any, name: str) -> Optional[Any]:
+def method_of(stage: Stage, value: Any, name: str) -> Optional[Any]:
     """The method that a user wrote for values of this class, guarded; None where there is none."""
     kind = type(value)
     if kind in FAST:
@@ -64,14 +68,14 @@ def method_of(stage: Any, value: Any, name: str) -> Optional[Any]:
     return found
 
 
-def _natively(stage: Any, operate: Any, *values: Any) -> Any:
+def _natively(stage: Stage, operate: Any, *values: Any) -> Any:
     for v in values:
         if type(v) not in FAST:
             see(stage, v)
     return operate(*values)
 
 
-def binary(stage: Any, operate: Any, name: str, a: Any, b: Any) -> Any:
+def binary(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
     """``a + b`` and its like: `name` is that of the method without underscores."""
     forward, reflected = f"__{name}__", f"__r{name}__"
     mine, other = method_of(stage, a, forward), method_of(stage, b, reflected)
@@ -93,7 +97,7 @@ def binary(stage: Any, operate: Any, name: str, a: Any, b: Any) -> Any:
     raise TypeError(f"unsupported operand type(s) for {name}: {type(a).__name__!r} and {type(b).__name__!r}")
 
 
-def in_place(stage: Any, operate: Any, symbol: Any, name: str, a: Any, b: Any) -> Any:
+def in_place(stage: Stage, operate: Any, symbol: Any, name: str, a: Any, b: Any) -> Any:
     """``a += b`` and its like."""
     method = method_of(stage, a, f"__i{name}__")
     if method is not None:
@@ -105,7 +109,7 @@ def in_place(stage: Any, operate: Any, symbol: Any, name: str, a: Any, b: Any) -
     return binary(stage, symbol, name, a, b)
 
 
-def compare(stage: Any, operate: Any, name: str, a: Any, b: Any) -> Any:
+def compare(stage: Stage, operate: Any, name: str, a: Any, b: Any) -> Any:
     """``a < b`` and its like."""
     forward, reflected = f"__{name}__", _REFLECTED[f"__{name}__"]
     mine, other = method_of(stage, a, forward), method_of(stage, b, reflected)
@@ -131,7 +135,7 @@ def compare(stage: Any, operate: Any, name: str, a: Any, b: Any) -> Any:
     raise TypeError(f"{name!r} not supported between instances of {type(a).__name__!r} and {type(b).__name__!r}")
 
 
-def unary(stage: Any, operate: Any, name: str, value: Any, *rest: Any) -> Any:
+def unary(stage: Stage, operate: Any, name: str, value: Any, *rest: Any) -> Any:
     """``-a``, ``len(a)`` and their like: `name` is that of the method."""
     method = method_of(stage, value, name)
     if method is not None:
@@ -139,7 +143,7 @@ def unary(stage: Any, operate: Any, name: str, value: Any, *rest: Any) -> Any:
     return _natively(stage, operate, value, *rest)
 
 
-def item(stage: Any, container: Any, index: Any) -> Any:
+def item(stage: Stage, container: Any, index: Any) -> Any:
     """``container[index]``."""
     method = method_of(stage, container, "__getitem__")
     if method is not None:
@@ -158,7 +162,7 @@ def item(stage: Any, container: Any, index: Any) -> Any:
     return _natively(stage, operator.getitem, container, index)
 
 
-def contains(stage: Any, container: Any, item: Any) -> Any:
+def contains(stage: Stage, container: Any, item: Any) -> Any:
     """``item in container``."""
     method = method_of(stage, container, "__contains__")
     if method is not None:
@@ -171,11 +175,11 @@ def contains(stage: Any, container: Any, item: Any) -> Any:
     return _natively(stage, lambda c: item in c, container)
 
 
-def _compares(stage: Any, value: Any) -> bool:
+def _compares(stage: Stage, value: Any) -> bool:
     return method_of(stage, value, "__eq__") is not None
 
 
-def truth_of(stage: Any, value: Any) -> bool:
+def truth_of(stage: Stage, value: Any) -> bool:
     """The truth of something that is no staged tensor."""
     if stage is None or type(value) in FAST:
         return bool(value)
@@ -188,12 +192,12 @@ def truth_of(stage: Any, value: Any) -> bool:
     return bool(_natively(stage, bool, value))
 
 
-def length(stage: Any, value: Any) -> Any:
+def length(stage: Stage, value: Any) -> Any:
     """``len(value)``."""
     return unary(stage, len, "__len__", value)
 
 
-def iterate(stage: Any, value: Any) -> Any:
+def iterate(stage: Optional[Stage], value: Any) -> Any:
     """Something that gives the items of `value` by Python's own iteration."""
     if stage is None or type(value) in FAST:
         return value
@@ -213,7 +217,7 @@ def iterate(stage: Any, value: Any) -> Any:
     return value
 
 
-def _steps(stage: Any, iterator: Any) -> Iterator[Any]:
+def _steps(stage: Stage, iterator: Any) -> Iterator[Any]:
     while True:
         method = method_of(stage, iterator, "__next__")
         try:
@@ -223,7 +227,7 @@ def _steps(stage: Any, iterator: Any) -> Iterator[Any]:
         yield item
 
 
-def _members(stage: Any, sequence: Any) -> Iterator[Any]:
+def _members(stage: Stage, sequence: Any) -> Iterator[Any]:
     method, i = method_of(stage, sequence, "__getitem__"), 0
     while True:
         try:

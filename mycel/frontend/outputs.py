@@ -16,8 +16,8 @@ from typing import Any
 from mycel.base.errors import CompileError
 from mycel.core.tensor import Tensor
 from mycel.core.views import View, attach
-from mycel.frontend.control import Choice
-from mycel.frontend.interpret import Closure
+from mycel.frontend.frames import Closure
+from mycel.frontend.join import Choice
 from mycel.frontend.loops import TensorRange
 from mycel.frontend.mutables import is_python_number
 from mycel.frontend.sizes import number_of
@@ -116,7 +116,7 @@ class Outputs:
         return lambda out, args: get()
 
     def _size(self, value: Dim) -> Build:
-        place = self.place(number_of(self.stage, value)._node, value)  # type: ignore[arg-type]
+        place = self.place(self.stage.node_of(number_of(self.stage, value)), value)
         return lambda out, args: out[place].item()
 
     def _tensor(self, t: Tensor) -> Build:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mycel.frontend.expressions import ExpressionBuilder
-from mycel.frontend.interpret import Frame
+from mycel.frontend.frames import Frame
 
 __all__ = ["PatternBuilder"]
 
@@ -19,7 +19,8 @@ class PatternBuilder(ExpressionBuilder):
     """Builds the closures of patterns."""
 
     def pattern(self, node: Any) -> Matches:
-        return getattr(self, f"_{type(node).__name__}")(node)  # type: ignore[no-any-return]
+        matches: Matches = getattr(self, f"_{type(node).__name__}")(node)
+        return matches
 
     def _MatchValue(self, node: ast.MatchValue) -> Matches:
         value = self.expression(node.value)

@@ -19,7 +19,7 @@ from typing import Any, Optional
 from mycel.base.errors import CompileError
 from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.control import closed, free_nodes, outputs_of_call
-from mycel.frontend.interpret import Frame
+from mycel.frontend.frames import Frame
 from mycel.frontend.join import NUMBERS, common_dtype, describe, node_as, same
 from mycel.frontend.stage import Activation, Scope, Stage, Unfinished
 from mycel.ir.graph import Node, current_where, input_node, set_where

@@ -17,9 +17,9 @@ from mycel.frontend.stage import Scope, Stage
 from mycel.frontend.tracebacks import keep_position
 from mycel.ir.graph import Graph, Node, current_where, input_node, set_where
 from mycel.prims.base import outputs_of
-from mycel.prims.custom import Rule, cotangents_of, custom
+from mycel.prims.custom import Rule, custom
 
-__all__ = ["attach", "own_rule"]
+__all__ = ["attach"]
 
 
 def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> list[Tensor]:
@@ -93,24 +93,3 @@ def _graph(outputs: Sequence[Node], operands: Sequence[Node], values: Sequence[N
         inputs.append(by_node[n] if n not in seen else input_node(n.type, "operand"))
         seen.add(n)
     return Graph(inputs, inner.outputs, "backward")
-
-
-def own_rule(stage: Stage) -> Any:
-    """What `vjp` asks for the nodes whose rule is no graph: the rule itself is called, if its variables are at hand."""
-
-    def own(node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
-        if node.prim is not custom or node.params["backward"] is not None or not stage.knows(node):
-            return None
-        count, rule = node.params["count"], node.params["rule"]
-        if rule.removed:
-            return None
-        cts = cotangents_of(node.inputs[:count], ct)
-        items = outputs_of(node)
-        stage.adopt([*cts, *items])
-        found = rule.function(tuple(map(make_staged, items)), [make_staged(c) for c in cts])
-        result: list[Optional[Node]] = [None] * len(node.inputs)
-        for i, f in enumerate(found):
-            result[count + i] = None if f is None else stage.node_of(f)
-        return result
-
-    return own

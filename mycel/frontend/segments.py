@@ -16,20 +16,22 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 
 from mycel.base import config
 from mycel.base.errors import CompileError, NeedsValue, Unsupported
 from mycel.base.remembered import MANY, SOME, Remembered, RememberedOf
+from mycel.core.context import Context
 from mycel.core.tensor import Tensor, make
 from mycel.core.views import View, outdate
 from mycel.engines import buffers, nonfinite
 from mycel.engines.failures import out_of_memory
 from mycel.frontend.control import closed
 from mycel.frontend.guards import Guards
-from mycel.frontend.stage import MISSING, Capture, Stage, is_constant, mend_of
+from mycel.frontend.interpret import Interpreter
+from mycel.frontend.stage import MISSING, Capture, is_constant, mend_of
 from mycel.frontend.tracebacks import describe_place
 from mycel.frontend.views import is_open, is_unchanged, resolve_all, tidy
 from mycel.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
@@ -39,6 +41,7 @@ from mycel.prims.base import GET_ITEM, Cost, Primitive
 
 __all__ = ["Break", "LivePlan", "LiveStage"]
 
+V = TypeVar("V")
 REFUSALS = (CompileError, NeedsValue, Unsupported)
 _HEAVY = 48
 _SHOWN = 256
@@ -85,13 +88,12 @@ class _NoGuards(Guards):
         return False
 
 
-class LiveStage(Stage):
+class LiveStage(Interpreter):
     """One call of a function that is run in segments; see the module's description."""
 
-    tracks = True
     is_live = True
 
-    def __init__(self, plan: LivePlan, outer: Any) -> None:
+    def __init__(self, plan: LivePlan, outer: Optional[Context]) -> None:
         super().__init__()
         self.guards = _NoGuards()
         self.plan, self.outer = plan, outer
@@ -137,7 +139,7 @@ class LiveStage(Stage):
 
     # Values.
 
-    def need_value(self, t: Tensor, what: str) -> Any:
+    def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
         """The array of a tensor; where it is not known yet, the segment ends here, which is a break unless `what` is empty."""
         if self.scope.is_branch:
             if self.levels and not self.is_conditional:
@@ -166,7 +168,7 @@ class LiveStage(Stage):
             self.end_segment(())
         return buffers.to_array(value._buf, value._type)
 
-    def _shared_value(self, t: Tensor, what: str) -> Any:
+    def _shared_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
         """The array of a tensor that is the same for all examples of a `vmap` being staged; the segment goes on."""
         node = self.node_of(t)
         if is_constant(node):
@@ -205,7 +207,7 @@ class LiveStage(Stage):
         if self.scope.is_branch:
             super().note(key, kind, target, name, before)
 
-    def created(self, value: Any) -> Any:
+    def created(self, value: V) -> V:
         """An object that the program made: of interest only in a branch, which may have to be taken back."""
         return super().created(value) if self.scope.is_branch else value
 
@@ -213,7 +215,7 @@ class LiveStage(Stage):
         if self.scope.is_branch:
             super().note_container(target)
 
-    def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.scope.is_branch:
             super().defer(fn, args, kwargs)
         else:

@@ -7,7 +7,6 @@ the test of a `while` statement does it stay open, so that a loop up to a size i
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,34 +14,29 @@ from typing import Any
 
 from mycel.base import dtype as D
 from mycel.core import eager
-from mycel.core.selection import SERVICES
 from mycel.core.tensor import Tensor, make_staged
 from mycel.frontend.stage import Stage
 from mycel.ir.decisions import current_decisions
-from mycel.ir.dims import Dim, symbol
+from mycel.ir.dims import Dim
 from mycel.prims import elementwise as E
-from mycel.prims.positions import positions
-from mycel.prims.shape import RESHAPE, size_node
+from mycel.prims.shape import size_node
 
 __all__ = ["FUNCTIONS", "SizeRange", "converted", "giving_up", "number_of", "open_test", "size_of", "use_stage"]
 
 
-_numbers = itertools.count()
-
-
-def number_of(stage: Any, dim: Any, dtype: Any = D.int64) -> Tensor:
+def number_of(stage: Stage, dim: Any, dtype: Any = D.int64) -> Tensor:
     """A size as a tensor that stands for a Python number."""
     if not isinstance(dim, Dim):
-        return stage.literal(dim, dtype)  # type: ignore[no-any-return]
+        return stage.literal(dim, dtype)
     node = stage.literals.get((dim, dtype))
     if node is None:
         node = stage.literals[dim, dtype] = size_node(dim, dtype)
         stage.scopes[0].own.add(node)
         stage.mutable_nodes.add(node)
-    return stage.mark_number(make_staged(node))  # type: ignore[no-any-return]
+    return stage.mark_number(make_staged(node))
 
 
-def use_stage(stage: Any) -> None:
+def use_stage(stage: Stage) -> None:
     """Let the decisions in force make numbers of sizes in this stage."""
     decisions = current_decisions()
     if decisions is not None:
@@ -51,7 +45,7 @@ def use_stage(stage: Any) -> None:
 
 
 @contextmanager
-def in_test(stage: Any) -> Iterator[None]:
+def in_test(stage: Stage) -> Iterator[None]:
     """Leave comparisons of sizes open for a block: they give tensors."""
     decisions = current_decisions()
     if decisions is None or decisions.as_number is None:
@@ -81,25 +75,6 @@ def giving_up() -> Iterator[Callable[[], None]]:
     decisions = current_decisions()
     count = len(decisions.guards) if decisions is not None else 0
     yield lambda: decisions.rewind(count) if decisions is not None else None
-
-
-def _may_stage(stage: Any) -> bool:
-    """Whether positions that data decide can be had here: not in a branch that a tensor decides, nor where values can be had instead."""
-    return isinstance(stage, Stage) and not stage.is_live and not stage.scope.is_branch
-
-
-def _positions(stage: Any, mask: Tensor, least: int) -> Tensor:
-    """The positions at which a staged mask holds, as many as a new symbol says."""
-    flat = mask if mask.ndim == 1 else eager.apply(RESHAPE, mask, shape=(mask.size,))
-    key = ("positions", stage.node_of(mask))
-    found = stage.literals.get(key)
-    if found is None:
-        count = symbol(f"u{next(_numbers)}", least)
-        found = stage.literals[key] = eager.apply(positions, flat, count=count)._node
-    return make_staged(found)
-
-
-SERVICES.staged, SERVICES.may_stage = _positions, _may_stage
 
 
 def size_of(value: Any) -> Any:
@@ -138,17 +113,17 @@ class SizeRange:
         return value in self.fixed()
 
 
-def _len(stage: Any, args: Any, kwargs: Any) -> Any:
+def _len(stage: Stage, args: Any, kwargs: Any) -> Any:
     return size_of(*args)
 
 
-def converted(stage: Any, dim: Dim, kind: Any) -> Any:
+def converted(stage: Stage, dim: Dim, kind: Any) -> Any:
     """A size as Python's int, float or bool."""
     return dim if kind is int else bool(dim) if kind is bool else number_of(stage, dim, D.float64)
 
 
 def _of_float(native: Callable[..., Any], primitive: Any) -> Callable[..., Any]:
-    def run(stage: Any, args: Any, kwargs: Any) -> Any:
+    def run(stage: Stage, args: Any, kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs:
             (x,) = args
             if isinstance(x, Dim) and current_decisions() is not None:
@@ -160,7 +135,7 @@ def _of_float(native: Callable[..., Any], primitive: Any) -> Callable[..., Any]:
     return run
 
 
-FUNCTIONS: dict[Any, Callable[[Any, Any, Any], Any]] = {
+FUNCTIONS: dict[Any, Callable[[Stage, Any, Any], Any]] = {
     len: _len,
     **{
         getattr(math, name): _of_float(getattr(math, name), getattr(E, name))

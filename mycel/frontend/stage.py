@@ -9,10 +9,11 @@ The outermost scope's journal is what the function did to Python objects that ou
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 
@@ -20,20 +21,24 @@ from mycel.base import dtype as D
 from mycel.base.errors import CompileError, NeedsValue
 from mycel.base.tree import map_leaves
 from mycel.core import eager
+from mycel.core.context import SavedHooks
 from mycel.core.parameter import Parameter
 from mycel.core.saved_tensors import staged
 from mycel.core.tensor import Tensor, make_staged
 from mycel.core.views import root_of
 from mycel.engines import buffers
 from mycel.frontend import views
-from mycel.frontend.cell_scope import inside_cell
-from mycel.frontend.derivatives import Differentiating
-from mycel.frontend.guards import Guards, lookup
+from mycel.frontend.derivatives import StagedDerivatives
+from mycel.frontend.guards import Guards
+from mycel.frontend.positions import staged_positions
 from mycel.frontend.tracebacks import note_operands
 from mycel.ir.graph import Node, current_where, input_node
 from mycel.prims.base import CONSTANT, GET_ITEM, Primitive, constant
 
 __all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
+
+
+V = TypeVar("V")
 
 
 class _Missing:
@@ -83,7 +88,12 @@ class Effect:
         """Put a value that `read` gave back, without journaling."""
         if self.kind == "tensor":
             stage.set_node(self.target, value)
-        elif self.kind == "container":
+        else:
+            self.put(value)
+
+    def put(self, value: Any) -> None:
+        """Put a value that `read` gave back into what is no tensor."""
+        if self.kind == "container":
             fill_container(self.target, value)
         elif self.kind == "item":
             if value is MISSING:
@@ -199,11 +209,10 @@ class Capture:
         self.tensor, self.node, self.type = tensor, node, tensor._type
 
 
-class Stage(Differentiating, eager.Context):
+class Stage(StagedDerivatives):
     """One staging of one function; see the module's description."""
 
-    is_staging = True
-    saving: Any = None  # the hooks on saved values in force
+    saving: Optional[SavedHooks] = None
     ended: Any = None  # the outermost function's name and where it ended
 
     def __init__(self) -> None:
@@ -217,7 +226,7 @@ class Stage(Differentiating, eager.Context):
         self.literals: dict[Any, Node] = {}
         self.numbers: dict[int, Tensor] = {}
         self.anchored: list[Tensor] = []  # tensors known by their identity, which must stay their own
-        self.derived: dict[int, Any] = {}
+        self.derived: dict[int, tuple[Any, Node, Node]] = {}
         self.mixed: dict[int, list[Any]] = {}
         self.mutable_nodes: set[Node] = set()
         self.unseen: Any = None
@@ -256,10 +265,6 @@ class Stage(Differentiating, eager.Context):
             self.numbers[id(made)] = made
         return made
 
-    def is_number(self, value: Any) -> bool:
-        """Whether a value is a Python number, or a tensor that stands for one because a tensor decided which."""
-        return type(value) in (bool, int, float, complex) or id(value) in self.numbers
-
     def mark_number(self, t: Tensor) -> Tensor:
         """Say that a tensor stands for a Python number, which no assignment changes in place."""
         self.numbers[id(t)] = t
@@ -269,7 +274,7 @@ class Stage(Differentiating, eager.Context):
         """Say that inputs stand for Python numbers that the caller marked as variable."""
         for t in numbers:
             self.mark_number(t)
-            self.mutable_nodes.add(t._node)  # type: ignore[arg-type]
+            self.mutable_nodes.add(self.node_of(t))
 
     def adopt(self, roots: Sequence[Node]) -> None:
         """Enter nodes that rules made, and all behind them that are not known yet, into the present scope."""
@@ -352,11 +357,11 @@ class Stage(Differentiating, eager.Context):
         if found is None:
             found = self.literals[key] = constant(value, kind)
             self.scopes[0].own.add(found)
-        return self.created(make_staged(found))  # type: ignore[no-any-return]
+        return self.created(make_staged(found))
 
     # Values.
 
-    def need_value(self, t: Tensor, what: str) -> Any:
+    def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
         """The array of a tensor that is a constant here; NeedsValue for one that is computed when the graph runs."""
         if t._view is None:
             if t._buf is None and t._node is None:
@@ -393,10 +398,12 @@ class Stage(Differentiating, eager.Context):
         mend = mend_of(what)
         raise NeedsValue(f"{where}: {text}; {mend}" if where else f"{text}; {mend}")
 
-    @property
-    def may_decide(self) -> bool:
-        """Whether Python can have values here."""
-        return False
+    def has_positions(self) -> bool:
+        """Whether positions that data decide can be had here: not in a branch that a tensor decides, nor where values can be had instead."""
+        return not self.is_live and not self.scope.is_branch
+
+    def positions(self, mask: Tensor, least: int) -> Tensor:
+        return staged_positions(self, mask, least)
 
     @property
     def runs_each_time(self) -> bool:
@@ -458,7 +465,7 @@ class Stage(Differentiating, eager.Context):
         if key not in self.scope.journal and id(target) not in self.scope.fresh:
             self.note(key, "container", target, None, copy_container(target))
 
-    def defer(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call a function after each run of the compiled code, with the values that the arguments have now."""
         if self.levels and self.scope is self.levels[-1].scope:
             self.levels[-1].defer(fn, args, kwargs)
@@ -479,6 +486,9 @@ class Stage(Differentiating, eager.Context):
         for level in self.levels:
             level.split(self, state)
 
+    def guard_attribute(self, target: Any, name: str, value: Any) -> None:
+        self.guards.attribute(target, name, value)
+
     def was_changed(self, key: Any) -> bool:
         """Whether the program itself has set this before, so that reading it needs no guard."""
         return any(key in scope.journal for scope in self.scopes)
@@ -496,7 +506,7 @@ class Stage(Differentiating, eager.Context):
         """Whether an object was created while staging."""
         return any(id(value) in scope.fresh for scope in self.scopes)
 
-    def created(self, value: Any) -> Any:
+    def created(self, value: V) -> V:
         """Remember that the program created an object here."""
         self.scope.fresh[id(value)] = value
         return value
@@ -516,45 +526,15 @@ class Stage(Differentiating, eager.Context):
             self.scopes.pop()
             self.scope = self.scopes[-1]
 
+    # What an interpreter of code does.
+
+    @abstractmethod
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a user's function, interpreting it."""
-        from mycel.frontend.interpret import call
+        """Call anything, interpreting what the user wrote."""
 
-        return call(self, fn, args, kwargs)
-
-    def follow(self, fn: Any, args: tuple[Any, ...]) -> Any:
-        """Call a function of the library's by interpreting it as if the user had written it, so that tensors may decide in it."""
-        from mycel.frontend.interpret import interpret
-
-        return interpret(self, fn, args, {})
-
-    # Cells.
-
-    def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a Cell, interpreting its construct."""
-        with inside_cell(cell):
-            return self._call_cell(cell, args, kwargs)
-
-    def _call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from mycel.frontend.interpret import call, follows_users, interpret, is_native
-
-        construct = cell.construct
-        invoke = lambda fn, *a: call(self, fn, a, {})
-        function = getattr(construct, "__func__", construct)
-        for name in ("construct", "bprop"):
-            self.guards.of_type(type(cell), name, lookup(type(cell), name))
-        if not is_native(function):
-            if "construct" in cell.__dict__:
-                self.guards.cell_attribute(cell, "construct", cell.__dict__["construct"])
-            else:
-                self.guards.unset(cell, "construct")
-            self.guards.cell(cell)
-            return cell.run_with_hooks(lambda *a, **k: call(self, construct, a, k), args, kwargs, invoke)
-        self.guards.native_cell(cell)
-        if follows_users(cell):
-            run = lambda *a, **k: interpret(self, function, (cell, *a), k)
-            return cell.run_with_hooks(run, args, kwargs, invoke)
-        return cell.run_with_hooks(construct, args, kwargs, invoke)
+    @abstractmethod
+    def activate(self, frame: Any) -> Any:
+        """Run the body of an interpreted function."""
 
 
 def is_constant(node: Node) -> bool:

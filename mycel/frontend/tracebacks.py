@@ -167,7 +167,7 @@ def note_origin(error: Exception) -> Exception:
 
 
 # What raises where a call does not fit a function or Cell: the fault is the caller's.
-_CALLING = ("mycel.frontend.interpret", "mycel.cells.cell")
+_CALLING = ("mycel.frontend.interpret", "mycel.frontend.frames", "mycel.frontend.native_calls", "mycel.cells.cell")
 
 
 def _innermost(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 from weakref import ref
 
 import numpy as np
@@ -28,6 +28,9 @@ from mycel.ir.graph import Node, current_where
 from mycel.prims import elementwise as E
 from mycel.prims import shape as S
 from mycel.prims.base import CONSTANT
+
+if TYPE_CHECKING:
+    from mycel.frontend.stage import Stage
 
 __all__ = [
     "OWN",
@@ -114,7 +117,7 @@ def leaves(tree: Tree) -> list[Origin]:
     return [part for part in parts(tree) if isinstance(part, Origin)]
 
 
-def settle(stage: Any, trees: Sequence[Tree]) -> list[Tree]:
+def settle(stage: Stage, trees: Sequence[Tree]) -> list[Tree]:
     """The origins of results that are joined here, without what is out of reach; what several of them share is held.
 
     A tensor made in a branch that has been left can be reached only through what is joined. A stage that must be able to tell later what a
@@ -143,7 +146,7 @@ def settle(stage: Any, trees: Sequence[Tree]) -> list[Tree]:
     return found
 
 
-def _simple(stage: Any, tree: Tree, known: dict[int, Tree]) -> Tree:
+def _simple(stage: Stage, tree: Tree, known: dict[int, Tree]) -> Tree:
     """A tree without what is out of reach; of a large one, only what it may be, and no longer when."""
     for part in parts(tree):
         if id(part) in known:
@@ -170,7 +173,7 @@ def _place(leaf: Origin) -> Any:
     return id(leaf.root()), tuple(steps)
 
 
-def _chained(stage: Any, pred: Optional[Tensor], true: Tree, false: Tree) -> Either:
+def _chained(stage: Stage, pred: Optional[Tensor], true: Tree, false: Tree) -> Either:
     """Either of two trees; with one condition in place of two where all but one origin are a tensor of its own, so that chains do not grow."""
     inner = false if true is OWN else true if false is OWN else OWN
     if not isinstance(inner, Either) or (inner.true is not OWN and inner.false is not OWN):
@@ -183,12 +186,12 @@ def _chained(stage: Any, pred: Optional[Tensor], true: Tree, false: Tree) -> Eit
     return Either(eager.apply(E.logical_or, first, second), OWN, inner.false if inner.true is OWN else inner.true)
 
 
-def is_left(stage: Any, t: Tensor) -> bool:
+def is_left(stage: Stage, t: Tensor) -> bool:
     """Whether a tensor was made in a branch that has been left."""
     return t._buf is None and t._node is not None and t._node.prim is not CONSTANT and not stage.knows(t._node)
 
 
-def _can_be_told(stage: Any, tree: Tree) -> bool:
+def _can_be_told(stage: Stage, tree: Tree) -> bool:
     for part in parts(tree):
         if isinstance(part, Origin):
             if any(is_left(stage, o) for _, _, operands in part.steps for o in operands):
@@ -198,7 +201,7 @@ def _can_be_told(stage: Any, tree: Tree) -> bool:
     return True
 
 
-def mix(stage: Any, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] = None) -> Tensor:
+def mix(stage: Stage, t: Tensor, tree: Tree, refuse: Optional[Callable[[], None]] = None) -> Tensor:
     """`t` as a tensor that may share its elements with those of a tree."""
     if tree is OWN:
         return t
@@ -228,14 +231,14 @@ def decided(t: Tensor, tree: Tree) -> Tensor:
     return t if root is None else views.attach(t, root, tree.steps)
 
 
-def resolve_all(stage: Any) -> None:
+def resolve_all(stage: Stage) -> None:
     """Find out what every mixed tensor in use is, where the values of all conditions can be had."""
     for t in _mixtures(stage):
         if type(t._view) is Mixed and t._buf is not None:  # others are left over from attempts that were given up
             _resolve(stage, t, "it outlives the call")
 
 
-def tidy(stage: Any) -> None:
+def tidy(stage: Stage) -> None:
     """Forget mixed tensors that are no longer in use."""
     for key, known in list(stage.mixed.items()):
         known[:] = [r for r in known if r() is not None]
@@ -243,7 +246,7 @@ def tidy(stage: Any) -> None:
             del stage.mixed[key]
 
 
-def _mixtures(stage: Any) -> list[Tensor]:
+def _mixtures(stage: Stage) -> list[Tensor]:
     found = {id(t): t for known in stage.mixed.values() for t in [r() for r in known] if t is not None}
     return list(found.values())
 
@@ -261,7 +264,7 @@ _probe = _Probe()
 _OWN_REFERENCES = _count(ref(_probe)) - 1  # what is counted beside what others hold
 
 
-def _in_use(stage: Any, leaf: Origin) -> bool:
+def _in_use(stage: Stage, leaf: Origin) -> bool:
     """Whether the program can still reach an origin: more refers to it than this function and the stage's own tables."""
     root = leaf.root()
     if root is None:
@@ -270,7 +273,7 @@ def _in_use(stage: Any, leaf: Origin) -> bool:
     return leaf.held is not None or sys.getrefcount(root) > known
 
 
-def is_sole(stage: Any, variables: dict[str, Any], name: str) -> bool:
+def is_sole(stage: Stage, variables: dict[str, Any], name: str) -> bool:
     """Whether nothing but a variable refers to its tensor, and to what that shares its elements with."""
     t = variables[name]
     if not isinstance(t, Tensor) or t._view is not None or t._buf is not None:
@@ -280,7 +283,7 @@ def is_sole(stage: Any, variables: dict[str, Any], name: str) -> bool:
     return sys.getrefcount(t) <= _OWN_REFERENCES + 1 + sum(id(t) in scope.fresh for scope in stage.scopes)
 
 
-def wrote(stage: Any, t: Tensor) -> None:
+def wrote(stage: Stage, t: Tensor) -> None:
     """Note that a tensor has another value: what may share it is out of date."""
     for other in [r() for r in stage.mixed.get(id(t), ())]:
         if other is not None and type(other._view) is Mixed:
@@ -290,7 +293,7 @@ def wrote(stage: Any, t: Tensor) -> None:
                     other._view.is_stale = True
 
 
-def _resolve(stage: Any, t: Tensor, what: str) -> None:
+def _resolve(stage: Stage, t: Tensor, what: str) -> None:
     """Find out what a mixed tensor is; CompileError where that is not known while staging."""
     mixed = t._view
     tree = mixed.tree
@@ -310,7 +313,7 @@ def _resolve(stage: Any, t: Tensor, what: str) -> None:
                 t._buf = t._node = None
 
 
-def node_of(stage: Any, t: Tensor) -> Node:
+def node_of(stage: Stage, t: Tensor) -> Node:
     """The node of a view's, or a mixed tensor's, present value."""
     view = t._view
     if type(view) is Mixed:
@@ -319,31 +322,31 @@ def node_of(stage: Any, t: Tensor) -> Node:
                 view.refuse()
             else:
                 _resolve(stage, t, "one of two tensors is written to and the other read")
-                return stage.node_of(t)  # type: ignore[no-any-return]
-        return stage.plain_node_of(t)  # type: ignore[no-any-return]
+                return stage.node_of(t)
+        return stage.plain_node_of(t)
     root = stage.node_of(view.root)
     found = stage.derived.get(id(t))
     if found is not None and found[0]() is t and found[1] is root:
-        return found[2]  # type: ignore[no-any-return]
+        return found[2]
     node = _derived(stage, root, view.steps)
     _remember(stage, t, root, node)
     return node
 
 
-def _remember(stage: Any, t: Tensor, root: Node, node: Node) -> None:
+def _remember(stage: Stage, t: Tensor, root: Node, node: Node) -> None:
     stage.derived[id(t)] = (ref(t), root, node)
     if t._node is not None and t._buf is None:
         t._node = node
 
 
-def viewed(stage: Any, t: Tensor) -> None:
+def viewed(stage: Stage, t: Tensor) -> None:
     """Note a view that has been made here: its node is that of the present root."""
     node = t._node if t._buf is None else stage.current.get(id(t))
     if node is not None:
         _remember(stage, t, stage.node_of(t._view.root), node)
 
 
-def _derived(stage: Any, root: Node, steps: Sequence[views.Step]) -> Node:
+def _derived(stage: Stage, root: Node, steps: Sequence[views.Step]) -> Node:
     """The node to which steps lead, in the outermost scope that knows all that it needs."""
     operands = [[stage.node_of(o) for o in given] for _, _, given in steps]
     level = 0
@@ -362,7 +365,7 @@ def _derived(stage: Any, root: Node, steps: Sequence[views.Step]) -> Node:
     return root
 
 
-def write(stage: Any, target: Tensor, new: Tensor) -> None:
+def write(stage: Stage, target: Tensor, new: Tensor) -> None:
     """Make `new` the value of a view or of a mixed tensor."""
     view = target._view
     if type(view) is Mixed:
@@ -382,7 +385,7 @@ def write(stage: Any, target: Tensor, new: Tensor) -> None:
     wrote(stage, target)
 
 
-def is_unchanged(stage: Any, t: Tensor) -> bool:
+def is_unchanged(stage: Stage, t: Tensor) -> bool:
     """Whether a tensor from outside has the value here that it had before."""
     if type(t._view) is View:
         return is_unchanged(stage, t._view.root)
@@ -405,11 +408,11 @@ def is_open(t: Tensor) -> bool:
     return False
 
 
-def value_of(stage: Any, t: Tensor) -> Optional[np.ndarray[Any, Any]]:
+def value_of(stage: Stage, t: Tensor) -> Optional[np.ndarray[Any, Any]]:
     """The array of a view whose root was there before and has not changed; else None."""
     if type(t._view) is not View or not is_unchanged(stage, t):
         return None
     if t._buf is None:
         with eager.use_context(None):
-            views.refresh(t)
+            t._view.refresh(t)
     return buffers.to_array(t._buf, t._type)

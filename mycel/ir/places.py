@@ -37,7 +37,10 @@ def caller(depth: int = 1) -> Optional[Where]:
     return None if frame is None else position_in(frame)
 
 
-_RUNNING = frozenset(f"mycel.frontend.{name}" for name in ("expressions", "statements", "interpret", "builtin_calls"))
+_RUNNING = frozenset(
+    f"mycel.frontend.{name}"
+    for name in ("expressions", "names", "statements", "assignments", "interpret", "native_calls", "builtin_calls")
+)
 _TENSORS = frozenset(("mycel.core.tensor", "mycel.core.parameter"))
 _DEBUGGERS = frozenset(("pdb", "bdb", "cmd", "code", "reprlib", "traceback", "_pytest", "IPython", "pydevd", "debugpy"))
 

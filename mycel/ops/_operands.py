@@ -18,8 +18,8 @@ from mycel.base import dtype as D
 from mycel.base.dtype import DType
 from mycel.base.errors import NeedsValue, ShapeError, SizeError, operation_called
 from mycel.core import eager, precision
+from mycel.core.operators import pair as _pair
 from mycel.core.tensor import Tensor, as_tensor, cast, scalar
-from mycel.core.tensor import pair as _pair
 from mycel.engines.select import engine
 from mycel.ir.dims import Dim, InconclusiveDimension, product
 from mycel.ir.types import MOST_BYTES, tensor_type

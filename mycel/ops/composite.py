@@ -204,8 +204,8 @@ def _capital(name: str) -> str:
 
 def _number_class(value: Tensor) -> Any:
     """The class of the Python number that a tensor stands for in a compiled function; None where it stands for itself."""
-    context: Any = eager.local.context if eager.active else None
-    if context is None or not context.is_staging or not context.is_number(value):
+    staging = eager.local.staging if eager.active else None
+    if staging is None or not staging.is_number(value):
         return None
     return {"b": bool, "f": float, "c": complex}.get(value.dtype.kind, int)
 
@@ -228,22 +228,16 @@ def _name(kind: Any) -> str:
     return kind if isinstance(kind, str) else getattr(kind, "__name__", None) or str(kind)
 
 
-def _context() -> Any:
-    """What stages a function in this thread, if anything does."""
-    context = eager.local.context if eager.active else None
-    return context if context is not None and context.is_staging else None
-
-
 def _guard(target: Any, *names: str) -> None:
-    context = _context()
-    if context is not None and not context.is_fresh(target):
+    staging = eager.local.staging if eager.active else None
+    if staging is not None and not staging.following.is_fresh(target):
         for name in names:
-            context.guards.attribute(target, name, getattr(target, name))
+            staging.following.guard_attribute(target, name, getattr(target, name))
 
 
 def _invoke(function: Any, args: Any) -> Any:
-    context = _context()
-    return function(*args) if context is None else context.invoke(function, args, {})
+    staging = eager.local.staging if eager.active else None
+    return function(*args) if staging is None else staging.invoke(function, args, {})
 
 
 class HyperMap:
@@ -295,8 +289,8 @@ class HyperMap:
         if isinstance(model, tuple):
             return tuple(done)
         made = done if keys is None else dict(zip(keys, done))
-        context = _context()
-        return made if context is None else context.created(made)
+        staging = eager.local.staging if eager.active else None
+        return made if staging is None else staging.created(made)
 
 
 class Map(HyperMap):

@@ -26,10 +26,8 @@ __all__ = [
 
 def followed(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function of the library's so that a compiled function follows it as it follows the user's."""
-    context: Any = eager.local.context if eager.active else None
-    if context is None or not context.is_staging:
-        return function(*args)
-    return context.follow(function, args)
+    staging = eager.local.staging if eager.active else None
+    return function(*args) if staging is None else staging.following.follow(function, args)
 
 
 def _define(function: Callable[..., Any], summary: str, call: str, shown: str, note: str = "") -> Callable[..., Any]:

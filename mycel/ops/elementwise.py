@@ -11,7 +11,8 @@ from typing import Any, Optional
 
 from mycel.base import dtype as D
 from mycel.core.fused import fused
-from mycel.core.tensor import Tensor, beyond, cast
+from mycel.core.operators import beyond
+from mycel.core.tensor import Tensor, cast
 from mycel.ops._operands import floating, operand, operands, run, size_of
 from mycel.ops.complex_numbers import absolute_value, direction
 from mycel.prims import elementwise as E

@@ -77,13 +77,10 @@ def hastype(*args: Any) -> bool:
 
 
 def _is_known(value: Any) -> bool:
-    context: Any = eager.local.context if eager.active else None
+    staging = eager.local.staging if eager.active else None
     if isinstance(value, Dim):
         return False
-    if not isinstance(value, Tensor) or context is None or not context.is_staging:
-        return True
-    node = context.node_of(value)
-    return bool(node.is_constant)
+    return not isinstance(value, Tensor) or staging is None or bool(staging.node_of(value).is_constant)
 
 
 def isconstant(x: Any) -> bool:
@@ -261,8 +258,7 @@ def switch_layer(*args: Any) -> Callable[..., Any]:
         raise (TypeError if len(layers) else ValueError)(
             "switch_layer: takes a tuple of functions or Cells, at least one"
         )
-    context: Any = eager.local.context if eager.active else None
-    if isinstance(index, Tensor) and (context is None or not context.is_staging):
+    if isinstance(index, Tensor) and not (eager.active and eager.local.staging is not None):
         index = int(index)
     return _Chosen(index, tuple(layers))
 

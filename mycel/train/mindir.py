@@ -21,7 +21,8 @@ from mycel.base.errors import CompileError, Unsupported, VerifyError
 from mycel.base.log import logger
 from mycel.cells.cell import Cell
 from mycel.common.generator import default_generator
-from mycel.compiled.jit import Jit, Version
+from mycel.compiled.jit import Jit
+from mycel.compiled.version import Version
 from mycel.core import eager
 from mycel.core.parameter import Parameter
 from mycel.core.tensor import Tensor
@@ -349,8 +350,7 @@ class LoadedGraph(Cell):
         sizes = self._sizes(tensors)
         states = [t if t is not None else default_generator.state for t in self._states]
         graph: Graph = model.graph
-        context = eager.current_context() if eager.active else None
-        if sizes and context is not None and context.is_staging:
+        if sizes and eager.active and eager.local.staging is not None:
             graph = specialize(graph, sizes)
         out = eager.apply(C.call, *tensors, *states, graph=graph) if graph.outputs else ()
         for state, output in model.writes:

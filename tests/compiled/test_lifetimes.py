@@ -18,7 +18,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.compiled.jit import _deep_stack
+from mycel.compiled.deep_stack import deep_stack
 
 x = Tensor(np.ones((2, 3), np.float32))
 cases = {}
@@ -529,7 +529,7 @@ def test_the_limit_of_recursion_is_what_it_was_after_threads_compile_at_once():
     entered, left = threading.Barrier(2), threading.Event()
 
     def first():
-        with _deep_stack():
+        with deep_stack():
             entered.wait()
         left.set()
 
@@ -537,13 +537,13 @@ def test_the_limit_of_recursion_is_what_it_was_after_threads_compile_at_once():
     thread.start()
     while sys.getrecursionlimit() == before:
         time.sleep(0.001)
-    with _deep_stack():
+    with deep_stack():
         entered.wait()
         left.wait()
         assert sys.getrecursionlimit() > before
     thread.join()
     assert sys.getrecursionlimit() == before
-    with _deep_stack():
+    with deep_stack():
         pid = os.fork() if hasattr(os, "fork") else 0
         if pid == 0 and hasattr(os, "fork"):
             os._exit(0 if sys.getrecursionlimit() > before else 1)

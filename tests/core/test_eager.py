@@ -17,6 +17,7 @@ import mycel as ms
 from mycel import Tensor, nn
 from mycel.core import eager
 from mycel.core import recording as record
+from mycel.core.context import Context
 from mycel.core.recording import Recorder, current_recorder
 from mycel.prims import elementwise as E
 from mycel.prims import reduce as R
@@ -63,7 +64,7 @@ def test_errors_name_the_operation_and_leave_nothing(call: Any, error: Any, text
 # Contexts.
 
 
-class Counting(eager.Context):
+class Counting(Context):
     def __init__(self) -> None:
         self.names: list[str] = []
 

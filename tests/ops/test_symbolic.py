@@ -11,6 +11,7 @@ import pytest
 import mycel as ms
 from mycel import Tensor, ops
 from mycel.core import eager
+from mycel.core.context import Staging
 from mycel.core.tensor import make_staged
 from mycel.engines import buffers
 from mycel.engines.reference.evaluate import evaluate
@@ -22,10 +23,8 @@ from mycel.prims.base import GET_ITEM, Primitive, constant
 from .checks import numbers
 
 
-class Builder(eager.Context):
+class Builder(Staging):
     """A context that turns every operation into a node."""
-
-    is_staging = True
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         nodes = [constant(buffers.to_array(t._buf, t._type)) if t._node is None else t._node for t in inputs]
@@ -34,13 +33,17 @@ class Builder(eager.Context):
             return tuple(make_staged(Node(GET_ITEM, (node,), {"index": i}, t)) for i, t in enumerate(node.type))
         return make_staged(node)
 
-    def literal(self, value: Any, dtype: Any) -> Tensor:
+    def node_of(self, t: Tensor) -> Node:
+        raise AssertionError("a node is asked for")
+
+    def literal(self, value: Any, dtype: Any = None) -> Tensor:
         return make_staged(constant(value, dtype))
 
-    def created(self, tensor: Tensor) -> None:
-        assert tensor._node is None
+    def created(self, value: Any) -> Any:
+        assert value._node is None
+        return value
 
-    def need_value(self, tensor: Tensor, what: str) -> None:
+    def need_value(self, tensor: Tensor, what: str) -> Any:
         raise AssertionError(f"{what} asks for a value")
 
 

@@ -43,7 +43,7 @@ def _optimizer(name: str, optimizer: Any) -> Optimizer:
 
 def _called(function: Callable[..., Any], *args: Any) -> Any:
     """What a function of the user's gives; the compiler follows it into a graph."""
-    context: Any = eager.local.context if eager.active else None
+    context = eager.local.context if eager.active else None
     if context is not None and context.is_staging:
         return context.invoke(function, args, {})
     return function(*args)

@@ -12,7 +12,8 @@ from typing import Any
 
 from mycel.base import dtype as D
 from mycel.base.errors import ShapeError
-from mycel.core.tensor import Tensor, pair
+from mycel.core.operators import pair
+from mycel.core.tensor import Tensor
 from mycel.ir.dims import product
 from mycel.ops._operands import broadcast, iota, operand, permuted, reshaped, run, select
 from mycel.prims import elementwise as E

@@ -26,11 +26,11 @@ __all__ = ["tensordump"]
 
 def deferred(function: Callable[..., None], *args: Any) -> None:
     """Call a function of values: at once, or after each call of the compiled function that is being made."""
-    context: Any = eager.local.context if eager.active else None
-    if context is None or not context.is_staging:
+    staging = eager.local.staging if eager.active else None
+    if staging is None:
         function(*args)
     else:
-        context.defer(function, args, {})
+        staging.following.defer(function, args, {})
 
 
 # On the screen.

@@ -1,0 +1,71 @@
+"""Data in every form that tensors are made of, as arrays, and arrays as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+
+from mycel.base import dtype as D
+from mycel.base.dtype import DType
+from mycel.ir.dims import Dim
+from mycel.ir.symbols import Symbol
+
+__all__ = ["array_of", "array_text", "shape_of"]
+
+_EXTENDED = frozenset(d.numpy for d in (D.bfloat16, *D.STORED))
+
+
+def array_text(array: np.ndarray[Any, Any]) -> str:
+    """An array as MindSpore shows it: floats in scientific notation, aligned; no empty lines; dots for what is left out."""
+    digits = 4 if array.dtype.itemsize == 2 else 8
+    show = lambda v: f"{v: .{digits}e}" if np.isfinite(v) else f"{v:>{digits + 7}}"
+    form: Any = {"float_kind": show} if array.dtype.kind == "f" else None
+    text = np.array2string(array, separator=", ", formatter=form, max_line_width=120)
+    return re.sub(r",(\s*)\.\.\.,", r"\1...", re.sub(r"\n+", "\n", text))
+
+
+def shape_of(shape: Any) -> tuple[Any, ...]:
+    """A shape as a tuple."""
+    return (shape,) if shape is None or isinstance(shape, (int, Dim, Symbol)) else tuple(shape)
+
+
+def array_of(data: Any, wanted: Optional[DType], plain: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
+    """Data in any accepted form as a new C-contiguous array, in native byte order, of an element type that tensors can hold; `plain` takes tensors out of sequences."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        array = np.asarray(data)
+    elif isinstance(data, (bool, int, float, complex)):
+        if wanted is None and not isinstance(data, int):
+            wanted = D.from_any(type(data))
+        array = np.asarray(data)
+    elif isinstance(data, (list, tuple)):
+        try:
+            array = np.array(plain(data))
+        except ValueError:
+            raise ValueError(
+                f"Tensor: the nested sequence is ragged, its parts differ in length or depth: {_shortened(data)}; pad them to one length"
+            ) from None
+        if wanted is None and array.dtype == np.float64:
+            wanted = D.float32
+    elif hasattr(data, "__array__") or hasattr(data, "__dlpack__"):
+        array = np.asarray(data) if hasattr(data, "__array__") else np.from_dlpack(data)
+    else:
+        raise TypeError(
+            f"Tensor: data must be numbers, sequences, arrays or tensors, not {type(data).__name__} ({_shortened(data)})"
+        )
+    kind = array.dtype
+    if kind.kind == "O" and all(isinstance(v, (int, np.integer)) for v in array.flat):
+        raise OverflowError(f"Tensor: {_shortened(data)} holds integers beyond 64 bits; give floats")
+    if kind.kind in "OSUMmV" and kind not in _EXTENDED:
+        raise TypeError(f"Tensor: data of NumPy type {kind} is not numeric: {_shortened(data)}")
+    if wanted is None:
+        wanted = D.from_any(kind.newbyteorder("="))
+    with np.errstate(all="ignore"):
+        return np.array(array.astype(wanted.numpy, copy=False), order="C", copy=True)
+
+
+def _shortened(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 80 else f"{text[:77]}..."

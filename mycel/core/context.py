@@ -1,0 +1,238 @@
+"""What may be asked of the context in force in a thread, written down by role.
+
+A context decides what it means to apply an operation while it is in force (`mycel.core.eager.use_context`). Every context is a `Context`; what it does beside
+running operations it says by deriving from further roles:
+
+* `Differentiating`: it takes derivatives of what it ran (recordings, and functions being staged);
+* `Recording`: its operations have run already when it hears of them (recordings);
+* `Staging`: its operations have no value yet, so that it is asked for values, nodes and numbers (functions being staged, and tracings of library functions);
+* `Following`: it interprets code, follows library functions, defers effects and guards what was read (functions being staged).
+
+A context is asked for a role by `differentiating`, `recording`, `staging` and `following`. Where operations may as well run at once the answer is None; where nothing else can be
+done the context raises an error that says what it does instead (`Context.refusal`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Optional, TypeVar
+
+from mycel.base.errors import Unsupported
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mycel.core.hooks import TensorHooks
+    from mycel.core.tensor import Tensor
+    from mycel.ir.graph import Node
+    from mycel.prims.base import Primitive
+    from mycel.prims.custom import Rule
+
+__all__ = ["Context", "Differentiating", "Following", "Optionals", "Recording", "SavedHooks", "Staging"]
+
+V = TypeVar("V")
+Tensors = Sequence["Tensor"]
+Optionals = list[Optional["Tensor"]]
+SavedHooks = tuple[Callable[..., Any], Callable[..., Any]]
+
+
+class Context(ABC):
+    """What an application means while this context is in force in a thread."""
+
+    does: ClassVar[str] = "runs operations"
+    is_staging: ClassVar[bool] = False
+    is_live: ClassVar[bool] = False
+
+    @abstractmethod
+    def emit(self, primitive: Primitive, inputs: Tensors, params: dict[str, Any]) -> Any:
+        """Apply a primitive: a tensor, or a tuple of them."""
+
+    def write(self, target: Tensor, new: Tensor) -> None:
+        """Make `new` the value of `target`."""
+        raise self.refusal("writing into a tensor")
+
+    def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function of the user's."""
+        return fn(*args, **kwargs)
+
+    @property
+    def differentiating(self) -> Differentiating:
+        """The context as one that takes derivatives."""
+        raise self.refusal("taking a derivative")
+
+    @property
+    def recording(self) -> Optional[Recording]:
+        """The context as one whose operations have run already; None where it is none."""
+        return None
+
+    @property
+    def staging(self) -> Optional[Staging]:
+        """The context as one whose operations have no value yet; None where it is none."""
+        return None
+
+    def refusal(self, what: str) -> Exception:
+        """The error for what this context does not do."""
+        does = [c.__dict__["does"] for c in reversed(type(self).__mro__) if "does" in c.__dict__]
+        return Unsupported(f"{what}: the context in force, a {type(self).__name__}, {' and '.join(does)}, and no more")
+
+
+class Differentiating(Context):
+    """A context that takes derivatives of what it ran; `depth` counts those that are being taken."""
+
+    does = "takes derivatives"
+    depth: int
+
+    @property
+    def differentiating(self) -> Differentiating:
+        return self
+
+    @abstractmethod
+    def node_of(self, t: Tensor) -> Optional[Node]:
+        """The node that computes a tensor; None where it depends on nothing that is differentiated by."""
+
+    @abstractmethod
+    def mark(self, t: Tensor) -> Tensor:
+        """A new tensor with the value of `t` whose gradient can be asked for."""
+
+    @abstractmethod
+    def marked_weights(self, weights: Tensors) -> AbstractContextManager[list[Node]]:
+        """Mark parameters in place for a block; their nodes. What the block writes to them stays."""
+
+    @abstractmethod
+    def pullback(self, outputs: Tensors, cotangents: Tensors, wrt: Sequence[Node]) -> Optionals:
+        """The gradients of `outputs` weighted by `cotangents`, by the nodes `wrt`; None where there is no dependence."""
+
+    @abstractmethod
+    def pushforward(self, outputs: Tensors, wrt: Sequence[Node], tangents: Tensors) -> tuple[Tensors, Optionals]:
+        """`outputs`, and how they move when the nodes `wrt` move by `tangents`; None where one does not depend on them."""
+
+    @abstractmethod
+    def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
+        """The Jacobians of an output by the nodes `wrt`, of shape (output's, node's); None where there is no dependence."""
+
+    @abstractmethod
+    def columns(self, outputs: Tensors, by: Node) -> Optionals:
+        """The Jacobians of outputs by one node, of shape (output's, node's); None where there is no dependence."""
+
+    @abstractmethod
+    def attach(self, values: Tensors, operands: Tensors, rule: Rule) -> Tensors:
+        """`values` with a derivative by `operands` that the program gives."""
+
+    @abstractmethod
+    def attach_hook(self, t: Tensor, rule: Rule, table: TensorHooks) -> bool:
+        """Let `rule` see the gradient by a tensor that was computed here, whoever has used it; whether it was."""
+
+    @abstractmethod
+    def recompute(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function as a region whose values are not kept for a gradient."""
+
+
+class Recording(Differentiating):
+    """A context whose operations have run when it hears of them."""
+
+    does = "records what has run"
+
+    @property
+    def recording(self) -> Recording:
+        return self
+
+    @abstractmethod
+    def enter(self, primitive: Primitive, inputs: Tensors, params: dict[str, Any], result: Any) -> None:
+        """Enter what a primitive gave, if it depends on a marked input."""
+
+    @abstractmethod
+    def enter_pair(self, primitive: Primitive, x: Tensor, y: Tensor, result: Tensor) -> None:
+        """Enter what a primitive of two operands and no parameters gave, if it depends on a marked input."""
+
+
+class Staging(Context):
+    """A context whose operations have no value yet; `numbers` are the tensors, by identity, that stand for Python numbers."""
+
+    does = "makes nodes of operations"
+    is_staging = True
+    numbers: Mapping[int, Tensor] = MappingProxyType({})
+
+    @property
+    def staging(self) -> Staging:
+        return self
+
+    @property
+    def following(self) -> Following:
+        """The context as one that interprets code."""
+        raise self.refusal("following code")
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether Python can have values here."""
+        return False
+
+    @abstractmethod
+    def node_of(self, t: Tensor) -> Node:
+        """The node of a tensor's present value."""
+
+    @abstractmethod
+    def need_value(self, t: Tensor, what: str) -> np.ndarray[Any, Any]:
+        """The array of a tensor; NeedsValue, of `what` needs it, where there is none."""
+
+    @abstractmethod
+    def literal(self, value: Any, dtype: Any = None) -> Tensor:
+        """A number or array as a constant."""
+
+    @abstractmethod
+    def created(self, value: V) -> V:
+        """Note that the program made an object here; the object."""
+
+    def is_number(self, value: Any) -> bool:
+        """Whether a value is a Python number, or a tensor that stands for one because a tensor decided which."""
+        return type(value) in (bool, int, float, complex) or id(value) in self.numbers
+
+    def track(self, t: Tensor) -> None:
+        """Remember a tensor without a value, where it is to be given one later."""
+
+    def viewed(self, t: Tensor) -> None:
+        """Note that a tensor made here is a view of another."""
+
+    def before_draw(self, state: Tensor) -> None:
+        """Prepare for random numbers being drawn from a generator's state."""
+
+    def has_positions(self) -> bool:
+        """Whether `positions` can be had here."""
+        return False
+
+    def positions(self, mask: Tensor, least: int) -> Tensor:
+        """The positions at which a mask without a value holds, as many as a new symbol says, of at least `least`."""
+        raise self.refusal("the positions at which a mask holds")
+
+
+class Following(Staging):
+    """A context that interprets code; `saving` are the hooks on saved values in force."""
+
+    does = "follows code"
+    saving: Optional[SavedHooks]
+
+    @property
+    def following(self) -> Following:
+        return self
+
+    @abstractmethod
+    def follow(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Call a function of the library's by interpreting it as if the user had written it, so that tensors may decide in it."""
+
+    @abstractmethod
+    def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a Cell, interpreting its construct."""
+
+    @abstractmethod
+    def defer(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Call a function after each run of the compiled code, with the values that the arguments have now."""
+
+    @abstractmethod
+    def guard_attribute(self, target: Any, name: str, value: Any) -> None:
+        """Note that an attribute was read: compiled code holds as long as it has this value."""
+
+    @abstractmethod
+    def is_fresh(self, value: Any) -> bool:
+        """Whether an object was created while staging."""

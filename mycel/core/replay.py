@@ -1,0 +1,155 @@
+"""Derivatives of a recording whose operations are applied one by one.
+
+So it is done in another context, in the recording itself, whose derivative may be differentiated again, and where the program has derivatives of its own among the operations
+(`Differentiating.attach`), which are called with values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy as np
+
+from mycel.core import eager
+from mycel.core.context import Optionals
+from mycel.core.tensor import Tensor, make
+from mycel.ir.graph import Node, at, input_node, toposort
+from mycel.prims import shape as S
+from mycel.prims.base import GET_ITEM, constant
+from mycel.prims.custom import custom
+from mycel.transforms.grad import vjp
+from mycel.transforms.jacobian import columns, rows
+from mycel.transforms.jvp import jvp
+
+if TYPE_CHECKING:
+    from mycel.core.recording import Recorded, Recorder
+
+__all__ = ["Replay", "along_units", "nodes_of"]
+
+
+def nodes_of(
+    kind: str, roots: Sequence[Node], seeds: Sequence[Node], wrt: Sequence[Node], pull: Any = None, push: Any = None
+) -> list[Optional[Node]]:
+    if kind == "pull":
+        return vjp(roots, seeds, wrt, pull)
+    if kind == "push":
+        return jvp(roots, wrt, seeds, push)[1]
+    return rows(roots[0], wrt) if kind == "rows" else columns(roots, wrt[0])
+
+
+class Replay:
+    """A derivative whose operations are applied one by one by `emit`; in its own recording, where recorded values are `linked` to their nodes."""
+
+    def __init__(self, recorder: Recorder, emit: Callable[..., Any], linked: bool) -> None:
+        self.recorder, self.emit, self.linked = recorder, emit, linked
+        self.known: dict[Node, Any] = {}
+
+    def __contains__(self, node: object) -> bool:
+        """Whether a node has a value, so that nothing behind it is needed."""
+        return node in self.known or (self.recorder.holds(node) and node.buffer is not None)
+
+    def run(self, kind: str, roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
+        seeds = [self.node(g) for g in given]
+        derived = nodes_of(kind, roots, seeds, wrt, self._pull, self._push)
+        return [None if n is None else self.value(n) for n in derived]
+
+    def node(self, t: Tensor) -> Node:
+        """A node that has the value of a tensor."""
+        node = self.recorder.node_of(t) if self.linked else None
+        node = input_node(t._type) if node is None else node
+        self.known[node] = t
+        return node
+
+    def value(self, root: Node) -> Tensor:
+        """The value of a node, after applying what it needs."""
+        known = self.known
+        for node in toposort([root], stop=self):
+            if node in known:
+                continue
+            if self.recorder.holds(node) and node.buffer is not None:
+                known[node] = self._recorded(node)
+            elif node.prim is GET_ITEM:
+                known[node] = known[node.inputs[0]][node.params["index"]]
+            else:
+                with nullcontext() if node.where is None else at(node.where):
+                    known[node] = self.emit(node.prim, [known[i] for i in node.inputs], dict(node.params))
+        result: Tensor = known[root]
+        return result
+
+    def _recorded(self, node: Any) -> Any:
+        if type(node.type) is tuple:
+            return tuple([self._recorded(i) for i in node.items()])
+        value = make(node.type, node.buffer)
+        if self.linked:
+            value._node = node
+        return value
+
+    def _pull(self, node: Node, ct: Any) -> Optional[Sequence[Optional[Node]]]:
+        """What the program's own derivative gives."""
+        if node.prim is not custom or node.params["backward"] is not None:
+            return None
+        count, rule = node.params["count"], node.params["rule"]
+        if rule.removed:
+            return [None] * count + list(ct)
+        values = self._recorded(node)
+        given = [self._or_zeros(c, v) for c, v in zip(ct, values) if v.dtype.is_differentiable]
+        with at(None):
+            cotangents = rule.function(values, given)
+        found = [None if t is None else self.node(t) for t in cotangents]
+        return [None] * count + found + [None] * (len(node.inputs) - count - len(found))
+
+    def _or_zeros(self, ct: Optional[Node], like: Tensor) -> Tensor:
+        if ct is None:
+            ct = S.broadcast_to(constant(0, like.dtype), like.shape)
+        return self.value(ct)
+
+    def _push(self, node: Node, tangents: Sequence[Optional[Node]]) -> Any:
+        if node.prim is not custom or node.params["backward"] is not None or node.params["rule"].is_hook:
+            return None
+        count, rule = node.params["count"], node.params["rule"]
+        recorder = self.recorder
+        assert recorder.holds(node)
+        values = tuple([self._linked(item) for item in node.items()])
+        dummies = [recorder.mark(self._zeros(v)) if v.dtype.is_differentiable else None for v in values]
+        with eager.use_context(recorder), at(None):
+            found = rule.function(values, [d for d in dummies if d is not None])
+        pairs = []
+        for gradient, tangent in zip(found, tangents[count:]):
+            root = None if gradient is None else recorder.node_of(gradient)
+            if root is not None and tangent is not None:
+                pairs.append((root, tangent))
+        by: Any = [recorder.node_of(d) for d in dummies if d is not None]
+        moved = iter(vjp([g for g, _ in pairs], [t for _, t in pairs], by, self._pull))
+        return [None if d is None else next(moved) for d in dummies]
+
+    def _linked(self, node: Recorded) -> Tensor:
+        """A tensor of a node of one value that is recorded."""
+        value = make(node.type, node.buffer)
+        value._node = node
+        return value
+
+    def _zeros(self, like: Tensor) -> Tensor:
+        with eager.use_context(None):
+            return Replay(self.recorder, eager.execute, False)._or_zeros(None, like)
+
+
+def along_units(along: Callable[..., Optionals], direction: Any, columns: bool, count: int) -> Optionals:
+    """Jacobians from what `along` gives for each unit vector of a type, as rows or as columns."""
+    size = math.prod(direction.shape)
+    parts = [along(unit.reshape(direction.shape)) for unit in np.eye(size, dtype=direction.dtype.numpy)]
+    result: Optionals = []
+    for found in zip(*parts) if parts else [(None,)] * count:
+        if any(t is None for t in found):
+            result.append(None)
+            continue
+        inner = found[0].shape
+        whole = eager.apply(S.CONCAT, *[eager.apply(S.RESHAPE, t, shape=(1, *inner)) for t in found], axis=0)
+        shape = (*direction.shape, *inner)
+        if columns:
+            whole = eager.apply(S.TRANSPOSE, whole, permutation=(*range(1, len(inner) + 1), 0))
+            shape = (*inner, *direction.shape)
+        result.append(eager.apply(S.RESHAPE, whole, shape=shape))
+    return result

@@ -1,0 +1,30 @@
+"""Positions that data decide, in a function being staged: a tensor whose size is a new symbol, bound when the program runs."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from mycel.core import eager
+from mycel.core.tensor import Tensor, make_staged
+from mycel.ir.dims import symbol
+from mycel.prims.positions import positions
+from mycel.prims.shape import RESHAPE
+
+if TYPE_CHECKING:
+    from mycel.frontend.stage import Stage
+
+__all__ = ["staged_positions"]
+
+_numbers = itertools.count()
+
+
+def staged_positions(stage: Stage, mask: Tensor, least: int) -> Tensor:
+    """The positions at which a staged mask holds, as many as a new symbol says."""
+    flat = mask if mask.ndim == 1 else eager.apply(RESHAPE, mask, shape=(mask.size,))
+    key = ("positions", stage.node_of(mask))
+    found = stage.literals.get(key)
+    if found is None:
+        count = symbol(f"u{next(_numbers)}", least)
+        found = stage.literals[key] = stage.node_of(eager.apply(positions, flat, count=count))
+    return make_staged(found)
