@@ -10,12 +10,7 @@
 """
 
 from mycel.dataset import audio, config, text, transforms, vision
-from mycel.dataset.bases import (
-    AudioBaseDataset,
-    TextBaseDataset,
-    VisionBaseDataset,
-)
-from mycel.dataset.batching import BatchDataset, BatchInfo, BucketBatchByLengthDataset, PaddedBatchDataset
+from mycel.dataset.batching import BatchInfo
 from mycel.dataset.config import (
     get_callback_timeout,
     get_debug_mode,
@@ -24,12 +19,21 @@ from mycel.dataset.config import (
     get_seed,
     set_seed,
 )
-from mycel.dataset.core import Dataset
+from mycel.dataset.families import (
+    AudioBaseDataset,
+    TextBaseDataset,
+    VisionBaseDataset,
+)
+from mycel.dataset.generator import GeneratorDataset
 from mycel.dataset.iterators import DictIterator, TupleIterator
-from mycel.dataset.mapping import MapDataset
-from mycel.dataset.nodes import (
+from mycel.dataset.pipeline import (
+    BatchDataset,
+    BucketBatchByLengthDataset,
     ConcatDataset,
+    Dataset,
     FilterDataset,
+    MapDataset,
+    PaddedBatchDataset,
     ProjectDataset,
     RenameDataset,
     RepeatDataset,
@@ -38,7 +42,7 @@ from mycel.dataset.nodes import (
     TakeDataset,
     ZipDataset,
 )
-from mycel.dataset.nodes import zip_datasets as zip
+from mycel.dataset.pipeline import zip_datasets as zip
 from mycel.dataset.readers.records import MindDataset
 from mycel.dataset.readers.schema import Schema
 from mycel.dataset.readers.text_files import CSVDataset, PaddedDataset, TextFileDataset, TFRecordDataset
@@ -94,6 +98,7 @@ from mycel.dataset.sets.images import (
     SBUDataset,
     SUN397Dataset,
 )
+from mycel.dataset.sets.mnist import FashionMnistDataset, KMnistDataset, MnistDataset
 from mycel.dataset.sets.scenes import (
     CityscapesDataset,
     Flowers102Dataset,
@@ -120,14 +125,7 @@ from mycel.dataset.sets.text import (
     YelpReviewDataset,
 )
 from mycel.dataset.sets.text_pairs import CLUEDataset, IWSLT2016Dataset, IWSLT2017Dataset, Multi30kDataset, SQuADDataset
-from mycel.dataset.sources import (
-    FashionMnistDataset,
-    GeneratorDataset,
-    KMnistDataset,
-    MappableDataset,
-    MnistDataset,
-    NumpySlicesDataset,
-)
+from mycel.dataset.sources import MappableDataset, NumpySlicesDataset
 
 __all__ = [
     "BatchDataset",

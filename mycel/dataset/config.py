@@ -7,11 +7,13 @@ default.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from typing import Any
 
 from mycel.common import seed as global_seed
+from mycel.dataset import randomness
 from mycel.dataset.notices import no_effect
 
 __all__ = [
@@ -83,8 +85,6 @@ def set_seed(seed: int) -> None:
     >>> config.get_seed()
     7
     """
-    from mycel.dataset import randomness
-
     _settings["seed"] = _check_integer("set_seed", seed, 0, UINT32_MAX)
     randomness.reseed_eager(seed)
 
@@ -241,8 +241,6 @@ def load(file: str) -> None:
 
     Raises ValueError for an unknown key.
     """
-    import json
-
     setters: dict[str, Any] = {
         "seed": set_seed,
         "numParallelWorkers": set_num_parallel_workers,

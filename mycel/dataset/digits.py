@@ -14,6 +14,7 @@ import numpy as np
 
 from mycel.base.idx import read_idx
 from mycel.base.idx import write_idx as write_idx_file
+from mycel.dataset.vision import Resize
 
 __all__ = ["load_digits", "stratified_split", "write_idx"]
 
@@ -35,8 +36,6 @@ def load_digits(size: int = 32) -> tuple[UInt8Array, Int32Array]:
     >>> images.shape, int(images.max()), labels[:3].tolist()
     ((1797, 8, 8, 1), 255, [0, 1, 2])
     """
-    from mycel.dataset.vision import Resize
-
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise ValueError(f"load_digits: size must be a positive integer, got {size!r}")
     levels = read_idx(_DATA / "digits-images-idx3-ubyte.gz")

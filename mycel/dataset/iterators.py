@@ -19,9 +19,12 @@ from typing import Any
 
 from mycel.base import locks
 from mycel.base.spans import timed
+from mycel.core.tensor import Tensor
 from mycel.dataset import config
+from mycel.dataset.arguments import check_count, is_hidden, names, positions
 from mycel.dataset.blocks import Row
-from mycel.dataset.core import Dataset, Run, check_count, is_hidden, names, positions
+from mycel.dataset.node import Node
+from mycel.dataset.run import Run
 
 _EPOCH_END = object()
 
@@ -99,7 +102,7 @@ def _close_all() -> None:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _epochs(dataset: Dataset, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
+def _epochs(dataset: Node, seed: int, seeded: bool, epoch: int, step: int, last: int) -> Iterator[Any]:
     """The rows from `epoch` and `step` on, with a mark after every epoch, up to epoch `last` (-1: forever)."""
     size = config.get_prefetch_size()
     while last == -1 or epoch < last:
@@ -127,8 +130,8 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
 class _Iterator:
     """What both kinds of iterator share; they differ in the form of a row."""
 
-    def __init__(self, dataset: Dataset, num_epochs: int, output_numpy: bool, do_copy: bool) -> None:
-        if not isinstance(dataset, Dataset):
+    def __init__(self, dataset: Node, num_epochs: int, output_numpy: bool, do_copy: bool) -> None:
+        if not isinstance(dataset, Node):
             raise TypeError(f"create_iterator: expected a dataset, got {dataset!r} of type {type(dataset).__name__}")
         for argument, value in (("output_numpy", output_numpy), ("do_copy", do_copy)):
             if not isinstance(value, bool):
@@ -146,7 +149,6 @@ class _Iterator:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stopped = False
         self._here = False
-        self._tensor: Any = None
         initial = dataset.get_init_step()
         if initial:
             size = dataset.get_dataset_size()
@@ -217,12 +219,8 @@ class _Iterator:
     def _convert(self, row: Row) -> list[Any]:
         if self.output_numpy:
             return list(row)
-        if self._tensor is None:
-            from mycel.core.tensor import Tensor
-
-            self._tensor = Tensor
         # Tensors hold numbers; text and bytes stay NumPy arrays.
-        return [array if array.dtype.kind in "US" else self._tensor(array) for array in row]
+        return [array if array.dtype.kind in "US" else Tensor(array) for array in row]
 
     # For consumers.
 
@@ -290,7 +288,7 @@ class TupleIterator(_Iterator):
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Node,
         columns: str | Sequence[str] | None = None,
         num_epochs: int = -1,
         output_numpy: bool = False,
@@ -320,9 +318,7 @@ class TupleIterator(_Iterator):
 class DictIterator(_Iterator):
     """Rows as dictionaries; see `Dataset.create_dict_iterator`."""
 
-    def __init__(
-        self, dataset: Dataset, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
-    ) -> None:
+    def __init__(self, dataset: Node, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False) -> None:
         super().__init__(dataset, num_epochs, output_numpy, do_copy)
         self._names = dataset.get_col_names()
 

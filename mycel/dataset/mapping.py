@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset import config
+from mycel.dataset.arguments import names, positions
 from mycel.dataset.blocks import Array, Block, Column, as_array, column_rows, try_stack
-from mycel.dataset.core import Dataset, Run, names, positions
 from mycel.dataset.failure import operation_failed, operation_name
+from mycel.dataset.node import Node
 from mycel.dataset.notices import no_effect, say_once
 from mycel.dataset.randomness import Stream, operation_keys, row_keys, using
+from mycel.dataset.run import Run
 from mycel.dataset.sharing import held
 from mycel.dataset.transforms.base import Compose, Transform
 from mycel.dataset.workers import Workers
@@ -84,14 +86,14 @@ def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: An
         no_effect(operation, "max_rowsize", max_rowsize, "threads share rows of any size")
 
 
-class MapDataset(Dataset):
+class MapNode(Node):
     """Rows with operations applied to some columns; see `Dataset.map`."""
 
     _uses_workers = True
 
     def __init__(
         self,
-        input_dataset: Dataset,
+        input_dataset: Node,
         operations: Any = None,
         input_columns: str | Sequence[str] | None = None,
         output_columns: str | Sequence[str] | None = None,

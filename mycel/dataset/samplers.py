@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel.dataset.core import INT32_MAX, Run, check_count
+from mycel.dataset.arguments import INT32_MAX, check_count
 from mycel.dataset.randomness import using
+from mycel.dataset.run import Run
 from mycel.engines.select import engine
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]

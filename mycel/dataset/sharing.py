@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 import types
 from collections.abc import Iterator
 from itertools import chain
@@ -173,8 +174,6 @@ def _is_file(value: Any) -> bool:
 
 
 def _is_standard(value: Any) -> bool:
-    import sys
-
     return value in (sys.stdin, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, sys.__stdin__)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Row, as_array
-from mycel.dataset.core import Run, check_count
+from mycel.dataset.run import Run
 from mycel.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,

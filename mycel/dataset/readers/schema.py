@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.transforms.base import numpy_type
+
 _TYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "string",
 )  # fmt: skip
@@ -19,8 +21,6 @@ def _type_name(de_type: Any) -> str:
     name = de_type if isinstance(de_type, str) else getattr(de_type, "__name__", None) or str(de_type)
     name = {"bool_": "bool", "str_": "string"}.get(name.lower(), name.lower())
     if name not in _TYPES:
-        from mycel.dataset.transforms.base import numpy_type
-
         name = "" if isinstance(de_type, str) else numpy_type("Schema", de_type).name
     if name not in _TYPES:
         raise TypeError(f"Schema: {de_type!r} is not the type of a column; these are {', '.join(_TYPES)}")

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from mycel.base import decompression as inflate
-from mycel.dataset.bases import TextBaseDataset
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array, Block, Column, Row, as_array
-from mycel.dataset.core import Run, check_count
+from mycel.dataset.families import TextBaseDataset
+from mycel.dataset.generator import GeneratorDataset
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.readers.schema import Schema
+from mycel.dataset.run import Run
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, wants_shuffle
-from mycel.dataset.sources import ArrayDataset, GeneratorDataset, MappableDataset
+from mycel.dataset.sources import ArrayDataset, MappableDataset
 
 
 class FileOrder(BuiltinSampler):

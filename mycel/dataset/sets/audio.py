@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.dataset.bases import AudioBaseDataset
 from mycel.dataset.blocks import Array, Block, Row
+from mycel.dataset.families import AudioBaseDataset
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sets.image_files import check_folder, check_usage

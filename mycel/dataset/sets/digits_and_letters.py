@@ -14,9 +14,9 @@ import numpy as np
 
 from mycel.base.idx import read_idx
 from mycel.dataset import config
-from mycel.dataset.bases import VisionBaseDataset
+from mycel.dataset.arguments import check_count, names
 from mycel.dataset.blocks import Array, Block, Column, Row
-from mycel.dataset.core import check_count, names
+from mycel.dataset.families import VisionBaseDataset
 from mycel.dataset.randomness import generator
 from mycel.dataset.readers.failures import reading
 from mycel.dataset.readers.schema import Schema

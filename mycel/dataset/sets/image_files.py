@@ -12,8 +12,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from mycel.dataset.bases import VisionBaseDataset
 from mycel.dataset.blocks import Array, Block, Column, Row
+from mycel.dataset.families import VisionBaseDataset
 from mycel.dataset.readers.failures import read_matlab, reading
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sources import ArrayDataset, MappableDataset

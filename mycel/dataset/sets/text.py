@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel.dataset.bases import TextBaseDataset
 from mycel.dataset.blocks import Array, Block
+from mycel.dataset.families import TextBaseDataset
 from mycel.dataset.readers.text_files import FileOrder, check_shards
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sets.image_files import check_folder

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel.base import dtype as types
 from mycel.dataset.blocks import Array, as_array
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]
@@ -84,9 +85,7 @@ def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
     except TypeError:
         pass
     try:
-        from mycel.base import dtype
-
-        return dtype.to_numpy(value)
+        return types.to_numpy(value)
     except TypeError as error:
         raise TypeError(f"{operation}: {value!r} is not a data type") from error
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mycel.dataset.blocks import Array, as_array
+from mycel.dataset.padding import pad_stack
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform, check_operations, check_probability, numpy_type, run_in_turn
 
@@ -172,8 +173,6 @@ class PadEnd(Transform):
         self.pad_value = pad_value
 
     def compute(self, array: Array, lead: int) -> Array:
-        from mycel.dataset.batching import pad_stack
-
         shape = [n if n is not None else m for n, m in zip(self.pad_shape, array.shape)]
         if len(self.pad_shape) != array.ndim:
             raise ValueError(

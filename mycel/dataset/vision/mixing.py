@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import as_array
-from mycel.dataset.core import check_count
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.vision.color import check_factor

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from mycel.dataset.arguments import check_count
 from mycel.dataset.blocks import Array
-from mycel.dataset.core import check_count
 from mycel.dataset.randomness import current_stream
 from mycel.dataset.vision.color import (
     AdjustBrightness,

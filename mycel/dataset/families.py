@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel.dataset.core import Dataset
+from mycel.dataset.pipeline import Dataset
 
 
 class TextBaseDataset(Dataset):

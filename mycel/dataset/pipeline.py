@@ -1,0 +1,302 @@
+"""The pipeline: `Dataset`, whose methods chain nodes, and the datasets that they make.
+
+Each class below joins a node, which knows how its rows come about, with `Dataset`. The methods of `Dataset` make these
+classes, and these classes have its methods: so they share one module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mycel.dataset.batching import BatchNode, BucketBatchNode, PaddedBatchNode
+from mycel.dataset.iterators import DictIterator, TupleIterator
+from mycel.dataset.joining import ConcatNode, FlatMapNode, ZipNode
+from mycel.dataset.mapping import MapNode
+from mycel.dataset.node import Node
+from mycel.dataset.selecting import FilterNode, ProjectNode, RenameNode, RepeatNode, ShuffleNode, SkipNode, TakeNode
+from mycel.dataset.splitting import PartNode, Places, draw_parts
+
+
+class Dataset(Node):
+    """A sequence of rows with named columns, and the operations that make new datasets of it.
+
+    Iterating gives one epoch of lists of tensors. `children` are the datasets that this one reads.
+
+    >>> import mycel.dataset as ds
+    >>> numbers = ds.NumpySlicesDataset([1, 2, 3, 4], ["x"], shuffle=False)
+    >>> doubled = numbers.map(lambda x: 2 * x, "x").batch(2)
+    >>> [row["x"].tolist() for row in doubled.create_dict_iterator(num_epochs=1, output_numpy=True)]
+    [[2, 4], [6, 8]]
+    """
+
+    # Operations.
+
+    def map(
+        self,
+        operations: Callable[..., Any] | Sequence[Callable[..., Any]],
+        input_columns: str | Sequence[str] | None = None,
+        output_columns: str | Sequence[str] | None = None,
+        num_parallel_workers: int | None = None,
+        **kwargs: Any,
+    ) -> Dataset:
+        """Apply functions to some columns of every row.
+
+        Each operation receives the arrays that the one before it returned. `input_columns` defaults to the first
+        column; `output_columns` to the input ones. With as many outputs as inputs the columns keep their places,
+        otherwise the outputs come first. `num_parallel_workers` threads share the rows; their order is kept. They share
+        the operations, too: one that uses an open file of its own is called by one thread, which a warning says.
+
+        Once a seed is set, what an operation draws from `np.random` and `random` is a function of the seed, the epoch
+        and the row, and takes nothing from the numbers that the program draws. (A name that was imported from `random`
+        before, as in ``from random import random``, goes on drawing from the program's.)
+
+        Raises RuntimeError from the consumer's `next` when an operation fails, naming it, its columns and the row.
+
+        >>> import mycel.dataset as ds
+        >>> pairs = ds.NumpySlicesDataset({"a": [1, 2], "b": [10, 20]}, shuffle=False)
+        >>> total = pairs.map(lambda a, b: a + b, ["a", "b"], ["sum"])
+        >>> [int(s) for s, in total.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [11, 22]
+        """
+        return MapDataset(self, operations, input_columns, output_columns, num_parallel_workers, **kwargs)
+
+    def batch(
+        self,
+        batch_size: int | Callable[[Any], int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        **kwargs: Any,
+    ) -> Dataset:
+        """Stack `batch_size` consecutive rows into one, along a new first axis.
+
+        `batch_size` may be a function of a `BatchInfo`. `per_batch_map(col1, ..., batch_info)` receives lists of arrays
+        and returns the new columns; see `input_columns` and `output_columns` of `map`.
+
+        Raises ValueError while iterating where rows differ in shape or type: see `padded_batch`; and RuntimeError where
+        `per_batch_map` fails.
+
+        >>> import mycel.dataset as ds
+        >>> numbers = ds.NumpySlicesDataset([1, 2, 3], shuffle=False)
+        >>> [x.tolist() for x, in numbers.batch(2).create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [[1, 2], [3]]
+        """
+        return BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, **kwargs)
+
+    def padded_batch(
+        self,
+        batch_size: int | Callable[[Any], int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        pad_info: dict[str, Any] | None = None,
+    ) -> Dataset:
+        """Stack rows after padding them to one shape.
+
+        `pad_info` maps a column to `(shape, value)`; a None in `shape`, or for it, stands for the longest of the batch.
+        Longer rows are cut.
+
+        >>> import numpy as np
+        >>> import mycel.dataset as ds
+        >>> ragged = ds.GeneratorDataset([np.ones(1), np.ones(2)], ["x"], shuffle=False)
+        >>> padded = ragged.padded_batch(2, pad_info={"x": ([None], -1)})
+        >>> next(iter(padded.create_tuple_iterator(output_numpy=True)))[0].tolist()
+        [[1.0, -1.0], [1.0, 1.0]]
+        """
+        return PaddedBatchDataset(self, batch_size, drop_remainder, num_parallel_workers, pad_info)
+
+    def bucket_batch_by_length(
+        self,
+        column_names: Sequence[str],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        element_length_function: Callable[..., int] | None = None,
+        pad_info: dict[str, Any] | None = None,
+        pad_to_bucket_boundary: bool = False,
+        drop_remainder: bool = False,
+    ) -> Dataset:
+        """Batch rows of similar length together: bucket i takes lengths in [boundary i-1, boundary i)."""
+        return BucketBatchByLengthDataset(
+            self,
+            column_names,
+            bucket_boundaries,
+            bucket_batch_sizes,
+            element_length_function,
+            pad_info,
+            pad_to_bucket_boundary,
+            drop_remainder,
+        )
+
+    def shuffle(self, buffer_size: int) -> Dataset:
+        """Emit rows in random order from a buffer of `buffer_size` rows, refilled as they leave.
+
+        With a buffer as large as the dataset every order is equally likely. Each epoch has its own order.
+        """
+        return ShuffleDataset(self, buffer_size)
+
+    def repeat(self, count: int | None = None) -> Dataset:
+        """Go through the rows `count` times; without end if `count` is None or -1. Each pass shuffles anew."""
+        return RepeatDataset(self, count)
+
+    def take(self, count: int = -1) -> Dataset:
+        """Keep the first `count` rows; all of them if `count` is -1."""
+        return self if count == -1 else TakeDataset(self, count)
+
+    def skip(self, count: int) -> Dataset:
+        """Leave out the first `count` rows."""
+        return SkipDataset(self, count)
+
+    def filter(
+        self,
+        predicate: Callable[..., Any],
+        input_columns: str | Sequence[str] | None = None,
+        num_parallel_workers: int | None = None,
+    ) -> Dataset:
+        """Keep the rows for which `predicate`, called with the named columns (default: all), is true."""
+        return FilterDataset(self, predicate, input_columns, num_parallel_workers)
+
+    def project(self, columns: str | Sequence[str]) -> Dataset:
+        """Keep only these columns, in this order."""
+        return ProjectDataset(self, columns)
+
+    def rename(self, input_columns: str | Sequence[str], output_columns: str | Sequence[str]) -> Dataset:
+        """Give columns new names; their places stay."""
+        return RenameDataset(self, input_columns, output_columns)
+
+    def zip(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
+        """Put the columns of several datasets side by side, row by row, until the shortest ends."""
+        return ZipDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
+
+    def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
+        """Append the rows of other datasets with the same columns; `a + b` does the same."""
+        return ConcatDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
+
+    def __add__(self, datasets: Dataset) -> Dataset:
+        return self.concat(datasets)
+
+    def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
+        """Concatenate the datasets that `func` makes of every row's columns."""
+        return FlatMapDataset(self, func)
+
+    def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
+        """The dataset that `apply_func` makes of this one."""
+        if not callable(apply_func):
+            raise TypeError(f"apply: expected a function of a dataset, got {apply_func!r}")
+        result = apply_func(self)
+        if not isinstance(result, Dataset):
+            raise TypeError(
+                f"apply: the function must return a dataset, got {result!r} of type {type(result).__name__}"
+            )
+        return result
+
+    def split(self, sizes: Sequence[int] | Sequence[float], randomize: bool = True) -> tuple[Dataset, ...]:
+        """Cut into datasets that share no row, of the given sizes or fractions.
+
+        With `randomize` rows are assigned by chance, the same in every epoch, and each part shuffles in each epoch.
+        Apply random transforms to the parts: whatever comes before the split is the same in every epoch.
+
+        >>> import mycel.dataset as ds
+        >>> a, b = ds.NumpySlicesDataset(list(range(10)), shuffle=False).split([0.8, 0.2])
+        >>> a.get_dataset_size(), b.get_dataset_size()
+        (8, 2)
+        """
+        return tuple(self._part(part, randomize) for part in draw_parts(self, sizes, randomize))
+
+    def _part(self, part: Places, randomize: bool) -> Dataset:
+        """The dataset of the rows at these places, in a random order where `randomize` is True."""
+        return PartDataset(self, part, randomize)
+
+    # Iterating.
+
+    def create_tuple_iterator(
+        self,
+        columns: str | Sequence[str] | None = None,
+        num_epochs: int = -1,
+        output_numpy: bool = False,
+        do_copy: bool = False,
+    ) -> TupleIterator:
+        """Iterate over rows as lists of tensors, or of NumPy arrays with `output_numpy`.
+
+        A `for` over the iterator is one epoch, and the next `for` the next; `num_epochs` -1 sets no limit.
+        """
+        return TupleIterator(self, columns, num_epochs, output_numpy, do_copy)
+
+    def create_dict_iterator(
+        self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
+    ) -> DictIterator:
+        """Iterate over rows as dictionaries from column names; see `create_tuple_iterator`."""
+        return DictIterator(self, num_epochs, output_numpy, do_copy)
+
+    def __iter__(self) -> TupleIterator:
+        return self.create_tuple_iterator(num_epochs=1)
+
+
+class MapDataset(MapNode, Dataset):
+    """Rows with operations applied to some columns; see `Dataset.map`."""
+
+
+class BatchDataset(BatchNode, Dataset):
+    """Rows stacked in groups; see `Dataset.batch`."""
+
+
+class PaddedBatchDataset(PaddedBatchNode, BatchDataset):
+    """Rows padded to one shape and stacked; see `Dataset.padded_batch`."""
+
+
+class BucketBatchByLengthDataset(BucketBatchNode, Dataset):
+    """Batches of rows of similar length; see `Dataset.bucket_batch_by_length`."""
+
+
+class ShuffleDataset(ShuffleNode, Dataset):
+    """Rows in random order from a buffer of `buffer_size`; see `Dataset.shuffle`."""
+
+
+class RepeatDataset(RepeatNode, Dataset):
+    """The rows `count` times over; see `Dataset.repeat`."""
+
+
+class TakeDataset(TakeNode, Dataset):
+    """The first `count` rows; see `Dataset.take`."""
+
+
+class SkipDataset(SkipNode, Dataset):
+    """All but the first `count` rows; see `Dataset.skip`."""
+
+
+class FilterDataset(FilterNode, Dataset):
+    """The rows that satisfy a predicate; see `Dataset.filter`."""
+
+
+class ProjectDataset(ProjectNode, Dataset):
+    """Some of the columns, in a given order; see `Dataset.project`."""
+
+
+class RenameDataset(RenameNode, Dataset):
+    """The same rows under other column names; see `Dataset.rename`."""
+
+
+class ZipDataset(ZipNode, Dataset):
+    """The columns of several datasets side by side, until the shortest ends; see `Dataset.zip`."""
+
+
+class ConcatDataset(ConcatNode, Dataset):
+    """The rows of several datasets with the same columns, one after the other; see `Dataset.concat`."""
+
+
+class FlatMapDataset(FlatMapNode, Dataset):
+    """The datasets that a function makes of every row, one after the other; see `Dataset.flat_map`."""
+
+
+class PartDataset(PartNode, Dataset):
+    """One of the parts of a dataset; see `Dataset.split`."""
+
+
+def zip_datasets(datasets: Sequence[Dataset]) -> Dataset:
+    """Put the columns of several datasets side by side; see `Dataset.zip`.
+
+    >>> import mycel.dataset as ds
+    >>> x = ds.NumpySlicesDataset([1, 2], ["x"], shuffle=False)
+    >>> y = ds.NumpySlicesDataset([3, 4], ["y"], shuffle=False)
+    >>> ds.zip((x, y)).get_col_names()
+    ['x', 'y']
+    """
+    return ZipDataset(datasets)
