@@ -1,4 +1,6 @@
-"""Data pipelines under MindSpore's names: sources, operations on rows, samplers, transforms and iterators.
+"""Data pipelines: sources, operations on rows, samplers, transforms and iterators.
+
+The names are MindSpore's.
 
 >>> import mycel.dataset as ds
 >>> from mycel.dataset import vision

@@ -1,4 +1,4 @@
-"""Checks of what datasets, samplers and transforms are made with: column names and counts."""
+"""Checks of the arguments that datasets, samplers and transforms have in common."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ INT32_MAX = 2**31 - 1
 
 
 def names(value: str | Sequence[str], argument: str) -> list[str]:
-    """A list of column names from one name or several; TypeError or ValueError otherwise."""
+    """Return a list of column names, from one name or several.
+
+    Raises TypeError for names that are not text, and ValueError if one is empty, repeated or
+    missing. `argument` is what messages call the argument.
+    """
     found = [value] if isinstance(value, str) else list(value)
     for name in found:
         if not isinstance(name, str):
@@ -26,7 +30,8 @@ def names(value: str | Sequence[str], argument: str) -> list[str]:
 
 
 def positions(operation: str, wanted: Sequence[str], present: Sequence[str]) -> list[int]:
-    """Where the wanted columns are; ValueError naming those that are not there."""
+    """Return the positions of the wanted columns; raise ValueError for those that are not present.
+    """
     missing = [name for name in wanted if name not in present]
     if missing:
         raise ValueError(
@@ -36,7 +41,11 @@ def positions(operation: str, wanted: Sequence[str], present: Sequence[str]) -> 
 
 
 def check_count(operation: str, argument: str, value: Any, low: int, extra: tuple[int, ...] = ()) -> int:
-    """An integer at least `low` or one of `extra`; TypeError or ValueError otherwise."""
+    """Return an integer of at least `low`, or one of `extra`.
+
+    `operation` and `argument` are named in messages. Raises TypeError for other types and
+    ValueError for integers out of range.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{operation}: {argument} must be an integer, got {value!r} of type {type(value).__name__}")
     if value not in extra and not low <= value <= INT32_MAX:
@@ -46,5 +55,5 @@ def check_count(operation: str, argument: str, value: Any, low: int, extra: tupl
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a column is for a program's own use: iterators leave it out unless it is named or renamed."""
+    """Return whether a column is internal: iterators omit it unless it is named or renamed."""
     return name.startswith("_meta")

@@ -1,7 +1,8 @@
 """`batch` and its relatives: several rows become one, along a new first axis.
 
-`BatchNode` asks its input for blocks of the batch size, so that a stacked column usually passes through without a
-copy. Invariant: a batch never mixes shapes or types; padding is always asked for.
+`BatchNode` asks its input for blocks of the batch size, so that a stacked column usually passes
+through without a copy. Invariant: a batch never mixes shapes or types; rows are padded only on
+request.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from mycel.dataset.run import Run
 
 
 class BatchInfo:
-    """Which batch a function is called for: its number within the epoch, and the epoch's."""
+    """The batch that a function is called for: its number within the epoch, and the epoch's number.
+    """
 
     __slots__ = ("_batch", "_epoch")
 
@@ -31,11 +33,11 @@ class BatchInfo:
         self._epoch = epoch
 
     def get_batch_num(self) -> int:
-        """The number of the batch within the epoch, from 0."""
+        """Return the number of the batch within the epoch, from 0."""
         return self._batch
 
     def get_epoch_num(self) -> int:
-        """The number of the epoch, from 0."""
+        """Return the number of the epoch, from 0."""
         return self._epoch
 
 
@@ -142,7 +144,10 @@ class BatchNode(Node):
 
 
 def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
-    """The columns that a `per_batch_map` returned: a tuple with one for each output, or the only one, each an array or a list of rows."""
+    """Return the columns that a `per_batch_map` returned: one for each output.
+
+    Several are a tuple. Each column is an array or a list of rows.
+    """
     columns = result if isinstance(result, tuple) else (result,)
     if len(columns) != len(outputs):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The families of datasets, for `isinstance`: by what rows hold, and whether they are a source or made of other datasets."""
+"""The families of datasets, for `isinstance`: text, images and sound."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from mycel.dataset.pipeline import Dataset
 
 
 class TextBaseDataset(Dataset):
-    """The base of datasets of text."""
+    """The base class of datasets of text."""
 
 
 class VisionBaseDataset(Dataset):
-    """The base of datasets of images."""
+    """The base class of datasets of images."""
 
 
 class AudioBaseDataset(Dataset):
-    """The base of datasets of sound."""
+    """The base class of datasets of sound."""

@@ -1,4 +1,4 @@
-"""`GeneratorDataset`: rows from the user's own objects, read by number or in an order of their own."""
+"""`GeneratorDataset`: rows from the user's own objects, read by number or in their own order."""
 
 from __future__ import annotations
 
@@ -27,14 +27,23 @@ from mycel.dataset.workers import Workers
 class GeneratorDataset(MappableDataset):
     """Rows from a Python object.
 
-    `source` is a function that returns an iterable, an iterable, or an object with `__getitem__` and `__len__`; only
-    the latter can be sampled, and is shuffled unless `shuffle` is False. A row is a tuple with a value for each of
-    `column_names`, or the value of the only one. `column_types` are checked, never converted. With
-    `num_parallel_workers` above 1, threads read by number, each from a copy of the source that is made when an epoch
-    begins; a source that cannot be copied, as it holds an open file, is read by one thread, which a warning says.
-    `batch_sampler` yields lists of row numbers, and `collate_fn` makes one row of what the source gives for a list.
+    * `source`: a function that returns an iterable, an iterable, or an object with `__getitem__`
+      and `__len__`. Only the last is read by number: it can be sampled, and is shuffled unless
+      `shuffle` is False. A row is a tuple with a value for each column, or the value of the only
+      column.
+    * `column_names`: the names of the columns.
+    * `column_types`: the types that columns must have; values are checked, never converted.
+    * `num_parallel_workers`: the number of threads that read by number, each from a copy of the
+      source that is made when an epoch begins. A source that cannot be copied, as it holds an open
+      file, is read by one thread, and a warning says so.
+    * `num_samples`: the largest number of rows in an epoch.
+    * `shuffle`, `sampler`, `num_shards`, `shard_id`: as in `MappableDataset`.
+    * `batch_sampler`: yields lists of row numbers; `collate_fn` makes one row of what the source
+      gives for such a list.
+    * `python_multiprocessing`, `max_rowsize`: without effect, as workers are threads. `schema`
+      raises NotImplementedError.
 
-    Raises RuntimeError from the consumer's `next` when the source fails, naming the row.
+    Raises RuntimeError from the consumer's `next` when the source fails; the message names the row.
 
     >>> import mycel.dataset as ds
     >>> def squares():
@@ -276,7 +285,7 @@ _END = object()
 
 
 def _until_stop(source: Any) -> Iterator[Any]:
-    """The values of an object that has `__next__` alone."""
+    """Yield the values of an object that has only `__next__`."""
     while True:
         try:
             value = next(source)
@@ -286,7 +295,7 @@ def _until_stop(source: Any) -> Iterator[Any]:
 
 
 def _in_blocks(rows: Iterable[Row], size: int) -> Iterator[Block]:
-    """Rows in blocks; rows before one that fails still come out."""
+    """Yield rows in blocks; the rows before one that fails still come out."""
     waiting: list[Row] = []
     left = iter(rows)
     while True:

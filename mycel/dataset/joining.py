@@ -97,7 +97,7 @@ class ConcatNode(Node):
 
 
 class FlatMapNode(Node):
-    """The datasets that a function makes of every row, one after the other."""
+    """The datasets that a function makes of the rows, one after the other."""
 
     def __init__(self, input_dataset: Node, func: Callable[..., Node]) -> None:
         super().__init__(input_dataset)

@@ -1,13 +1,15 @@
-"""The protocol of nodes: what each node of a pipeline answers to those that read it.
+"""The protocol of nodes: what each node of a pipeline answers to the nodes that read it.
 
-A node produces rows in two steps. `_columns` and `_count` answer what is known without running, `_blocks(run, skip)`
-yields the rows of one pass, less the first `skip`. A `Run` carries all that a pass depends on: the seed, the epoch, and
-how many rows the consumer would like at once. Invariants:
+A node produces rows in two steps. `_columns` and `_count` answer what is known without running.
+`_blocks(run, skip)` yields the rows of one pass, without the first `skip`. A `Run` holds all that a
+pass depends on: the seed, the epoch, and how many rows the consumer would like at once. Invariants:
 
-* A pass is a function of (tree, seed, epoch); nodes keep no state between passes. Hence an iterator resumes by
-  asking for the same pass with a `skip`, which nodes hand down to the source where that is exact.
-* Two nodes of one chain draw from different streams (their heights differ); two chains of the same form draw the same
-  numbers, so that features and labels kept in two datasets stay aligned when both are shuffled and then zipped.
+* A pass is a function of (tree, seed, epoch), and nodes keep no state between passes. Hence an
+  iterator resumes by asking for the same pass with a `skip`, which nodes hand down to the source
+  where that is exact.
+* Two nodes of one chain draw from different streams, as their heights differ. Two chains of the
+  same form draw the same numbers, so that features and labels in two datasets stay aligned when
+  both are shuffled and then zipped.
 * `skip` and block size never change which rows come out or what they hold.
 """
 
@@ -31,8 +33,8 @@ SOURCE: Any = object()
 class Node:
     """A node of a pipeline: a sequence of rows with named columns.
 
-    `children` are the nodes whose rows this one reads; a source has none. What users chain and iterate over is a
-    `Dataset`, which is a node with methods for that.
+    `children` are the nodes whose rows this one reads; a source has none. Users chain and iterate
+    over a `Dataset`, which is a node with methods for that.
     """
 
     # Whether `num_parallel_workers` says how many threads there are.
@@ -87,7 +89,7 @@ class Node:
         raise NotImplementedError(f"{type(self).__name__} must define _blocks")
 
     def _count_is_fixed(self) -> bool:
-        """Whether every epoch has `_count` rows, for certain."""
+        """Return whether every epoch is certain to have `_count` rows."""
         return all(child._count_is_fixed() for child in self.children)
 
     def _probe(self) -> Run:
@@ -107,32 +109,37 @@ class Node:
     # Where iterators start.
 
     def set_init_step(self, init_step: int) -> None:
-        """Let later iterators start after this many rows, counted over epochs of `get_dataset_size` rows each."""
+        """Start later iterators after this many rows, counted over epochs of `get_dataset_size`
+        rows.
+        """
         self._init_step = check_count("set_init_step", "init_step", init_step, 0)
 
     def get_init_step(self) -> int:
-        """How many rows new iterators leave out."""
+        """Return how many rows a new iterator leaves out."""
         return self._init_step
 
     def reset(self) -> None:
-        """Let iterators created from now on start at the first row of the first epoch."""
+        """Start later iterators at the first row of the first epoch."""
         self._init_step = 0
 
     # What is known about the rows.
 
     def get_col_names(self) -> list[str]:
-        """The names of the columns, in order."""
+        """Return the names of the columns, in order."""
         return self._columns()
 
     def get_dataset_size(self) -> int:
-        """The number of rows of one epoch (of batches, after `batch`).
+        """Return the number of rows in one epoch; after `batch`, the number of batches.
 
-        Datasets of unknown length, such as generators and filters, are run once to count.
+        A dataset of unknown length, such as a generator or a filter, is run once to count its rows.
         """
         return self._count()
 
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
-        """The shape of each column in the first row; with `estimate`, None where the first 1,000 rows differ."""
+        """Return the shape of each column in the first row.
+
+        With `estimate`, a length is None where the first 1,000 rows differ in it.
+        """
         if not estimate:
             return [list(array.shape) for array in self._first_row()]
         shapes: list[list[int | None]] | None = None
@@ -156,29 +163,32 @@ class Node:
         return shapes
 
     def output_types(self) -> list[np.dtype[Any]]:
-        """The NumPy type of each column, read from the first row; text of any length is `<U`."""
+        """Return the NumPy type of each column, read from the first row; text of any length is
+        `<U`.
+        """
         return [np.dtype(a.dtype.kind) if a.dtype.kind in "US" else a.dtype for a in self._first_row()]
 
     def get_batch_size(self) -> int:
-        """The number of rows in a batch, 1 without `batch`."""
+        """Return the number of rows in a batch, or 1 without `batch`."""
         return self.children[0].get_batch_size() if self.children else 1
 
     def get_repeat_count(self) -> int:
-        """How often `repeat` goes through the rows; -1 without end, 1 without `repeat`."""
+        """Return how often `repeat` goes through the rows: -1 for no end, 1 without `repeat`."""
         return self.children[0].get_repeat_count() if self.children else 1
 
     def num_classes(self) -> int | None:
-        """The number of classes, where the source knows it."""
+        """Return the number of classes, or None where the source does not know it."""
         return self.children[0].num_classes() if self.children else None
 
     def get_class_indexing(self) -> dict[str, int]:
-        """Class names and their numbers, where the source knows them; else empty."""
+        """Return the number of each class by its name; empty where the source does not know them.
+        """
         return self.children[0].get_class_indexing() if self.children else {}
 
     def is_shuffled(self) -> bool:
-        """Whether the order of rows is random."""
+        """Return whether the order of rows is random."""
         return any(child.is_shuffled() for child in self.children)
 
     def is_sharded(self) -> bool:
-        """Whether the rows are one shard of several."""
+        """Return whether the rows are one of several shards."""
         return any(child.is_sharded() for child in self.children)

@@ -1,4 +1,4 @@
-"""Padding: arrays of one rank brought to one shape and stacked."""
+"""Padding: bringing arrays of one rank to one shape and stacking them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from mycel.dataset.blocks import Array
 
 
 def check_pad_info(operation: str, pad_info: Any, columns: Sequence[str]) -> dict[str, tuple[Any, Any]] | None:
-    """`pad_info` as column -> (shape or None, value or None); TypeError or ValueError otherwise."""
+    """Return `pad_info` as a dictionary from columns to (shape or None, value or None).
+
+    Raises TypeError or ValueError for other forms and for unknown `columns`.
+    """
     if pad_info is None:
         return None
     if not isinstance(pad_info, dict):
@@ -36,9 +39,11 @@ def check_pad_info(operation: str, pad_info: Any, columns: Sequence[str]) -> dic
 
 
 def pad_stack(arrays: Sequence[Array], shape: Sequence[int | None] | None, value: Any, where: str) -> Array:
-    """Arrays of equal rank and type, padded with `value` at their ends, or cut, to one shape, and stacked.
+    """Pad arrays of equal rank and type at their ends, or cut them, to one shape, and stack them.
 
-    A None in `shape`, or for it, is the largest length among the arrays; `value` defaults to 0, or empty text.
+    * `shape`: the shape; a None in it, or in its place, is the largest length among the arrays.
+    * `value`: what to pad with; 0 or empty text by default.
+    * `where`: what messages call the operation and column.
     """
     rank, dtype = arrays[0].ndim, arrays[0].dtype
     for position, array in enumerate(arrays):

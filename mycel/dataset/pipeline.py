@@ -1,7 +1,7 @@
-"""The pipeline: `Dataset`, whose methods chain nodes, and the datasets that they make.
+"""The pipeline: `Dataset`, whose methods chain nodes, and the classes that these methods make.
 
-Each class below joins a node, which knows how its rows come about, with `Dataset`. The methods of `Dataset` make these
-classes, and these classes have its methods: so they share one module.
+Each class below `Dataset` combines a node, which computes the rows, with `Dataset`, which has the
+methods. `Dataset` makes these classes and they inherit from it, so they share one module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from mycel.dataset.splitting import PartNode, Places, draw_parts
 class Dataset(Node):
     """A sequence of rows with named columns, and the operations that make new datasets of it.
 
-    Iterating gives one epoch of lists of tensors. `children` are the datasets that this one reads.
+    Iterating over a dataset gives one epoch, in which each row is a list of tensors. `children` are
+    the datasets that this one reads.
 
     >>> import mycel.dataset as ds
     >>> numbers = ds.NumpySlicesDataset([1, 2, 3, 4], ["x"], shuffle=False)
@@ -42,16 +43,27 @@ class Dataset(Node):
     ) -> Dataset:
         """Apply functions to some columns of every row.
 
-        Each operation receives the arrays that the one before it returned. `input_columns` defaults to the first
-        column; `output_columns` to the input ones. With as many outputs as inputs the columns keep their places,
-        otherwise the outputs come first. `num_parallel_workers` threads share the rows; their order is kept. They share
-        the operations, too: one that uses an open file of its own is called by one thread, which a warning says.
+        * `operations`: one function or transform, or a list of them. Each receives the arrays that
+          the one before it returned.
+        * `input_columns`: the columns that the first operation receives; by default the first
+          column.
+        * `output_columns`: the names of the columns that the last operation returns; by default
+          those of `input_columns`. As many outputs as inputs take the inputs' places; otherwise the
+          outputs come first.
+        * `num_parallel_workers`: the number of threads that share the rows, whose order is kept.
+          The threads share the operations, too. An operation that holds an open file is called by
+          one thread only, and a warning says so.
+        * `kwargs`: MindSpore's further parameters. `python_multiprocessing` and `max_rowsize`
+          change nothing, as workers are threads; `cache`, `callbacks` and `offload` raise
+          NotImplementedError.
 
-        Once a seed is set, what an operation draws from `np.random` and `random` is a function of the seed, the epoch
-        and the row, and takes nothing from the numbers that the program draws. (A name that was imported from `random`
-        before, as in ``from random import random``, goes on drawing from the program's.)
+        Once a seed is set, what an operation draws from `np.random` and `random` is a function of
+        the seed, the epoch and the row. It does not advance the generators that the rest of the
+        program uses. The exception is a name imported from `random` beforehand, as in ``from random
+        import random``: it goes on drawing from the program's generator.
 
-        Raises RuntimeError from the consumer's `next` when an operation fails, naming it, its columns and the row.
+        Raises RuntimeError from the consumer's `next` when an operation fails; the message names
+        the operation, its columns and the row.
 
         >>> import mycel.dataset as ds
         >>> pairs = ds.NumpySlicesDataset({"a": [1, 2], "b": [10, 20]}, shuffle=False)
@@ -70,11 +82,16 @@ class Dataset(Node):
     ) -> Dataset:
         """Stack `batch_size` consecutive rows into one, along a new first axis.
 
-        `batch_size` may be a function of a `BatchInfo`. `per_batch_map(col1, ..., batch_info)` receives lists of arrays
-        and returns the new columns; see `input_columns` and `output_columns` of `map`.
+        * `batch_size`: the number of rows, or a function that computes it from a `BatchInfo`.
+        * `drop_remainder`: whether to leave out the last batch if it has fewer rows.
+        * `num_parallel_workers`: accepted and without effect; batches are made in the pipeline's
+          thread.
+        * `kwargs`: `per_batch_map(col1, ..., batch_info)`, a function that receives each column as
+          a list of arrays and returns the new columns, with the `input_columns` and
+          `output_columns` of `map`. `python_multiprocessing` and `max_rowsize` change nothing.
 
-        Raises ValueError while iterating where rows differ in shape or type: see `padded_batch`; and RuntimeError where
-        `per_batch_map` fails.
+        Raises ValueError while iterating where rows differ in shape or type (`padded_batch` accepts
+        rows of different shapes), and RuntimeError where `per_batch_map` fails.
 
         >>> import mycel.dataset as ds
         >>> numbers = ds.NumpySlicesDataset([1, 2, 3], shuffle=False)
@@ -90,10 +107,11 @@ class Dataset(Node):
         num_parallel_workers: int | None = None,
         pad_info: dict[str, Any] | None = None,
     ) -> Dataset:
-        """Stack rows after padding them to one shape.
+        """Pad rows to one shape and stack them.
 
-        `pad_info` maps a column to `(shape, value)`; a None in `shape`, or for it, stands for the longest of the batch.
-        Longer rows are cut.
+        * `batch_size`, `drop_remainder`, `num_parallel_workers`: as in `batch`.
+        * `pad_info`: a dictionary from columns to `(shape, value)`. A None in `shape`, or in its
+          place, stands for the greatest length in the batch. Longer rows are cut.
 
         >>> import numpy as np
         >>> import mycel.dataset as ds
@@ -114,7 +132,18 @@ class Dataset(Node):
         pad_to_bucket_boundary: bool = False,
         drop_remainder: bool = False,
     ) -> Dataset:
-        """Batch rows of similar length together: bucket i takes lengths in [boundary i-1, boundary i)."""
+        """Batch rows of similar length together.
+
+        * `column_names`: the columns that determine the length of a row.
+        * `bucket_boundaries`: increasing lengths. Bucket i takes the lengths in [boundary i - 1,
+          boundary i), and one more bucket takes the rest.
+        * `bucket_batch_sizes`: the batch size of each bucket, one more than there are boundaries.
+        * `element_length_function`: computes the length from the columns; by default it is the
+          length of the only column's first axis.
+        * `pad_info`: as in `padded_batch`; without it, every column is padded to the longest row.
+        * `pad_to_bucket_boundary`: whether to pad to the greatest length of the bucket instead.
+        * `drop_remainder`: whether to leave out batches that are not full when the rows end.
+        """
         return BucketBatchByLengthDataset(
             self,
             column_names,
@@ -127,14 +156,18 @@ class Dataset(Node):
         )
 
     def shuffle(self, buffer_size: int) -> Dataset:
-        """Emit rows in random order from a buffer of `buffer_size` rows, refilled as they leave.
+        """Emit rows in random order from a buffer of `buffer_size` rows that is refilled as rows
+        leave.
 
-        With a buffer as large as the dataset every order is equally likely. Each epoch has its own order.
+        With a buffer as large as the dataset every order is equally likely. Each epoch has its own
+        order.
         """
         return ShuffleDataset(self, buffer_size)
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """Go through the rows `count` times; without end if `count` is None or -1. Each pass shuffles anew."""
+        """Repeat the rows `count` times, or without end if `count` is None or -1; each pass
+        shuffles anew.
+        """
         return RepeatDataset(self, count)
 
     def take(self, count: int = -1) -> Dataset:
@@ -151,7 +184,12 @@ class Dataset(Node):
         input_columns: str | Sequence[str] | None = None,
         num_parallel_workers: int | None = None,
     ) -> Dataset:
-        """Keep the rows for which `predicate`, called with the named columns (default: all), is true."""
+        """Keep the rows for which `predicate` returns true.
+
+        * `predicate`: a function of the columns.
+        * `input_columns`: the columns that it receives; all of them by default.
+        * `num_parallel_workers`: accepted and without effect.
+        """
         return FilterDataset(self, predicate, input_columns, num_parallel_workers)
 
     def project(self, columns: str | Sequence[str]) -> Dataset:
@@ -159,26 +197,30 @@ class Dataset(Node):
         return ProjectDataset(self, columns)
 
     def rename(self, input_columns: str | Sequence[str], output_columns: str | Sequence[str]) -> Dataset:
-        """Give columns new names; their places stay."""
+        """Give columns new names and leave them in their places."""
         return RenameDataset(self, input_columns, output_columns)
 
     def zip(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
-        """Put the columns of several datasets side by side, row by row, until the shortest ends."""
+        """Put the columns of several datasets side by side, row by row, until the shortest one
+        ends.
+        """
         return ZipDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
 
     def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
-        """Append the rows of other datasets with the same columns; `a + b` does the same."""
+        """Append the rows of other datasets that have the same columns; `a + b` does the same."""
         return ConcatDataset((self, *((datasets,) if isinstance(datasets, Dataset) else datasets)))
 
     def __add__(self, datasets: Dataset) -> Dataset:
         return self.concat(datasets)
 
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
-        """Concatenate the datasets that `func` makes of every row's columns."""
+        """Concatenate the datasets that `func` returns for the rows; it receives the columns of a
+        row.
+        """
         return FlatMapDataset(self, func)
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """The dataset that `apply_func` makes of this one."""
+        """Return the dataset that `apply_func` makes of this one."""
         if not callable(apply_func):
             raise TypeError(f"apply: expected a function of a dataset, got {apply_func!r}")
         result = apply_func(self)
@@ -189,10 +231,11 @@ class Dataset(Node):
         return result
 
     def split(self, sizes: Sequence[int] | Sequence[float], randomize: bool = True) -> tuple[Dataset, ...]:
-        """Cut into datasets that share no row, of the given sizes or fractions.
+        """Split into datasets that share no row, of the given sizes or fractions.
 
-        With `randomize` rows are assigned by chance, the same in every epoch, and each part shuffles in each epoch.
-        Apply random transforms to the parts: whatever comes before the split is the same in every epoch.
+        With `randomize` rows are assigned at random, in the same way in every epoch, and each part
+        is shuffled in each epoch. Apply random transforms to the parts: what comes before the split
+        is the same in every epoch.
 
         >>> import mycel.dataset as ds
         >>> a, b = ds.NumpySlicesDataset(list(range(10)), shuffle=False).split([0.8, 0.2])
@@ -202,7 +245,7 @@ class Dataset(Node):
         return tuple(self._part(part, randomize) for part in draw_parts(self, sizes, randomize))
 
     def _part(self, part: Places, randomize: bool) -> Dataset:
-        """The dataset of the rows at these places, in a random order where `randomize` is True."""
+        """Return the dataset of the rows at these positions, shuffled where `randomize` is True."""
         return PartDataset(self, part, randomize)
 
     # Iterating.
@@ -214,16 +257,22 @@ class Dataset(Node):
         output_numpy: bool = False,
         do_copy: bool = False,
     ) -> TupleIterator:
-        """Iterate over rows as lists of tensors, or of NumPy arrays with `output_numpy`.
+        """Return an iterator whose rows are lists.
 
-        A `for` over the iterator is one epoch, and the next `for` the next; `num_epochs` -1 sets no limit.
+        * `columns`: the columns to give, in this order; all of them by default.
+        * `num_epochs`: the number of epochs; -1 sets no limit. A `for` over the iterator is one
+          epoch, and the next `for` is the next one.
+        * `output_numpy`: whether to give NumPy arrays instead of tensors.
+        * `do_copy`: accepted and without effect, as rows never share memory with the source.
         """
         return TupleIterator(self, columns, num_epochs, output_numpy, do_copy)
 
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> DictIterator:
-        """Iterate over rows as dictionaries from column names; see `create_tuple_iterator`."""
+        """Return an iterator whose rows are dictionaries by column name; see
+        `create_tuple_iterator`.
+        """
         return DictIterator(self, num_epochs, output_numpy, do_copy)
 
     def __iter__(self) -> TupleIterator:
@@ -279,15 +328,18 @@ class ZipDataset(ZipNode, Dataset):
 
 
 class ConcatDataset(ConcatNode, Dataset):
-    """The rows of several datasets with the same columns, one after the other; see `Dataset.concat`."""
+    """The rows of several datasets with the same columns, one after the other; see
+    `Dataset.concat`.
+    """
 
 
 class FlatMapDataset(FlatMapNode, Dataset):
-    """The datasets that a function makes of every row, one after the other; see `Dataset.flat_map`."""
+    """The datasets that a function makes of the rows, one after the other; see `Dataset.flat_map`.
+    """
 
 
 class PartDataset(PartNode, Dataset):
-    """One of the parts of a dataset; see `Dataset.split`."""
+    """One part of a dataset; see `Dataset.split`."""
 
 
 def zip_datasets(datasets: Sequence[Dataset]) -> Dataset:

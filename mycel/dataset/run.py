@@ -10,7 +10,12 @@ LARGEST_BLOCK = 256
 
 
 class Run:
-    """All that one pass over a dataset depends on: `seed`, `epoch` and the number of rows wanted at once."""
+    """All that one pass over a dataset depends on: seed, epoch, and how many rows are wanted at
+    once.
+
+    `seeded` is False where no seed was set, so that users' functions draw from the program's
+    generators.
+    """
 
     __slots__ = ("seed", "epoch", "block", "seeded")
 
@@ -21,21 +26,22 @@ class Run:
         self.seeded = seeded
 
     def with_epoch(self, epoch: int) -> Run:
-        """The same pass of another epoch."""
+        """Return this pass for another epoch."""
         return Run(self.seed, epoch, self.block, self.seeded)
 
     def with_block(self, block: int) -> Run:
-        """The same pass, in blocks of this many rows."""
+        """Return this pass in blocks of this many rows."""
         return Run(self.seed, self.epoch, max(1, min(block, LARGEST_BLOCK)), self.seeded)
 
     def key(self, *parts: int) -> int:
-        """A 64-bit key for this pass and these further integers."""
+        """Return a 64-bit key made of this pass and further integers."""
         return key_of(self.seed, self.epoch, *parts)
 
     def stream(self) -> Stream:
-        """A stream for rows of this pass, which gives users' functions numbers of their own where a seed was set."""
+        """Return a stream for rows of this pass; if a seed was set, users' functions draw from it.
+        """
         return Stream(0, self.seeded)
 
     def generator(self, *parts: int) -> np.random.Generator:
-        """A generator for this pass and these further integers."""
+        """Return NumPy's generator for this pass and further integers."""
         return generator(self.seed, self.epoch, *parts)

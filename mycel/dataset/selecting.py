@@ -1,7 +1,7 @@
 """The nodes that choose and order rows and columns without changing what they hold.
 
-Each `_blocks` hands `skip` on to its child where the rows skipped are known in advance, and drops them itself
-otherwise.
+Each `_blocks` hands `skip` on to its child if the skipped rows are known in advance, and drops them
+itself otherwise.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ShuffleNode(Node):
 
 
 class RepeatNode(Node):
-    """The rows `count` times over: pass i of epoch e is what epoch e * count + i of the input would be."""
+    """The rows `count` times over: pass i of epoch e is epoch e * count + i of the input."""
 
     def __init__(self, input_dataset: Node, count: int | None = None) -> None:
         super().__init__(input_dataset)

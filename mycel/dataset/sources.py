@@ -1,7 +1,7 @@
 """Sources that read rows by number, and arrays in memory.
 
-A `MappableDataset` reads rows by number, in the order that its sampler chooses. The arrays it hands out are copies, so
-that an operation may write into them.
+A `MappableDataset` reads rows by number, in the order that its sampler chooses. The arrays that it
+returns are copies, so operations may write into them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,18 @@ from mycel.dataset.splitting import Places
 
 
 class MappableDataset(Dataset):
-    """The base of sources that read rows by number."""
+    """The base class of sources that read rows by number.
+
+    * `num_parallel_workers`: the number of threads; most sources read in the pipeline's thread, and
+      a warning says that more have no effect.
+    * `sampler`: a sampler or an iterable of row numbers, instead of `num_samples`, `shuffle`,
+      `num_shards` and `shard_id`.
+    * `num_samples`: the largest number of rows in an epoch; all of them if it is None or 0.
+    * `shuffle`: whether rows come in random order; they do by default.
+    * `num_shards`, `shard_id`: the number of shards that share the rows, and the number of this
+      one. Both or neither must be given.
+    * `cache`: must be None.
+    """
 
     def __init__(
         self,
@@ -49,11 +60,11 @@ class MappableDataset(Dataset):
         )
 
     def reads_by_number(self) -> bool:
-        """Whether rows can be read in any order."""
+        """Return whether rows can be read in any order."""
         return True
 
     def with_sampler(self, sampler: BuiltinSampler) -> MappableDataset:
-        """The same source, visited as another sampler says."""
+        """Return this source with another sampler."""
         other = copy.copy(self)
         other.sampler = sampler
         other._counted = None
@@ -69,7 +80,7 @@ class MappableDataset(Dataset):
         self._counted = None
 
     def add_sampler(self, new_sampler: BuiltinSampler) -> None:
-        """Let `new_sampler` sample from what the present sampler chooses."""
+        """Let `new_sampler` sample from the rows that the present sampler chooses."""
         new_sampler.add_child(self.sampler)
         self.use_sampler(new_sampler)
 
@@ -135,9 +146,12 @@ class ArrayDataset(MappableDataset):
 class NumpySlicesDataset(ArrayDataset):
     """The slices of arrays along their first axis.
 
-    `data` is an array or list (one column), a tuple of them, or a dictionary from column names. Columns are called
-    `column_0`, ... by default. Shuffled unless `shuffle` is False. Raises ValueError where columns differ in length or
-    are empty.
+    * `data`: an array or list (one column), a tuple of them, or a dictionary by column name.
+    * `column_names`: the names of the columns; `column_0`, `column_1`, ... by default.
+    * `shuffle`: rows are shuffled unless it is False.
+
+    The other parameters are those of `MappableDataset`. Raises ValueError where columns differ in
+    length or are empty.
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset({"x": [[1, 2], [3, 4]], "y": [0, 1]}, shuffle=False)

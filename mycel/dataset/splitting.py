@@ -1,8 +1,9 @@
 """`split`: datasets that share no row.
 
-Which row goes where is drawn once, from the seed at the time of `split`, so that no row ever changes its part. A source
-that reads rows by number is split by number. Any other dataset is split by position in its first epoch's order, for
-which it is always run as in epoch 0; a randomised part is then shuffled in memory.
+The part of each row is drawn once, from the seed at the time of `split`, and never changes. A
+source that reads rows by number is split by number. Any other dataset is split by position in the
+order of its first epoch, so it always runs as in epoch 0; a randomised part is then shuffled in
+memory.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ Places = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
-    """The sizes of the parts of `rows` rows, from counts or from fractions that sum to 1.
+    """Return the sizes of the parts of `rows` rows, from counts or from fractions that sum to 1.
 
-    Fractions are rounded; the first part absorbs what is then missing, and the first part that can spares what is too
-    much.
+    Fractions are rounded. The first part takes the rows that are left over; rows in excess are
+    taken from the first part that has more.
     """
     if not isinstance(sizes, (list, tuple)) or not sizes:
         raise ValueError(f"split: sizes must be a list of counts or of fractions, got {sizes!r}")
@@ -55,7 +56,7 @@ def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
 
 
 def draw_parts(dataset: Node, sizes: Sequence[Any], randomize: bool) -> list[Places]:
-    """Decide which rows each part of a dataset has; see `Dataset.split`."""
+    """Return the positions of the rows in each part of a dataset; see `Dataset.split`."""
     if not isinstance(randomize, bool):
         raise TypeError(f"split: randomize must be a bool, got {randomize!r}")
     rows = dataset._count()
@@ -67,7 +68,7 @@ def draw_parts(dataset: Node, sizes: Sequence[Any], randomize: bool) -> list[Pla
 
 
 class PartNode(Node):
-    """The rows at some positions of the first epoch of a dataset."""
+    """The rows at some positions in the first epoch of a dataset."""
 
     def __init__(self, input_dataset: Node, part: Places, randomize: bool) -> None:
         super().__init__(input_dataset)

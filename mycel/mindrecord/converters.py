@@ -55,7 +55,9 @@ def _jpeg(operation: str, pixels: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 
 
 def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.dtype[Any]]]:
-    """The images, uint8 [N, 32, 32, 3], and the labels under `keys` of a file of CIFAR's Python version."""
+    """Return the images, uint8 [N, 32, 32, 3], and the labels under `keys` of a file of CIFAR's
+    Python version.
+    """
     try:
         found = plain_pickle.load(path.read_bytes())
         images, labels = found[b"data"], [found[key] for key in keys]
@@ -73,9 +75,11 @@ def _cifar_pickle(path: Path, keys: Sequence[bytes]) -> list[np.ndarray[Any, np.
 
 
 class Cifar10ToMR:
-    """Converts the Python version of CIFAR-10: `destination` gets the training images, `destination` + "_test" the others.
+    """Converts the Python version of CIFAR-10: `destination` gets the training images,
+    `destination` + "_test" the others.
 
-    Rows are `id`, `label`, both int64, and `data`, the image as JPEG; needs Pillow. Only plain data are unpickled. Raises PathNotExistsError where files are missing.
+    Rows are `id`, `label`, both int64, and `data`, the image as JPEG; needs Pillow. Only plain data
+    are unpickled. Raises PathNotExistsError where files are missing.
     """
 
     _labels = {"label": b"labels"}
@@ -121,9 +125,11 @@ class Cifar10ToMR:
 
 
 class Cifar100ToMR(Cifar10ToMR):
-    """Converts the Python version of CIFAR-100: `destination` gets the training images, `destination` + "_test" the others.
+    """Converts the Python version of CIFAR-100: `destination` gets the training images,
+    `destination` + "_test" the others.
 
-    Rows are `id`, `fine_label`, `coarse_label`, all int64, and `data`, the image as JPEG; needs Pillow.
+    Rows are `id`, `fine_label`, `coarse_label`, all int64, and `data`, the image as JPEG; needs
+    Pillow.
     """
 
     _labels = {"fine_label": b"fine_labels", "coarse_label": b"coarse_labels"}
@@ -136,9 +142,11 @@ class Cifar100ToMR(Cifar10ToMR):
 
 
 class MnistToMR:
-    """Converts the four compressed files of MNIST to `destination` + "_train.mindrecord" and "_test.mindrecord".
+    """Converts the four compressed files of MNIST to `destination` + "_train.mindrecord" and
+    "_test.mindrecord".
 
-    Rows are `label`, int64, and `data`, the image as JPEG; needs Pillow. Raises FileNotFoundError or ValueError for files that are missing or damaged.
+    Rows are `label`, int64, and `data`, the image as JPEG; needs Pillow. Raises FileNotFoundError
+    or ValueError for files that are missing or damaged.
     """
 
     def __init__(self, source: str, destination: str, partition_number: int = 1) -> None:
@@ -168,10 +176,12 @@ class MnistToMR:
 
 
 class ImageNetToMR:
-    """Converts folders of images: `map_file` has a line for each folder in `image_dir`, its name and its label.
+    """Converts folders of images: `map_file` has a line for each folder in `image_dir`, its name
+    and its label.
 
-    Rows are `label`, int32, `image`, the file's bytes, and `file_name`, its path. Files that end neither in JPEG nor in jpg, or are empty, are left out, with
-    a warning in the log. Raises PathNotExistsError where no folder exists.
+    Rows are `label`, int32, `image`, the file's bytes, and `file_name`, its path. Files that end
+    neither in JPEG nor in jpg, or are empty, are left out, with a warning in the log. Raises
+    PathNotExistsError where no folder exists.
     """
 
     def __init__(self, map_file: str, image_dir: str, destination: str, partition_number: int = 1) -> None:
@@ -221,10 +231,12 @@ class ImageNetToMR:
 
 
 class CsvToMR:
-    """Converts a CSV file whose first line names the columns; those in `columns_list`, by default all, become fields and index fields.
+    """Converts a CSV file whose first line names the columns; those in `columns_list`, by default
+    all, become fields and index fields.
 
-    A column of integers is int64, one of numbers or empty places float64 (NaN), one of True and False int32, any other string. Raises ValueError for columns whose
-    names are numbers, RuntimeError for columns that are not there.
+    A column of integers is int64, one of numbers or empty places float64 (NaN), one of True and
+    False int32, any other string. Raises ValueError for columns whose names are numbers,
+    RuntimeError for columns that are not there.
     """
 
     def __init__(
@@ -280,7 +292,7 @@ _MISSING = ("", "NA", "NaN", "nan", "null", "None", "N/A")
 
 
 def _typed(texts: Sequence[str]) -> tuple[str, list[Any]]:
-    """The type of a column and its values."""
+    """Return the type of a column and its values."""
     stripped = [text.strip() for text in texts]
     if all(_INTEGER.fullmatch(text) for text in stripped):
         return "int64", [int(text) for text in stripped]
@@ -295,9 +307,10 @@ def _typed(texts: Sequence[str]) -> tuple[str, list[Any]]:
 class TFRecordToMR:
     """Converts a TFRecord file of `Example` messages.
 
-    `feature_dict` says of each feature its `shape`, [] or [n], and its `dtype`, as TensorFlow's `FixedLenFeature` does; any objects with these two will do, types
-    being TensorFlow's or their names. Features of type string are text, or bytes where `bytes_fields` names them. Letters that a field's name may not have become _.
-    Raises ValueError for features that do not fit.
+    `feature_dict` says of each feature its `shape`, [] or [n], and its `dtype`, as TensorFlow's
+    `FixedLenFeature` does; any objects with these two will do, types being TensorFlow's or their
+    names. Features of type string are text, or bytes where `bytes_fields` names them. Letters that
+    a field's name may not have become _. Raises ValueError for features that do not fit.
     """
 
     _TYPES = {

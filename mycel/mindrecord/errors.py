@@ -1,7 +1,8 @@
 """The exceptions of record files, with MindSpore's names, messages' beginnings and error codes.
 
-An error code packs, from high to low bits, where the program ran (host), that it is an error, its level, the system and module numbers, and the number in
-`EXCEPTIONS`; module numbers are the hundreds of that number, plus one.
+An error code packs, from high to low bits, where the program ran (host), that it is an error, its
+level, the system and module numbers, and the number in `EXCEPTIONS`; module numbers are the
+hundreds of that number, plus one.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class ErrorLevel:
 
 
 class MindRecordException(Exception):
-    """The base of all errors of record files; `error_msg` says what is wrong and `error_code` is its number.
+    """The base of all errors of record files; `error_msg` says what is wrong and `error_code` is
+    its number.
 
     >>> from mycel.mindrecord import ParamValueError
     >>> print(ParamValueError("shard_num is 0"))
@@ -104,7 +106,7 @@ class MindRecordException(Exception):
 
     @staticmethod
     def transform_error_code(exception_no: int) -> int:
-        """The error code for a number in `EXCEPTIONS`."""
+        """Return the error code for a number in `EXCEPTIONS`."""
         fields = (
             (LogRuntime.RT_HOST, 30),
             (ErrorCodeType.ERROR_CODE, 28),
@@ -120,7 +122,7 @@ Failure = TypeVar("Failure", bound=MindRecordException)
 
 
 def failure(kind: type[Failure], detail: str) -> Failure:
-    """An error of a kind whose constructor takes no message, with one."""
+    """Return an error of a kind whose constructor takes no message, with one."""
     error = kind()
     error.error_msg = f"{error.error_msg} {detail}"
     return error

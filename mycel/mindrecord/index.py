@@ -1,7 +1,8 @@
 """The index of a record file: an SQLite database beside it, its name with `.db` behind.
 
-The table INDEXES has a row for every row of the file: where it lies (`Place`) and, for each index field, a count that is always 0 and the field's value, in the column
-named after the field with `_0` behind. The table SHARD_NAME holds the file's name.
+The table INDEXES has a row for every row of the file: where it lies (`Place`) and, for each index
+field, a count that is always 0 and the field's value, in the column named after the field with `_0`
+behind. The table SHARD_NAME holds the file's name.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ _TYPES = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "
 
 
 def _column(field: str) -> str:
-    """The column of an index field in SQL, where a name may begin with a digit in quotes only."""
+    """Return the column of an index field in SQL, where a name may begin with a digit in quotes
+    only.
+    """
     return f'"{field}_0"' if field[0].isdigit() else f"{field}_0"
 
 
 def same_columns(fields: Sequence[str]) -> list[str]:
-    """The fields whose column another field or the index itself has, in SQLite, to which "a" and "A" are one name."""
+    """Return the fields whose column another field or the index itself has, in SQLite, to which "a"
+    and "A" are one name.
+    """
     known = [*_PLACES, *(f"INC_{number}" for number in range(len(fields)))]
     names = [name.lower() for name in (*known, *(f"{field}_0" for field in fields))]
     return [field for field in fields if names.count(f"{field}_0".lower()) > 1]
@@ -91,7 +96,9 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _restrict(database: sqlite3.Connection, size: int) -> None:
-    """Let nothing in a database's schema run, and a statement end after as much work as reading all of a file of this size could take."""
+    """Let nothing in a database's schema run, and a statement end after as much work as reading all
+    of a file of this size could take.
+    """
     for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
         database.execute(f"PRAGMA {setting}")
     if hasattr(database, "setlimit"):  # since Python 3.11
@@ -109,7 +116,9 @@ def _quoted(path: str) -> str:
 
 
 def read_places(path: str, name: str) -> list[tuple[int, ...]]:
-    """(raw page, start, end, blob page, start, end) of every row, in order; DbConnectionError where the index is another file's or damaged."""
+    """(raw page, start, end, blob page, start, end) of every row, in order; DbConnectionError where
+    the index is another file's or damaged.
+    """
     with _opened(path) as database:
         owner = database.execute("SELECT NAME FROM SHARD_NAME").fetchone()
         if owner is None or owner[0] != name:
@@ -127,7 +136,7 @@ def read_places(path: str, name: str) -> list[tuple[int, ...]]:
 
 
 def read_categories(path: str, field: str, count: int) -> dict[str, list[int]]:
-    """The row numbers, of `count` rows, for every value of an index field, as text."""
+    """Return the row numbers, of `count` rows, for every value of an index field, as text."""
     found: dict[str, list[int]] = {}
     with _opened(path) as database:
         for value, row in database.execute(

@@ -1,9 +1,12 @@
 """The layout of one record file.
 
-A file is a header and pages. The header's first eight bytes, little-endian, are the length of the JSON text that follows; the header fills `header_size` bytes, and
-page n starts at `header_size + n * page_size`. A *blob page* holds the blobs of consecutive rows, a *raw page* their plain fields, each row after its length in eight
-bytes, little-endian. The rows of one blob page are a *row group*; the plain fields of a group lie together, in one raw page, which may hold several groups: when
-a growing group no longer fits behind the others, it moves to a page of its own, and the place that it leaves is not used again.
+A file is a header and pages. The header's first eight bytes, little-endian, are the length of the
+JSON text that follows; the header fills `header_size` bytes, and page n starts at `header_size + n
+* page_size`. A *blob page* holds the blobs of consecutive rows, a *raw page* their plain fields,
+  each row after its length in eight bytes, little-endian. The rows of one blob page are a *row
+  group*; the plain fields of a group lie together, in one raw page, which may hold several groups:
+  when a growing group no longer fits behind the others, it moves to a page of its own, and the
+  place that it leaves is not used again.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ FIELD_NAME = re.compile(r"[0-9a-zA-Z_]+")
 
 @dataclass
 class Page:
-    """One page: its place in the file, the rows of a blob page, the groups of a raw page (number and offset), and how many bytes it holds."""
+    """One page: its place in the file, the rows of a blob page, the groups of a raw page (number
+    and offset), and how many bytes it holds.
+    """
 
     page_id: int
     page_type: str
@@ -41,7 +46,7 @@ class Page:
     size: int = 0
 
     def described(self, shard: int) -> dict[str, Any]:
-        """The page as the header has it."""
+        """Return the page as the header has it."""
         return {
             "end_row_id": self.end_row,
             "page_id": self.page_id,
@@ -70,7 +75,9 @@ class Header:
     pages: list[Page] = field(default_factory=list)
 
     def pack(self) -> bytes:
-        """The bytes at the start of the file; MRMInvalidHeaderSizeError if they are more than `header_size`."""
+        """Return the bytes at the start of the file; MRMInvalidHeaderSizeError if they are more
+        than `header_size`.
+        """
         schema = {
             "blob_fields": self.blob_fields,
             "desc": self.description,
@@ -101,7 +108,7 @@ class Header:
 
     @staticmethod
     def read(path: str) -> Header:
-        """The header of a file; MRMOpenError where the file is none of ours."""
+        """Return the header of a file; MRMOpenError where the file is none of ours."""
         size = os.path.getsize(path)
         with open(path, "rb") as handle:
             length = int.from_bytes(handle.read(8), "little")
@@ -176,7 +183,9 @@ def _known(schema: Schema, name: str) -> str:
 
 @dataclass
 class Place:
-    """Where a row lies: its raw page and the bytes of it, its group, and its blob page and the bytes of that."""
+    """Where a row lies: its raw page and the bytes of it, its group, and its blob page and the
+    bytes of that.
+    """
 
     raw_page: int
     raw: tuple[int, int]
@@ -195,7 +204,9 @@ class ShardWriter:
         self._raw = _last(header.pages, RAW)
 
     def append(self, plain: Sequence[bytes], blobs: Sequence[bytes]) -> None:
-        """Write rows, given as their packed maps and blobs; MRMWriteDatasetError where one is larger than a page."""
+        """Write rows, given as their packed maps and blobs; MRMWriteDatasetError where one is
+        larger than a page.
+        """
         for name, contents in (("plain fields", plain), ("bytes and arrays", blobs)):
             largest = max(map(len, contents), default=0) + 8
             if largest > self.header.page_size:
@@ -218,7 +229,7 @@ class ShardWriter:
         self.handle.write(self.header.pack())
 
     def _cuts(self, plain: Sequence[bytes], blobs: Sequence[bytes]) -> tuple[int, list[tuple[int, int]]]:
-        """How many rows go to the present group, and the ranges of rows of new groups."""
+        """Return how many rows go to the present group, and the ranges of rows of new groups."""
         limit = self.header.page_size
         blob_size = self._blob.size if self._blob else 0
         raw_size = self._raw.size - self._raw.groups[-1][1] if self._raw and self._raw.groups else 0
@@ -280,7 +291,7 @@ class ShardWriter:
             self._put(self._raw, plain[low:high])
 
     def places(self) -> list[Place]:
-        """Where every row lies, found by walking through the pages."""
+        """Return where every row lies, found by walking through the pages."""
         blob_pages = [page for page in self.header.pages if page.page_type == BLOB]
         found: list[Place] = []
         for page in self.header.pages:

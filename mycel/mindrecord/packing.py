@@ -1,10 +1,12 @@
 """How one row is laid out in bytes.
 
-The plain fields of a row (numbers and text) are a MessagePack map, its keys in order, every number in its shortest form: a float takes four bytes where these give it
-exactly. The other fields (bytes and arrays) are a *blob*: one after the other by name, each after its length in eight bytes, big-endian; a lone field has no length. Arrays
-of floats are their little-endian values. Arrays of integers are packed: their number in four bytes, big-endian; two bits for each, four to a byte from the high
-bits down, that say whether it takes 1, 2, 4 or 8 bytes; then the integers, little-endian. A row without plain fields has the map {"id": 0}, one without others four zero
-bytes.
+The plain fields of a row (numbers and text) are a MessagePack map, its keys in order, every number
+in its shortest form: a float takes four bytes where these give it exactly. The other fields (bytes
+and arrays) are a *blob*: one after the other by name, each after its length in eight bytes,
+big-endian; a lone field has no length. Arrays of floats are their little-endian values. Arrays of
+integers are packed: their number in four bytes, big-endian; two bits for each, four to a byte from
+the high bits down, that say whether it takes 1, 2, 4 or 8 bytes; then the integers, little-endian.
+A row without plain fields has the map {"id": 0}, one without others four zero bytes.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ _LIMITS = {"int32": 1 << 31, "int64": 1 << 63}
 
 
 def blob_fields(schema: Mapping[str, Field]) -> list[str]:
-    """The fields that are bytes or arrays, in order."""
+    """Return the fields that are bytes or arrays, in order."""
     return sorted(name for name, field in schema.items() if field["type"] == "bytes" or "shape" in field)
 
 
 def pack_map(row: Mapping[str, Any]) -> bytes:
-    """The MessagePack form of a map from text to integers, floats and text, keys in order.
+    """Return the MessagePack form of a map from text to integers, floats and text, keys in order.
 
     >>> from mycel.mindrecord.packing import pack_map, unpack_map
     >>> pack_map({"x": 5, "a": 0.5}).hex()
@@ -92,7 +94,7 @@ _MAP_SIZES = {0xDE: ">H", 0xDF: ">I"}
 
 
 def unpack_map(content: bytes) -> dict[str, Any]:
-    """The map that `pack_map` packed; ValueError where the bytes are no such map."""
+    """Return the map that `pack_map` packed; ValueError where the bytes are no such map."""
     try:
         value, end = _unpack(content, 0)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -132,7 +134,7 @@ def _unpack(content: bytes, at: int, outermost: bool = True) -> tuple[Any, int]:
 
 
 def checked_value(name: str, value: Any, field: Mapping[str, Any]) -> Any:
-    """A plain value as its field's type has it; ValueError where it is of another."""
+    """Return a plain value as its field's type has it; ValueError where it is of another."""
     kind = field["type"]
     if kind == "string":
         if isinstance(value, str):
@@ -176,7 +178,7 @@ def pack_integers(values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 
 
 def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """The array that `pack_integers` packed; ValueError where the bytes are none."""
+    """Return the array that `pack_integers` packed; ValueError where the bytes are none."""
     if len(content) < 4:
         raise ValueError(f"{len(content)} bytes are too few for an array of integers")
     (count,) = struct.unpack_from(">I", content)
@@ -207,7 +209,7 @@ def unpack_integers(content: bytes, dtype: str) -> np.ndarray[Any, np.dtype[Any]
 
 
 def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequence[str]) -> tuple[bytes, int]:
-    """The blob of a row, and how many bytes packing integers saved."""
+    """Return the blob of a row, and how many bytes packing integers saved."""
     parts = []
     saved = 0
     for name in names:
@@ -229,7 +231,7 @@ def pack_blob(row: Mapping[str, Any], schema: Mapping[str, Field], names: Sequen
 def unpack_blob(
     content: bytes, schema: Mapping[str, Field], names: Sequence[str], wanted: Sequence[str]
 ) -> dict[str, Any]:
-    """The wanted fields of a blob whose fields are `names`."""
+    """Return the wanted fields of a blob whose fields are `names`."""
     found = {}
     at = 0
     for name in names:

@@ -1,8 +1,10 @@
 """The data in a pickle, and nothing that runs: what CIFAR's files hold.
 
-A pickle is a program, and NumPy's own constructors are enough to make it a harmful one: an array of objects over given bytes is an array of pointers. So none of them is called. The
-operations are looked through first: those that make objects of classes, and numbers of places that are larger than the file, are refused. What stands for NumPy's
-names then only keeps what it is given, and arrays of numbers are made of bytes whose count fits their shape.
+A pickle is a program, and NumPy's own constructors are enough to make it a harmful one: an array of
+objects over given bytes is an array of pointers. So none of them is called. The operations are
+looked through first: those that make objects of classes, and numbers of places that are larger than
+the file, are refused. What stands for NumPy's names then only keeps what it is given, and arrays of
+numbers are made of bytes whose count fits their shape.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _NUMBERS = frozenset(f"{kind}{size}" for kind in "iuf" for size in (1, 2, 4, 8))
 
 
 def load(content: bytes) -> Any:
-    """The dictionaries, lists, texts, numbers and arrays of numbers in a pickle; ValueError for what holds anything else, or is damaged."""
+    """Return the dictionaries, lists, texts, numbers and arrays of numbers in a pickle; ValueError
+    for what holds anything else, or is damaged.
+    """
     try:
         for operation, argument, _ in pickletools.genops(content):
             if operation.name in _REFUSED:
@@ -107,7 +111,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _plain(found: Any) -> Any:
-    """What stands for arrays, at the top or in a dictionary, as arrays."""
+    """Return what stands for arrays, at the top or in a dictionary, as arrays."""
     if type(found) is dict:
         return {key: value.value() if type(value) is _Array else value for key, value in found.items()}
     return found.value() if type(found) is _Array else found

@@ -1,4 +1,5 @@
-"""Transforms of sound under MindSpore's names: filters, effects, spectra and features of waveforms [..., time].
+"""Transforms of sound under MindSpore's names: filters, effects, spectra and features of waveforms
+[..., time].
 
 >>> import numpy as np
 >>> from mycel.dataset import audio

@@ -6,7 +6,8 @@ from enum import Enum
 
 
 class BorderType(str, Enum):
-    """What lies beyond the ends of a signal: zeros, its last value, or its mirror image without or with (SYMMETRIC) it.
+    """What lies beyond the ends of a signal: zeros, its last value, or its mirror image without or
+    with (SYMMETRIC) it.
 
     >>> from mycel.dataset.audio import BorderType
     >>> BorderType.REFLECT.value
@@ -53,7 +54,9 @@ class Interpolation(str, Enum):
 
 
 class MelType(str, Enum):
-    """The mel scale: 2595 log10(1 + f / 700), or Slaney's, which is linear below 1 kHz and logarithmic above."""
+    """The mel scale: 2595 log10(1 + f / 700), or Slaney's, which is linear below 1 kHz and
+    logarithmic above.
+    """
 
     HTK = "htk"
     SLANEY = "slaney"
@@ -95,7 +98,9 @@ class ScaleType(str, Enum):
 
 
 class WindowType(str, Enum):
-    """The windows of short-time Fourier transforms, all in their periodic form; Kaiser's has a beta of 12."""
+    """The windows of short-time Fourier transforms, all in their periodic form; Kaiser's has a beta
+    of 12.
+    """
 
     BARTLETT = "bartlett"
     BLACKMAN = "blackman"

@@ -1,4 +1,6 @@
-"""Features of sound: spectra on the mel and linear scales, cepstral coefficients, and what is done to them."""
+"""Features of sound: spectra on the mel and linear scales, cepstral coefficients, and what is done
+to them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def _apply_bank(bank: Array, spectrum: Array) -> Array:
 
 
 class MelScale(AudioTransform):
-    """The mel spectrogram [..., n_mels, time] of a spectrogram [..., n_stft, time]: its product with `melscale_fbanks`.
+    """The mel spectrogram [..., n_mels, time] of a spectrogram [..., n_stft, time]: its product
+    with `melscale_fbanks`.
 
     Raises RuntimeError where the input does not have `n_stft` frequencies.
 
@@ -75,11 +78,13 @@ class MelScale(AudioTransform):
 
 
 class InverseMelScale(AudioTransform):
-    """A spectrogram [..., n_stft, time], not negative, whose mel spectrogram is near to a given one [..., n_mels, time].
+    """A spectrogram [..., n_stft, time], not negative, whose mel spectrogram is near to a given one
+    [..., n_mels, time].
 
-    It minimises the squared error, summed over filters and averaged over time, by gradient descent with momentum from
-    a random start, for at most `max_iter` steps, until the error is below `tolerance_loss` or changes by less than
-    `tolerance_change`; negative values become 0 after each step. `sgdargs` may give sgd_lr (0.1) and sgd_momentum (0.9).
+    It minimises the squared error, summed over filters and averaged over time, by gradient descent
+    with momentum from a random start, for at most `max_iter` steps, until the error is below
+    `tolerance_loss` or changes by less than `tolerance_change`; negative values become 0 after each
+    step. `sgdargs` may give sgd_lr (0.1) and sgd_momentum (0.9).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -152,7 +157,7 @@ class InverseMelScale(AudioTransform):
 
 
 def _check_options(operation: str, name: str, given: Any, known: tuple[str, ...]) -> dict[str, Any]:
-    """A dictionary of some of the known options, from one or None."""
+    """Return a dictionary of some of the known options, from one or None."""
     if given is None:
         return {}
     if not isinstance(given, dict):
@@ -164,7 +169,8 @@ def _check_options(operation: str, name: str, given: Any, known: tuple[str, ...]
 
 
 class MelSpectrogram(AudioTransform):
-    """The mel spectrogram [..., n_mels, frame] of a waveform [..., time]: `Spectrogram`, then `MelScale`.
+    """The mel spectrogram [..., n_mels, frame] of a waveform [..., time]: `Spectrogram`, then
+    `MelScale`.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -233,10 +239,12 @@ def _cepstrum(bands: Array, matrix: Array, log: bool) -> Array:
 
 
 class MFCC(AudioTransform):
-    """Mel-frequency cepstral coefficients [..., n_mfcc, frame] of a waveform [..., time] (Davis and Mermelstein, 1980).
+    """Mel-frequency cepstral coefficients [..., n_mfcc, frame] of a waveform [..., time] (Davis and
+    Mermelstein, 1980).
 
-    The mel spectrogram in decibels (at most 80 apart), or with `log_mels` as log(x + 1e-6), times `create_dct`.
-    `melkwargs` are arguments of `MelSpectrogram`; those left out have their defaults there.
+    The mel spectrogram in decibels (at most 80 apart), or with `log_mels` as log(x + 1e-6), times
+    `create_dct`. `melkwargs` are arguments of `MelSpectrogram`; those left out have their defaults
+    there.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -276,8 +284,8 @@ class MFCC(AudioTransform):
 class LFCC(AudioTransform):
     """Linear-frequency cepstral coefficients [..., n_lfcc, frame] of a waveform [..., time].
 
-    As `MFCC`, with `n_filter` filters of `linear_fbanks` in place of mel filters; `speckwargs` are arguments of
-    `Spectrogram`.
+    As `MFCC`, with `n_filter` filters of `linear_fbanks` in place of mel filters; `speckwargs` are
+    arguments of `Spectrogram`.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -322,7 +330,8 @@ class LFCC(AudioTransform):
 
 
 class SpectralCentroid(AudioTransform):
-    """The mean frequency [..., 1, frame] of each frame of a waveform [..., time], weighted by magnitudes.
+    """The mean frequency [..., 1, frame] of each frame of a waveform [..., time], weighted by
+    magnitudes.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -354,9 +363,11 @@ class SpectralCentroid(AudioTransform):
 
 
 class ComputeDeltas(AudioTransform):
-    """The slopes over time of a spectrogram [..., freq, time], fitted over `win_length` (at least 3) frames.
+    """The slopes over time of a spectrogram [..., freq, time], fitted over `win_length` (at least
+    3) frames.
 
-    With n = (win_length - 1) // 2: sum(k x[t + k], k = -n .. n) / sum(k^2, k = -n .. n), beyond the ends by `pad_mode`.
+    With n = (win_length - 1) // 2: sum(k x[t + k], k = -n .. n) / sum(k^2, k = -n .. n), beyond the
+    ends by `pad_mode`.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -384,11 +395,12 @@ class ComputeDeltas(AudioTransform):
 
 
 class SlidingWindowCmn(AudioTransform):
-    """Features [..., time, freq] less their mean over a sliding window of `cmn_window` frames (Kaldi's sliding CMN).
+    """Features [..., time, freq] less their mean over a sliding window of `cmn_window` frames
+    (Kaldi's sliding CMN).
 
-    The window is around each frame (`center`), or ends at it, and is then at least `min_cmn_window` frames long where
-    there are so many. With `norm_vars`, values are divided by the standard deviation in the window too (0 for a window
-    of one frame or of equal ones).
+    The window is around each frame (`center`), or ends at it, and is then at least `min_cmn_window`
+    frames long where there are so many. With `norm_vars`, values are divided by the standard
+    deviation in the window too (0 for a window of one frame or of equal ones).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

@@ -1,9 +1,10 @@
 """Recursive filters: sections of second order and general ones.
 
-A biquad computes a0 y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2] and limits y to [-1, 1]. Coefficients
-are those of R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter coefficients", with
-w = 2 pi f / sample_rate and alpha = sin(w) / (2 Q), where not said otherwise. Waveforms are [..., time] of float16,
-float32 or float64 and keep their type; sums are accumulated in float64 (SciPy's `lfilter`).
+A biquad computes a0 y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2] and limits y to
+[-1, 1]. Coefficients are those of R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad
+filter coefficients", with w = 2 pi f / sample_rate and alpha = sin(w) / (2 Q), where not said
+otherwise. Waveforms are [..., time] of float16, float32 or float64 and keep their type; sums are
+accumulated in float64 (SciPy's `lfilter`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Coefficients = tuple[Sequence[float], Sequence[float]]
 
 
 def recursive_filter(array: Array, b: Sequence[float], a: Sequence[float], clamp: bool = True) -> Array:
-    """The filter b / a along the last axis, in float64, limited to [-1, 1] if `clamp`."""
+    """Return the filter b / a along the last axis, in float64, limited to [-1, 1] if `clamp`."""
     from scipy import signal
 
     if array.size == 0:
@@ -42,7 +43,7 @@ class _Section(AudioTransform):
         return recursive_filter(array, b, a).astype(array.dtype)
 
     def _start(self, sample_rate: Any, frequency: Any, q: Any, name: str = "central_freq") -> tuple[float, float]:
-        """The angle w and alpha of checked arguments."""
+        """Return the angle w and alpha of checked arguments."""
         operation = type(self).__name__
         self.sample_rate = check_rate(operation, sample_rate)
         setattr(self, name, check_float(operation, name, frequency))
@@ -52,7 +53,7 @@ class _Section(AudioTransform):
 
 
 def _shelf(angle: float, alpha: float, gain: float, sign: int) -> Coefficients:
-    """A shelf of `gain` dB: low for `sign` 1, high for -1."""
+    """Return a shelf of `gain` dB: low for `sign` 1, high for -1."""
     amplitude = 10 ** (gain / 40)
     cosine = sign * math.cos(angle)
     more, less, root = amplitude + 1, amplitude - 1, 2 * math.sqrt(amplitude) * alpha
@@ -66,7 +67,8 @@ def _shelf(angle: float, alpha: float, gain: float, sign: int) -> Coefficients:
 
 
 class AllpassBiquad(_Section):
-    """Two-pole all-pass filter: (s^2 - s/Q + 1) / (s^2 + s/Q + 1). It turns phases and leaves magnitudes.
+    """Two-pole all-pass filter: (s^2 - s/Q + 1) / (s^2 + s/Q + 1). It turns phases and leaves
+    magnitudes.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -81,10 +83,11 @@ class AllpassBiquad(_Section):
 
 
 class BandBiquad(_Section):
-    """Two-pole band-pass filter that falls off on both sides of `central_freq`, of width central_freq / Q (SoX `band`).
+    """Two-pole band-pass filter that falls off on both sides of `central_freq`, of width
+    central_freq / Q (SoX `band`).
 
-    With r = exp(-2 pi width / sample_rate): a = 1, -4 r cos(w) / (1 + r), r; b0 makes the peak 1 for pitched sounds,
-    or, with `noise`, keeps the power of white noise.
+    With r = exp(-2 pi width / sample_rate): a = 1, -4 r cos(w) / (1 + r), r; b0 makes the peak 1
+    for pitched sounds, or, with `noise`, keeps the power of white noise.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -108,7 +111,8 @@ class BandBiquad(_Section):
 
 
 class BandpassBiquad(_Section):
-    """Two-pole band-pass filter: (s/Q) / (s^2 + s/Q + 1), of peak 1, or s / (s^2 + s/Q + 1) with `const_skirt_gain`.
+    """Two-pole band-pass filter: (s/Q) / (s^2 + s/Q + 1), of peak 1, or s / (s^2 + s/Q + 1) with
+    `const_skirt_gain`.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -178,7 +182,8 @@ class Biquad(_Section):
 
 
 class DeemphBiquad(_Section):
-    """The de-emphasis of compact discs (IEC 60908), for 44100 or 48000 Hz, as a high shelf (SoX `deemph`).
+    """The de-emphasis of compact discs (IEC 60908), for 44100 or 48000 Hz, as a high shelf (SoX
+    `deemph`).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -254,7 +259,8 @@ _RIAA = {
 
 
 class RiaaBiquad(_Section):
-    """The equalization of vinyl records (RIAA) for 44100, 48000, 88200 or 96000 Hz, with a gain of 1 at 1 kHz.
+    """The equalization of vinyl records (RIAA) for 44100, 48000, 88200 or 96000 Hz, with a gain of
+    1 at 1 kHz.
 
     Zeros and poles are those of SoX `riaa`.
 
@@ -326,7 +332,8 @@ class LFilter(_General):
 
 
 class Filtfilt(_General):
-    """The filter of `LFilter` forward, then backward over the result, from rest each time: phases stay.
+    """The filter of `LFilter` forward, then backward over the result, from rest each time: phases
+    stay.
 
     Only the end result is limited to [-1, 1] (if `clamp`).
 

@@ -1,4 +1,6 @@
-"""Masks over stretches of time or of frequencies (Park et al., "SpecAugment", 2019) of spectrograms [..., freq, time]."""
+"""Masks over stretches of time or of frequencies (Park et al., "SpecAugment", 2019) of spectrograms
+[..., freq, time].
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ class _Masking(AudioTransform):
     form = "<..., freq, time>"
 
     def fill(self, array: Array, axis: int, start: int, width: int, value: float) -> Array:
-        """A copy with `value` at start .. start + width - 1 of an axis; RuntimeError where these do not exist."""
+        """Return a copy with `value` at start .. start + width - 1 of an axis; RuntimeError where
+        these do not exist.
+        """
         length = array.shape[axis]
         if start + width > length:
             raise RuntimeError(
@@ -36,7 +40,8 @@ def _check_axis(operation: str, axis: Any) -> int:
 
 
 class MaskAlongAxis(_Masking):
-    """Set `mask_width` (at least 1) frequencies (`axis` 1) or times (2) from `mask_start` on to `mask_value`.
+    """Set `mask_width` (at least 1) frequencies (`axis` 1) or times (2) from `mask_start` on to
+    `mask_value`.
 
     Raises RuntimeError where the mask goes beyond the end.
 
@@ -58,10 +63,11 @@ class MaskAlongAxis(_Masking):
 
 
 class MaskAlongAxisIID(_Masking):
-    """Set a stretch of frequencies (`axis` 1) or times (2) to `mask_value`, another one in each [freq, time] of the input.
+    """Set a stretch of frequencies (`axis` 1) or times (2) to `mask_value`, another one in each
+    [freq, time] of the input.
 
-    The width is uniform in [0, mask_param], the start uniform in [0, length - width]. Raises RuntimeError where
-    `mask_param` exceeds the length.
+    The width is uniform in [0, mask_param], the start uniform in [0, length - width]. Raises
+    RuntimeError where `mask_param` exceeds the length.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -81,7 +87,7 @@ class MaskAlongAxisIID(_Masking):
         return self.fill_each(self.floats(array, lead), self.axis - 3, self.mask_param, self.mask_value)
 
     def fill_each(self, values: Array, axis: int, most: int, value: float) -> Array:
-        """A copy with a random mask of at most this width in each of the last two axes."""
+        """Return a copy with a random mask of at most this width in each of the last two axes."""
         length = values.shape[axis]
         if most > length:
             raise RuntimeError(f"{type(self).__name__}: a mask of {most} exceeds the length {length} of its axis")
@@ -116,10 +122,11 @@ class _AxisMasking(MaskAlongAxisIID):
 
 
 class FrequencyMasking(_AxisMasking):
-    """Set `freq_mask_param` frequencies of a spectrogram [..., freq, time] from `mask_start` on to `mask_value`.
+    """Set `freq_mask_param` frequencies of a spectrogram [..., freq, time] from `mask_start` on to
+    `mask_value`.
 
-    With `iid_masks`, the width is drawn from [0, freq_mask_param] and the start anew for each [freq, time]. Raises
-    RuntimeError where the mask goes beyond the end.
+    With `iid_masks`, the width is drawn from [0, freq_mask_param] and the start anew for each
+    [freq, time]. Raises RuntimeError where the mask goes beyond the end.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -137,10 +144,11 @@ class FrequencyMasking(_AxisMasking):
 
 
 class TimeMasking(_AxisMasking):
-    """Set `time_mask_param` times of a spectrogram [..., freq, time] from `mask_start` on to `mask_value`.
+    """Set `time_mask_param` times of a spectrogram [..., freq, time] from `mask_start` on to
+    `mask_value`.
 
-    With `iid_masks`, the width is drawn from [0, time_mask_param] and the start anew for each [freq, time]. Raises
-    RuntimeError where the mask goes beyond the end.
+    With `iid_masks`, the width is drawn from [0, time_mask_param] and the start anew for each
+    [freq, time]. Raises RuntimeError where the mask goes beyond the end.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

@@ -1,8 +1,10 @@
 """Products with the matrices of filters, in the thread that asks for them.
 
-NumPy hands products to a BLAS library that shares large ones out among threads of its own, as many as there are cores. Within a pipeline whose threads do that each, on
-matrices of some hundred rows, the threads wait for each other: thirty times the processor time, and more time, too. So filters that are mostly zeros, as triangles on a scale are, are a
-sparse matrix, which one thread multiplies with a fraction of the work; others are multiplied in pieces that BLAS libraries do not share out.
+NumPy hands products to a BLAS library that shares large ones out among threads of its own, as many
+as there are cores. Within a pipeline whose threads do that each, on matrices of some hundred rows,
+the threads wait for each other: thirty times the processor time, and more time, too. So filters
+that are mostly zeros, as triangles on a scale are, are a sparse matrix, which one thread multiplies
+with a fraction of the work; others are multiplied in pieces that BLAS libraries do not share out.
 """
 
 from __future__ import annotations

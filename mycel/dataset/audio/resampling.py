@@ -1,7 +1,8 @@
 """Resampling by band-limited interpolation (J. O. Smith, "Digital Audio Resampling Home Page").
 
-Each result is a sum of the samples around its place, weighted by a windowed sinc. With both rates divided by their
-greatest common divisor, the weights recur after `new` results, so that they are computed once for each of these.
+Each result is a sum of the samples around its place, weighted by a windowed sinc. With both rates
+divided by their greatest common divisor, the weights recur after `new` results, so that they are
+computed once for each of these.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def resample(
     rolloff: float = 0.99,
     beta: float | None = None,
 ) -> Array:
-    """The waveform [..., time] at another rate, ceil(new / old * time) long, in float64."""
+    """Return the waveform [..., time] at another rate, ceil(new / old * time) long, in float64."""
     if old == new:
         return waveform
     if int(old) < 1 or int(new) < 1:
@@ -57,11 +58,13 @@ def resample(
 
 
 class Resample(AudioTransform):
-    """A waveform [..., time] of `orig_freq` Hz as one of `new_freq` Hz, ceil(time * new_freq / orig_freq) long.
+    """A waveform [..., time] of `orig_freq` Hz as one of `new_freq` Hz, ceil(time * new_freq /
+    orig_freq) long.
 
-    `lowpass_filter_width` is the number of zero crossings of the sinc on each side, `rolloff`, within (0, 1], its cutoff
-    as a fraction of the lower Nyquist frequency, `beta` the shape of Kaiser's window (default: 14.769656459379492).
-    Rates count as whole numbers, as MindSpore's do. Equal rates give the waveform back.
+    `lowpass_filter_width` is the number of zero crossings of the sinc on each side, `rolloff`,
+    within (0, 1], its cutoff as a fraction of the lower Nyquist frequency, `beta` the shape of
+    Kaiser's window (default: 14.769656459379492). Rates count as whole numbers, as MindSpore's do.
+    Equal rates give the waveform back.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

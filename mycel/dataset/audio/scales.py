@@ -1,4 +1,6 @@
-"""Scales: of values (decibels, complex numbers) and of frequencies (mel and linear filter banks, discrete cosines)."""
+"""Scales: of values (decibels, complex numbers) and of frequencies (mel and linear filter banks,
+discrete cosines).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from mycel.dataset.blocks import Array
 
 
 class AmplitudeToDB(AudioTransform):
-    """Decibels of a spectrogram [..., freq, time]: k log10(max(x, amin) / max(ref_value, amin)), k 10 or 20 (MAGNITUDE).
+    """Decibels of a spectrogram [..., freq, time]: k log10(max(x, amin) / max(ref_value, amin)), k
+    10 or 20 (MAGNITUDE).
 
     Nothing is left more than `top_db` below the loudest value of each [channel, freq, time].
 
@@ -165,7 +168,7 @@ def _triangles(frequencies: Array, corners: Array) -> Array:
 def mel_bank(
     n_freqs: int, f_min: float, f_max: float, n_mels: int, sample_rate: int, norm: NormType, mel_type: MelType
 ) -> Array:
-    """The mel filters [n_freqs, n_mels], float64."""
+    """Return the mel filters [n_freqs, n_mels], float64."""
     low, high = _to_mel(f_min, mel_type), _to_mel(f_max, mel_type)
     corners = _from_mel(np.linspace(low, high, n_mels + 2), mel_type)
     bank = _triangles(np.linspace(0, sample_rate // 2, n_freqs), corners)
@@ -175,7 +178,9 @@ def mel_bank(
 
 
 def check_band(operation: str, f_min: float, f_max: float | None, sample_rate: int, equal: bool = False) -> float:
-    """The upper end of a band of frequencies: `f_max`, or half of the rate; ValueError where the band is empty."""
+    """Return the upper end of a band of frequencies: `f_max`, or half of the rate; ValueError where
+    the band is empty.
+    """
     top = float(sample_rate // 2) if f_max is None else f_max
     if f_min > top or (f_min == top and not equal):
         raise ValueError(
@@ -193,9 +198,11 @@ def melscale_fbanks(
     norm: NormType = NormType.NONE,
     mel_type: MelType = MelType.HTK,
 ) -> Array:
-    """Triangular filters, evenly spaced on the mel scale: float32 [n_freqs, n_mels], for spectra of 0 .. sample_rate / 2.
+    """Triangular filters, evenly spaced on the mel scale: float32 [n_freqs, n_mels], for spectra of
+    0 .. sample_rate / 2.
 
-    With `NormType.SLANEY`, each is divided by half of its width. TypeError and ValueError for wrong arguments.
+    With `NormType.SLANEY`, each is divided by half of its width. TypeError and ValueError for wrong
+    arguments.
 
     >>> from mycel.dataset import audio
     >>> audio.melscale_fbanks(9, 0.0, 4000.0, 3, 8000).shape
@@ -214,7 +221,8 @@ def melscale_fbanks(
 
 
 def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sample_rate: int) -> Array:
-    """Triangular filters, evenly spaced: float32 [n_freqs, n_filter], for spectra of 0 .. sample_rate / 2.
+    """Triangular filters, evenly spaced: float32 [n_freqs, n_filter], for spectra of 0 ..
+    sample_rate / 2.
 
     >>> from mycel.dataset import audio
     >>> audio.linear_fbanks(5, 0.0, 4000.0, 3, 8000)[:, 1].tolist()
@@ -231,15 +239,16 @@ def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sampl
 
 
 def linear_bank(n_freqs: int, f_min: float, f_max: float, n_filter: int, sample_rate: int) -> Array:
-    """The linear filters [n_freqs, n_filter], float64."""
+    """Return the linear filters [n_freqs, n_filter], float64."""
     return _triangles(np.linspace(0, sample_rate // 2, n_freqs), np.linspace(f_min, f_max, n_filter + 2))
 
 
 def create_dct(n_mfcc: int, n_mels: int, norm: NormMode = NormMode.NONE) -> Array:
-    """The discrete cosine transform (DCT-II) as float32 [n_mels, n_mfcc], to multiply rows of `n_mels` values from the right.
+    """Return the discrete cosine transform (DCT-II) as float32 [n_mels, n_mfcc], to multiply rows
+    of `n_mels` values from the right.
 
-    Column k is 2 cos(pi / n_mels (n + 1/2) k); with `NormMode.ORTHO` divided by sqrt(2 n_mels), and once more by sqrt(2)
-    for k = 0.
+    Column k is 2 cos(pi / n_mels (n + 1/2) k); with `NormMode.ORTHO` divided by sqrt(2 n_mels), and
+    once more by sqrt(2) for k = 0.
 
     >>> from mycel.dataset import audio
     >>> audio.create_dct(2, 2, audio.NormMode.ORTHO).round(3).tolist()
@@ -257,7 +266,7 @@ def create_dct(n_mfcc: int, n_mels: int, norm: NormMode = NormMode.NONE) -> Arra
 
 
 def cosines(n_mfcc: int, n_mels: int, norm: NormMode) -> Array:
-    """The DCT-II as float64 [n_mels, n_mfcc]."""
+    """Return the DCT-II as float64 [n_mels, n_mfcc]."""
     angles = math.pi / n_mels * (np.arange(n_mels)[:, None] + 0.5) * np.arange(n_mfcc)
     matrix: Array = 2.0 * np.cos(angles)
     if norm is NormMode.ORTHO:

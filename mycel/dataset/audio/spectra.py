@@ -1,6 +1,7 @@
 """Spectra of waveforms, their way back, and what stretches or shifts them.
 
-A waveform is [..., time], a spectrogram [..., freq, frame]; complex spectrograms have a last axis of (real, imaginary).
+A waveform is [..., time], a spectrogram [..., freq, frame]; complex spectrograms have a last axis
+of (real, imaginary).
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ def as_pairs(array: Array) -> Array:
 
 
 class Spectrogram(AudioTransform):
-    """The spectrogram [..., freq, frame] of a waveform [..., time]: |STFT| to the `power`; complex pairs where it is 0.
+    """The spectrogram [..., freq, frame] of a waveform [..., time]: |STFT| to the `power`; complex
+    pairs where it is 0.
 
-    `pad` zeros are put at both ends first; with `center`, the first frame is centred at the first sample, and `pad_mode`
-    tells what lies before it. `normalized` divides by the root of the sum of the squared window. freq is n_fft // 2 + 1,
-    or n_fft where not `onesided`. Raises RuntimeError for waveforms shorter than a frame.
+    `pad` zeros are put at both ends first; with `center`, the first frame is centred at the first
+    sample, and `pad_mode` tells what lies before it. `normalized` divides by the root of the sum of
+    the squared window. freq is n_fft // 2 + 1, or n_fft where not `onesided`. Raises RuntimeError
+    for waveforms shorter than a frame.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -97,11 +100,12 @@ class Spectrogram(AudioTransform):
 
 
 class InverseSpectrogram(AudioTransform):
-    """The waveform [..., time] whose complex spectrogram [..., freq, frame, 2] is given, by least squares.
+    """The waveform [..., time] whose complex spectrogram [..., freq, frame, 2] is given, by least
+    squares.
 
-    The arguments are those of the `Spectrogram` that made it; `length` is that of the result (default: all of it).
-    Raises RuntimeError where freq does not fit `n_fft` and `onesided`. Unlike MindSpore 2.10, it honours `pad`, `center`
-    and `onesided` where they differ from their defaults.
+    The arguments are those of the `Spectrogram` that made it; `length` is that of the result
+    (default: all of it). Raises RuntimeError where freq does not fit `n_fft` and `onesided`. Unlike
+    MindSpore 2.10, it honours `pad`, `center` and `onesided` where they differ from their defaults.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -159,10 +163,12 @@ class InverseSpectrogram(AudioTransform):
 
 
 class GriffinLim(AudioTransform):
-    """A waveform [..., time] whose spectrogram is near to a given one [..., freq, frame] of this `power`.
+    """A waveform [..., time] whose spectrogram is near to a given one [..., freq, frame] of this
+    `power`.
 
-    The fast Griffin-Lim algorithm (Perraudin, Balazs and Sondergaard, 2013): phases start at random, or at 0, and are
-    `n_iter` times those of the spectrum of the current waveform less m / (1 + 2 m) times the one before (m: momentum).
+    The fast Griffin-Lim algorithm (Perraudin, Balazs and Sondergaard, 2013): phases start at
+    random, or at 0, and are `n_iter` times those of the spectrum of the current waveform less m /
+    (1 + 2 m) times the one before (m: momentum).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -222,7 +228,9 @@ class GriffinLim(AudioTransform):
 
 
 def stretch(spectrum: Array, rate: float, phase_advance: Array) -> Array:
-    """A complex spectrum [..., freq, frame] read `rate` times as fast, its phases advancing as they did."""
+    """Return a complex spectrum [..., freq, frame] read `rate` times as fast, its phases advancing
+    as they did.
+    """
     if rate == 1.0:
         return spectrum
     steps = np.arange(0, spectrum.shape[-1], rate)
@@ -240,10 +248,11 @@ def stretch(spectrum: Array, rate: float, phase_advance: Array) -> Array:
 
 
 class PhaseVocoder(AudioTransform):
-    """A complex spectrogram [..., freq, frame, 2] made `rate` times as fast without changing its pitch.
+    """A complex spectrogram [..., freq, frame, 2] made `rate` times as fast without changing its
+    pitch.
 
-    `phase_advance`, [freq, 1] and of the input's type, is by how much the phase of each bin is expected to grow from
-    frame to frame (Flanagan and Golden, 1966).
+    `phase_advance`, [freq, 1] and of the input's type, is by how much the phase of each bin is
+    expected to grow from frame to frame (Flanagan and Golden, 1966).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -273,9 +282,11 @@ class PhaseVocoder(AudioTransform):
 
 
 class TimeStretch(AudioTransform):
-    """A complex spectrogram [..., freq, frame, 2] made `fixed_rate` times as fast (default: 1) without changing its pitch.
+    """A complex spectrogram [..., freq, frame, 2] made `fixed_rate` times as fast (default: 1)
+    without changing its pitch.
 
-    The `PhaseVocoder` with the phase advances of `n_freq` bins for `hop_length` samples (default: n_freq - 1).
+    The `PhaseVocoder` with the phase advances of `n_freq` bins for `hop_length` samples (default:
+    n_freq - 1).
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -304,9 +315,11 @@ class TimeStretch(AudioTransform):
 
 
 class PitchShift(AudioTransform):
-    """A waveform [..., time] of the same length, its pitch raised by `n_steps` of which `bins_per_octave` double it.
+    """A waveform [..., time] of the same length, its pitch raised by `n_steps` of which
+    `bins_per_octave` double it.
 
-    It is stretched in time by 2^(n_steps / bins_per_octave) with a phase vocoder, and resampled to its old length.
+    It is stretched in time by 2^(n_steps / bins_per_octave) with a phase vocoder, and resampled to
+    its old length.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio

@@ -16,12 +16,14 @@ EPSILON = 1e-9
 
 
 class DetectPitchFrequency(AudioTransform):
-    """The pitch in Hz, float32 [..., frame], of each frame of a waveform [..., time], by normalized cross-correlation.
+    """The pitch in Hz, float32 [..., frame], of each frame of a waveform [..., time], by normalized
+    cross-correlation.
 
-    A frame has ceil(sample_rate * frame_time) samples and is correlated with itself 1 .. ceil(sample_rate / freq_low)
-    samples later, divided by the squared norms of both. The best lag from ceil(sample_rate / freq_high) on is taken; one
-    in the shorter half wins where it is at least 0.99 times as good. Lags are smoothed by the median of `win_length`
-    frames, of which there are win_length - 1 - (win_length - 1) // 2 fewer at the end. Raises RuntimeError for waveforms
+    A frame has ceil(sample_rate * frame_time) samples and is correlated with itself 1 ..
+    ceil(sample_rate / freq_low) samples later, divided by the squared norms of both. The best lag
+    from ceil(sample_rate / freq_high) on is taken; one in the shorter half wins where it is at
+    least 0.99 times as good. Lags are smoothed by the median of `win_length` frames, of which there
+    are win_length - 1 - (win_length - 1) // 2 fewer at the end. Raises RuntimeError for waveforms
     of too few frames.
 
     >>> import numpy as np
@@ -101,17 +103,21 @@ class DetectPitchFrequency(AudioTransform):
 
 
 class Vad(AudioTransform):
-    """Voice activity detection: the waveform [..., time] from where a voice begins; the first channel that has one decides.
+    """Voice activity detection: the waveform [..., time] from where a voice begins; the first
+    channel that has one decides.
 
-    The algorithm of SoX `vad`: `measure_freq` times a second, the spectrum of the last `measure_duration` seconds
-    (default: 2 / measure_freq), less `noise_reduction_amount` times an estimate of the noise, is transformed once more;
-    the power of that cepstrum between `hp_lifter_freq` and `lp_lifter_freq`, in logarithms plus 21, measures speech. Its
-    average over `trigger_time` must reach `trigger_level`. The result begins with the earliest burst of the last
-    `search_time` seconds that no gap of more than `allowed_gap` follows, and `pre_trigger_time` before it. Without any
-    voice, the last search_time + pre_trigger_time + measure_duration seconds are left. (MindSpore 2.10's never finds one.)
+    The algorithm of SoX `vad`: `measure_freq` times a second, the spectrum of the last
+    `measure_duration` seconds (default: 2 / measure_freq), less `noise_reduction_amount` times an
+    estimate of the noise, is transformed once more; the power of that cepstrum between
+    `hp_lifter_freq` and `lp_lifter_freq`, in logarithms plus 21, measures speech. Its average over
+    `trigger_time` must reach `trigger_level`. The result begins with the earliest burst of the last
+    `search_time` seconds that no gap of more than `allowed_gap` follows, and `pre_trigger_time`
+    before it. Without any voice, the last search_time + pre_trigger_time + measure_duration seconds
+    are left. (MindSpore 2.10's never finds one.)
 
-    Times are in seconds and frequencies in Hz; those of noise and smoothing are time constants, and `boot_time` is how
-    long the first estimate of the noise takes. ValueError where noise_up_time is less than noise_down_time.
+    Times are in seconds and frequencies in Hz; those of noise and smoothing are time constants, and
+    `boot_time` is how long the first estimate of the noise takes. ValueError where noise_up_time is
+    less than noise_down_time.
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
@@ -170,11 +176,12 @@ class Vad(AudioTransform):
         return values[..., self._begin(flat.astype(np.float64)) :]
 
     def _keep(self, seconds: float) -> float:
-        """By how much an average over these seconds keeps its value from one measure to the next."""
+        """By how much an average over these seconds keeps its value from one measure to the next.
+        """
         return math.exp(-1.0 / (seconds * self.measure_freq)) if seconds else 0.0
 
     def _begin(self, waveform: Array) -> int:
-        """The first sample to keep of [channel, time]."""
+        """Return the first sample to keep of [channel, time]."""
         period = int(self.sample_rate / self.measure_freq + 0.5)
         meter = _Meter(self, len(waveform))
         slots = math.ceil(self.search_time * self.measure_freq)
@@ -204,7 +211,9 @@ class Vad(AudioTransform):
         return int(max(length - slots * period - least, 0))
 
     def _reach_back(self, recent: Array, gap: int) -> int:
-        """How many measures before the trigger, the latest first in `recent`, belong to the voice."""
+        """Return how many measures before the trigger, the latest first in `recent`, belong to the
+        voice.
+        """
         count = len(recent)
         burst = quiet = count
         for position, level in enumerate(recent.tolist()):
@@ -216,7 +225,9 @@ class Vad(AudioTransform):
 
 
 class _Meter:
-    """Measures speech in stretches of `length` samples, keeping estimates of each channel's spectrum and noise."""
+    """Measures speech in stretches of `length` samples, keeping estimates of each channel's
+    spectrum and noise.
+    """
 
     def __init__(self, vad: Vad, channels: int) -> None:
         self.vad = vad
@@ -250,7 +261,7 @@ class _Meter:
             self.boot = -1 if self.boot == self.boot_end else self.boot + 1
 
     def measure(self, channel: int, samples: Array) -> float:
-        """How much like speech the samples of a channel are: at least 0."""
+        """Return how much like speech the samples of a channel are: at least 0."""
         vad = self.vad
         found = np.abs(np.fft.rfft(samples * self.window, self.size))[self.band]
         keep = self.boot / (1.0 + self.boot) if self.boot >= 0 else vad._keep(vad.measure_smooth_time)
@@ -271,5 +282,5 @@ class _Meter:
 
 
 def _hann(length: int) -> Array:
-    """The periodic Hann window."""
+    """Return the periodic Hann window."""
     return np.asarray(0.5 - 0.5 * np.cos(2 * math.pi / max(length, 1) * np.arange(length)))

@@ -1,8 +1,10 @@
-"""Short-time Fourier transforms of waveforms [..., time] and their inverse, as spectra [..., freq, frame].
+"""Short-time Fourier transforms of waveforms [..., time] and their inverse, as spectra [..., freq,
+frame].
 
-Frame m is the window times the samples around m * hop; windows shorter than the transform are centred in it. The
-inverse adds up the windowed frames and divides by the sum of the squared windows (Griffin and Lim, 1984). Everything is
-computed in the precision of the waveform, the windows in float64.
+Frame m is the window times the samples around m * hop; windows shorter than the transform are
+centred in it. The inverse adds up the windowed frames and divides by the sum of the squared windows
+(Griffin and Lim, 1984). Everything is computed in the precision of the waveform, the windows in
+float64.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _PAD_MODES: dict[BorderType, Any] = {
 
 
 def window_values(kind: WindowType, length: int) -> Array:
-    """A periodic window of this length, float64."""
+    """Return a periodic window of this length, float64."""
     make: dict[WindowType, Any] = {
         WindowType.BARTLETT: np.bartlett,
         WindowType.BLACKMAN: np.blackman,
@@ -39,13 +41,13 @@ def window_values(kind: WindowType, length: int) -> Array:
 
 
 def centred(window: Array, n_fft: int) -> Array:
-    """The window with zeros on both sides, `n_fft` long."""
+    """Return the window with zeros on both sides, `n_fft` long."""
     before = (n_fft - len(window)) // 2
     return np.pad(window, (before, n_fft - len(window) - before))
 
 
 def pad_ends(array: Array, before: int, after: int, mode: BorderType) -> Array:
-    """The array with more samples at both ends of its last axis."""
+    """Return the array with more samples at both ends of its last axis."""
     widths = [(0, 0)] * (array.ndim - 1) + [(before, after)]
     return np.pad(array, widths, mode=_PAD_MODES[mode])
 
@@ -60,7 +62,9 @@ def stft(
     pad_mode: BorderType = BorderType.REFLECT,
     onesided: bool = True,
 ) -> Array:
-    """The spectrum, complex [..., freq, frame]; RuntimeError where the waveform is shorter than one frame."""
+    """Return the spectrum, complex [..., freq, frame]; RuntimeError where the waveform is shorter
+    than one frame.
+    """
     if hop < 1:
         raise RuntimeError(f"{operation}: hop_length must be positive, got {hop}; give one, as win_length is so short")
     if center and waveform.shape[-1]:
@@ -83,7 +87,9 @@ def istft(
     length: int | None = None,
     onesided: bool = True,
 ) -> Array:
-    """The waveform [..., time] of a spectrum, in float64; zeros after its end where `length` is more."""
+    """Return the waveform [..., time] of a spectrum, in float64; zeros after its end where `length`
+    is more.
+    """
     columns = np.swapaxes(spectrum, -1, -2)
     frames = np.fft.irfft(columns, n_fft) if onesided else np.fft.ifft(columns).real
     full = centred(window, n_fft)
@@ -104,7 +110,9 @@ def istft(
 
 
 class Frames:
-    """The checked lengths and window of a transform: n_fft, win_length, hop_length and the window's values."""
+    """The checked lengths and window of a transform: n_fft, win_length, hop_length and the window's
+    values.
+    """
 
     def __init__(
         self,
@@ -127,7 +135,7 @@ class Frames:
         self.kind: WindowType = kind
 
     def check(self, error: type[Exception] = ValueError) -> Array:
-        """The values of the window; an error where it does not fit into the transform."""
+        """Return the values of the window; an error where it does not fit into the transform."""
         if self.win_length > self.n_fft:
             raise error(f"{self.operation}: win_length, {self.win_length}, must not exceed n_fft, {self.n_fft}")
         return window_values(self.kind, self.win_length)

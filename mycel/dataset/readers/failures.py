@@ -1,4 +1,6 @@
-"""Reading files that others made: whatever is wrong with one is a ValueError that names the reader and the file."""
+"""Reading files that others made: whatever is wrong with one is a ValueError that names the reader
+and the file.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,13 @@ def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read_json(operation: str, path: str | os.PathLike[str]) -> Any:
-    """What a JSON file holds."""
+    """Return what a JSON file holds."""
     with reading(operation, path), open(path, encoding="utf-8") as handle:
         return json.load(handle)
 
 
 def read_xml(operation: str, path: str | os.PathLike[str]) -> ElementTree.Element:
-    """The root of an XML file."""
+    """Return the root of an XML file."""
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
     with reading(operation, path), open(path, "rb") as handle:
@@ -59,7 +61,9 @@ def read_xml(operation: str, path: str | os.PathLike[str]) -> ElementTree.Elemen
 
 
 def read_matlab(operation: str, path: str | os.PathLike[str], variables: dict[str, int]) -> dict[str, Any]:
-    """The variables of a MATLAB file that are wanted, with how many axes each has at least (0 for structs)."""
+    """Return the variables of a MATLAB file that are wanted, with how many axes each has at least
+    (0 for structs).
+    """
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
     with reading(operation, path):

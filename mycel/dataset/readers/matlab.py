@@ -1,8 +1,11 @@
 """Files of MATLAB, version 5 to 7: numbers, text, cells, structs and sparse matrices.
 
-A file is a header of 128 bytes and elements: a type and a size in four bytes each, then the content, filled up to a multiple of eight; what fits into four bytes stands
-in the place of the size. An element is a matrix, or a compressed one; a matrix is made of elements: flags with its class, its sizes, its name and its values, by columns. Values have the
-type that they are stored as. Whatever a file says of sizes is compared with the bytes that are there before anything is made; what is wrong with it is a ValueError.
+A file is a header of 128 bytes and elements: a type and a size in four bytes each, then the
+content, filled up to a multiple of eight; what fits into four bytes stands in the place of the
+size. An element is a matrix, or a compressed one; a matrix is made of elements: flags with its
+class, its sizes, its name and its values, by columns. Values have the type that they are stored as.
+Whatever a file says of sizes is compared with the bytes that are there before anything is made;
+what is wrong with it is a ValueError.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ class _Elements:
         self.at = 0
 
     def next(self, *kinds: int) -> tuple[int, memoryview]:
-        """Type and content of the next element; ValueError where there is none, or one of another type."""
+        """Type and content of the next element; ValueError where there is none, or one of another
+        type.
+        """
         if self.at + 8 > len(self.content):
             raise ValueError("it is cut off")
         kind, size = struct.unpack_from(self.order + "II", self.content, self.at)
@@ -56,7 +61,7 @@ class _Elements:
         return kind, self.content[start : start + size]
 
     def numbers(self, *kinds: int) -> Array:
-        """The next element as numbers."""
+        """Return the next element as numbers."""
         kind, content = self.next(*(kinds or _NUMBERS))
         found: Array = np.frombuffer(content, np.dtype(self.order + _NUMBERS[kind]))
         return found.astype(found.dtype.newbyteorder("="))
@@ -67,7 +72,7 @@ class _Elements:
         return self.within(content).described(depth) if len(content) else ("", np.zeros((0, 0)))
 
     def within(self, content: memoryview) -> _Elements:
-        """The elements of an element."""
+        """Return the elements of an element."""
         return _Elements(content, self.order, self.most)
 
     def described(self, depth: int) -> tuple[str, Any]:
@@ -139,7 +144,9 @@ class _Elements:
 
 
 def read_variables(path: str | os.PathLike[str], wanted: frozenset[str]) -> dict[str, Any]:
-    """The wanted variables of a file: arrays, text, arrays of objects for cells, and for structs a dictionary of such arrays; sparse matrices as plain ones."""
+    """Return the wanted variables of a file: arrays, text, arrays of objects for cells, and for
+    structs a dictionary of such arrays; sparse matrices as plain ones.
+    """
     size = os.path.getsize(path)
     most = inflate.limit(size)
     with open(path, "rb") as handle:

@@ -53,11 +53,14 @@ class _FileShuffle(BuiltinSampler):
 class MindDataset(MappableDataset):
     """The rows of record files: one file, of which all shards are read, or a list of files.
 
-    Columns are the fields in `columns_list`, by default all, in the order of their names: numbers as scalars of their types, text, arrays, and bytes as
-    one value of type S, shape (1,). Shuffled unless `shuffle` is False; Shuffle.FILES shuffles the files, Shuffle.INFILE the rows of each file. `num_padded` rows
-    like `padded_sample`, which has a value for each of `columns_list`, follow the rows of the files, for example to make shards equal.
+    Columns are the fields in `columns_list`, by default all, in the order of their names: numbers
+    as scalars of their types, text, arrays, and bytes as one value of type S, shape (1,). Shuffled
+    unless `shuffle` is False; Shuffle.FILES shuffles the files, Shuffle.INFILE the rows of each
+    file. `num_padded` rows like `padded_sample`, which has a value for each of `columns_list`,
+    follow the rows of the files, for example to make shards equal.
 
-    Raises ValueError for arguments that do not fit, RuntimeError for files that are not there, and MRMOpenError for files that are damaged.
+    Raises ValueError for arguments that do not fit, RuntimeError for files that are not there, and
+    MRMOpenError for files that are damaged.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -163,7 +166,7 @@ class MindDataset(MappableDataset):
         return np.array(values + [values[0]] * self.num_padded if values else [])
 
     def __getitem__(self, index: int) -> list[Array]:
-        """A row, whatever the sampler says."""
+        """Return a row, whatever the sampler says."""
         check_count("MindDataset", "index", index, 0)
         if index >= self._total():
             raise IndexError(f"MindDataset: there is no row {index}; there are {self._total()}")

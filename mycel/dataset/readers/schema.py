@@ -17,7 +17,9 @@ _TYPES = (
 
 
 def _type_name(de_type: Any) -> str:
-    """The name of a type given by name, as NumPy's or as the framework's; TypeError for others."""
+    """Return the name of a type given by name, as NumPy's or as the framework's; TypeError for
+    others.
+    """
     name = de_type if isinstance(de_type, str) else getattr(de_type, "__name__", None) or str(de_type)
     name = {"bool_": "bool", "str_": "string"}.get(name.lower(), name.lower())
     if name not in _TYPES:
@@ -53,7 +55,9 @@ class Schema:
             self.from_json(content)
 
     def add_column(self, name: str, de_type: Any, shape: Sequence[int] | None = None) -> None:
-        """Add a column; TypeError for what is no name, type or shape, ValueError for a name that is there already."""
+        """Add a column; TypeError for what is no name, type or shape, ValueError for a name that is
+        there already.
+        """
         if not isinstance(name, str):
             raise TypeError(f"add_column: the name must be text, got {name!r}")
         if any(column["name"] == name for column in self.columns):
@@ -70,7 +74,8 @@ class Schema:
         self.columns.append({**column, "type": _type_name(de_type)})
 
     def parse_columns(self, columns: Any) -> None:
-        """Replace the columns by those of a list of {"name", "type", "shape"}, or of a dictionary from names to {"type", "shape"}.
+        """Replace the columns by those of a list of {"name", "type", "shape"}, or of a dictionary
+        from names to {"type", "shape"}.
 
         Raises RuntimeError for anything else and for a column without name or type.
         """
@@ -88,7 +93,9 @@ class Schema:
             self.add_column(column["name"], column["type"], column.get("shape"))
 
     def from_json(self, json_obj: Any) -> None:
-        """Read {"columns": ..., "datasetType": ..., "numRows": ...}; RuntimeError where there are no columns."""
+        """Read {"columns": ..., "datasetType": ..., "numRows": ...}; RuntimeError where there are
+        no columns.
+        """
         if not isinstance(json_obj, dict) or "columns" not in json_obj:
             raise RuntimeError('from_json: expected a dictionary with "columns"')
         self.parse_columns(json_obj["columns"])
@@ -99,7 +106,7 @@ class Schema:
         self.num_rows = rows
 
     def to_json(self) -> str:
-        """The schema as JSON."""
+        """Return the schema as JSON."""
         content: dict[str, Any] = {"columns": self.columns}
         if self.dataset_type is not None:
             content["datasetType"] = self.dataset_type
@@ -112,5 +119,5 @@ class Schema:
 
     @staticmethod
     def get_num_rows(schema: Schema) -> int:
-        """The number of rows that a schema states, 0 if none."""
+        """Return the number of rows that a schema states, 0 if none."""
         return schema.num_rows

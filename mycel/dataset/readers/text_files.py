@@ -1,7 +1,8 @@
 """Sources of rows in files of text, CSV and TFRecord, and of rows that pad others.
 
-Files are taken in the order of their names and rows in the order of the files. With shards, each has as many rows as any other: consecutive ones, from the first again after the
-last. All shards of a run see the same shuffled order.
+Files are taken in the order of their names and rows in the order of the files. With shards, each
+has as many rows as any other: consecutive ones, from the first again after the last. All shards of
+a run see the same shuffled order.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from mycel.dataset.sources import ArrayDataset, MappableDataset
 
 
 class FileOrder(BuiltinSampler):
-    """The rows of files whose numbers of rows are `sizes`: in order, or shuffled; one shard of them, of consecutive rows."""
+    """The rows of files whose numbers of rows are `sizes`: in order, or shuffled; one shard of
+    them, of consecutive rows.
+    """
 
     def __init__(
         self,
@@ -67,7 +70,9 @@ class FileOrder(BuiltinSampler):
 
 
 def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
-    """The files that match names or patterns, in order; ValueError for those that match none."""
+    """Return the files that match names or patterns, in order; ValueError for those that match
+    none.
+    """
     wanted: list[Any] = [patterns] if not isinstance(patterns, (tuple, list)) else list(patterns)
     if not wanted or not all(isinstance(pattern, (str, os.PathLike)) for pattern in wanted):
         raise TypeError(f"{operation}: dataset_files must be text or a list of text, at least one, got {patterns!r}")
@@ -81,7 +86,9 @@ def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
 
 
 def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -> tuple[int, int] | None:
-    """(number of shards, shard), or None; RuntimeError where one is missing, ValueError out of range."""
+    """(number of shards, shard), or None; RuntimeError where one is missing, ValueError out of
+    range.
+    """
     if num_shards is None and shard_id is None:
         return None
     if num_shards is None or shard_id is None:
@@ -96,8 +103,9 @@ def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -
 class TextFileDataset(ArrayDataset, TextBaseDataset):
     """The lines of text files that are not empty: column `text`.
 
-    `dataset_files` are names and patterns. Lines end in a line feed and are UTF-8. Shuffled unless `shuffle` is False; Shuffle.FILES shuffles the
-    files, Shuffle.INFILE the lines of each. Raises ValueError where no file matches, or where one is not UTF-8.
+    `dataset_files` are names and patterns. Lines end in a line feed and are UTF-8. Shuffled unless
+    `shuffle` is False; Shuffle.FILES shuffles the files, Shuffle.INFILE the lines of each. Raises
+    ValueError where no file matches, or where one is not UTF-8.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -142,10 +150,12 @@ class TextFileDataset(ArrayDataset, TextBaseDataset):
 
 
 class CSVDataset(ArrayDataset):
-    """The lines of CSV files (RFC 4180): a column for each of `column_names`, which the first line of each file has where they are not given.
+    """The lines of CSV files (RFC 4180): a column for each of `column_names`, which the first line
+    of each file has where they are not given.
 
-    `column_defaults` says by its values which type each column has: int32 for an integer, float32 for a float, text for text; without it all are text. Raises ValueError
-    for lines with another number of values, and for values that are not of the type.
+    `column_defaults` says by its values which type each column has: int32 for an integer, float32
+    for a float, text for text; without it all are text. Raises ValueError for lines with another
+    number of values, and for values that are not of the type.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -241,13 +251,18 @@ def _converted(name: str, texts: Sequence[str], kind: Any) -> Column:
 
 
 class TFRecordDataset(MappableDataset):
-    """The `Example` messages of TFRecord files: a column for each feature, int64, float32, or uint8 for bytes, all of one axis.
+    """The `Example` messages of TFRecord files: a column for each feature, int64, float32, or uint8
+    for bytes, all of one axis.
 
-    A `schema`, a `Schema` or the name of its file, says which features are read, their types and their shapes; features of type "string" are text. `columns_list` chooses
-    some, in its order. Several bytes of one feature are filled up with spaces to the longest and joined. Shards take whole files, or with `shard_equal_rows`, and for
-    compressed files (`compression_type` "GZIP" or "ZLIB", which are read into memory), consecutive rows. Checksums of lengths are checked, of contents not.
+    A `schema`, a `Schema` or the name of its file, says which features are read, their types and
+    their shapes; features of type "string" are text. `columns_list` chooses some, in its order.
+    Several bytes of one feature are filled up with spaces to the longest and joined. Shards take
+    whole files, or with `shard_equal_rows`, and for compressed files (`compression_type` "GZIP" or
+    "ZLIB", which are read into memory), consecutive rows. Checksums of lengths are checked, of
+    contents not.
 
-    Raises ValueError for files that are no TFRecord files, and while iterating for features that are missing or do not fit.
+    Raises ValueError for files that are no TFRecord files, and while iterating for features that
+    are missing or do not fit.
     """
 
     def __init__(
@@ -300,7 +315,7 @@ class TFRecordDataset(MappableDataset):
         self._wanted = self._choose(None if columns_list is None else list(columns_list))
 
     def _choose(self, columns: list[str] | None) -> list[dict[str, Any]]:
-        """The columns, with their types and shapes where these are known."""
+        """Return the columns, with their types and shapes where these are known."""
         if self.schema is not None:
             known = {column["name"]: column for column in self.schema.columns}
         else:
@@ -384,7 +399,8 @@ def _feature_array(name: str, values: Any, kind: str | None, shape: list[int] | 
 
 
 class PaddedDataset(GeneratorDataset):
-    """Rows given as dictionaries, to be appended to another dataset so that its length fits the number of shards.
+    """Rows given as dictionaries, to be appended to another dataset so that its length fits the
+    number of shards.
 
     >>> import numpy as np
     >>> import mycel.dataset as ds

@@ -59,9 +59,12 @@ class _Annotated(FileDataset):
 class VOCDataset(_Annotated):
     """Pascal VOC (Everingham et al., 2010): images, and their segmentation or the objects in them.
 
-    `task` "Segmentation": columns `image` and `target`, both pictures. "Detection": `image`, `bbox`, float32 [N, 4] of left, top, width and height, `label`,
-    `difficult` and `truncate`, uint32 [N, 1]. `usage` names the list of images in ImageSets/Segmentation or ImageSets/Main. Labels follow the order of the classes'
-    names, or `class_indexing`, which leaves out all other objects, and images without any. With `extra_metadata` a column `_meta-filename` follows; rename it to get it.
+    `task` "Segmentation": columns `image` and `target`, both pictures. "Detection": `image`,
+    `bbox`, float32 [N, 4] of left, top, width and height, `label`, `difficult` and `truncate`,
+    uint32 [N, 1]. `usage` names the list of images in ImageSets/Segmentation or ImageSets/Main.
+    Labels follow the order of the classes' names, or `class_indexing`, which leaves out all other
+    objects, and images without any. With `extra_metadata` a column `_meta-filename` follows; rename
+    it to get it.
     """
 
     def __init__(
@@ -140,10 +143,12 @@ def _objects(path: Path) -> list[tuple[str, list[float], int, int]]:
 class CocoDataset(_Annotated):
     """Microsoft COCO (Lin et al., 2014): images that have annotations, and these.
 
-    `task` "Detection": columns `image`, `bbox`, float32 [N, 4] of left, top, width and height, `category_id` and `iscrowd`, uint32 [N, 1]. "Stuff": `segmentation`,
-    float32, a row for each polygon (or the counts of run lengths), filled up by -1, and `iscrowd`. "Keypoint": `keypoints`, float32 [N, K], and
-    `num_keypoints`. "Panoptic": as "Detection", with `area`. "Captioning": `captions`, text [N, 1]. With `extra_metadata` a column `_meta-filename` follows; rename
-    it to get it.
+    `task` "Detection": columns `image`, `bbox`, float32 [N, 4] of left, top, width and height,
+    `category_id` and `iscrowd`, uint32 [N, 1]. "Stuff": `segmentation`, float32, a row for each
+    polygon (or the counts of run lengths), filled up by -1, and `iscrowd`. "Keypoint": `keypoints`,
+    float32 [N, K], and `num_keypoints`. "Panoptic": as "Detection", with `area`. "Captioning":
+    `captions`, text [N, 1]. With `extra_metadata` a column `_meta-filename` follows; rename it to
+    get it.
     """
 
     def __init__(

@@ -1,7 +1,9 @@
 """Well-known sets of speech and music.
 
-A row starts with `waveform`, float32 [channels, samples], and `sample_rate`. WAVE files hold integers of 8, 16, 24 or 32 bits, which are divided by the largest of their type, as
-MindSpore does: the smallest becomes a little less than -1. SPHERE files hold integers of 16 bits. MindSpore reads WAVE files of one channel and 16 bits alone, and gives zeros for SPHERE files.
+A row starts with `waveform`, float32 [channels, samples], and `sample_rate`. WAVE files hold
+integers of 8, 16, 24 or 32 bits, which are divided by the largest of their type, as MindSpore does:
+the smallest becomes a little less than -1. SPHERE files hold integers of 16 bits. MindSpore reads
+WAVE files of one channel and 16 bits alone, and gives zeros for SPHERE files.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from mycel.dataset.sources import MappableDataset
 
 
 def read_wav(operation: str, path: str) -> tuple[Array, int]:
-    """The samples of a WAVE file, float32 [channels, samples], and their rate; ValueError for files that are none."""
+    """Return the samples of a WAVE file, float32 [channels, samples], and their rate; ValueError
+    for files that are none.
+    """
     try:
         with wave.open(path, "rb") as handle:
             width, channels, rate = handle.getsampwidth(), handle.getnchannels(), handle.getframerate()
@@ -53,7 +57,9 @@ def read_wav(operation: str, path: str) -> tuple[Array, int]:
 
 
 def read_sphere(operation: str, path: str, start: float, end: float) -> tuple[Array, int]:
-    """The samples of a NIST SPHERE file from one second to another, float32 [channels, samples], and their rate."""
+    """Return the samples of a NIST SPHERE file from one second to another, float32 [channels,
+    samples], and their rate.
+    """
     with reading(operation, path), open(path, "rb") as handle:
         head = handle.read(16).split()
         if len(head) < 2 or head[0] != b"NIST_1A":
@@ -81,7 +87,9 @@ def read_sphere(operation: str, path: str, start: float, end: float) -> tuple[Ar
 
 
 class AudioSet(MappableDataset, AudioBaseDataset):
-    """The base of sets of audio: `_entries` are the path of a file and what follows the waveform and its rate."""
+    """The base of sets of audio: `_entries` are the path of a file and what follows the waveform
+    and its rate.
+    """
 
     _names: Sequence[str] = ()
     _rate: Any = np.uint32
@@ -154,7 +162,9 @@ def _wavs(folder: str) -> list[str]:
 
 
 class YesNoDataset(AudioSet):
-    """YesNo (OpenSLR 1), files named by what is said in them: `label`, int32 [words], 1 for yes; `sample_rate` is int32."""
+    """YesNo (OpenSLR 1), files named by what is said in them: `label`, int32 [words], 1 for yes;
+    `sample_rate` is int32.
+    """
 
     _names = ("label",)
     _rate = np.int32
@@ -165,7 +175,9 @@ class YesNoDataset(AudioSet):
 
 
 class LJSpeechDataset(AudioSet):
-    """LJ Speech (Ito and Johnson, 2017): `transcription` and `normalized_transcription`, text, in the order of `metadata.csv`; `sample_rate` is int32."""
+    """LJ Speech (Ito and Johnson, 2017): `transcription` and `normalized_transcription`, text, in
+    the order of `metadata.csv`; `sample_rate` is int32.
+    """
 
     _names = ("transcription", "normalized_transcription")
     _rate = np.int32
@@ -182,9 +194,11 @@ class LJSpeechDataset(AudioSet):
 
 
 class CMUArcticDataset(AudioSet):
-    """CMU Arctic (Kominek and Black, 2004): `transcript` and `utterance_id`, text, in the order of `etc/txt.done.data`.
+    """CMU Arctic (Kominek and Black, 2004): `transcript` and `utterance_id`, text, in the order of
+    `etc/txt.done.data`.
 
-    `name` is the speaker, "aew" by default, of the folder `cmu_us_aew_arctic`. `sample_rate` is uint32.
+    `name` is the speaker, "aew" by default, of the folder `cmu_us_aew_arctic`. `sample_rate` is
+    uint32.
     """
 
     _names = ("transcript", "utterance_id")
@@ -228,10 +242,11 @@ def _ranges(text: str) -> set[int]:
 
 
 class GTZANDataset(AudioUsageSet):
-    """GTZAN (Tzanetakis and Cook, 2002), ten folders of music: `label`, text, the kind; `sample_rate` is uint32.
+    """GTZAN (Tzanetakis and Cook, 2002), ten folders of music: `label`, text, the kind;
+    `sample_rate` is uint32.
 
-    `usage` "all" (the default) has every file; "train", "valid" and "test" the 443, 197 and 290 of the split without faulty files and shared artists (Sturm, 2013), as far as
-    they are there.
+    `usage` "all" (the default) has every file; "train", "valid" and "test" the 443, 197 and 290 of
+    the split without faulty files and shared artists (Sturm, 2013), as far as they are there.
     """
 
     _names = ("label",)
@@ -287,10 +302,12 @@ class GTZANDataset(AudioUsageSet):
 
 
 class SpeechCommandsDataset(AudioUsageSet):
-    """Speech Commands (Warden, 2018), a folder a word: `label` and `speaker_id`, text, and `utterance_number`, int32; `sample_rate` is int32.
+    """Speech Commands (Warden, 2018), a folder a word: `label` and `speaker_id`, text, and
+    `utterance_number`, int32; `sample_rate` is int32.
 
-    `usage` "test" and "valid" are the files of `testing_list.txt` and `validation_list.txt`, "train" all others, "all" (the default) all. Folders whose names start with "_"
-    hold noise and are left out.
+    `usage` "test" and "valid" are the files of `testing_list.txt` and `validation_list.txt`,
+    "train" all others, "all" (the default) all. Folders whose names start with "_" hold noise and
+    are left out.
     """
 
     _names = ("label", "speaker_id", "utterance_number")
@@ -320,9 +337,11 @@ class SpeechCommandsDataset(AudioUsageSet):
 
 
 class LibriTTSDataset(AudioUsageSet):
-    """LibriTTS (Zen et al., 2019): `original_text` and `normalized_text`, text, `speaker_id` and `chapter_id`, uint32, and `utterance_id`, text; `sample_rate` is uint32.
+    """LibriTTS (Zen et al., 2019): `original_text` and `normalized_text`, text, `speaker_id` and
+    `chapter_id`, uint32, and `utterance_id`, text; `sample_rate` is uint32.
 
-    `usage` is the name of a part, or "all" (the default), those that are there. Rows are in the order of the files `*.trans.tsv`.
+    `usage` is the name of a part, or "all" (the default), those that are there. Rows are in the
+    order of the files `*.trans.tsv`.
     """
 
     _names = ("original_text", "normalized_text", "speaker_id", "chapter_id", "utterance_id")
@@ -346,10 +365,12 @@ class LibriTTSDataset(AudioUsageSet):
 
 
 class TedliumDataset(AudioSet):
-    """TED-LIUM (Rousseau, Deléglise and Estève, 2012): `transcript`, `talk_id`, `speaker_id` and `identifier`, text, a row for each line of the files `stm/*.stm`, with that
-    part of `sph/*.sph`; `sample_rate` is int32.
+    """TED-LIUM (Rousseau, Deléglise and Estève, 2012): `transcript`, `talk_id`, `speaker_id` and
+    `identifier`, text, a row for each line of the files `stm/*.stm`, with that part of `sph/*.sph`;
+    `sample_rate` is int32.
 
-    `release` is "release1", "release2" or "release3"; `usage` "train", "test", "dev" or "all" (the default), for "release3" only that, of the folder `data`.
+    `release` is "release1", "release2" or "release3"; `usage` "train", "test", "dev" or "all" (the
+    default), for "release3" only that, of the folder `data`.
     """
 
     _names = ("transcript", "talk_id", "speaker_id", "identifier")

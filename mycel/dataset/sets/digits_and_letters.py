@@ -1,6 +1,7 @@
 """Well-known sets of digits and letters, and sets of made-up rows.
 
-EMNIST and QMNIST are IDX files, USPS is text with "number:value" entries, Semeion text with 256 pixels and ten marks a line. Made-up rows are functions of a seed and their number.
+EMNIST and QMNIST are IDX files, USPS is text with "number:value" entries, Semeion text with 256
+pixels and ten marks a line. Made-up rows are functions of a seed and their number.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from mycel.dataset.sources import ArrayDataset, MappableDataset
 
 
 def _read(operation: str, folder: str, name: str, dtype: Any, axes: int) -> Array:
-    """The array of an IDX file, which may be compressed; ValueError where there is none, or one of another kind."""
+    """Return the array of an IDX file, which may be compressed; ValueError where there is none, or
+    one of another kind.
+    """
     for path in (Path(folder, name), Path(folder, f"{name}.gz")):
         if path.is_file():
             found = np.asarray(read_idx(path))
@@ -57,8 +60,9 @@ class _Digits(ArrayDataset, VisionBaseDataset):
 class EMnistDataset(_Digits):
     """EMNIST (Cohen et al., 2017): columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `name` is "byclass", "bymerge", "balanced", "letters", "digits" or "mnist", `usage` "train", "test" or "all" (the default: first the test images). Images are as the
-    files have them, with rows and columns exchanged. Raises ValueError for missing files.
+    `name` is "byclass", "bymerge", "balanced", "letters", "digits" or "mnist", `usage` "train",
+    "test" or "all" (the default: first the test images). Images are as the files have them, with
+    rows and columns exchanged. Raises ValueError for missing files.
 
     >>> import tempfile, os
     >>> import numpy as np
@@ -99,9 +103,11 @@ class EMnistDataset(_Digits):
 
 
 class QMnistDataset(_Digits):
-    """QMNIST (Yadav and Bottou, 2019): columns `image`, uint8 [28, 28, 1], and `label`, uint32, the class, or with `compat` False [8], all that is known of the digit.
+    """QMNIST (Yadav and Bottou, 2019): columns `image`, uint8 [28, 28, 1], and `label`, uint32, the
+    class, or with `compat` False [8], all that is known of the digit.
 
-    `usage` is "train", "test", "test10k" (the first 10000 of "test"), "test50k" (the others), "nist" or "all" (the default: training, test and NIST images).
+    `usage` is "train", "test", "test10k" (the first 10000 of "test"), "test50k" (the others),
+    "nist" or "all" (the default: training, test and NIST images).
     """
 
     def __init__(
@@ -135,7 +141,9 @@ class QMnistDataset(_Digits):
 
 
 class SemeionDataset(_Digits):
-    """Semeion (Buscema, 1998), the file `semeion.data`: columns `image`, uint8 [16, 16] of 0 and 1, and `label`, uint32."""
+    """Semeion (Buscema, 1998), the file `semeion.data`: columns `image`, uint8 [16, 16] of 0 and 1,
+    and `label`, uint32.
+    """
 
     def __init__(
         self,
@@ -160,9 +168,11 @@ class SemeionDataset(_Digits):
 
 
 class USPSDataset(_Digits):
-    """USPS (Hull, 1994), the files `usps` and `usps.t`: columns `image`, uint8 [16, 16, 1], and `label`, uint32.
+    """USPS (Hull, 1994), the files `usps` and `usps.t`: columns `image`, uint8 [16, 16, 1], and
+    `label`, uint32.
 
-    `usage` is "train", "test" or "all" (the default). Lines have the label, from 1 on, and 256 entries "number:value" with values from -1 to 1.
+    `usage` is "train", "test" or "all" (the default). Lines have the label, from 1 on, and 256
+    entries "number:value" with values from -1 to 1.
     """
 
     def __init__(
@@ -204,9 +214,11 @@ class USPSDataset(_Digits):
 
 
 class FakeImageDataset(MappableDataset, VisionBaseDataset):
-    """Random images and labels: columns `image`, uint8 of the shape `image_size`, and `label`, uint32, below `num_classes`.
+    """Random images and labels: columns `image`, uint8 of the shape `image_size`, and `label`,
+    uint32, below `num_classes`.
 
-    A row depends on `base_seed` and its number alone. Raises ValueError for sizes and counts below 1.
+    A row depends on `base_seed` and its number alone. Raises ValueError for sizes and counts below
+    1.
 
     >>> import mycel.dataset as ds
     >>> ds.FakeImageDataset(10, (8, 8, 3), num_classes=2).output_shapes()
@@ -263,10 +275,12 @@ _MADE_UP = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 
 
 class RandomDataset(MappableDataset, VisionBaseDataset):
-    """Random rows of the columns of a `schema`, or of some columns "c0", "c1", ... of random types and shapes.
+    """Random rows of the columns of a `schema`, or of some columns "c0", "c1", ... of random types
+    and shapes.
 
-    Integers are drawn from all of their type, floats from [0, 1), text from the digits. Rows depend on the seed of `mycel.dataset.config` when the dataset is made. Without
-    `total_rows` there are as many as the schema states, or some.
+    Integers are drawn from all of their type, floats from [0, 1), text from the digits. Rows depend
+    on the seed of `mycel.dataset.config` when the dataset is made. Without `total_rows` there are
+    as many as the schema states, or some.
 
     >>> import mycel.dataset as ds
     >>> schema = ds.Schema()

@@ -1,7 +1,8 @@
 """Well-known sets of images in folders and lists.
 
-A set lists its rows when it is made: each value of a row is a `Picture`, the path of an image that is read (and decoded, where `decode` asks for that) with the row, an array, or
-a function that reads one. Images come as the bytes of their files, uint8 [N], or as pixels, uint8 [H, W, 3].
+A set lists its rows when it is made: each value of a row is a `Picture`, the path of an image that
+is read (and decoded, where `decode` asks for that) with the row, an array, or a function that reads
+one. Images come as the bytes of their files, uint8 [N], or as pixels, uint8 [H, W, 3].
 """
 
 from __future__ import annotations
@@ -30,30 +31,32 @@ Value = Any
 
 
 def label(number: int, kind: Any = np.uint32) -> Array:
-    """A class's number as an array."""
+    """Return a class's number as an array."""
     return np.array(number, kind)
 
 
 def one_of(operation: str, argument: str, value: Any, known: Sequence[Any]) -> Any:
-    """The value; ValueError where it is not known."""
+    """Return the value; ValueError where it is not known."""
     if value not in known:
         raise ValueError(f"{operation}: {argument} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return value
 
 
 def folders_in(path: str) -> list[str]:
-    """The names of folders, in order."""
+    """Return the names of folders, in order."""
     return sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
 
 
 def images_in(path: str) -> list[Picture]:
-    """The images of a folder, in the order of their names."""
+    """Return the images of a folder, in the order of their names."""
     names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
     return [Picture(os.path.join(path, name)) for name in names if name.lower().endswith(IMAGES)]
 
 
 class FileSet(FileDataset):
-    """The base of sets whose rows are listed when the set is made: `_entries`, under the names of `_names`."""
+    """The base of sets whose rows are listed when the set is made: `_entries`, under the names of
+    `_names`.
+    """
 
     _names: Sequence[str] = ("image", "label")
     _entries: list[tuple[Value, ...]]
@@ -144,7 +147,8 @@ class UsageSet(FileSet):
 
 
 class Caltech256Dataset(FolderSet):
-    """Caltech 256 (Griffin, Holub and Perona, 2007), a folder a class: columns `image` and `label`, int32, in the order of the folders' names.
+    """Caltech 256 (Griffin, Holub and Perona, 2007), a folder a class: columns `image` and `label`,
+    int32, in the order of the folders' names.
 
     Raises ValueError where there is no folder, or none with images.
 
@@ -167,7 +171,9 @@ class Caltech256Dataset(FolderSet):
 
 
 class SUN397Dataset(FolderSet):
-    """SUN397 (Xiao et al., 2010): columns `image` and `label`, uint32, the place of the image's folder in `ClassName.txt`."""
+    """SUN397 (Xiao et al., 2010): columns `image` and `label`, uint32, the place of the image's
+    folder in `ClassName.txt`.
+    """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
         names = [line.strip() for line in read_lines("SUN397Dataset", Path(folder, "ClassName.txt")) if line.strip()]
@@ -179,10 +185,11 @@ class SUN397Dataset(FolderSet):
 
 
 class SBUDataset(FolderSet):
-    """The SBU captioned photographs (Ordonez, Kulkarni and Berg, 2011): columns `image` and `caption`, text.
+    """The SBU captioned photographs (Ordonez, Kulkarni and Berg, 2011): columns `image` and
+    `caption`, text.
 
-    The captions and addresses are lines of two files; the image of an address ending in `2723/4385_c3.jpg` is `sbu_images/m_2723_4385_c3.jpg`. Those without a file are left
-    out.
+    The captions and addresses are lines of two files; the image of an address ending in
+    `2723/4385_c3.jpg` is `sbu_images/m_2723_4385_c3.jpg`. Those without a file are left out.
     """
 
     _names = ("image", "caption")
@@ -201,9 +208,11 @@ class SBUDataset(FolderSet):
 
 
 class Food101Dataset(UsageSet):
-    """Food-101 (Bossard, Guillaumin and Van Gool, 2014): columns `image` and `label`, text, the name of the class.
+    """Food-101 (Bossard, Guillaumin and Van Gool, 2014): columns `image` and `label`, text, the
+    name of the class.
 
-    `usage` is "train", "test" or "all" (the default: the training images first), of the lists `meta/train.txt` and `meta/test.txt`.
+    `usage` is "train", "test" or "all" (the default: the training images first), of the lists
+    `meta/train.txt` and `meta/test.txt`.
     """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
@@ -217,9 +226,11 @@ class Food101Dataset(UsageSet):
 
 
 class RenderedSST2Dataset(UsageSet):
-    """Rendered SST-2 (Radford et al., 2021), sentences as images: columns `image` and `label`, uint32, 1 for positive ones.
+    """Rendered SST-2 (Radford et al., 2021), sentences as images: columns `image` and `label`,
+    uint32, 1 for positive ones.
 
-    `usage` is "train", "val", "test" or "all" (the default), of the folders `train`, `valid` and `test`, with the folders `negative` and `positive` in each.
+    `usage` is "train", "val", "test" or "all" (the default), of the folders `train`, `valid` and
+    `test`, with the folders `negative` and `positive` in each.
     """
 
     _usages = ("train", "val", "test", "all")
@@ -235,7 +246,8 @@ class RenderedSST2Dataset(UsageSet):
 
 
 class OmniglotDataset(FileSet):
-    """Omniglot (Lake, Salakhutdinov and Tenenbaum, 2015): columns `image` and `label`, int32, a class for each folder with images, in the order of their paths.
+    """Omniglot (Lake, Salakhutdinov and Tenenbaum, 2015): columns `image` and `label`, int32, a
+    class for each folder with images, in the order of their paths.
 
     `background` chooses `images_background` (True, the default) or `images_evaluation`.
     """
@@ -263,10 +275,12 @@ class OmniglotDataset(FileSet):
 
 
 class LSUNDataset(FileSet):
-    """LSUN (Yu et al., 2015) as folders of images: columns `image` and `label`, uint32, classes in the order of their names.
+    """LSUN (Yu et al., 2015) as folders of images: columns `image` and `label`, uint32, classes in
+    the order of their names.
 
-    `usage` "train" and "valid" have the folders `<class>_train` and `<class>_val`, "all" (the default) both, "test" the folder `test`, with the label 0. `classes` names
-    some classes. For "all" MindSpore gives the two folders of a class different labels; here they are the same.
+    `usage` "train" and "valid" have the folders `<class>_train` and `<class>_val`, "all" (the
+    default) both, "test" the folder `test`, with the label 0. `classes` names some classes. For
+    "all" MindSpore gives the two folders of a class different labels; here they are the same.
     """
 
     def __init__(
@@ -311,8 +325,10 @@ class LSUNDataset(FileSet):
 class Places365Dataset(FileSet):
     """Places365 (Zhou et al., 2017): columns `image` and `label`, uint32.
 
-    `usage` is "train-standard" (the default), "train-challenge" or "val", of the lists `places365_train-standard.txt`, `places365_train-challenge.txt` and
-    `places365_val.txt`; `small` chooses the images of 256 by 256, in `data_256_standard`, `data_256_challenge` and `val_256`, or the large ones.
+    `usage` is "train-standard" (the default), "train-challenge" or "val", of the lists
+    `places365_train-standard.txt`, `places365_train-challenge.txt` and `places365_val.txt`; `small`
+    chooses the images of 256 by 256, in `data_256_standard`, `data_256_challenge` and `val_256`, or
+    the large ones.
     """
 
     def __init__(
@@ -348,10 +364,12 @@ class Places365Dataset(FileSet):
 
 
 class DIV2KDataset(FileSet):
-    """DIV2K (Agustsson and Timofte, 2017): columns `hr_image` and `lr_image`, an image and the smaller one made of it.
+    """DIV2K (Agustsson and Timofte, 2017): columns `hr_image` and `lr_image`, an image and the
+    smaller one made of it.
 
-    `usage` is "train" (the default), "valid" or "all". `downgrade` says how images were made smaller and `scale` how much: "bicubic" by 2, 3, 4 or 8, "unknown" by 2, 3 or 4,
-    "mild", "difficult" and "wild" by 4.
+    `usage` is "train" (the default), "valid" or "all". `downgrade` says how images were made
+    smaller and `scale` how much: "bicubic" by 2, 3, 4 or 8, "unknown" by 2, 3 or 4, "mild",
+    "difficult" and "wild" by 4.
     """
 
     _names = ("hr_image", "lr_image")
@@ -400,9 +418,11 @@ class DIV2KDataset(FileSet):
 
 
 class FlickrDataset(FileSet):
-    """Flickr8k and Flickr30k (Hodosh, Young and Hockenmaier, 2013; Young et al., 2014): columns `image` and `annotation`, text [captions].
+    """Flickr8k and Flickr30k (Hodosh, Young and Hockenmaier, 2013; Young et al., 2014): columns
+    `image` and `annotation`, text [captions].
 
-    `annotation_file` has lines of a file's name, "#" and the caption's number, a tabulator and the caption.
+    `annotation_file` has lines of a file's name, "#" and the caption's number, a tabulator and the
+    caption.
     """
 
     _names = ("image", "annotation")
@@ -434,10 +454,12 @@ class FlickrDataset(FileSet):
 
 
 class Caltech101Dataset(FileSet):
-    """Caltech 101 (Fei-Fei, Fergus and Perona, 2004): columns `image`, and by `target_type` "category" (the default), int64, "annotation", float64 [2, N], the points around
-    the object, or both ("all").
+    """Caltech 101 (Fei-Fei, Fergus and Perona, 2004): columns `image`, and by `target_type`
+    "category" (the default), int64, "annotation", float64 [2, N], the points around the object, or
+    both ("all").
 
-    Classes are the folders of `101_ObjectCategories` but for `BACKGROUND_Google`, in the order of their names; annotations are files of MATLAB in `Annotations`.
+    Classes are the folders of `101_ObjectCategories` but for `BACKGROUND_Google`, in the order of
+    their names; annotations are files of MATLAB in `Annotations`.
     """
 
     _elsewhere: ClassVar[dict[str, str]] = {

@@ -18,9 +18,9 @@ from mycel.dataset.sources import ArrayDataset
 class MnistDataset(ArrayDataset, VisionBaseDataset):
     """The MNIST files of a directory: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `usage` is "train", "test", or "all" (the default): first the test, then the training images, or those of the two
-    that the directory has. Files may be compressed (`.gz`). Shuffled unless `shuffle` is False. Raises ValueError for a
-    missing directory or file, and for truncated files.
+    `usage` is "train", "test", or "all" (the default): first the test, then the training images, or
+    those of the two that the directory has. Files may be compressed (`.gz`). Shuffled unless
+    `shuffle` is False. Raises ValueError for a missing directory or file, and for truncated files.
 
     >>> import tempfile
     >>> import mycel.dataset as ds
@@ -82,7 +82,9 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
         return images[..., None], labels.astype(np.uint32)
 
     def _has(self, part: str) -> bool:
-        """Whether any file of a part is there: half a part is an error, none of it is another usage."""
+        """Return whether any file of a part is there: half a part is an error, none of it is
+        another usage.
+        """
         names = self._candidates(part, "images", 3) + self._candidates(part, "labels", 1)
         return any(Path(self.dataset_dir, name).is_file() for name in names)
 
@@ -104,7 +106,8 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
 
 
 class FashionMnistDataset(MnistDataset):
-    """The Fashion-MNIST files of a directory (Xiao, Rasul and Vollgraf, 2017); see `MnistDataset`."""
+    """The Fashion-MNIST files of a directory (Xiao, Rasul and Vollgraf, 2017); see `MnistDataset`.
+    """
 
 
 class KMnistDataset(MnistDataset):

@@ -1,4 +1,6 @@
-"""Well-known sets of images with more than a class: faces, roads, boxes, outlines, patches that match; see `mycel.dataset.sets.images`."""
+"""Well-known sets of images with more than a class: faces, roads, boxes, outlines, patches that
+match; see `mycel.dataset.sets.images`.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ _MOST_FACES = 100_000
 
 
 class LFWDataset(FileSet):
-    """Labeled Faces in the Wild (Huang et al., 2007). `task` "people" (the default): columns `image` and `label`, uint32, the person's place in `lfw-names.txt`. "pairs":
-    `image1`, `image2` and `label`, uint32, 1 for the same person.
+    """Labeled Faces in the Wild (Huang et al., 2007). `task` "people" (the default): columns
+    `image` and `label`, uint32, the person's place in `lfw-names.txt`. "pairs": `image1`, `image2`
+    and `label`, uint32, 1 for the same person.
 
-    `usage` is "10fold", "train", "test" or "all" (the default: the training and the test list), `image_set` "original", "funneled" (the default) or "deepfunneled".
+    `usage` is "10fold", "train", "test" or "all" (the default: the training and the test list),
+    `image_set` "original", "funneled" (the default) or "deepfunneled".
     """
 
     _folders: ClassVar[dict[str, str]] = {
@@ -93,10 +97,12 @@ class LFWDataset(FileSet):
 
 
 class KITTIDataset(UsageSet):
-    """The objects of KITTI (Geiger, Lenz and Urtasun, 2012). `usage` "train" (the default): columns `image`, `label` and `occluded`, uint32, `truncated`, `alpha` and
-    `rotation_y`, float32, all [N, 1], `bbox`, float32 [N, 4], `dimensions` and `location`, float32 [N, 3]. "test": `image` alone.
+    """The objects of KITTI (Geiger, Lenz and Urtasun, 2012). `usage` "train" (the default): columns
+    `image`, `label` and `occluded`, uint32, `truncated`, `alpha` and `rotation_y`, float32, all [N,
+    1], `bbox`, float32 [N, 4], `dimensions` and `location`, float32 [N, 3]. "test": `image` alone.
 
-    Labels follow the names of the classes: Car, Cyclist, DontCare, Misc, Pedestrian, Person_sitting, Tram, Truck, Van.
+    Labels follow the names of the classes: Car, Cyclist, DontCare, Misc, Pedestrian,
+    Person_sitting, Tram, Truck, Van.
     """
 
     _usages = ("train", "test")
@@ -132,11 +138,13 @@ class KITTIDataset(UsageSet):
 
 
 class WIDERFaceDataset(UsageSet):
-    """WIDER FACE (Yang et al., 2016): columns `image`, `bbox`, int32 [N, 4] of left, top, width and height, and `blur`, `expression`, `illumination`, `occlusion`, `pose` and
-    `invalid`, int32 [N]; for the test part `image` alone.
+    """WIDER FACE (Yang et al., 2016): columns `image`, `bbox`, int32 [N, 4] of left, top, width and
+    height, and `blur`, `expression`, `illumination`, `occlusion`, `pose` and `invalid`, int32 [N];
+    for the test part `image` alone.
 
-    `usage` is "train", "valid", "test" or "all" (the default: the training images, then the validation ones). The files have `invalid` before `occlusion` and `pose`; MindSpore
-    reads them as if it came last.
+    `usage` is "train", "valid", "test" or "all" (the default: the training images, then the
+    validation ones). The files have `invalid` before `occlusion` and `pose`; MindSpore reads them
+    as if it came last.
     """
 
     _usages = ("train", "valid", "test", "all")
@@ -177,9 +185,11 @@ class WIDERFaceDataset(UsageSet):
 
 
 class CityscapesDataset(FileSet):
-    """Cityscapes (Cordts et al., 2016): columns `image` and `task`, an image for the `task` "instance" (the default), "semantic" and "color", JSON as text for "polygon".
+    """Cityscapes (Cordts et al., 2016): columns `image` and `task`, an image for the `task`
+    "instance" (the default), "semantic" and "color", JSON as text for "polygon".
 
-    `usage` is "train" (the default), "val" or "all", "test" for the `quality_mode` "fine", "train_extra" for "coarse".
+    `usage` is "train" (the default), "val" or "all", "test" for the `quality_mode` "fine",
+    "train_extra" for "coarse".
     """
 
     _names = ("image", "task")
@@ -232,10 +242,11 @@ def _polygons(path: str) -> Callable[[], Array]:
 
 
 class SBDataset(FileSet):
-    """The Semantic Boundaries Dataset (Hariharan et al., 2011): columns `image` and `task`, uint8 [20, H, W], the boundaries of each class, or for the `task` "Segmentation"
-    [H, W], the classes.
+    """The Semantic Boundaries Dataset (Hariharan et al., 2011): columns `image` and `task`, uint8
+    [20, H, W], the boundaries of each class, or for the `task` "Segmentation" [H, W], the classes.
 
-    `usage` is "train", "val", "train_noval" or "all" (the default: the training images first), of the lists of these names.
+    `usage` is "train", "val", "train_noval" or "all" (the default: the training images first), of
+    the lists of these names.
     """
 
     _names = ("image", "task")
@@ -274,9 +285,11 @@ class SBDataset(FileSet):
 
 
 class Flowers102Dataset(FileSet):
-    """Oxford 102 Flowers (Nilsback and Zisserman, 2008): columns `image`, for the `task` "Segmentation" also `segmentation`, an image, and `label`, uint32.
+    """Oxford 102 Flowers (Nilsback and Zisserman, 2008): columns `image`, for the `task`
+    "Segmentation" also `segmentation`, an image, and `label`, uint32.
 
-    `usage` is "train", "valid", "test" or "all" (the default: training, test and validation images).
+    `usage` is "train", "valid", "test" or "all" (the default: training, test and validation
+    images).
     """
 
     _parts: ClassVar[dict[str, str]] = {"train": "trnid", "test": "tstid", "valid": "valid"}
@@ -317,9 +330,11 @@ class Flowers102Dataset(FileSet):
 
 
 class ManifestDataset(FileSet):
-    """Images listed in a file of a JSON object a line, with `source`, `usage` and `annotation`: columns `image` and `label`, int32.
+    """Images listed in a file of a JSON object a line, with `source`, `usage` and `annotation`:
+    columns `image` and `label`, int32.
 
-    `usage` is "train" (the default), "eval" or "inference". Classes are numbered in the order of their names, or as `class_indexing` says, which leaves out all others.
+    `usage` is "train" (the default), "eval" or "inference". Classes are numbered in the order of
+    their names, or as `class_indexing` says, which leaves out all others.
     """
 
     def __init__(
@@ -363,15 +378,17 @@ class ManifestDataset(FileSet):
 
 @lru_cache(maxsize=32)
 def _sheet(path: str, changed: int) -> Array:
-    """The grey pixels of a sheet of patches; `changed` is when the file was last written."""
+    """Return the grey pixels of a sheet of patches; `changed` is when the file was last written."""
     return decode_image(Path(path).read_bytes(), f"PhotoTourDataset: {path}", ImageReadMode.GRAYSCALE)
 
 
 class PhotoTourDataset(FileSet):
-    """The patches of the Photo Tourism data (Winder and Brown, 2007). `usage` "train" (the default): column `image`, uint8 [64, 64, 1]. "test": columns `image1`,
-    `image2` and `matches`, uint32, 1 where both show the same point.
+    """The patches of the Photo Tourism data (Winder and Brown, 2007). `usage` "train" (the
+    default): column `image`, uint8 [64, 64, 1]. "test": columns `image1`, `image2` and `matches`,
+    uint32, 1 where both show the same point.
 
-    `name` is the folder: "notredame", "yosemite", "liberty", or one of these with "_harris". Sheets `patches0000.bmp` have 16 by 16 patches.
+    `name` is the folder: "notredame", "yosemite", "liberty", or one of these with "_harris". Sheets
+    `patches0000.bmp` have 16 by 16 patches.
     """
 
     def __init__(

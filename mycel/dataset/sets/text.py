@@ -1,7 +1,9 @@
 """Well-known sets of text, in the files that they are published as.
 
-A set says which file each usage has and how a file becomes rows: lines, values separated by commas, words with tags in columns, JSON. Rows are kept as Python text and
-become arrays when they are asked for. Files are taken in the order of their names and rows in the order of the files; see `FileOrder` for shuffling and shards.
+A set says which file each usage has and how a file becomes rows: lines, values separated by commas,
+words with tags in columns, JSON. Rows are kept as Python text and become arrays when they are asked
+for. Files are taken in the order of their names and rows in the order of the files; see `FileOrder`
+for shuffling and shards.
 """
 
 from __future__ import annotations
@@ -27,14 +29,16 @@ LONGEST_FIELD = 2**31 - 1
 
 
 def cell_array(value: Any) -> Array:
-    """An array of a text, of a list of texts or integers, or of an integer; integers are uint32."""
+    """Return an array of a text, of a list of texts or integers, or of an integer; integers are
+    uint32.
+    """
     if isinstance(value, str) or (isinstance(value, list) and value and all(isinstance(v, str) for v in value)):
         return np.array(value, np.str_)
     return np.array(value, np.int64).astype(np.uint32)
 
 
 def checked_cell(value: Any) -> Any:
-    """A value of a row: what `cell_array` makes an array of; ValueError otherwise."""
+    """Return a value of a row: what `cell_array` makes an array of; ValueError otherwise."""
     array = cell_array(value)
     if array.dtype.kind not in "Uu" or array.ndim > 1:
         raise ValueError(f"{value!r:.80} is neither text nor an integer nor a list of these")
@@ -42,7 +46,9 @@ def checked_cell(value: Any) -> Any:
 
 
 def read_lines(operation: str, path: str | os.PathLike[str]) -> list[str]:
-    """The lines of a UTF-8 file, without their ends; ValueError where there is none, or it is not UTF-8."""
+    """Return the lines of a UTF-8 file, without their ends; ValueError where there is none, or it
+    is not UTF-8.
+    """
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
     try:
@@ -53,7 +59,9 @@ def read_lines(operation: str, path: str | os.PathLike[str]) -> list[str]:
 
 
 def read_csv(operation: str, path: str, width: int) -> list[Cells]:
-    """The rows of a CSV file without a heading; ValueError for those that have not `width` values."""
+    """Return the rows of a CSV file without a heading; ValueError for those that have not `width`
+    values.
+    """
     limit = csv.field_size_limit(LONGEST_FIELD)
     try:
         with open(path, encoding="utf-8", newline="") as handle:
@@ -69,7 +77,9 @@ def read_csv(operation: str, path: str, width: int) -> list[Cells]:
 
 
 def read_tagged(operation: str, path: str, separator: str, width: int) -> list[Cells]:
-    """Sentences of a file that has a word and its tags in each line, and an empty line after each sentence."""
+    """Sentences of a file that has a word and its tags in each line, and an empty line after each
+    sentence.
+    """
     rows: list[Cells] = []
     words: list[list[str]] = []
     for number, line in enumerate([*read_lines(operation, path), ""]):
@@ -171,9 +181,11 @@ class TextSetWorkersLast(TextSet):
 
 
 class AGNewsDataset(TextSet):
-    """AG News (Zhang, Zhao and LeCun, 2015), `train.csv` and `test.csv`: columns `index`, `title` and `description`, all text.
+    """AG News (Zhang, Zhao and LeCun, 2015), `train.csv` and `test.csv`: columns `index`, `title`
+    and `description`, all text.
 
-    `usage` is "train", "test" or "all" (the default). Raises ValueError for missing files, and for rows with another number of values.
+    `usage` is "train", "test" or "all" (the default). Raises ValueError for missing files, and for
+    rows with another number of values.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -189,7 +201,8 @@ class AGNewsDataset(TextSet):
 
 
 class AmazonReviewDataset(TextSet):
-    """Amazon Review, Polarity or Full: columns `label`, `title` and `content`; see `AGNewsDataset`."""
+    """Amazon Review, Polarity or Full: columns `label`, `title` and `content`; see `AGNewsDataset`.
+    """
 
     _names = ("label", "title", "content")
 
@@ -219,7 +232,8 @@ class YelpReviewDataset(TextSetWorkersLast):
 
 
 class CoNLL2000Dataset(TextSetWorkersLast):
-    """The chunking task of CoNLL-2000: columns `word`, `pos_tag` and `chunk_tag`, text [words of the sentence].
+    """The chunking task of CoNLL-2000: columns `word`, `pos_tag` and `chunk_tag`, text [words of
+    the sentence].
 
     `usage` is "train", "test" or "all" (the default), of the files `train.txt` and `test.txt`.
     """
@@ -232,9 +246,11 @@ class CoNLL2000Dataset(TextSetWorkersLast):
 
 
 class UDPOSDataset(TextSetWorkersLast):
-    """The parts of speech of Universal Dependencies' English: columns `word`, `universal` and `stanford`, text [words of the sentence].
+    """The parts of speech of Universal Dependencies' English: columns `word`, `universal` and
+    `stanford`, text [words of the sentence].
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `en-ud-tag.v2.train.txt`, `.test.txt` and `.dev.txt`.
+    `usage` is "train", "test", "valid" or "all" (the default), of the files
+    `en-ud-tag.v2.train.txt`, `.test.txt` and `.dev.txt`.
     """
 
     _names = ("word", "universal", "stanford")
@@ -249,9 +265,11 @@ class UDPOSDataset(TextSetWorkersLast):
 
 
 class PennTreebankDataset(TextSet):
-    """The Penn Treebank as lines of text (Mikolov et al., 2010): column `text`, without empty lines.
+    """The Penn Treebank as lines of text (Mikolov et al., 2010): column `text`, without empty
+    lines.
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `ptb.train.txt`, `ptb.test.txt` and `ptb.valid.txt`.
+    `usage` is "train", "test", "valid" or "all" (the default), of the files `ptb.train.txt`,
+    `ptb.test.txt` and `ptb.valid.txt`.
     """
 
     _names = ("text",)
@@ -264,16 +282,19 @@ class PennTreebankDataset(TextSet):
 class WikiTextDataset(PennTreebankDataset):
     """WikiText-2 and WikiText-103 (Merity et al., 2016): column `text`, without empty lines.
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `wiki.train.tokens`, `wiki.test.tokens` and `wiki.valid.tokens`.
+    `usage` is "train", "test", "valid" or "all" (the default), of the files `wiki.train.tokens`,
+    `wiki.test.tokens` and `wiki.valid.tokens`.
     """
 
     _files: ClassVar[dict[str, str]] = {part: f"wiki.{part}.tokens" for part in ("train", "test", "valid")}
 
 
 class SST2Dataset(TextSet):
-    """The Stanford Sentiment Treebank with two classes (Socher et al., 2013): columns `sentence` and `label`, text; for the test part `sentence` alone.
+    """The Stanford Sentiment Treebank with two classes (Socher et al., 2013): columns `sentence`
+    and `label`, text; for the test part `sentence` alone.
 
-    `usage` is "train" (the default), "test" or "dev", of the files `train.tsv`, `test.tsv` and `dev.tsv`.
+    `usage` is "train" (the default), "test" or "dev", of the files `train.tsv`, `test.tsv` and
+    `dev.tsv`.
     """
 
     _names: Sequence[str] = ("sentence", "label")
@@ -291,7 +312,9 @@ class SST2Dataset(TextSet):
 
 
 class EnWik9Dataset(TextRows):
-    """The first 10^9 bytes of the English Wikipedia (Mahoney, 2006), the file `enwik9`: column `text`, a line, also empty ones."""
+    """The first 10^9 bytes of the English Wikipedia (Mahoney, 2006), the file `enwik9`: column
+    `text`, a line, also empty ones.
+    """
 
     _names = ("text",)
 
@@ -312,9 +335,11 @@ class EnWik9Dataset(TextRows):
 
 
 class IMDBDataset(TextRows):
-    """The reviews of IMDb (Maas et al., 2011): columns `text` and `label`, int32, 1 for positive ones.
+    """The reviews of IMDb (Maas et al., 2011): columns `text` and `label`, int32, 1 for positive
+    ones.
 
-    `usage` is "train", "test" or "all" (the default: the training reviews first), of the folders `train` and `test` with the folders `pos` and `neg` in each.
+    `usage` is "train", "test" or "all" (the default: the training reviews first), of the folders
+    `train` and `test` with the folders `pos` and `neg` in each.
     """
 
     _names = ("text", "label")

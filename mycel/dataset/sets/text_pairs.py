@@ -29,9 +29,11 @@ _CLUE = {
 
 
 class CLUEDataset(TextRows):
-    """Tasks of CLUE, the Chinese benchmark (Xu et al., 2020), in files of a JSON object a line: the columns of the task, text, or uint32 where the files have integers.
+    """Tasks of CLUE, the Chinese benchmark (Xu et al., 2020), in files of a JSON object a line: the
+    columns of the task, text, or uint32 where the files have integers.
 
-    `task` is "AFQMC", "TNEWS", "IFLYTEK", "CMNLI", "WSC" or "CSL"; `usage` "train", "test" (which has no labels) or "eval". Raises ValueError for lines without the columns.
+    `task` is "AFQMC", "TNEWS", "IFLYTEK", "CMNLI", "WSC" or "CSL"; `usage` "train", "test" (which
+    has no labels) or "eval". Raises ValueError for lines without the columns.
     """
 
     def __init__(
@@ -71,10 +73,11 @@ class CLUEDataset(TextRows):
 
 
 class SQuADDataset(TextSet):
-    """SQuAD 1.1 and 2.0 (Rajpurkar et al., 2016): columns `context` and `question`, text, `text`, text [answers], and `answer_start`, uint32 [answers].
+    """SQuAD 1.1 and 2.0 (Rajpurkar et al., 2016): columns `context` and `question`, text, `text`,
+    text [answers], and `answer_start`, uint32 [answers].
 
-    `usage` is "train", "dev" or "all" (the default), of the files `train-v*.json` and `dev-v*.json`. A question without an answer has an empty one that
-    starts at 4294967295.
+    `usage` is "train", "dev" or "all" (the default), of the files `train-v*.json` and
+    `dev-v*.json`. A question without an answer has an empty one that starts at 4294967295.
     """
 
     _names = ("context", "question", "text", "answer_start")
@@ -129,10 +132,12 @@ class _Translated(TextRows):
 
 
 class Multi30kDataset(_Translated):
-    """Multi30k (Elliott et al., 2016), English and German captions: columns `text` and `translation`.
+    """Multi30k (Elliott et al., 2016), English and German captions: columns `text` and
+    `translation`.
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `training/train`, `mmt16_task1_test/test` and `validation/val` with the endings `.de` and
-    `.en`; `language_pair` is ("en", "de") or ("de", "en").
+    `usage` is "train", "test", "valid" or "all" (the default), of the files `training/train`,
+    `mmt16_task1_test/test` and `validation/val` with the endings `.de` and `.en`; `language_pair`
+    is ("en", "de") or ("de", "en").
     """
 
     _pairs: ClassVar[frozenset[tuple[str, str]]] = frozenset({("en", "de"), ("de", "en")})
@@ -199,8 +204,9 @@ _TALKS = ("dev2010", "tst2010", "tst2011", "tst2012", "tst2013", "tst2014")
 class IWSLT2016Dataset(_Iwslt):
     """The talks of IWSLT 2016 (Cettolo et al., 2016): columns `text` and `translation`.
 
-    `usage` is "train", "valid", "test" or "all" (the default), `language_pair` English with "ar", "cs", "de" or "fr", either way, ("de", "en") by default, in the folder
-    `texts/de/en/de-en`. `valid_set` and `test_set` name the talks, "tst2013" and "tst2014" by default.
+    `usage` is "train", "valid", "test" or "all" (the default), `language_pair` English with "ar",
+    "cs", "de" or "fr", either way, ("de", "en") by default, in the folder `texts/de/en/de-en`.
+    `valid_set` and `test_set` name the talks, "tst2013" and "tst2014" by default.
     """
 
     _year = "IWSLT16"
@@ -239,8 +245,9 @@ class IWSLT2016Dataset(_Iwslt):
 class IWSLT2017Dataset(_Iwslt):
     """The talks of IWSLT 2017 (Cettolo et al., 2017): columns `text` and `translation`.
 
-    `usage` is "train", "valid" (the talks dev2010), "test" (tst2010) or "all" (the default), `language_pair` two of "de", "en", "it", "nl" and "ro",
-    ("de", "en") by default. The files are in `DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo`, which may be in `texts`.
+    `usage` is "train", "valid" (the talks dev2010), "test" (tst2010) or "all" (the default),
+    `language_pair` two of "de", "en", "it", "nl" and "ro", ("de", "en") by default. The files are
+    in `DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo`, which may be in `texts`.
     """
 
     _year = "IWSLT17"

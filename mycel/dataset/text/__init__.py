@@ -1,4 +1,5 @@
-"""Transforms of text under MindSpore's names: vocabularies, tokenizers, normal forms and vectors of words.
+"""Transforms of text under MindSpore's names: vocabularies, tokenizers, normal forms and vectors of
+words.
 
 >>> import mycel.dataset as ds
 >>> from mycel.dataset import text

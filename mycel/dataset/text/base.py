@@ -1,7 +1,9 @@
-"""What transforms of text share: arguments that are checked as MindSpore's are, arrays of text, and tokenizers.
+"""What transforms of text share: arguments that are checked as MindSpore's are, arrays of text, and
+tokenizers.
 
-Text is held in NumPy arrays of type str (`<U`). A tokenizer finds *spans* of the characters of one text; where it is
-asked for offsets, these count the bytes of the text in UTF-8. A text without tokens gives one empty token.
+Text is held in NumPy arrays of type str (`<U`). A tokenizer finds *spans* of the characters of one
+text; where it is asked for offsets, these count the bytes of the text in UTF-8. A text without
+tokens gives one empty token.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def check_range(operation: str, argument: str, value: Any, low: int, high: int) 
 
 
 def check_words(operation: str, argument: str, words: Any) -> list[str]:
-    """A list of distinct words; TypeError or ValueError otherwise."""
+    """Return a list of distinct words; TypeError or ValueError otherwise."""
     check_type(operation, argument, words, list)
     seen: set[str] = set()
     for word in words:
@@ -49,19 +51,22 @@ def check_words(operation: str, argument: str, words: Any) -> list[str]:
 
 
 def words_array(words: Sequence[str], shape: tuple[int, ...] | None = None) -> Array:
-    """An array of text no wider than its longest word."""
+    """Return an array of text no wider than its longest word."""
     array = np.array(words, np.str_)
     return array if shape is None else array.reshape(shape)
 
 
 class TextTransform(Transform):
-    """The base of transforms that take text of any shape: `compute` gets arrays of type str only."""
+    """The base of transforms that take text of any shape: `compute` gets arrays of type str only.
+    """
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
         return dtype.kind == "U"
 
     def texts(self, array: Array, *ranks: int) -> list[str]:
-        """The texts of an array, flattened; TypeError for other arrays, ValueError unless it has one of these ranks."""
+        """Return the texts of an array, flattened; TypeError for other arrays, ValueError unless it
+        has one of these ranks.
+        """
         name = type(self).__name__
         if array.dtype.kind != "U":
             advice = "; decode with text.to_str" if array.dtype.kind == "S" else ""
@@ -77,7 +82,7 @@ class ElementwiseText(TextTransform):
     """A transform of every text of an array by itself, defined by `one`."""
 
     def one(self, text: str) -> str:
-        """The text for a text."""
+        """Return the text for a text."""
         raise NotImplementedError(f"{type(self).__name__} must define one")
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -96,7 +101,9 @@ def byte_offsets(text: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def token_columns(tokens: Sequence[str], offsets: Sequence[Span], with_offsets: bool) -> Any:
-    """The result of a tokenizer: tokens, and with offsets their first bytes and the bytes after their last, uint32."""
+    """Return the result of a tokenizer: tokens, and with offsets their first bytes and the bytes
+    after their last, uint32.
+    """
     if not tokens:
         tokens, offsets = [""], [(0, 0)]
     found = words_array(tokens)
@@ -114,11 +121,11 @@ class Tokenizer(TextTransform):
         self.with_offsets = with_offsets
 
     def prepare(self, text: str) -> str:
-        """The text in which spans are found."""
+        """Return the text in which spans are found."""
         return text
 
     def spans(self, text: str) -> list[Span]:
-        """Where the tokens start and end."""
+        """Return where the tokens start and end."""
         raise NotImplementedError(f"{type(self).__name__} must define spans")
 
     def compute(self, array: Array, lead: int) -> Any:

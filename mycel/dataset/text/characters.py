@@ -1,7 +1,7 @@
 """Sets of Unicode characters as sorted ranges, and which set a property's name stands for.
 
-A set is a tuple of ranges (first, last) in order, with a gap between any two. General categories come from Python's
-`unicodedata`; scripts from the table in `scripts`.
+A set is a tuple of ranges (first, last) in order, with a gap between any two. General categories
+come from Python's `unicodedata`; scripts from the table in `scripts`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CATEGORIES = {
 
 
 def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
-    """The characters that are in any of the sets; the ranges may come in any order."""
+    """Return the characters that are in any of the sets; the ranges may come in any order."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(r for one in sets for r in one):
         if merged and first <= merged[-1][1] + 1:
@@ -44,19 +44,19 @@ def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def invert(ranges: Ranges) -> Ranges:
-    """The characters that are not in a set."""
+    """Return the characters that are not in a set."""
     starts = [0] + [last + 1 for _, last in ranges]
     ends = [first - 1 for first, _ in ranges] + [LAST]
     return tuple((first, last) for first, last in zip(starts, ends) if first <= last)
 
 
 def intersection(a: Ranges, b: Ranges) -> Ranges:
-    """The characters that are in both sets."""
+    """Return the characters that are in both sets."""
     return invert(union(invert(a), invert(b)))
 
 
 def collect(holds: Callable[[str], bool]) -> Ranges:
-    """The characters for which a test holds."""
+    """Return the characters for which a test holds."""
     found = []
     for value, group in groupby(range(LAST + 1), key=lambda code: holds(chr(code))):
         if value:
@@ -79,7 +79,9 @@ def _all_categories() -> dict[str, Ranges]:
 
 @cache
 def categories(*names: str) -> Ranges:
-    """The characters of general categories, each a name of two letters or the one letter of a group."""
+    """Return the characters of general categories, each a name of two letters or the one letter of
+    a group.
+    """
     return union(*(ranges for name, ranges in _all_categories().items() if name.startswith(names)))
 
 
@@ -114,7 +116,7 @@ def _script_ends() -> tuple[list[int], list[str]]:
 
 
 def script(character: str) -> str:
-    """The code of a character's script, in small letters.
+    """Return the code of a character's script, in small letters.
 
     >>> script("a"), script("中"), script("1")
     ('latn', 'hani', 'zyyy')
@@ -124,7 +126,7 @@ def script(character: str) -> str:
 
 
 def is_space(character: str) -> bool:
-    """Whether a character has Unicode's property White_Space."""
+    """Return whether a character has Unicode's property White_Space."""
     return character.isspace() and not "\x1c" <= character <= "\x1f"
 
 
@@ -138,10 +140,11 @@ def _words() -> Ranges:
 
 @cache
 def characters(name: str) -> Ranges:
-    """The characters with a property: a general category, a script, or one of a few properties that hold or do not.
+    """Return the characters with a property: a general category, a script, or one of a few
+    properties that hold or do not.
 
-    Names are those of Unicode and POSIX, short or long, with `gc=` or `sc=` before them or not. Raises ValueError for
-    other names.
+    Names are those of Unicode and POSIX, short or long, with `gc=` or `sc=` before them or not.
+    Raises ValueError for other names.
     """
     kind, _, value = name.rpartition("=")
     kind, plain = _plain(kind), _plain(value)

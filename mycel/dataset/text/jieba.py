@@ -1,13 +1,15 @@
 """Segmentation of Chinese text by a dictionary of words, a hidden Markov model, or both.
 
-*MP* takes the words of the dictionary whose probabilities have the greatest product; where words of different lengths
-give the same, the longer. *HMM* finds by the algorithm of Viterbi for every character whether it begins a word (B),
-ends one (E), is in the middle (M) or alone (S); letters with digits, and digits with points, stay together. *MIX* is MP,
-and HMM for the runs of single characters that MP leaves. Blanks, line ends, tabs and "，" and "。" part a text first.
+*MP* takes the words of the dictionary whose probabilities have the greatest product; where words of
+different lengths give the same, the longer. *HMM* finds by the algorithm of Viterbi for every
+character whether it begins a word (B), ends one (E), is in the middle (M) or alone (S); letters
+with digits, and digits with points, stay together. *MIX* is MP, and HMM for the runs of single
+characters that MP leaves. Blanks, line ends, tabs and "，" and "。" part a text first.
 
-The files are those of cppjieba: a dictionary has a word, its frequency and a tag in each line; a model has, leaving out
-lines that start with "#", a line with the four logarithms of the probabilities to start in B, E, M and S, four lines of
-those to go from one to another, and four lines of "character:logarithm" with commas between.
+The files are those of cppjieba: a dictionary has a word, its frequency and a tag in each line; a
+model has, leaving out lines that start with "#", a line with the four logarithms of the
+probabilities to start in B, E, M and S, four lines of those to go from one to another, and four
+lines of "character:logarithm" with commas between.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class _Dictionary:
         self.longest = max(self.longest, len(word))
 
     def segment(self, text: str) -> list[Span]:
-        """The best words of a text, from its end to its start by dynamic programming."""
+        """Return the best words of a text, from its end to its start by dynamic programming."""
         size = len(text)
         best = [0.0] * (size + 1)
         ends = [0] * size
@@ -92,7 +94,9 @@ class _Model:
             raise ValueError(f"JiebaTokenizer: {path!r} must have four states, B, E, M and S")
 
     def segment(self, text: str) -> list[Span]:
-        """The words of a text: runs of ASCII by their kind, all else by the most probable states."""
+        """Return the words of a text: runs of ASCII by their kind, all else by the most probable
+        states.
+        """
         spans: list[Span] = []
         for part in re.finditer(r"[\x00-\x7f]+|[^\x00-\x7f]+", text):
             if part.group()[0] < "\x80":
@@ -130,8 +134,8 @@ class _Model:
 class JiebaTokenizer(Tokenizer):
     """The words of a Chinese text, by a model and a dictionary of cppjieba.
 
-    Raises ValueError for a file that does not exist or is not of its kind. With offsets, the result is three arrays:
-    words, and their first bytes and the bytes after their last in UTF-8, uint32.
+    Raises ValueError for a file that does not exist or is not of its kind. With offsets, the result
+    is three arrays: words, and their first bytes and the bytes after their last in UTF-8, uint32.
 
     >>> import os, tempfile
     >>> from mycel.dataset import text
@@ -168,7 +172,9 @@ class JiebaTokenizer(Tokenizer):
         self._dictionary = _Dictionary(mp_path)
 
     def add_word(self, word: str, freq: int | None = None) -> None:
-        """Put a word into the dictionary, or change its frequency; without one, it is as frequent as the median word."""
+        """Put a word into the dictionary, or change its frequency; without one, it is as frequent
+        as the median word.
+        """
         if word is None:
             raise ValueError("JiebaTokenizer.add_word: word must be given")
         check_type("JiebaTokenizer.add_word", "word", word, str)
@@ -178,8 +184,9 @@ class JiebaTokenizer(Tokenizer):
             self._dictionary.add(word, freq or 0)
 
     def add_dict(self, user_dict: str | dict[str, int | None]) -> None:
-        """Put words into the dictionary: those of a dict with their frequencies, or of a file, a word and its frequency,
-        which may be left out, in each line. Lines of another form are passed over.
+        """Put words into the dictionary: those of a dict with their frequencies, or of a file, a
+        word and its frequency, which may be left out, in each line. Lines of another form are
+        passed over.
 
         Raises ValueError for a file that does not exist.
         """

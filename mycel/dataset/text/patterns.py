@@ -1,8 +1,9 @@
 """Regular expressions of ICU as those of Python's `re`, and their replacements.
 
-What the two write or mean differently is translated: sets of characters with properties, POSIX classes, nesting, `&&` and
-`--` are computed and written as ranges; `\\s`, `\\d`, `\\w`, `\\h`, `\\v`, `\\R`, `.`, `$`, `\\Z`, `\\z`, `\\Q..\\E`, `\\x{..}` and
-names of groups are written out; a replacement's `$1`, `${name}` and `\\` likewise. What `re` lacks raises ValueError.
+What the two write or mean differently is translated: sets of characters with properties, POSIX
+classes, nesting, `&&` and `--` are computed and written as ranges; `\\s`, `\\d`, `\\w`, `\\h`,
+`\\v`, `\\R`, `.`, `$`, `\\Z`, `\\z`, `\\Q..\\E`, `\\x{..}` and names of groups are written out; a
+replacement's `$1`, `${name}` and `\\` likewise. What `re` lacks raises ValueError.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def _code(character: int) -> str:
 
 
 def _class(ranges: Ranges) -> str:
-    """A set of characters in the syntax of `re`."""
+    """Return a set of characters in the syntax of `re`."""
     if not ranges:
         return "(?!)"
     return "[" + "".join(_code(a) if a == b else f"{_code(a)}-{_code(b)}" for a, b in ranges) + "]"
@@ -55,8 +56,10 @@ _MARKS_AFTER = 4
 
 @lru_cache(maxsize=1)
 def _boundary() -> str:
-    """A boundary of a word: what follows is one of its characters and what precedes is not, or the other way, where marks
-    and format characters belong to what they follow, up to four of them."""
+    """Return a boundary of a word: what follows is one of its characters and what precedes is not,
+    or the other way, where marks and format characters belong to what they follow, up to four of
+    them.
+    """
     joined = union(categories("Mn", "Me", "Cf"), _EXTENDING)
     words = intersection(characters("word"), invert(joined))
     before = "|".join(f"(?<={_class(words)}{_class(joined)}{{{n}}})" for n in range(_MARKS_AFTER + 1))
@@ -75,7 +78,9 @@ class _Translator:
         return ValueError(f"{reason} at character {self.place} of the pattern {self.pattern!r}")
 
     def take(self, pattern: str) -> str | None:
-        """What a regular expression matches here, which is then passed; None where it does not."""
+        """Return what a regular expression matches here, which is then passed; None where it does
+        not.
+        """
         found = re.compile(pattern, re.DOTALL).match(self.pattern, self.place)
         if found is None:
             return None
@@ -101,7 +106,7 @@ class _Translator:
         return "".join(out)
 
     def escape(self) -> str:
-        """An escape outside of a set."""
+        """Return an escape outside of a set."""
         quoted = self.take(r"\\Q.*?(?:\\E|$)")
         if quoted:
             return re.escape(quoted[2:].removesuffix("\\E"))
@@ -124,7 +129,7 @@ class _Translator:
         return _class(self.escaped_set())
 
     def escaped_set(self) -> Ranges:
-        """The characters that an escape stands for."""
+        """Return the characters that an escape stands for."""
         self.place += 1
         prop = self.take(r"[pP]\{\^?[^}]*\}")
         if prop:
@@ -156,7 +161,7 @@ class _Translator:
             raise self.fail(str(error)) from error
 
     def set(self) -> Ranges:
-        """A set in brackets, with all that is in it."""
+        """Return a set in brackets, with all that is in it."""
         posix = self.take(r"\[:\^?[A-Za-z_= ]+:\]")
         if posix:
             found = self.property(posix[2:-2].removeprefix("^"))
@@ -174,7 +179,7 @@ class _Translator:
             found = intersection(found, other if operator == "&&" else invert(other))
 
     def operand(self, start: bool) -> Ranges:
-        """The members of a set up to an operator or its end."""
+        """Return the members of a set up to an operator or its end."""
         parts: list[Ranges] = []
         while self.place < len(self.pattern):
             here = self.pattern[self.place]
@@ -203,7 +208,9 @@ class _Translator:
 
 @lru_cache(maxsize=256)
 def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
-    """The compiled pattern; ValueError, in the name of the operation, for one that is wrong or not supported."""
+    """Return the compiled pattern; ValueError, in the name of the operation, for one that is wrong
+    or not supported.
+    """
     try:
         return re.compile(_Translator(pattern).translate())
     except (ValueError, re.error) as error:
@@ -211,7 +218,9 @@ def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
 
 
 def compile_replacement(operation: str, compiled: re.Pattern[str], replace: str) -> Callable[[re.Match[str]], str]:
-    """What gives the replacement of a match; ValueError for a group that the pattern does not have."""
+    """Return what gives the replacement of a match; ValueError for a group that the pattern does
+    not have.
+    """
     parts: list[str | int] = []
     place = 0
     while place < len(replace):

@@ -1,6 +1,8 @@
-"""Subword models of SentencePiece (Kudo and Richardson, 2018), trained and applied by the package `sentencepiece`.
+"""Subword models of SentencePiece (Kudo and Richardson, 2018), trained and applied by the package
+`sentencepiece`.
 
-The package is looked for when a model is trained or applied; without it ImportError says how to get it.
+The package is looked for when a model is trained or applied; without it ImportError says how to get
+it.
 """
 
 from __future__ import annotations
@@ -58,11 +60,13 @@ class SentencePieceVocab:
         model_type: SentencePieceModel,
         params: dict[str, Any],
     ) -> SentencePieceVocab:
-        """A model of `vocab_size` pieces, trained on columns of text of a data set (all columns where there are none).
+        """Return a model of `vocab_size` pieces, trained on columns of text of a data set (all
+        columns where there are none).
 
-        `character_coverage` is the part of all characters that the model has, 0.9995 for languages with many of them and
-        1.0 for others; `params` are further options of SentencePiece's trainer. Raises ValueError for a column that does
-        not exist, ImportError without the package, and the errors of the trainer.
+        `character_coverage` is the part of all characters that the model has, 0.9995 for languages
+        with many of them and 1.0 for others; `params` are further options of SentencePiece's
+        trainer. Raises ValueError for a column that does not exist, ImportError without the
+        package, and the errors of the trainer.
         """
         operation = "SentencePieceVocab.from_dataset"
         names = dataset.get_col_names() if not col_names else col_names
@@ -84,7 +88,7 @@ class SentencePieceVocab:
         model_type: SentencePieceModel,
         params: dict[str, Any],
     ) -> SentencePieceVocab:
-        """A model trained on text files, a sentence in each line; see `from_dataset`.
+        """Return a model trained on text files, a sentence in each line; see `from_dataset`.
 
         Raises RuntimeError for a file that does not exist.
         """
@@ -111,8 +115,8 @@ class SentencePieceVocab:
 class SentencePieceTokenizer(TextTransform):
     """The pieces of a text, or their numbers, int32, by a model of SentencePiece or its file.
 
-    Raises RuntimeError for a model that is not built and a file that does not exist, and ImportError without the package
-    `sentencepiece`.
+    Raises RuntimeError for a model that is not built and a file that does not exist, and
+    ImportError without the package `sentencepiece`.
 
     >>> from mycel.dataset import text
     >>> text.SentencePieceTokenizer(text.SentencePieceVocab(), text.SPieceTokenizerOutType.INT)

@@ -1,7 +1,9 @@
-"""Which script each character belongs to, by the Unicode Character Database (Scripts.txt of Unicode 17, and the property
-Other_Alphabetic): a line a script, with its code, its name and the ranges of its code points in base 16.
+"""Which script each character belongs to, by the Unicode Character Database (Scripts.txt of Unicode
+17, and the property Other_Alphabetic): a line a script, with its code, its name and the ranges of
+its code points in base 16.
 
-A line that starts with blanks continues the one before. Characters of no script are of the script Unknown.
+A line that starts with blanks continues the one before. Characters of no script are of the script
+Unknown.
 """
 
 from __future__ import annotations

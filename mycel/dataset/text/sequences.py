@@ -1,4 +1,6 @@
-"""Transforms of lists of words or numbers: adding, cutting, windows, n-grams, and numbers from text."""
+"""Transforms of lists of words or numbers: adding, cutting, windows, n-grams, and numbers from
+text.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,8 @@ class Truncate(Transform):
 
 
 class TruncateSequencePair(Transform):
-    """Two lists cut, an element of the longer one at a time (of the second where they are as long), until they have
-    at most `max_length` elements together.
+    """Two lists cut, an element of the longer one at a time (of the second where they are as long),
+    until they have at most `max_length` elements together.
 
     >>> from mycel.dataset import text
     >>> [part.tolist() for part in text.TruncateSequencePair(5)(["a", "b", "c", "d"], ["x", "y", "z"])]
@@ -79,12 +81,13 @@ class TruncateSequencePair(Transform):
 
 
 def narrow(array: Array) -> Array:
-    """An array of text no wider than its longest word; other arrays copied."""
+    """Return an array of text no wider than its longest word; other arrays copied."""
     return words_array(array.reshape(-1).tolist(), array.shape) if array.dtype.kind == "U" else array.copy()
 
 
 class SlidingWindow(Transform):
-    """All runs of `width` neighbouring elements of a list, a row each; nothing, of shape [0], from shorter lists.
+    """All runs of `width` neighbouring elements of a list, a row each; nothing, of shape [0], from
+    shorter lists.
 
     `axis` must be 0 or -1.
 
@@ -111,10 +114,11 @@ class SlidingWindow(Transform):
 
 
 class Ngram(TextTransform):
-    """All runs of `n` neighbouring words, joined by `separator`; for a list of n, those of each n in turn.
+    """All runs of `n` neighbouring words, joined by `separator`; for a list of n, those of each n
+    in turn.
 
-    `left_pad` and `right_pad`, (word, count), put words at the ends first, at most n - 1 of them. An n that is longer
-    than the padded list gives one empty text.
+    `left_pad` and `right_pad`, (word, count), put words at the ends first, at most n - 1 of them.
+    An n that is longer than the padded list gives one empty text.
 
     >>> from mycel.dataset import text
     >>> text.Ngram([2, 1], ("_", 1), separator="-")(["a", "b"]).tolist()
@@ -162,8 +166,9 @@ _FLOAT = re.compile(
 class ToNumber(TextTransform):
     """Numbers of a type from their texts, of any shape.
 
-    What counts is the longest numeral at the start of a text, after blanks, as C's `strtol` and `strtod` read it: "12.5"
-    is the integer 12. Raises ValueError for a text that starts with no numeral, and for numbers beyond the type.
+    What counts is the longest numeral at the start of a text, after blanks, as C's `strtol` and
+    `strtod` read it: "12.5" is the integer 12. Raises ValueError for a text that starts with no
+    numeral, and for numbers beyond the type.
 
     >>> from mycel.dataset import text
     >>> text.ToNumber("int32")(["1", "-20"]).tolist()

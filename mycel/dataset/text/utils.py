@@ -11,7 +11,9 @@ from mycel.dataset.blocks import Array
 
 
 class JiebaMode(IntEnum):
-    """How `JiebaTokenizer` segments: by its dictionary (MP), by its hidden Markov model (HMM), or by both (MIX)."""
+    """How `JiebaTokenizer` segments: by its dictionary (MP), by its hidden Markov model (HMM), or
+    by both (MIX).
+    """
 
     MIX = 0
     MP = 1
@@ -29,8 +31,9 @@ class NormalizeForm(IntEnum):
 
 
 class SentencePieceModel(IntEnum):
-    """The kinds of models that SentencePiece trains: unigram (Kudo, 2018), byte pairs (Sennrich et al., 2016),
-    characters and words."""
+    """The kinds of models that SentencePiece trains: unigram (Kudo, 2018), byte pairs (Sennrich et
+    al., 2016), characters and words.
+    """
 
     UNIGRAM = 0
     BPE = 1
@@ -62,9 +65,10 @@ def _check_array(operation: str, array: Any, kind: str, expected: str) -> None:
 
 
 def to_str(array: Any, encoding: str = "utf8") -> Array:
-    """The text, of the same shape, of an array of bytes in this encoding.
+    """Return the text, of the same shape, of an array of bytes in this encoding.
 
-    Raises TypeError for anything but an array of bytes, and UnicodeDecodeError for bytes that are no text.
+    Raises TypeError for anything but an array of bytes, and UnicodeDecodeError for bytes that are
+    no text.
 
     >>> import numpy as np
     >>> from mycel.dataset import text
@@ -76,9 +80,10 @@ def to_str(array: Any, encoding: str = "utf8") -> Array:
 
 
 def to_bytes(array: Any, encoding: str = "utf8") -> Array:
-    """The bytes in this encoding, of the same shape, of an array of text.
+    """Return the bytes in this encoding, of the same shape, of an array of text.
 
-    Raises TypeError for anything but an array of text, and UnicodeEncodeError for what the encoding lacks.
+    Raises TypeError for anything but an array of text, and UnicodeEncodeError for what the encoding
+    lacks.
 
     >>> import numpy as np
     >>> from mycel.dataset import text

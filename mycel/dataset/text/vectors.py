@@ -1,6 +1,8 @@
-"""Vectors of words that were trained before, from text files: a word and its numbers in a line, with blanks between.
+"""Vectors of words that were trained before, from text files: a word and its numbers in a line,
+with blanks between.
 
-A first line of two fields is a header and is passed over. Of several vectors for a word the first counts.
+A first line of two fields is a header and is passed over. Of several vectors for a word the first
+counts.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ class Vectors:
 
     @classmethod
     def from_file(cls, file_path: str, max_vectors: int | None = None) -> Any:
-        """The vectors in a file, the first `max_vectors` of them if that is given and not 0.
+        """Return the vectors in a file, the first `max_vectors` of them if that is given and not 0.
 
-        Raises RuntimeError for a file that does not exist, is empty, or has vectors of different lengths or of one number.
+        Raises RuntimeError for a file that does not exist, is empty, or has vectors of different
+        lengths or of one number.
         """
         name = cls.__name__
         check_type(name, "file_path", file_path, str)
@@ -67,7 +70,9 @@ class Vectors:
         self._vectors.setdefault(word, vector)
 
     def find(self, word: str, lower_case_backup: bool = False) -> Array | None:
-        """The vector of a word, or with `lower_case_backup` of the word in small letters; None where there is none."""
+        """Return the vector of a word, or with `lower_case_backup` of the word in small letters;
+        None where there is none.
+        """
         found = self._vectors.get(word)
         return self._vectors.get(word.lower()) if found is None and lower_case_backup else found
 
@@ -91,10 +96,12 @@ class FastText(Vectors):
 
 
 class CharNGram(Vectors):
-    """Vectors of runs of characters (Hashimoto et al., 2017): a word's is the mean of those that are known of its runs.
+    """Vectors of runs of characters (Hashimoto et al., 2017): a word's is the mean of those that
+    are known of its runs.
 
-    Runs of two, three and four characters, with the marks "#BEGIN#" and "#END#" as characters at the word's ends, are named
-    "2gram-ab", "3gram-b#END#", ... in the file. (MindSpore counts bytes, and leaves out vectors that equal `unk_init`.)
+    Runs of two, three and four characters, with the marks "#BEGIN#" and "#END#" as characters at
+    the word's ends, are named "2gram-ab", "3gram-b#END#", ... in the file. (MindSpore counts bytes,
+    and leaves out vectors that equal `unk_init`.)
     """
 
     def find(self, word: str, lower_case_backup: bool = False) -> Array | None:
@@ -109,9 +116,11 @@ class CharNGram(Vectors):
 
 
 class ToVectors(TextTransform):
-    """The vectors, float32, of words of any shape, along a new last axis (MindSpore puts those of a matrix into one list).
+    """The vectors, float32, of words of any shape, along a new last axis (MindSpore puts those of a
+    matrix into one list).
 
-    A word without a vector has `unk_init`, or zeros; with `lower_case_backup`, its form in small letters is tried first.
+    A word without a vector has `unk_init`, or zeros; with `lower_case_backup`, its form in small
+    letters is tried first.
 
     >>> import os, tempfile
     >>> from mycel.dataset import text

@@ -1,4 +1,6 @@
-"""Vocabularies: words and their numbers, from lists, dictionaries, files and data sets; and looking words up."""
+"""Vocabularies: words and their numbers, from lists, dictionaries, files and data sets; and looking
+words up.
+"""
 
 from __future__ import annotations
 
@@ -68,11 +70,13 @@ class Vocab:
         special_tokens: list[str] | None = None,
         special_first: bool = True,
     ) -> Vocab:
-        """The words in columns of text of a data set (all columns by default), the most frequent first.
+        """Return the words in columns of text of a data set (all columns by default), the most
+        frequent first.
 
-        Words of equal frequency are in the order of their characters. `freq_range`, (least, most) with None for no
-        limit, and `top_k` choose words; special tokens come before or after them. Raises RuntimeError for a column that
-        does not exist or holds no text, and for special tokens that are words of the data as well.
+        Words of equal frequency are in the order of their characters. `freq_range`, (least, most)
+        with None for no limit, and `top_k` choose words; special tokens come before or after them.
+        Raises RuntimeError for a column that does not exist or holds no text, and for special
+        tokens that are words of the data as well.
         """
         operation = "Vocab.from_dataset"
         names = [] if columns is None else columns if isinstance(columns, list) else [columns]
@@ -102,9 +106,11 @@ class Vocab:
     def from_list(
         cls, word_list: list[str], special_tokens: list[str] | None = None, special_first: bool = True
     ) -> Vocab:
-        """The words of a list, numbered from 0 in its order, with special tokens before or after them.
+        """Return the words of a list, numbered from 0 in its order, with special tokens before or
+        after them.
 
-        Raises TypeError for anything but lists of text, and ValueError for a word that is there twice.
+        Raises TypeError for anything but lists of text, and ValueError for a word that is there
+        twice.
         """
         operation = "Vocab.from_list"
         words = check_words(operation, "word_list", word_list)
@@ -124,10 +130,13 @@ class Vocab:
         special_tokens: list[str] | None = None,
         special_first: bool = True,
     ) -> Vocab:
-        """The words of a text file, a line each: what stands before the first delimiter, if there is one.
+        """Return the words of a text file, a line each: what stands before the first delimiter, if
+        there is one.
 
-        A delimiter of several characters counts as a whole (in MindSpore each of them is one). `vocab_size` limits the number of lines that are read. Raises RuntimeError for a file that cannot be read, a word
-        that is there twice, and a special token that is a word of the file as well.
+        A delimiter of several characters counts as a whole (in MindSpore each of them is one).
+        `vocab_size` limits the number of lines that are read. Raises RuntimeError for a file that
+        cannot be read, a word that is there twice, and a special token that is a word of the file
+        as well.
         """
         operation = "Vocab.from_file"
         special = None if special_tokens is None else check_words(operation, "special_tokens", special_tokens)
@@ -156,7 +165,8 @@ class Vocab:
     def from_dict(cls, word_dict: dict[str, int]) -> Vocab:
         """Words with the numbers that a dictionary gives them.
 
-        Raises TypeError for words that are no text or numbers that are no int, ValueError for negative numbers.
+        Raises TypeError for words that are no text or numbers that are no int, ValueError for
+        negative numbers.
         """
         operation = "Vocab.from_dict"
         check_type(operation, "word_dict", word_dict, dict)
@@ -166,11 +176,13 @@ class Vocab:
         return cls._of(dict(word_dict))
 
     def vocab(self) -> dict[str, int]:
-        """All words with their numbers."""
+        """Return all words with their numbers."""
         return dict(self._built("Vocab.vocab"))
 
     def tokens_to_ids(self, tokens: Any) -> Any:
-        """The number of a word, or the list of the numbers of several; -1 for words that are not in the vocabulary."""
+        """Return the number of a word, or the list of the numbers of several; -1 for words that are
+        not in the vocabulary.
+        """
         operation = "Vocab.tokens_to_ids"
         numbers = self._built(operation)
         check_type(operation, "tokens", tokens, (str, list, np.ndarray))
@@ -182,7 +194,9 @@ class Vocab:
         return [numbers.get(token, -1) for token in tokens]
 
     def ids_to_tokens(self, ids: Any) -> Any:
-        """The word of a number, or the list of the words of several; empty text for numbers that no word has."""
+        """Return the word of a number, or the list of the words of several; empty text for numbers
+        that no word has.
+        """
         operation = "Vocab.ids_to_tokens"
         self._built(operation)
         check_type(operation, "ids", ids, (int, list, np.ndarray))
@@ -194,7 +208,9 @@ class Vocab:
 
 
 def _listed(operation: str, argument: str, value: Any, kinds: str) -> Any:
-    """A NumPy array as a scalar or list; TypeError for arrays of other types or of more than one axis."""
+    """Return a NumPy array as a scalar or list; TypeError for arrays of other types or of more than
+    one axis.
+    """
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype.kind not in kinds or value.ndim > 1:
@@ -203,7 +219,7 @@ def _listed(operation: str, argument: str, value: Any, kinds: str) -> Any:
 
 
 def _frequencies(operation: str, freq_range: Any) -> tuple[float, float]:
-    """The least and greatest frequency wanted; TypeError or ValueError for no such range."""
+    """Return the least and greatest frequency wanted; TypeError or ValueError for no such range."""
     if freq_range is None:
         return 0, np.inf
     check_type(operation, "freq_range", freq_range, tuple)
@@ -218,7 +234,8 @@ def _frequencies(operation: str, freq_range: Any) -> tuple[float, float]:
 class Lookup(TextTransform):
     """The numbers of words of any shape in a vocabulary, int32 or another type of numbers.
 
-    A word that is not in the vocabulary has the number of `unknown_token`; without one, RuntimeError is raised.
+    A word that is not in the vocabulary has the number of `unknown_token`; without one,
+    RuntimeError is raised.
 
     >>> from mycel.dataset import text
     >>> words = text.Vocab.from_list(["deep", "learning"], special_tokens=["<unk>"])

@@ -1,4 +1,6 @@
-"""BERT's tokenizers (Devlin et al., 2019): basic, by WordPiece (Schuster and Nakajima, 2012), and one after the other."""
+"""BERT's tokenizers (Devlin et al., 2019): basic, by WordPiece (Schuster and Nakajima, 2012), and
+one after the other.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ _SINGLE = (
 
 @cache
 def _patterns(special: bool, blanks: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The delimiters of words, and those of them that are tokens."""
+    """Return the delimiters of words, and those of them that are tokens."""
     kept = f"{_SPECIAL}|{_SINGLE}" if special else _SINGLE
     delimiter = compile_pattern("BasicTokenizer", rf"\s+|{kept}")
     return delimiter, delimiter if blanks else compile_pattern("BasicTokenizer", kept)
@@ -43,11 +45,12 @@ def _patterns(special: bool, blanks: bool) -> tuple[re.Pattern[str], re.Pattern[
 class BasicTokenizer(Tokenizer):
     """The words, punctuation marks and Chinese characters of a text, without control characters.
 
-    `lower_case` folds case and drops accents, instead of bringing the text into `normalization_form`; blanks are tokens
-    with `keep_whitespace`. With `preserve_unused_token`, "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" and "[unused1]",
-    "[unused2]", ... are tokens and keep their case (the text before them is not repeated, as it is in MindSpore). With
-    offsets, the result is three arrays: tokens, and their first bytes and the bytes after their last in UTF-8 of the text
-    so changed, uint32.
+    `lower_case` folds case and drops accents, instead of bringing the text into
+    `normalization_form`; blanks are tokens with `keep_whitespace`. With `preserve_unused_token`,
+    "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" and "[unused1]", "[unused2]", ... are tokens and
+    keep their case (the text before them is not repeated, as it is in MindSpore). With offsets, the
+    result is three arrays: tokens, and their first bytes and the bytes after their last in UTF-8 of
+    the text so changed, uint32.
 
     >>> from mycel.dataset import text
     >>> text.BasicTokenizer(lower_case=True)("[CLS] Café, 北京!").tolist()
@@ -86,17 +89,19 @@ class BasicTokenizer(Tokenizer):
 
 
 def _plain(text: str) -> str:
-    """A text without case and accents."""
+    """Return a text without case and accents."""
     apart = unicodedata.normalize("NFD", case_folded(text))
     return "".join(c for c in apart if unicodedata.category(c) != "Mn")
 
 
 class WordpieceTokenizer(TextTransform):
-    """The pieces of a word, or of the words of a list: always the longest at the front that is in the vocabulary.
+    """The pieces of a word, or of the words of a list: always the longest at the front that is in
+    the vocabulary.
 
-    Pieces that do not start a word have `suffix_indicator` before them in the vocabulary. A word that has no pieces, or
-    more than `max_bytes_per_token` bytes in UTF-8, is `unknown_token`, or stays as it is where that is empty. With
-    offsets, the result is three arrays: pieces, and their first bytes and the bytes after their last in the word, uint32.
+    Pieces that do not start a word have `suffix_indicator` before them in the vocabulary. A word
+    that has no pieces, or more than `max_bytes_per_token` bytes in UTF-8, is `unknown_token`, or
+    stays as it is where that is empty. With offsets, the result is three arrays: pieces, and their
+    first bytes and the bytes after their last in the word, uint32.
 
     >>> from mycel.dataset import text
     >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]"])
@@ -128,7 +133,7 @@ class WordpieceTokenizer(TextTransform):
         self._pieces = vocab.vocab()
 
     def split(self, word: str) -> tuple[list[str], list[Span]]:
-        """The pieces of one word and their bytes."""
+        """Return the pieces of one word and their bytes."""
         size = len(word.encode("utf-8", "surrogatepass"))
         whole = [self.unknown_token or word], [(0, size)]
         if size > self.max_bytes_per_token:
@@ -161,7 +166,8 @@ class WordpieceTokenizer(TextTransform):
 class BertTokenizer(BasicTokenizer):
     """`BasicTokenizer`, and then `WordpieceTokenizer` for each of its words.
 
-    Special tokens that are not in the vocabulary are unknown too. Offsets are those of `BasicTokenizer`.
+    Special tokens that are not in the vocabulary are unknown too. Offsets are those of
+    `BasicTokenizer`.
 
     >>> from mycel.dataset import text
     >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]", "!"])

@@ -1,9 +1,9 @@
 """What all transforms share: calling them on one array, and on a block of rows at once.
 
-A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one sample, 1 for a block.
-The two must agree row by row, and `accepts` says for which shapes and types of a row the block form may be used; all
-others are computed, or refused with an error that names the row, one at a time. A random transform draws from
-`randomness.current_stream()`.
+A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one
+sample, 1 for a block. The two must agree row by row, and `accepts` says for which shapes and types
+of a row the block form may be used; all others are computed, or refused with an error that names
+the row, one at a time. A random transform draws from `randomness.current_stream()`.
 """
 
 from __future__ import annotations
@@ -33,19 +33,23 @@ class Transform:
         return self.compute(self.convert(inputs[0]), 0)
 
     def convert(self, value: Any) -> Array:
-        """The argument of a call as an array: anything array-like."""
+        """Return the argument of a call as an array: anything array-like."""
         return as_array(value)
 
     def compute(self, array: Array, lead: int) -> Any:
-        """The result for one sample (`lead` 0) or for a block of samples along the first axis (`lead` 1)."""
+        """Return the result for one sample (`lead` 0) or for a block of samples along the first
+        axis (`lead` 1).
+        """
         raise NotImplementedError(f"{type(self).__name__} must define compute")
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-        """Whether `compute` with `lead` 1 is defined for rows of this shape and type."""
+        """Return whether `compute` with `lead` 1 is defined for rows of this shape and type."""
         return True
 
     def apply_block(self, block: Array, keys: Keys | None) -> Array:
-        """The results for a block of rows, stacked; `keys` seed the rows of random transforms."""
+        """Return the results for a block of rows, stacked; `keys` seed the rows of random
+        transforms.
+        """
         result: Array = self.compute(block, 1)
         return result
 
@@ -55,7 +59,8 @@ class Transform:
 
 
 def not_random(function: Any) -> Any:
-    """Say of a function that it draws no random numbers, so that `map` prepares none for it; usable as a decorator.
+    """Say of a function that it draws no random numbers, so that `map` prepares none for it; usable
+    as a decorator.
 
     >>> from mycel.dataset import transforms
     >>> @transforms.not_random
@@ -76,7 +81,9 @@ def not_random(function: Any) -> Any:
 
 
 def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
-    """The NumPy type that a framework type, NumPy type, Python type or name stands for; TypeError otherwise."""
+    """Return the NumPy type that a framework type, NumPy type, Python type or name stands for;
+    TypeError otherwise.
+    """
     if isinstance(value, np.dtype):
         return value
     try:
@@ -91,7 +98,7 @@ def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
 
 
 def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Callable[..., Any]]:
-    """A list of callables; TypeError or ValueError otherwise."""
+    """Return a list of callables; TypeError or ValueError otherwise."""
     if not isinstance(transforms, (list, tuple)):
         raise TypeError(
             f"{operation}: expected a list of transforms, got {transforms!r} of type {type(transforms).__name__}"
@@ -105,7 +112,7 @@ def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Ca
 
 
 def check_probability(operation: str, prob: Any) -> float:
-    """A number in [0, 1]; TypeError or ValueError otherwise."""
+    """Return a number in [0, 1]; TypeError or ValueError otherwise."""
     if isinstance(prob, bool) or not isinstance(prob, (int, float)):
         raise TypeError(f"{operation}: prob must be a number, got {prob!r} of type {type(prob).__name__}")
     if not 0 <= prob <= 1:
@@ -114,7 +121,9 @@ def check_probability(operation: str, prob: Any) -> float:
 
 
 def run_in_turn(transforms: Sequence[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
-    """Call each transform with what the one before it returned; a tuple stands for several arguments."""
+    """Call each transform with what the one before it returned; a tuple stands for several
+    arguments.
+    """
     for transform in transforms:
         result = transform(*inputs)
         inputs = result if isinstance(result, tuple) else (result,)

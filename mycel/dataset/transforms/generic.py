@@ -1,4 +1,6 @@
-"""Transforms for arrays of any meaning: types, one-hot vectors, padding, slicing, and applying others by chance."""
+"""Transforms for arrays of any meaning: types, one-hot vectors, padding, slicing, and applying
+others by chance.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,11 @@ class TypeCast(Transform):
 
 
 class OneHot(Transform):
-    """One-hot vectors of class numbers, smoothed as by Szegedy et al. (2016): (1 - s) * onehot + s / num_classes.
+    """One-hot vectors of class numbers, smoothed as by Szegedy et al. (2016): (1 - s) * onehot + s
+    / num_classes.
 
-    Takes an integer or a list of them and keeps their type, or gives float64 with smoothing; negative numbers give
-    zeros. Raises ValueError for a number not below `num_classes`.
+    Takes an integer or a list of them and keeps their type, or gives float64 with smoothing;
+    negative numbers give zeros. Raises ValueError for a number not below `num_classes`.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -155,7 +158,8 @@ class Mask(Transform):
 
 
 class PadEnd(Transform):
-    """Pad at the end of each axis, or cut, to `pad_shape`; None keeps an axis. `pad_value` defaults to 0 or empty text.
+    """Pad at the end of each axis, or cut, to `pad_shape`; None keeps an axis. `pad_value` defaults
+    to 0 or empty text.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -183,8 +187,8 @@ class PadEnd(Transform):
 
 
 class Slice(Transform):
-    """Take a part of each leading axis: an index (keeping the axis), a list of indices, a slice, None for all, or an
-    Ellipsis.
+    """Take a part of each leading axis: an index (keeping the axis), a list of indices, a slice,
+    None for all, or an Ellipsis.
 
     Raises IndexError for an index out of range.
 
@@ -226,8 +230,8 @@ class Slice(Transform):
 
 
 class Unique(Transform):
-    """The distinct elements of the flattened array in order of appearance, each element's place among them, and their
-    counts.
+    """The distinct elements of the flattened array in order of appearance, each element's place
+    among them, and their counts.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms

@@ -1,6 +1,8 @@
-"""Transforms of an image together with the boxes in it: two columns, an image [H, W] or [H, W, C] and boxes [N, 4 or more].
+"""Transforms of an image together with the boxes in it: two columns, an image [H, W] or [H, W, C]
+and boxes [N, 4 or more].
 
-The first four numbers of a box are left, top, width and height in pixels; further ones stay. Boxes are never changed in place.
+The first four numbers of a box are left, top, width and height in pixels; further ones stay. Boxes
+are never changed in place.
 """
 
 from __future__ import annotations
@@ -114,7 +116,9 @@ class RandomResizeWithBBox(ResizeWithBBox):
 
 
 def _cut(boxes: Array, top: int, left: int, height: int, width: int) -> Array:
-    """The parts of boxes within a rectangle, seen from its corner; boxes that have none are left out."""
+    """Return the parts of boxes within a rectangle, seen from its corner; boxes that have none are
+    left out.
+    """
     sides = boxes[:, :4].astype(np.float64)
     start = np.maximum(sides[:, :2], [left, top])
     stop = np.minimum(sides[:, :2] + sides[:, 2:], [left + width, top + height])
@@ -185,7 +189,9 @@ class RandomResizedCropWithBBox(_WithBoxes):
 
 
 class BoundingBoxAugment(_WithBoxes):
-    """Apply a transform of images to the part of an image within each box, with probability `ratio`; results of another size are resized to the box."""
+    """Apply a transform of images to the part of an image within each box, with probability
+    `ratio`; results of another size are resized to the box.
+    """
 
     def __init__(self, transform: Callable[..., Any], ratio: float = 0.3) -> None:
         if not callable(transform):

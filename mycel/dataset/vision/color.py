@@ -1,8 +1,8 @@
 """Transforms of pixel values, and the reading of image files.
 
-Adjustments blend an image with a simpler one: black (brightness), its mean grey (contrast), or its own greys
-(saturation), so that a factor of 0 gives the simpler image and 1 the image itself. Greys are 0.299 R + 0.587 G + 0.114
-B (ITU-R BT.601).
+Adjustments blend an image with a simpler one: black (brightness), its mean grey (contrast), or its
+own greys (saturation), so that a factor of 0 gives the simpler image and 1 the image itself. Greys
+are 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601).
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Decode(ImageTransform):
 
 
 class ToPIL(ImageTransform):
-    """A picture of Pillow from uint8 [H, W], [H, W, 1] or [H, W, 3]; other transforms take it as they take an array."""
+    """A picture of Pillow from uint8 [H, W], [H, W, 1] or [H, W, 3]; other transforms take it as
+    they take an array.
+    """
 
     vectorised = False
 
@@ -116,7 +118,8 @@ class Rescale(Transform):
 
 
 class Normalize(ImageTransform):
-    """`(image - mean) / std` for each channel, as float32; `mean` and `std` have one value or one for each channel.
+    """`(image - mean) / std` for each channel, as float32; `mean` and `std` have one value or one
+    for each channel.
 
     Channels are last, or first with `is_hwc` False. Raises ValueError where lengths do not fit.
 
@@ -289,7 +292,7 @@ class RandomInvert(Invert):
 
 
 def check_factor(operation: str, factor: Any) -> float:
-    """A number that is not negative; TypeError or ValueError otherwise."""
+    """Return a number that is not negative; TypeError or ValueError otherwise."""
     if isinstance(factor, bool) or not isinstance(factor, (int, float)):
         raise TypeError(f"{operation}: the factor must be a number, got {factor!r}")
     if factor < 0:
@@ -401,7 +404,8 @@ class Posterize(ImageTransform):
 
 
 class Erase(ImageTransform):
-    """Set the rectangle `height` x `width` at (`top`, `left`) to `value`: a number, or one for each channel.
+    """Set the rectangle `height` x `width` at (`top`, `left`) to `value`: a number, or one for each
+    channel.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -435,7 +439,8 @@ class Erase(ImageTransform):
 
 
 class RandomErasing(ImageTransform):
-    """With probability `prob`, set a random rectangle of [C, H, W] to `value` or to noise (Zhong et al., 2020).
+    """With probability `prob`, set a random rectangle of [C, H, W] to `value` or to noise (Zhong et
+    al., 2020).
 
     `value` is a number, three of them, or "random" for standard normal noise.
 
@@ -485,7 +490,8 @@ class RandomErasing(ImageTransform):
 
 
 class CutOut(ImageTransform):
-    """Set `num_patches` random squares of side `length`, clipped at the borders, to zero (DeVries and Taylor, 2017).
+    """Set `num_patches` random squares of side `length`, clipped at the borders, to zero (DeVries
+    and Taylor, 2017).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

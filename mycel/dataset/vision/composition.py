@@ -1,4 +1,5 @@
-"""Transforms that give several images, mix the images of a batch, or choose among other transforms."""
+"""Transforms that give several images, mix the images of a batch, or choose among other transforms.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from mycel.dataset.vision.utils import ImageTransform, Inter, parse_fill, parse_
 
 
 class FiveCrop(ImageTransform):
-    """Five images of `size` out of one: its corners (upper left and right, lower left and right) and its middle."""
+    """Five images of `size` out of one: its corners (upper left and right, lower left and right)
+    and its middle.
+    """
 
     vectorised = False
 
@@ -38,7 +41,9 @@ class FiveCrop(ImageTransform):
 
 
 class TenCrop(FiveCrop):
-    """The five images of `FiveCrop`, and those of the image mirrored left and right, or with `use_vertical_flip` top and bottom."""
+    """The five images of `FiveCrop`, and those of the image mirrored left and right, or with
+    `use_vertical_flip` top and bottom.
+    """
 
     def __init__(self, size: int | Sequence[int], use_vertical_flip: bool = False) -> None:
         super().__init__(size)
@@ -52,7 +57,9 @@ class TenCrop(FiveCrop):
 
 
 class LinearTransformation(ImageTransform):
-    """Subtract `mean_vector`, [D], from an image as a vector of its D values, and multiply it by `transformation_matrix`, [D, D] (whitening)."""
+    """Subtract `mean_vector`, [D], from an image as a vector of its D values, and multiply it by
+    `transformation_matrix`, [D, D] (whitening).
+    """
 
     vectorised = False
 
@@ -76,7 +83,8 @@ class LinearTransformation(ImageTransform):
 
 
 class NormalizePad(Normalize):
-    """`Normalize`, then a further channel of zeros; the result is `dtype`, "float32" or "float16"."""
+    """`Normalize`, then a further channel of zeros; the result is `dtype`, "float32" or "float16".
+    """
 
     def __init__(
         self, mean: Sequence[float], std: Sequence[float], dtype: str = "float32", is_hwc: bool = True
@@ -96,7 +104,9 @@ class NormalizePad(Normalize):
 
 
 class RandomLighting(ImageTransform):
-    """Add to an image of three channels a random part of the directions in which ImageNet's colours vary (Krizhevsky, Sutskever and Hinton, 2012), with deviation `alpha`."""
+    """Add to an image of three channels a random part of the directions in which ImageNet's colours
+    vary (Krizhevsky, Sutskever and Hinton, 2012), with deviation `alpha`.
+    """
 
     vectorised = False
     random = True
@@ -138,14 +148,17 @@ class RandomCropDecodeResize(RandomResizedCrop):
 
 
 class SliceMode(IntEnum):
-    """What `SlicePatches` does where an image cannot be divided evenly: fill it up, or leave the rest out."""
+    """What `SlicePatches` does where an image cannot be divided evenly: fill it up, or leave the
+    rest out.
+    """
 
     PAD = 0
     DROP = 1
 
 
 class SlicePatches(ImageTransform):
-    """Cut an image into `num_height` times `num_width` equal images, row by row; see `SliceMode`."""
+    """Cut an image into `num_height` times `num_width` equal images, row by row; see `SliceMode`.
+    """
 
     vectorised = False
 
@@ -195,7 +208,9 @@ class UniformAugment(Transform):
 
 
 class RandomSelectSubpolicy(Transform):
-    """Choose one of the lists in `policy` by chance for every image, and apply each (transform, probability) of it with this probability."""
+    """Choose one of the lists in `policy` by chance for every image, and apply each (transform,
+    probability) of it with this probability.
+    """
 
     random = True
 
@@ -232,7 +247,7 @@ class ImageBatchFormat(Enum):
 
 
 def _beta(stream: Stream, alpha: float) -> float:
-    """A number with the distribution Beta(alpha, alpha)."""
+    """Return a number with the distribution Beta(alpha, alpha)."""
     return float(np.random.Generator(np.random.PCG64(stream.bits())).beta(alpha, alpha))
 
 
@@ -248,7 +263,8 @@ def _check_labels(operation: str, images: Array, labels: Array) -> None:
 
 
 class MixUpBatch(Transform):
-    """Mix every image and one-hot label of a batch with another one's, by a share of the distribution Beta(alpha, alpha) (Zhang et al., 2018).
+    """Mix every image and one-hot label of a batch with another one's, by a share of the
+    distribution Beta(alpha, alpha) (Zhang et al., 2018).
 
     Takes two columns, images of four axes and labels [N, classes]; gives both, labels as float32.
     """
@@ -275,7 +291,8 @@ class MixUpBatch(Transform):
 
 
 class CutMixBatch(Transform):
-    """Replace a random rectangle of every image of a batch by another image's, with probability `prob`, and mix the labels by its area (Yun et al., 2019).
+    """Replace a random rectangle of every image of a batch by another image's, with probability
+    `prob`, and mix the labels by its area (Yun et al., 2019).
 
     Takes two columns, images of four axes and labels [N, classes]; gives both, labels as float32.
     """
@@ -316,6 +333,6 @@ class CutMixBatch(Transform):
 
 
 def _span(stream: Stream, length: int, share: float) -> slice:
-    """A range about a random place, of this share of a length, cut at the ends."""
+    """Return a range about a random place, of this share of a length, cut at the ends."""
     middle, half = stream.integer(0, length - 1), int(length * share) // 2
     return slice(max(0, middle - half), min(length, middle + half))

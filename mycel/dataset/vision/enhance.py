@@ -1,6 +1,8 @@
-"""Adjustments of brightness, contrast, colour and sharpness beyond those of `color`, and their random forms.
+"""Adjustments of brightness, contrast, colour and sharpness beyond those of `color`, and their
+random forms.
 
-Look-up tables (gamma, contrast, equalisation) are those of OpenCV; sharpness blends an image with its mean over 3 x 3 pixels, of which the middle one counts five times; hue turns in HSV.
+Look-up tables (gamma, contrast, equalisation) are those of OpenCV; sharpness blends an image with
+its mean over 3 x 3 pixels, of which the middle one counts five times; hue turns in HSV.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from mycel.dataset.vision.warp import interval
 
 
 def _channels(array: Array) -> list[Array]:
-    """The channels of an image [H, W] or [H, W, C]."""
+    """Return the channels of an image [H, W] or [H, W, C]."""
     return [array] if array.ndim == 2 else [array[..., c] for c in range(array.shape[2])]
 
 
@@ -92,7 +94,7 @@ def rgb_to_hsv(image: Array) -> Array:
 
 
 def hsv_to_rgb(image: Array) -> Array:
-    """The colours [..., 3] from 0 to 1 of hue, saturation and value."""
+    """Return the colours [..., 3] from 0 to 1 of hue, saturation and value."""
     hue, saturation, value = image[..., 0], image[..., 1], image[..., 2]
     sector = np.floor(hue * 6)
     rest = hue * 6 - sector
@@ -126,21 +128,27 @@ class _ColourSpace(ImageTransform):
 
 
 class RgbToHsv(_ColourSpace):
-    """Hue, saturation and value, float64 from 0 to 1, of colours from 0 to 1: an image [H, W, 3] with `is_hwc`, else [3, H, W]."""
+    """Hue, saturation and value, float64 from 0 to 1, of colours from 0 to 1: an image [H, W, 3]
+    with `is_hwc`, else [3, H, W].
+    """
 
     def _apply(self, image: Array) -> Array:
         return rgb_to_hsv(image)
 
 
 class HsvToRgb(_ColourSpace):
-    """Colours, float64 from 0 to 1, of hue, saturation and value: an image [H, W, 3] with `is_hwc`, else [3, H, W]."""
+    """Colours, float64 from 0 to 1, of hue, saturation and value: an image [H, W, 3] with `is_hwc`,
+    else [3, H, W].
+    """
 
     def _apply(self, image: Array) -> Array:
         return hsv_to_rgb(image)
 
 
 class AdjustHue(ImageTransform):
-    """Turn the hue of an image of three channels by `hue_factor`, from -0.5 to 0.5, where 1 is a whole turn."""
+    """Turn the hue of an image of three channels by `hue_factor`, from -0.5 to 0.5, where 1 is a
+    whole turn.
+    """
 
     vectorised = False
 
@@ -161,7 +169,9 @@ class AdjustHue(ImageTransform):
 
 
 def _byte_hsv(array: Array) -> tuple[Array, Array]:
-    """Hue, 256 for a turn, and saturation, from 0 to 255, of bytes, as OpenCV computes them: by tables with 12 bits behind the point."""
+    """Hue, 256 for a turn, and saturation, from 0 to 255, of bytes, as OpenCV computes them: by
+    tables with 12 bits behind the point.
+    """
     red, green, blue = (array[..., c].astype(np.int64) for c in range(3))
     value = array.max(-1).astype(np.int64)
     span = value - array.min(-1)
@@ -174,7 +184,9 @@ def _byte_hsv(array: Array) -> tuple[Array, Array]:
 
 
 def blurred(array: Array) -> Array:
-    """The mean over 3 x 3 pixels, the middle one counting five times; pixels at the edges stay."""
+    """Return the mean over 3 x 3 pixels, the middle one counting five times; pixels at the edges
+    stay.
+    """
     image = array.astype(np.float64)
     result: Array = image.copy()
     if min(array.shape[:2]) > 2:
@@ -234,7 +246,8 @@ class RandomAdjustSharpness(AdjustSharpness):
 
 
 class AutoContrast(_OfBytes):
-    """Stretch every channel so that its darkest value becomes 0 and its brightest 255, after leaving out `cutoff` percent at both ends.
+    """Stretch every channel so that its darkest value becomes 0 and its brightest 255, after
+    leaving out `cutoff` percent at both ends.
 
     Values in `ignore` do not count.
 
@@ -288,7 +301,9 @@ class RandomAutoContrast(AutoContrast):
 
 
 class Equalize(_OfBytes):
-    """Make the values of every channel as evenly distributed as a table allows (histogram equalisation)."""
+    """Make the values of every channel as evenly distributed as a table allows (histogram
+    equalisation).
+    """
 
     def compute(self, array: Array, lead: int) -> Array:
         self._check(array, lead)
@@ -335,7 +350,9 @@ class ConvertMode(IntEnum):
 
 
 class ConvertColor(ImageTransform):
-    """Convert the colours of an image: their order, opacity (full where it is new), or to and from greys, which have no axis of channels."""
+    """Convert the colours of an image: their order, opacity (full where it is new), or to and from
+    greys, which have no axis of channels.
+    """
 
     # Channels that it takes, and where its results come from: a channel, None for full opacity.
     _PLANS: dict[int, tuple[int, list[int | None]]] = {
@@ -387,7 +404,8 @@ def gaussian_weights(size: int, sigma: float) -> Array:
 
 
 class GaussianBlur(ImageTransform):
-    """Blur an image by normal curves of `kernel_size` (across, down) pixels and deviation `sigma`, by default `0.3 * ((size - 1) / 2 - 1) + 0.8`.
+    """Blur an image by normal curves of `kernel_size` (across, down) pixels and deviation `sigma`,
+    by default `0.3 * ((size - 1) / 2 - 1) + 0.8`.
 
     The image is continued by mirroring at its outermost pixels.
     """
@@ -427,7 +445,9 @@ class GaussianBlur(ImageTransform):
 
 
 def _in_256ths(weights: Array) -> Array:
-    """Symmetric weights as integers that add up to 256: what rounding leaves over goes on to the next one, at last to the middle."""
+    """Symmetric weights as integers that add up to 256: what rounding leaves over goes on to the
+    next one, at last to the middle.
+    """
     half = len(weights) // 2
     result = np.zeros(len(weights), np.int64)
     left = 0.0
@@ -440,7 +460,9 @@ def _in_256ths(weights: Array) -> Array:
 
 
 class RandomColor(ImageTransform):
-    """Blend an image of three channels with its greys by a random factor of the range `degrees`; see `AdjustSaturation`."""
+    """Blend an image of three channels with its greys by a random factor of the range `degrees`;
+    see `AdjustSaturation`.
+    """
 
     vectorised = False
     random = True
@@ -457,7 +479,8 @@ class RandomColor(ImageTransform):
 class RandomColorAdjust(ImageTransform):
     """Change brightness, contrast, saturation and hue at random, in random order.
 
-    Each is a range of factors, (1, 1) for no change, or one number n for max(0, 1 - n) to 1 + n; `hue` is a range within [-0.5, 0.5], or n for -n to n.
+    Each is a range of factors, (1, 1) for no change, or one number n for max(0, 1 - n) to 1 + n;
+    `hue` is a range within [-0.5, 0.5], or n for -n to n.
     """
 
     vectorised = False
@@ -506,7 +529,9 @@ class RandomColorAdjust(ImageTransform):
 
 
 class RandomSolarize(ImageTransform):
-    """Invert the values within a random part of the range `threshold` (low, high); those from it on where the part is one value."""
+    """Invert the values within a random part of the range `threshold` (low, high); those from it on
+    where the part is one value.
+    """
 
     vectorised = False
     random = True

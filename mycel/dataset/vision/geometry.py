@@ -1,7 +1,7 @@
 """Transforms that move pixels: flips, crops, padding, and the order of axes.
 
-All work on [H, W] and [H, W, C]. A random transform draws its parameters from the stream of the row, so a block of rows
-gets what its rows would get one by one.
+All work on [H, W] and [H, W, C]. A random transform draws its parameters from the stream of the
+row, so a block of rows gets what its rows would get one by one.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def pad_image(
     mode: Border,
     lead: int,
 ) -> Array:
-    """An image with (left, top, right, bottom) pixels more at its sides."""
+    """Return an image with (left, top, right, bottom) pixels more at its sides."""
     left, top, right, bottom = sides
     widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
     if mode is not Border.CONSTANT:
@@ -139,8 +139,8 @@ def pad_image(
 
 
 class Pad(ImageTransform):
-    """Add pixels at the sides: `padding` is one number, (left and right, top and bottom), or (left, top, right,
-    bottom).
+    """Add pixels at the sides: `padding` is one number, (left and right, top and bottom), or (left,
+    top, right, bottom).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -161,7 +161,8 @@ class Pad(ImageTransform):
 
 
 class PadToSize(ImageTransform):
-    """Pad to (height, width), with the image at `offset` (top, left), or in the middle if that is None.
+    """Pad to (height, width), with the image at `offset` (top, left), or in the middle if that is
+    None.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -222,13 +223,14 @@ class CenterCrop(ImageTransform):
 
 
 def crop(array: Array, top: int, left: int, height: int, width: int, lead: int) -> Array:
-    """A copy of a part of an image."""
+    """Return a copy of a part of an image."""
     part = array[(slice(None),) * lead + (slice(top, top + height), slice(left, left + width))]
     return np.ascontiguousarray(part)
 
 
 class Crop(ImageTransform):
-    """The part of an image of `size` (height, width) whose upper left corner is at `coordinates` (top, left).
+    """The part of an image of `size` (height, width) whose upper left corner is at `coordinates`
+    (top, left).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -291,7 +293,8 @@ class ResizedCrop(ImageTransform):
 
 
 class RandomCrop(ImageTransform):
-    """A random part of `size`, after padding by `padding`, and with `pad_if_needed` to at least `size`.
+    """A random part of `size`, after padding by `padding`, and with `pad_if_needed` to at least
+    `size`.
 
     Raises ValueError where the image is smaller than `size`.
 
@@ -342,7 +345,9 @@ class RandomCrop(ImageTransform):
 def draw_rectangle(
     height: int, width: int, scale: Sequence[float], ratio: Sequence[float], attempts: int
 ) -> tuple[int, int, int, int] | None:
-    """(top, left, height, width) with an area of `scale` and an aspect of `ratio` (log-uniform), or None."""
+    """(top, left, height, width) with an area of `scale` and an aspect of `ratio` (log-uniform), or
+    None.
+    """
     stream = current_stream()
     for _ in range(attempts):
         area = height * width * stream.uniform(scale[0], scale[1])
@@ -354,7 +359,9 @@ def draw_rectangle(
 
 
 def check_range(operation: str, argument: str, values: Sequence[float], positive: bool = True) -> tuple[float, float]:
-    """An ordered pair of numbers that are positive (or not negative); TypeError or ValueError otherwise."""
+    """Return an ordered pair of numbers that are positive (or not negative); TypeError or
+    ValueError otherwise.
+    """
     if not isinstance(values, (list, tuple)) or len(values) != 2:
         raise TypeError(f"{operation}: {argument} must be a pair of numbers, got {values!r}")
     low, high = float(values[0]), float(values[1])
@@ -364,9 +371,11 @@ def check_range(operation: str, argument: str, values: Sequence[float], positive
 
 
 class RandomResizedCrop(ImageTransform):
-    """A random part, of `scale` of the area and an aspect within `ratio`, resized to `size` (Szegedy et al., 2015).
+    """A random part, of `scale` of the area and an aspect within `ratio`, resized to `size`
+    (Szegedy et al., 2015).
 
-    After `max_attempts` rectangles that do not fit, the largest one in the middle whose aspect is within `ratio`.
+    After `max_attempts` rectangles that do not fit, the largest one in the middle whose aspect is
+    within `ratio`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

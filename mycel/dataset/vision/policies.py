@@ -1,7 +1,8 @@
 """Policies of augmentation: which transforms are applied, how often and how strongly.
 
-An operation has a magnitude between 0 and its largest, in equal steps; most have either sign by chance. The three policies differ in who chooses: AutoAugment in lists that were
-learned on a dataset, RandAugment by chance at one magnitude, TrivialAugment by chance at any.
+An operation has a magnitude between 0 and its largest, in equal steps; most have either sign by
+chance. The three policies differ in who chooses: AutoAugment in lists that were learned on a
+dataset, RandAugment by chance at one magnitude, TrivialAugment by chance at any.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _PLAIN: dict[str, Callable[[], Any]] = {"AutoContrast": AutoContrast, "Equalize"
 
 
 def parse_policy(policy: AutoAugmentPolicy) -> list[list[tuple[str, float, int]]]:
-    """The pairs of (operation, probability, magnitude) of a policy."""
+    """Return the pairs of (operation, probability, magnitude) of a policy."""
     return [
         [(entry[:-2], 1.0 if entry[-2] == "X" else int(entry[-2]) / 10, int(entry[-1])) for entry in pair.split()]
         for pair in _POLICIES[policy].split("|")
@@ -86,7 +87,7 @@ class _Policy(ImageTransform):
         self.fill_value = parse_fill(type(self).__name__, fill_value)
 
     def _apply(self, array: Array, name: str, share: float, negative: bool) -> Array:
-        """The image after an operation at this share of its largest magnitude."""
+        """Return the image after an operation at this share of its largest magnitude."""
         shear, part, degrees, factor, bits = self._largest
         if name == "Identity":
             return array
@@ -120,9 +121,11 @@ class _Policy(ImageTransform):
 
 
 class AutoAugment(_Policy):
-    """Apply one of 25 pairs of operations of a learned policy, chosen by chance for every image (Cubuk et al., 2019).
+    """Apply one of 25 pairs of operations of a learned policy, chosen by chance for every image
+    (Cubuk et al., 2019).
 
-    Takes colour images, uint8 [H, W, 3]. `interpolation` and `fill_value` belong to turning, moving and shearing.
+    Takes colour images, uint8 [H, W, 3]. `interpolation` and `fill_value` belong to turning, moving
+    and shearing.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -152,7 +155,9 @@ class AutoAugment(_Policy):
 
 
 class RandAugment(_Policy):
-    """Apply `num_ops` operations, chosen by chance for every image, at one magnitude of `num_magnitude_bins` (Cubuk et al., 2020); takes uint8 [H, W, 3]."""
+    """Apply `num_ops` operations, chosen by chance for every image, at one magnitude of
+    `num_magnitude_bins` (Cubuk et al., 2020); takes uint8 [H, W, 3].
+    """
 
     def __init__(
         self,
@@ -180,7 +185,9 @@ class RandAugment(_Policy):
 
 
 class TrivialAugmentWide(_Policy):
-    """Apply one operation at one of `num_magnitude_bins` magnitudes, both chosen by chance for every image (Müller and Hutter, 2021); takes uint8 [H, W, 3]."""
+    """Apply one operation at one of `num_magnitude_bins` magnitudes, both chosen by chance for
+    every image (Müller and Hutter, 2021); takes uint8 [H, W, 3].
+    """
 
     _largest = (0.99, 32.0, 135.0, 0.99, 6)
     _in_pixels = True

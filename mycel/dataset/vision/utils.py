@@ -1,4 +1,6 @@
-"""The choices that vision transforms offer, the reading of their arguments, and image files in memory and on disk."""
+"""The choices that vision transforms offer, the reading of their arguments, and image files in
+memory and on disk.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from mycel.dataset.transforms.base import Transform
 
 
 class Inter(IntEnum):
-    """How `Resize` interpolates: ANTIALIAS and PILCUBIC as Pillow (Lanczos and bicubic), the others as OpenCV."""
+    """How `Resize` interpolates: ANTIALIAS and PILCUBIC as Pillow (Lanczos and bicubic), the others
+    as OpenCV.
+    """
 
     NEAREST = 0
     ANTIALIAS = 1
@@ -28,7 +32,9 @@ class Inter(IntEnum):
 
 
 class Border(str, Enum):
-    """What padding repeats: a constant, the edge, or the image mirrored without or with (SYMMETRIC) its edge."""
+    """What padding repeats: a constant, the edge, or the image mirrored without or with (SYMMETRIC)
+    its edge.
+    """
 
     CONSTANT = "constant"
     EDGE = "edge"
@@ -45,12 +51,16 @@ class ImageReadMode(IntEnum):
 
 
 def not_random(func: Any) -> Any:
-    """Say of a function that it draws no random numbers, so that `map` prepares none for it; see `transforms.not_random`."""
+    """Say of a function that it draws no random numbers, so that `map` prepares none for it; see
+    `transforms.not_random`.
+    """
     return base.not_random(func)
 
 
 class ImageTransform(Transform):
-    """The base of transforms of images [H, W] or [H, W, C]; pictures of Pillow are taken as arrays too."""
+    """The base of transforms of images [H, W] or [H, W, C]; pictures of Pillow are taken as arrays
+    too.
+    """
 
     vectorised = True
 
@@ -89,7 +99,8 @@ def parse_size(operation: str, size: Any) -> tuple[int, int]:
 
 
 def parse_padding(operation: str, padding: Any) -> tuple[int, int, int, int]:
-    """(left, top, right, bottom) from one integer, (left and right, top and bottom), or all four."""
+    """(left, top, right, bottom) from one integer, (left and right, top and bottom), or all four.
+    """
     sides = [padding] if isinstance(padding, int) else padding
     if not isinstance(sides, (list, tuple)) or any(isinstance(n, bool) or not isinstance(n, int) for n in sides):
         raise TypeError(f"{operation}: padding must be an integer or a list of them, got {padding!r}")
@@ -105,7 +116,7 @@ def parse_padding(operation: str, padding: Any) -> tuple[int, int, int, int]:
 
 
 def parse_fill(operation: str, fill_value: Any) -> int | tuple[int, int, int]:
-    """A grey value or three colour values within [0, 255]."""
+    """Return a grey value or three colour values within [0, 255]."""
     values = (fill_value,) if isinstance(fill_value, int) else fill_value
     if not isinstance(values, tuple) or len(values) not in (1, 3) or any(not isinstance(v, int) for v in values):
         raise TypeError(f"{operation}: fill_value must be an integer or a tuple of three, got {fill_value!r}")
@@ -115,7 +126,7 @@ def parse_fill(operation: str, fill_value: Any) -> int | tuple[int, int, int]:
 
 
 def check_border(operation: str, padding_mode: Any) -> Border:
-    """A Border; TypeError otherwise."""
+    """Return a Border; TypeError otherwise."""
     if not isinstance(padding_mode, Border):
         raise TypeError(
             f"{operation}: padding_mode must be a Border, got {padding_mode!r} of type {type(padding_mode).__name__}"
@@ -140,7 +151,9 @@ FORMATS = (
 
 
 def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode = ImageReadMode.COLOR) -> Array:
-    """The pixels, uint8 [H, W, C], of an image file's content; ValueError where it is no image of these `FORMATS`, or one of more pixels than `mycel.base.decompression` allows."""
+    """Return the pixels, uint8 [H, W, C], of an image file's content; ValueError where it is no
+    image of these `FORMATS`, or one of more pixels than `mycel.base.decompression` allows.
+    """
     image_module = _pillow(operation)
     try:
         image_module.init()
@@ -170,14 +183,14 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
 
 
 def path_of(operation: str, path: Any) -> str:
-    """The path of a file; TypeError for what is none."""
+    """Return the path of a file; TypeError for what is none."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{operation}: the file must be a path, not {type(path).__name__}")
     return os.fspath(path)
 
 
 def read_file(filename: str) -> Array:
-    """The bytes of a file, uint8 [N]."""
+    """Return the bytes of a file, uint8 [N]."""
     with open(path_of("read_file", filename), "rb") as handle:
         return np.frombuffer(bytearray(handle.read()), np.uint8)
 
@@ -191,7 +204,7 @@ def write_file(filename: str, data: Any) -> None:
 
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> Array:
-    """The pixels of an image file, uint8 [H, W, C]."""
+    """Return the pixels of an image file, uint8 [H, W, C]."""
     with open(path_of("read_image", filename), "rb") as handle:
         return decode_image(handle.read(), f"read_image: {os.fspath(filename)}", mode)
 
@@ -208,14 +221,17 @@ def _encode(operation: str, image: Any, form: str, **options: Any) -> Array:
 
 
 def encode_jpeg(image: Any, quality: int = 75) -> Array:
-    """The content of a JPEG file, uint8 [N], for an image of one or three channels; `quality` is within [1, 100]."""
+    """Return the content of a JPEG file, uint8 [N], for an image of one or three channels;
+    `quality` is within [1, 100].
+    """
     if not 1 <= quality <= 100:
         raise ValueError(f"encode_jpeg: quality must be within [1, 100], got {quality}")
     return _encode("encode_jpeg", image, "JPEG", quality=quality)
 
 
 def encode_png(image: Any, compression_level: int = 6) -> Array:
-    """The content of a PNG file, uint8 [N], for an image of one or three channels; the level is within [0, 9].
+    """Return the content of a PNG file, uint8 [N], for an image of one or three channels; the level
+    is within [0, 9].
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -257,7 +273,7 @@ def get_image_size(image: Any) -> list[int]:
 
 
 def get_image_num_channels(image: Any) -> int:
-    """The number of channels of an image.
+    """Return the number of channels of an image.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

@@ -1,7 +1,8 @@
 """Rotations, affine and perspective transforms of images.
 
-Every output pixel is taken from a place in the input, as OpenCV does it: places are rounded to 1/32 of a pixel (nearest: to whole pixels), weights of bilinear and bicubic
-interpolation to multiples of 2**-15, and what lies outside is `fill_value`. A positive angle turns counter-clockwise.
+Every output pixel is taken from a place in the input, as OpenCV does it: places are rounded to 1/32
+of a pixel (nearest: to whole pixels), weights of bilinear and bicubic interpolation to multiples of
+2**-15, and what lies outside is `fill_value`. A positive angle turns counter-clockwise.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _BITS = 15
 
 
 def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (Inter.BICUBIC, Inter.AREA)) -> Inter:
-    """An interpolation that warping has; TypeError or ValueError otherwise."""
+    """Return an interpolation that warping has; TypeError or ValueError otherwise."""
     if not isinstance(resample, Inter):
         raise TypeError(f"{operation}: the interpolation must be an Inter, got {resample!r}")
     if resample not in (Inter.NEAREST, Inter.BILINEAR, *extra):
@@ -47,7 +48,9 @@ def _weights(kind: Inter) -> Array:
 
 
 def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -> Array:
-    """The image at places (x, y), which are integers in units of 1/32 pixel, or whole pixels for NEAREST."""
+    """Return the image at places (x, y), which are integers in units of 1/32 pixel, or whole pixels
+    for NEAREST.
+    """
     height, width = image.shape[:2]
     flat = image.reshape(height, width, -1)
     filled = np.broadcast_to(np.asarray(fill, image.dtype), flat.shape[2:])
@@ -81,7 +84,9 @@ def _sample(image: Array, places: tuple[Array, Array], kind: Inter, fill: Any) -
 
 
 def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter, fill: Any) -> Array:
-    """An image [H, W] or [H, W, C] of `size`, moved by a matrix [2, 3] that takes places (x, y, 1) of the input to those of the output."""
+    """Return an image [H, W] or [H, W, C] of `size`, moved by a matrix [2, 3] that takes places (x,
+    y, 1) of the input to those of the output.
+    """
     inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]))[:2]
     nearest = kind is Inter.NEAREST
     half, shift = (512, 10) if nearest else (16, 5)
@@ -95,7 +100,9 @@ def warp_affine(image: Array, matrix: Matrix, size: tuple[int, int], kind: Inter
 
 
 def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -> Array:
-    """An image moved by a matrix [3, 3] that takes homogeneous places of the input to those of the output."""
+    """Return an image moved by a matrix [3, 3] that takes homogeneous places of the input to those
+    of the output.
+    """
     height, width = image.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float64)
     moved = np.einsum("ij,jhw->ihw", np.linalg.inv(matrix), np.stack([x, y, np.ones_like(x)]))
@@ -107,7 +114,9 @@ def warp_perspective(image: Array, matrix: Matrix, kind: Inter, fill: Any = 0) -
 
 
 def perspective_matrix(start: Sequence[Sequence[float]], end: Sequence[Sequence[float]]) -> Matrix:
-    """The matrix [3, 3] that takes four points (x, y) to four others; LinAlgError where three lie on a line."""
+    """Return the matrix [3, 3] that takes four points (x, y) to four others; LinAlgError where
+    three lie on a line.
+    """
     rows = []
     for (x, y), (u, v) in zip(start, end):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
@@ -116,7 +125,9 @@ def perspective_matrix(start: Sequence[Sequence[float]], end: Sequence[Sequence[
 
 
 def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any, fill: Any) -> Array:
-    """An image turned about `center` (x, y), by default its middle; with `expand` as large as needed to show all of it."""
+    """Return an image turned about `center` (x, y), by default its middle; with `expand` as large
+    as needed to show all of it.
+    """
     height, width = image.shape[:2]
     x, y = ((width - 1) / 2, (height - 1) / 2) if center is None else center
     turn = math.radians(degrees)
@@ -135,7 +146,9 @@ def rotate(image: Array, degrees: float, kind: Inter, expand: bool, center: Any,
 def affine_matrix(
     shape: Sequence[int], degrees: float, translate: Sequence[float], scale: float, shear: Sequence[float]
 ) -> Matrix:
-    """The matrix that shears, turns and scales an image about its middle, then moves it by `translate` (x, y) pixels."""
+    """Return the matrix that shears, turns and scales an image about its middle, then moves it by
+    `translate` (x, y) pixels.
+    """
     x, y = (shape[1] - 1) / 2.0, (shape[0] - 1) / 2.0
     turn, sx, sy = (math.radians(value) for value in (degrees, shear[0], shear[1]))
     a = math.cos(turn - sy) / math.cos(sy)
@@ -162,7 +175,9 @@ def _check_number(operation: str, argument: str, value: Any) -> float:
 
 
 def interval(operation: str, argument: str, value: Any, symmetric: bool = True) -> tuple[float, float]:
-    """(low, high) from a pair, or (-n, n) from one number that is not negative; TypeError or ValueError otherwise."""
+    """(low, high) from a pair, or (-n, n) from one number that is not negative; TypeError or
+    ValueError otherwise.
+    """
     if symmetric and isinstance(value, (int, float)) and not isinstance(value, bool):
         if value < 0:
             raise ValueError(f"{operation}: {argument} must not be negative, got {value}")
@@ -178,9 +193,11 @@ def interval(operation: str, argument: str, value: Any, symmetric: bool = True) 
 
 
 class Rotate(ImageTransform):
-    """Turn an image [H, W] or [H, W, C] by `degrees`, counter-clockwise, about `center` (x, y) or its middle.
+    """Turn an image [H, W] or [H, W, C] by `degrees`, counter-clockwise, about `center` (x, y) or
+    its middle.
 
-    With `expand` the result is large enough to hold the whole image. Colours of `fill_value` stand in the order of the image's channels (MindSpore 2.10 turns them round).
+    With `expand` the result is large enough to hold the whole image. Colours of `fill_value` stand
+    in the order of the image's channels (MindSpore 2.10 turns them round).
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -222,14 +239,18 @@ class Rotate(ImageTransform):
 
 
 def usable_fill(array: Array, fill: Any) -> Any:
-    """Fill values for the channels of an image: all three colours, 0 for those beyond, and the first for an image of one."""
+    """Fill values for the channels of an image: all three colours, 0 for those beyond, and the
+    first for an image of one.
+    """
     channels = array.shape[2] if array.ndim == 3 else 1
     colours = fill if isinstance(fill, tuple) else (fill,) * 3
     return colours[0] if channels == 1 else [*colours, *[0] * channels][:channels]
 
 
 class RandomRotation(Rotate):
-    """Turn an image by a random angle of the range `degrees`, or of -degrees to degrees for one number; see `Rotate`."""
+    """Turn an image by a random angle of the range `degrees`, or of -degrees to degrees for one
+    number; see `Rotate`.
+    """
 
     random = True
 
@@ -249,7 +270,9 @@ class RandomRotation(Rotate):
 
 
 class Affine(ImageTransform):
-    """Turn an image by `degrees` clockwise, shear it by `shear` degrees (one number, or for x and y), scale it, and move it by `translate`, parts of its width and height."""
+    """Turn an image by `degrees` clockwise, shear it by `shear` degrees (one number, or for x and
+    y), scale it, and move it by `translate`, parts of its width and height.
+    """
 
     vectorised = False
 
@@ -286,8 +309,9 @@ class Affine(ImageTransform):
 class RandomAffine(ImageTransform):
     """Turn, move, scale and shear an image at random about its middle.
 
-    `degrees` and `shear` are ranges, or one number for -n to n; `shear` may have a second range for y. `translate` (x, y) moves by at most these parts of width and height, and
-    with four numbers within [x low, x high] and [y low, y high]. `scale` is a range of factors.
+    `degrees` and `shear` are ranges, or one number for -n to n; `shear` may have a second range for
+    y. `translate` (x, y) moves by at most these parts of width and height, and with four numbers
+    within [x low, x high] and [y low, y high]. `scale` is a range of factors.
     """
 
     vectorised = False
@@ -345,7 +369,9 @@ def _check_points(operation: str, argument: str, points: Any) -> list[tuple[floa
 
 
 class Perspective(ImageTransform):
-    """Move four points (x, y) of an image, `start_points`, to `end_points`, and the rest along with them."""
+    """Move four points (x, y) of an image, `start_points`, to `end_points`, and the rest along with
+    them.
+    """
 
     vectorised = False
 
@@ -365,7 +391,9 @@ class Perspective(ImageTransform):
 
 
 class RandomPerspective(ImageTransform):
-    """With probability `prob`, move the corners of an image inwards by at most half of `distortion_scale` of its width and height."""
+    """With probability `prob`, move the corners of an image inwards by at most half of
+    `distortion_scale` of its width and height.
+    """
 
     vectorised = False
     random = True
