@@ -251,7 +251,7 @@ class PKSampler(BuiltinSampler):
     """`num_val` random rows of each of `num_class` classes (all by default), class by class.
 
     * `num_val`: the rows of each class. A class with fewer rows is sampled with replacement.
-    * `num_class`: must be None: all classes.
+    * `num_class`: the number of classes, the first in their order; all of them by default.
     * `shuffle`: whether the order of classes is random.
     * `class_column`: the column with the labels, which the source must know without reading rows.
     * `num_samples`: the largest number of rows in total.

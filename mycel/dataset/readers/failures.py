@@ -1,6 +1,4 @@
-"""Reading files that others made: whatever is wrong with one is a ValueError that names the reader
-and the file.
-"""
+"""Reading files of others: whatever is wrong is a ValueError that names the reader and the file."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _WRONG = (
 
 @contextmanager
 def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Within this block a file is parsed: what fails there is the file's fault.
+    """Turn errors within a block that parses a file into errors of that file.
 
     >>> from mycel.dataset.readers.failures import reading
     >>> try:
@@ -47,7 +45,7 @@ def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read_json(operation: str, path: str | os.PathLike[str]) -> Any:
-    """Return what a JSON file holds."""
+    """Return the content of a JSON file."""
     with reading(operation, path), open(path, encoding="utf-8") as handle:
         return json.load(handle)
 
@@ -61,8 +59,9 @@ def read_xml(operation: str, path: str | os.PathLike[str]) -> ElementTree.Elemen
 
 
 def read_matlab(operation: str, path: str | os.PathLike[str], variables: dict[str, int]) -> dict[str, Any]:
-    """Return the variables of a MATLAB file that are wanted, with how many axes each has at least
-    (0 for structs).
+    """Return variables of a MATLAB file.
+
+    `variables` gives how many axes each has at least (0 for structs).
     """
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")

@@ -1,5 +1,6 @@
-"""Transforms of text under MindSpore's names: vocabularies, tokenizers, normal forms and vectors of
-words.
+"""Transforms of text: vocabularies, tokenizers, normal forms and word vectors.
+
+The names are MindSpore's.
 
 >>> import mycel.dataset as ds
 >>> from mycel.dataset import text

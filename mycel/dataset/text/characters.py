@@ -1,7 +1,7 @@
-"""Sets of Unicode characters as sorted ranges, and which set a property's name stands for.
+"""Sets of Unicode characters as sorted ranges, and the sets that names of properties stand for.
 
 A set is a tuple of ranges (first, last) in order, with a gap between any two. General categories
-come from Python's `unicodedata`; scripts from the table in `scripts`.
+come from Python's `unicodedata`; scripts come from the table in `scripts`.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ def _all_categories() -> dict[str, Ranges]:
 
 @cache
 def categories(*names: str) -> Ranges:
-    """Return the characters of general categories, each a name of two letters or the one letter of
-    a group.
+    """Return the characters of general categories.
+
+    A category is a name of two letters, or of one letter for a group.
     """
     return union(*(ranges for name, ranges in _all_categories().items() if name.startswith(names)))
 
@@ -140,11 +141,11 @@ def _words() -> Ranges:
 
 @cache
 def characters(name: str) -> Ranges:
-    """Return the characters with a property: a general category, a script, or one of a few
-    properties that hold or do not.
+    """Return the characters that have a property.
 
-    Names are those of Unicode and POSIX, short or long, with `gc=` or `sc=` before them or not.
-    Raises ValueError for other names.
+    The property is a general category, a script, or one of a few that hold or do not. Names are
+    those of Unicode and POSIX, short or long, with or without `gc=` or `sc=` before them. Raises
+    ValueError for other names.
     """
     kind, _, value = name.rpartition("=")
     kind, plain = _plain(kind), _plain(value)

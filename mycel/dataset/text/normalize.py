@@ -1,7 +1,7 @@
-"""Normal forms of Unicode and folding of case.
+"""Normal forms of Unicode and case folding.
 
 Folding is Unicode's NFKC_Casefold (Unicode Standard, section 3.13): case folding and compatibility
-composition until nothing changes, without characters that Unicode says to ignore.
+composition until nothing changes, without the characters that Unicode says to ignore.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _IGNORABLE = re.compile(
 
 
 def case_folded(text: str) -> str:
-    """NFKC_Casefold of a text."""
+    """Return the NFKC_Casefold of a text."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFD", text)
@@ -43,7 +43,7 @@ def normalized(text: str, form: NormalizeForm) -> str:
 
 
 def check_form(operation: str, form: object) -> NormalizeForm:
-    """Return a `NormalizeForm`; TypeError otherwise."""
+    """Return a `NormalizeForm`; raise TypeError otherwise."""
     if not isinstance(form, NormalizeForm):
         raise TypeError(f"{operation}: the normal form must be a NormalizeForm, got {form!r}")
     return form

@@ -1,9 +1,9 @@
-"""Regular expressions of ICU as those of Python's `re`, and their replacements.
+"""Translation of ICU's regular expressions and replacements to those of Python's `re`.
 
-What the two write or mean differently is translated: sets of characters with properties, POSIX
-classes, nesting, `&&` and `--` are computed and written as ranges; `\\s`, `\\d`, `\\w`, `\\h`,
-`\\v`, `\\R`, `.`, `$`, `\\Z`, `\\z`, `\\Q..\\E`, `\\x{..}` and names of groups are written out; a
-replacement's `$1`, `${name}` and `\\` likewise. What `re` lacks raises ValueError.
+What the two write differently is translated. Sets of characters with properties, POSIX classes,
+nesting, `&&` and `--` are computed and written as ranges. `\\s`, `\\d`, `\\w`, `\\h`, `\\v`, `\\R`,
+`.`, `$`, `\\Z`, `\\z`, `\\Q..\\E`, `\\x{..}` and names of groups are written out, as are a
+replacement's `$1`, `${name}` and `\\`. What `re` lacks raises ValueError.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ _MARKS_AFTER = 4
 
 @lru_cache(maxsize=1)
 def _boundary() -> str:
-    """Return a boundary of a word: what follows is one of its characters and what precedes is not,
-    or the other way, where marks and format characters belong to what they follow, up to four of
-    them.
+    """Return the pattern of a word boundary.
+
+    One side is a character of a word and the other is not. Marks and format characters belong to
+    what they follow, up to four of them.
     """
     joined = union(categories("Mn", "Me", "Cf"), _EXTENDING)
     words = intersection(characters("word"), invert(joined))
@@ -68,7 +69,7 @@ def _boundary() -> str:
 
 
 class _Translator:
-    """Reads a pattern of ICU from left to right."""
+    """A reader of an ICU pattern from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -78,9 +79,7 @@ class _Translator:
         return ValueError(f"{reason} at character {self.place} of the pattern {self.pattern!r}")
 
     def take(self, pattern: str) -> str | None:
-        """Return what a regular expression matches here, which is then passed; None where it does
-        not.
-        """
+        """Match a regular expression here and move past it; return None if it does not match."""
         found = re.compile(pattern, re.DOTALL).match(self.pattern, self.place)
         if found is None:
             return None
@@ -106,7 +105,7 @@ class _Translator:
         return "".join(out)
 
     def escape(self) -> str:
-        """Return an escape outside of a set."""
+        """Translate an escape outside of a set."""
         quoted = self.take(r"\\Q.*?(?:\\E|$)")
         if quoted:
             return re.escape(quoted[2:].removesuffix("\\E"))
@@ -161,7 +160,7 @@ class _Translator:
             raise self.fail(str(error)) from error
 
     def set(self) -> Ranges:
-        """Return a set in brackets, with all that is in it."""
+        """Return the characters of a set in brackets."""
         posix = self.take(r"\[:\^?[A-Za-z_= ]+:\]")
         if posix:
             found = self.property(posix[2:-2].removeprefix("^"))
@@ -208,9 +207,7 @@ class _Translator:
 
 @lru_cache(maxsize=256)
 def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
-    """Return the compiled pattern; ValueError, in the name of the operation, for one that is wrong
-    or not supported.
-    """
+    """Compile a pattern; raise ValueError, naming `operation`, if it is wrong or not supported."""
     try:
         return re.compile(_Translator(pattern).translate())
     except (ValueError, re.error) as error:
@@ -218,8 +215,9 @@ def compile_pattern(operation: str, pattern: str) -> re.Pattern[str]:
 
 
 def compile_replacement(operation: str, compiled: re.Pattern[str], replace: str) -> Callable[[re.Match[str]], str]:
-    """Return what gives the replacement of a match; ValueError for a group that the pattern does
-    not have.
+    """Return a function that gives the replacement of a match.
+
+    `operation` is named in messages. Raises ValueError for a group that the pattern lacks.
     """
     parts: list[str | int] = []
     place = 0

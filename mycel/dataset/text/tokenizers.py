@@ -1,4 +1,4 @@
-"""Tokenizers by blanks, characters and scripts, and by functions of Python."""
+"""Tokenizers by blanks, characters and scripts, and by Python functions."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ class UnicodeCharTokenizer(Tokenizer):
 
 
 class UnicodeScriptTokenizer(Tokenizer):
-    """The runs of characters of one script in a text, apart from blanks, which are tokens with
-    `keep_whitespace`.
+    """The runs of characters of one script in a text; blanks are tokens with `keep_whitespace`.
 
     With offsets, as for `WhitespaceTokenizer`.
 
@@ -71,8 +70,7 @@ def _runs(text: str, key: Callable[[str], Any]) -> Iterable[tuple[Span, Any]]:
 
 
 class PythonTokenizer(TextTransform):
-    """The words that a function gives for a text; for an array of texts, they must be as many for
-    each.
+    """The words that a function returns for a text; each text of an array must have equally many.
 
     >>> import numpy as np
     >>> from mycel.dataset import text

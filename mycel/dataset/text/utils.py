@@ -11,8 +11,7 @@ from mycel.dataset.blocks import Array
 
 
 class JiebaMode(IntEnum):
-    """How `JiebaTokenizer` segments: by its dictionary (MP), by its hidden Markov model (HMM), or
-    by both (MIX).
+    """The methods of `JiebaTokenizer`: dictionary (MP), hidden Markov model (HMM), or both (MIX).
     """
 
     MIX = 0
@@ -31,8 +30,9 @@ class NormalizeForm(IntEnum):
 
 
 class SentencePieceModel(IntEnum):
-    """The kinds of models that SentencePiece trains: unigram (Kudo, 2018), byte pairs (Sennrich et
-    al., 2016), characters and words.
+    """The kinds of models that SentencePiece trains.
+
+    They are unigram (Kudo, 2018), byte pairs (Sennrich et al., 2016), characters and words.
     """
 
     UNIGRAM = 0
@@ -42,14 +42,14 @@ class SentencePieceModel(IntEnum):
 
 
 class SPieceTokenizerLoadType(IntEnum):
-    """Where `SentencePieceTokenizer` has its model from: a file or a vocabulary."""
+    """The origin of the model of `SentencePieceTokenizer`: a file or a vocabulary."""
 
     FILE = 0
     MODEL = 1
 
 
 class SPieceTokenizerOutType(IntEnum):
-    """What `SentencePieceTokenizer` gives: pieces or their numbers."""
+    """The result of `SentencePieceTokenizer`: pieces or their numbers."""
 
     STRING = 0
     INT = 1
@@ -65,10 +65,10 @@ def _check_array(operation: str, array: Any, kind: str, expected: str) -> None:
 
 
 def to_str(array: Any, encoding: str = "utf8") -> Array:
-    """Return the text, of the same shape, of an array of bytes in this encoding.
+    """Decode an array of bytes to text of the same shape.
 
     Raises TypeError for anything but an array of bytes, and UnicodeDecodeError for bytes that are
-    no text.
+    not text in this encoding.
 
     >>> import numpy as np
     >>> from mycel.dataset import text
@@ -80,10 +80,10 @@ def to_str(array: Any, encoding: str = "utf8") -> Array:
 
 
 def to_bytes(array: Any, encoding: str = "utf8") -> Array:
-    """Return the bytes in this encoding, of the same shape, of an array of text.
+    """Encode an array of text to bytes of the same shape.
 
-    Raises TypeError for anything but an array of text, and UnicodeEncodeError for what the encoding
-    lacks.
+    Raises TypeError for anything but an array of text, and UnicodeEncodeError for characters that
+    the encoding lacks.
 
     >>> import numpy as np
     >>> from mycel.dataset import text

@@ -1,9 +1,9 @@
-"""What all transforms share: calling them on one array, and on a block of rows at once.
+"""What all transforms share: calls on one array, and on a block of rows at once.
 
 A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one
-sample, 1 for a block. The two must agree row by row, and `accepts` says for which shapes and types
-of a row the block form may be used; all others are computed, or refused with an error that names
-the row, one at a time. A random transform draws from `randomness.current_stream()`.
+sample, 1 for a block. The two must agree row by row. `accepts` says for which shapes and types of a
+row the block form may be used; all other rows are computed one at a time, or refused with an error
+that names the row. A random transform draws from `randomness.current_stream()`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class Transform:
-    """The base of all transforms: callable on an array, giving an array."""
+    """The base class of transforms: callable on an array, returning an array."""
 
     vectorised = False
     random = False
@@ -33,12 +33,12 @@ class Transform:
         return self.compute(self.convert(inputs[0]), 0)
 
     def convert(self, value: Any) -> Array:
-        """Return the argument of a call as an array: anything array-like."""
+        """Convert the argument of a call, anything array-like, to an array."""
         return as_array(value)
 
     def compute(self, array: Array, lead: int) -> Any:
-        """Return the result for one sample (`lead` 0) or for a block of samples along the first
-        axis (`lead` 1).
+        """Compute the result for one sample (`lead` 0) or for samples along the first axis (`lead`
+        1).
         """
         raise NotImplementedError(f"{type(self).__name__} must define compute")
 
@@ -47,7 +47,7 @@ class Transform:
         return True
 
     def apply_block(self, block: Array, keys: Keys | None) -> Array:
-        """Return the results for a block of rows, stacked; `keys` seed the rows of random
+        """Return the stacked results for a block of rows; `keys` seed the rows of random
         transforms.
         """
         result: Array = self.compute(block, 1)
@@ -59,8 +59,9 @@ class Transform:
 
 
 def not_random(function: Any) -> Any:
-    """Say of a function that it draws no random numbers, so that `map` prepares none for it; usable
-    as a decorator.
+    """Mark a function as one that draws no random numbers, so that `map` prepares none for it.
+
+    It may be used as a decorator.
 
     >>> from mycel.dataset import transforms
     >>> @transforms.not_random
@@ -81,8 +82,9 @@ def not_random(function: Any) -> Any:
 
 
 def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
-    """Return the NumPy type that a framework type, NumPy type, Python type or name stands for;
-    TypeError otherwise.
+    """Return the NumPy type for a framework type, NumPy type, Python type or name.
+
+    `operation` is named in messages. Raises TypeError for anything else.
     """
     if isinstance(value, np.dtype):
         return value
@@ -98,7 +100,7 @@ def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
 
 
 def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Callable[..., Any]]:
-    """Return a list of callables; TypeError or ValueError otherwise."""
+    """Return a list of at least `least` callables; raise TypeError or ValueError otherwise."""
     if not isinstance(transforms, (list, tuple)):
         raise TypeError(
             f"{operation}: expected a list of transforms, got {transforms!r} of type {type(transforms).__name__}"
@@ -112,7 +114,7 @@ def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Ca
 
 
 def check_probability(operation: str, prob: Any) -> float:
-    """Return a number in [0, 1]; TypeError or ValueError otherwise."""
+    """Return a number in [0, 1]; raise TypeError or ValueError otherwise."""
     if isinstance(prob, bool) or not isinstance(prob, (int, float)):
         raise TypeError(f"{operation}: prob must be a number, got {prob!r} of type {type(prob).__name__}")
     if not 0 <= prob <= 1:
@@ -121,9 +123,7 @@ def check_probability(operation: str, prob: Any) -> float:
 
 
 def run_in_turn(transforms: Sequence[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
-    """Call each transform with what the one before it returned; a tuple stands for several
-    arguments.
-    """
+    """Call each transform with the result of the one before it; a tuple is several arguments."""
     for transform in transforms:
         result = transform(*inputs)
         inputs = result if isinstance(result, tuple) else (result,)
@@ -131,7 +131,7 @@ def run_in_turn(transforms: Sequence[Callable[..., Any]], inputs: tuple[Any, ...
 
 
 class Compose(Transform):
-    """Several transforms or functions one after the other.
+    """A sequence of transforms or functions, applied one after the other.
 
     >>> from mycel.dataset import transforms, vision
     >>> import numpy as np

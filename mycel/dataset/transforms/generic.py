@@ -1,6 +1,4 @@
-"""Transforms for arrays of any meaning: types, one-hot vectors, padding, slicing, and applying
-others by chance.
-"""
+"""Transforms for arrays of any meaning: types, one-hot vectors, padding, slicing, random choice."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from mycel.dataset.transforms.base import Transform, check_operations, check_pro
 
 
 class TypeCast(Transform):
-    """Convert to a type, as NumPy's `astype` does.
+    """Conversion to a type, as by NumPy's `astype`.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -38,11 +36,11 @@ class TypeCast(Transform):
 
 
 class OneHot(Transform):
-    """One-hot vectors of class numbers, smoothed as by Szegedy et al. (2016): (1 - s) * onehot + s
-    / num_classes.
+    """One-hot vectors of class numbers, smoothed as by Szegedy et al. (2016).
 
-    Takes an integer or a list of them and keeps their type, or gives float64 with smoothing;
-    negative numbers give zeros. Raises ValueError for a number not below `num_classes`.
+    With smoothing they are (1 - s) * onehot + s / num_classes. The input is an integer or a list of
+    them. Results keep its type, or are float64 with smoothing; negative numbers give zeros. Raises
+    ValueError for a number that is not below `num_classes`.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -79,7 +77,7 @@ class OneHot(Transform):
 
 
 class Fill(Transform):
-    """Replace every element by one value, converted to the type of the array.
+    """Replacement of every element by one value, converted to the type of the array.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -131,7 +129,7 @@ _COMPARE: dict[Relational, Callable[[Any, Any], Any]] = {
 
 
 class Mask(Transform):
-    """Whether each element compares to a constant in this way, as `dtype` (default: bool).
+    """The comparison of each element with a constant, as `dtype` (default: bool).
 
     >>> import numpy as np
     >>> from mycel.dataset.transforms import Mask, Relational
@@ -158,8 +156,9 @@ class Mask(Transform):
 
 
 class PadEnd(Transform):
-    """Pad at the end of each axis, or cut, to `pad_shape`; None keeps an axis. `pad_value` defaults
-    to 0 or empty text.
+    """Padding or cutting at the end of each axis, to `pad_shape`; None keeps an axis.
+
+    `pad_value` is 0 or empty text by default.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -187,10 +186,10 @@ class PadEnd(Transform):
 
 
 class Slice(Transform):
-    """Take a part of each leading axis: an index (keeping the axis), a list of indices, a slice,
-    None for all, or an Ellipsis.
+    """A part of each leading axis.
 
-    Raises IndexError for an index out of range.
+    It is given by an index (which keeps the axis), a list of indices, a slice, None for everything,
+    or an Ellipsis. Raises IndexError for an index out of range.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -230,8 +229,9 @@ class Slice(Transform):
 
 
 class Unique(Transform):
-    """The distinct elements of the flattened array in order of appearance, each element's place
-    among them, and their counts.
+    """The distinct elements of the flattened array in order of appearance.
+
+    With them come each element's position among them, and their counts.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -263,7 +263,7 @@ class Duplicate(Transform):
 
 
 class Concatenate(Transform):
-    """Join several columns, each of one axis, with `prepend` before and `append` after them.
+    """The concatenation of columns of one axis, with `prepend` before and `append` after them.
 
     >>> import numpy as np
     >>> from mycel.dataset import transforms
@@ -293,7 +293,7 @@ class Concatenate(Transform):
 
 
 class RandomApply(Transform):
-    """Apply the transforms one after the other with probability `prob`, else none of them.
+    """A sequence of transforms that is applied with probability `prob`.
 
     >>> from mycel.dataset import transforms
     >>> transforms.RandomApply([lambda x: x + 1, lambda x: x * 2], prob=1.0)(3)
@@ -313,7 +313,7 @@ class RandomApply(Transform):
 
 
 class RandomChoice(Transform):
-    """Apply one of the transforms, each equally likely.
+    """One of the transforms, each equally likely.
 
     >>> from mycel.dataset import transforms
     >>> transforms.RandomChoice([lambda x: x + 1, lambda x: x + 2])(0) in (1, 2)
@@ -330,7 +330,7 @@ class RandomChoice(Transform):
 
 
 class RandomOrder(Transform):
-    """Apply all the transforms in a random order.
+    """All the transforms in a random order.
 
     >>> from mycel.dataset import transforms
     >>> transforms.RandomOrder([lambda x: x + 1, lambda x: x * 2])(1) in (3, 4)

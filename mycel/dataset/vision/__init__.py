@@ -1,4 +1,4 @@
-"""Transforms for images, under MindSpore's names."""
+"""Transforms of images; the names are MindSpore's."""
 
 from mycel.dataset.vision.boxes import (
     BoundingBoxAugment,

@@ -1,8 +1,8 @@
-"""Transforms of an image together with the boxes in it: two columns, an image [H, W] or [H, W, C]
-and boxes [N, 4 or more].
+"""Transforms of an image together with its bounding boxes.
 
-The first four numbers of a box are left, top, width and height in pixels; further ones stay. Boxes
-are never changed in place.
+They take two columns, an image [H, W] or [H, W, C] and boxes [N, 4 or more]. The first four numbers
+of a box are left, top, width and height in pixels; further ones stay. Boxes are never changed in
+place.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mycel.dataset.vision.utils import Border, Inter
 
 
 def check_pair(operation: str, size: Any) -> tuple[Any, Any]:
-    """Height and width; TypeError for what is no pair."""
+    """Return height and width of `size`; raise TypeError if it is not a pair."""
     if not isinstance(size, (tuple, list)) or len(size) != 2:
         raise TypeError(f"{operation}: size must be an int or two of them, not {size!r:.80}")
     return size[0], size[1]
 
 
 class _WithBoxes(Transform):
-    """Takes and gives an image and its boxes; a subclass says what happens to both."""
+    """The base class of transforms that take and return an image and its boxes."""
 
     random = True
 
@@ -52,7 +52,7 @@ class _WithBoxes(Transform):
 
 
 class RandomHorizontalFlipWithBBox(_WithBoxes):
-    """Mirror an image and its boxes left and right with probability `prob`.
+    """A horizontal flip of an image and its boxes with probability `prob`.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -75,7 +75,7 @@ class RandomHorizontalFlipWithBBox(_WithBoxes):
 
 
 class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
-    """Mirror an image and its boxes top and bottom with probability `prob`."""
+    """A vertical flip of an image and its boxes with probability `prob`."""
 
     _axis = 0
 
@@ -87,7 +87,7 @@ def _scaled(boxes: Array, before: Sequence[int], after: Sequence[int]) -> Array:
 
 
 class ResizeWithBBox(_WithBoxes):
-    """`Resize` an image, and its boxes along with it."""
+    """`Resize` of an image, and of its boxes along with it."""
 
     random = False
 
@@ -103,7 +103,7 @@ class ResizeWithBBox(_WithBoxes):
 
 
 class RandomResizeWithBBox(ResizeWithBBox):
-    """`ResizeWithBBox` with an interpolation chosen by chance."""
+    """`ResizeWithBBox` with a random interpolation."""
 
     random = True
 
@@ -116,8 +116,9 @@ class RandomResizeWithBBox(ResizeWithBBox):
 
 
 def _cut(boxes: Array, top: int, left: int, height: int, width: int) -> Array:
-    """Return the parts of boxes within a rectangle, seen from its corner; boxes that have none are
-    left out.
+    """Return the parts of boxes within a rectangle, relative to its corner.
+
+    Boxes that have no part in it are left out.
     """
     sides = boxes[:, :4].astype(np.float64)
     start = np.maximum(sides[:, :2], [left, top])
@@ -130,7 +131,10 @@ def _cut(boxes: Array, top: int, left: int, height: int, width: int) -> Array:
 
 
 class RandomCropWithBBox(_WithBoxes):
-    """`RandomCrop` of an image, and the parts of its boxes that it keeps."""
+    """`RandomCrop` of an image, and the parts of its boxes that it keeps.
+
+    `size`, `padding`, `pad_if_needed`, `fill_value` and `padding_mode` are those of `RandomCrop`.
+    """
 
     def __init__(
         self,
@@ -164,7 +168,10 @@ class RandomCropWithBBox(_WithBoxes):
 
 
 class RandomResizedCropWithBBox(_WithBoxes):
-    """`RandomResizedCrop` of an image, and the parts of its boxes that it keeps."""
+    """`RandomResizedCrop` of an image, and the parts of its boxes that it keeps.
+
+    `size`, `scale`, `ratio`, `interpolation` and `max_attempts` are those of `RandomResizedCrop`.
+    """
 
     def __init__(
         self,
@@ -189,8 +196,10 @@ class RandomResizedCropWithBBox(_WithBoxes):
 
 
 class BoundingBoxAugment(_WithBoxes):
-    """Apply a transform of images to the part of an image within each box, with probability
-    `ratio`; results of another size are resized to the box.
+    """A transform that is applied to the part of an image within each box, with probability
+    `ratio`.
+
+    Results of another size are resized to the box.
     """
 
     def __init__(self, transform: Callable[..., Any], ratio: float = 0.3) -> None:

@@ -1,4 +1,6 @@
-"""MixUp with a share for every image (Zhang et al., 2018); `MixUpBatch` has one share for a batch.
+"""MixUp with a share for every image (Zhang et al., 2018).
+
+`MixUpBatch` has one share for a batch.
 """
 
 from __future__ import annotations
@@ -15,13 +17,12 @@ from mycel.dataset.vision.color import check_factor
 
 
 class MixUp(Transform):
-    """Mix every image and one-hot label of a batch with those of the next, the last with the first,
-    each by its own share of the distribution Beta(alpha, alpha).
+    """Images and one-hot labels of a batch mixed with those of the next, the last with the first.
 
-    Takes two columns, images [batch_size, ...] and labels [batch_size, ..., classes]; gives both as
+    Each pair is mixed by its own share, drawn from the distribution Beta(alpha, alpha). Takes two
+    columns, images [batch_size, ...] and labels [batch_size, ..., classes], and returns both as
     float64. `is_single` False, which mixes with the batch before, is not supported, as it would
-    make a batch depend on which ones were asked for earlier. Raises ValueError for batches of
-    another size.
+    make a batch depend on earlier ones. Raises ValueError for batches of another size.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision

@@ -1,8 +1,8 @@
-"""Policies of augmentation: which transforms are applied, how often and how strongly.
+"""Augmentation policies: which transforms are applied, how often and how strongly.
 
-An operation has a magnitude between 0 and its largest, in equal steps; most have either sign by
-chance. The three policies differ in who chooses: AutoAugment in lists that were learned on a
-dataset, RandAugment by chance at one magnitude, TrivialAugment by chance at any.
+An operation has a magnitude between 0 and its largest, in equal steps; most have a random sign. The
+three policies differ in how they choose: AutoAugment by lists that were learned on a dataset,
+RandAugment at random with one magnitude, TrivialAugment at random with any magnitude.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mycel.dataset.vision.warp import Affine, Rotate, check_resample
 
 
 class AutoAugmentPolicy(str, Enum):
-    """The dataset that a policy of AutoAugment was learned on."""
+    """The datasets that policies of AutoAugment were learned on."""
 
     IMAGENET = "imagenet"
     CIFAR10 = "cifar10"
@@ -66,7 +66,7 @@ _PLAIN: dict[str, Callable[[], Any]] = {"AutoContrast": AutoContrast, "Equalize"
 
 
 def parse_policy(policy: AutoAugmentPolicy) -> list[list[tuple[str, float, int]]]:
-    """Return the pairs of (operation, probability, magnitude) of a policy."""
+    """Return the triples (operation, probability, magnitude) of a policy."""
     return [
         [(entry[:-2], 1.0 if entry[-2] == "X" else int(entry[-2]) / 10, int(entry[-1])) for entry in pair.split()]
         for pair in _POLICIES[policy].split("|")
@@ -74,7 +74,7 @@ def parse_policy(policy: AutoAugmentPolicy) -> list[list[tuple[str, float, int]]
 
 
 class _Policy(ImageTransform):
-    """Colour images, bytes [H, W, 3], and how operations are applied to them."""
+    """The base class of policies: it applies operations to colour images, uint8 [H, W, 3]."""
 
     vectorised = False
     random = True
@@ -87,7 +87,7 @@ class _Policy(ImageTransform):
         self.fill_value = parse_fill(type(self).__name__, fill_value)
 
     def _apply(self, array: Array, name: str, share: float, negative: bool) -> Array:
-        """Return the image after an operation at this share of its largest magnitude."""
+        """Apply an operation at this share of its largest magnitude."""
         shear, part, degrees, factor, bits = self._largest
         if name == "Identity":
             return array
@@ -121,11 +121,10 @@ class _Policy(ImageTransform):
 
 
 class AutoAugment(_Policy):
-    """Apply one of 25 pairs of operations of a learned policy, chosen by chance for every image
-    (Cubuk et al., 2019).
+    """A random choice of one of 25 pairs of operations of a learned policy (Cubuk et al., 2019).
 
-    Takes colour images, uint8 [H, W, 3]. `interpolation` and `fill_value` belong to turning, moving
-    and shearing.
+    Takes colour images, uint8 [H, W, 3]. `interpolation` and `fill_value` are those of rotation,
+    translation and shear.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -155,8 +154,11 @@ class AutoAugment(_Policy):
 
 
 class RandAugment(_Policy):
-    """Apply `num_ops` operations, chosen by chance for every image, at one magnitude of
-    `num_magnitude_bins` (Cubuk et al., 2020); takes uint8 [H, W, 3].
+    """Random operations at one magnitude for colour images, uint8 [H, W, 3] (Cubuk et al., 2020).
+
+    * `num_ops`: the number of operations, chosen for every image.
+    * `magnitude`: their magnitude, one of `num_magnitude_bins` steps.
+    * `interpolation`, `fill_value`: those of rotation, translation and shear.
     """
 
     def __init__(
@@ -185,8 +187,10 @@ class RandAugment(_Policy):
 
 
 class TrivialAugmentWide(_Policy):
-    """Apply one operation at one of `num_magnitude_bins` magnitudes, both chosen by chance for
-    every image (Müller and Hutter, 2021); takes uint8 [H, W, 3].
+    """One random operation at a random magnitude for every image (Müller and Hutter, 2021).
+
+    The magnitude is one of `num_magnitude_bins` steps. Takes colour images, uint8 [H, W, 3].
+    `interpolation` and `fill_value` are those of rotation, translation and shear.
     """
 
     _largest = (0.99, 32.0, 135.0, 0.99, 6)

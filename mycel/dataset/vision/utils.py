@@ -1,6 +1,4 @@
-"""The choices that vision transforms offer, the reading of their arguments, and image files in
-memory and on disk.
-"""
+"""Enumerations and arguments of vision transforms, and image files in memory and on disk."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ from mycel.dataset.transforms.base import Transform
 
 
 class Inter(IntEnum):
-    """How `Resize` interpolates: ANTIALIAS and PILCUBIC as Pillow (Lanczos and bicubic), the others
-    as OpenCV.
+    """The interpolations of `Resize`.
+
+    ANTIALIAS and PILCUBIC are Pillow's (Lanczos and bicubic), the others OpenCV's.
     """
 
     NEAREST = 0
@@ -32,8 +31,9 @@ class Inter(IntEnum):
 
 
 class Border(str, Enum):
-    """What padding repeats: a constant, the edge, or the image mirrored without or with (SYMMETRIC)
-    its edge.
+    """The values of padding: a constant, the edge, or the mirrored image.
+
+    The mirrored image repeats its edge (SYMMETRIC) or does not (REFLECT).
     """
 
     CONSTANT = "constant"
@@ -43,7 +43,7 @@ class Border(str, Enum):
 
 
 class ImageReadMode(IntEnum):
-    """The channels that `read_image` gives: as in the file, one of grey, or three of colour."""
+    """The channels that `read_image` returns: as in the file, one of grey, or three of colour."""
 
     UNCHANGED = 0
     GRAYSCALE = 1
@@ -51,15 +51,14 @@ class ImageReadMode(IntEnum):
 
 
 def not_random(func: Any) -> Any:
-    """Say of a function that it draws no random numbers, so that `map` prepares none for it; see
-    `transforms.not_random`.
-    """
+    """Mark a function as one that draws no random numbers; see `transforms.not_random`."""
     return base.not_random(func)
 
 
 class ImageTransform(Transform):
-    """The base of transforms of images [H, W] or [H, W, C]; pictures of Pillow are taken as arrays
-    too.
+    """The base class of transforms of images [H, W] or [H, W, C].
+
+    Pillow images are accepted as arrays are.
     """
 
     vectorised = True
@@ -75,7 +74,7 @@ class ImageTransform(Transform):
         return len(shape) in (2, 3)
 
     def check_image(self, array: Array, lead: int, ranks: tuple[int, ...] = (2, 3)) -> None:
-        """ValueError unless the samples have one of these numbers of axes."""
+        """Raise ValueError unless the samples have one of these numbers of axes."""
         if array.ndim - lead not in ranks:
             forms = {2: "[H, W]", 3: "[H, W, C]"}
             raise ValueError(
@@ -85,7 +84,10 @@ class ImageTransform(Transform):
 
 
 def parse_size(operation: str, size: Any) -> tuple[int, int]:
-    """(height, width) from one integer for both or a pair; TypeError or ValueError otherwise."""
+    """Return (height, width) from one integer for both, or from a pair.
+
+    Raises TypeError or ValueError otherwise, as the functions below do.
+    """
     pair = (size, size) if isinstance(size, int) and not isinstance(size, bool) else size
     if (
         not isinstance(pair, (list, tuple))
@@ -99,7 +101,9 @@ def parse_size(operation: str, size: Any) -> tuple[int, int]:
 
 
 def parse_padding(operation: str, padding: Any) -> tuple[int, int, int, int]:
-    """(left, top, right, bottom) from one integer, (left and right, top and bottom), or all four.
+    """Return (left, top, right, bottom) from one integer, a pair, or all four.
+
+    A pair is (left and right, top and bottom).
     """
     sides = [padding] if isinstance(padding, int) else padding
     if not isinstance(sides, (list, tuple)) or any(isinstance(n, bool) or not isinstance(n, int) for n in sides):
@@ -126,7 +130,7 @@ def parse_fill(operation: str, fill_value: Any) -> int | tuple[int, int, int]:
 
 
 def check_border(operation: str, padding_mode: Any) -> Border:
-    """Return a Border; TypeError otherwise."""
+    """Return a Border; raise TypeError otherwise."""
     if not isinstance(padding_mode, Border):
         raise TypeError(
             f"{operation}: padding_mode must be a Border, got {padding_mode!r} of type {type(padding_mode).__name__}"
@@ -151,8 +155,10 @@ FORMATS = (
 
 
 def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode = ImageReadMode.COLOR) -> Array:
-    """Return the pixels, uint8 [H, W, C], of an image file's content; ValueError where it is no
-    image of these `FORMATS`, or one of more pixels than `mycel.base.decompression` allows.
+    """Decode an image file's content to pixels, uint8 [H, W, C].
+
+    Raises ValueError where it is not an image in one of the `FORMATS`, or has more pixels than
+    `mycel.base.decompression` allows.
     """
     image_module = _pillow(operation)
     try:
@@ -183,14 +189,14 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
 
 
 def path_of(operation: str, path: Any) -> str:
-    """Return the path of a file; TypeError for what is none."""
+    """Return the path of a file; raise TypeError if it is not a path."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{operation}: the file must be a path, not {type(path).__name__}")
     return os.fspath(path)
 
 
 def read_file(filename: str) -> Array:
-    """Return the bytes of a file, uint8 [N]."""
+    """Read the bytes of a file as uint8 [N]."""
     with open(path_of("read_file", filename), "rb") as handle:
         return np.frombuffer(bytearray(handle.read()), np.uint8)
 
@@ -204,7 +210,7 @@ def write_file(filename: str, data: Any) -> None:
 
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> Array:
-    """Return the pixels of an image file, uint8 [H, W, C]."""
+    """Read the pixels of an image file as uint8 [H, W, C]."""
     with open(path_of("read_image", filename), "rb") as handle:
         return decode_image(handle.read(), f"read_image: {os.fspath(filename)}", mode)
 
@@ -221,7 +227,8 @@ def _encode(operation: str, image: Any, form: str, **options: Any) -> Array:
 
 
 def encode_jpeg(image: Any, quality: int = 75) -> Array:
-    """Return the content of a JPEG file, uint8 [N], for an image of one or three channels;
+    """Encode an image of one or three channels as the content of a JPEG file, uint8 [N].
+
     `quality` is within [1, 100].
     """
     if not 1 <= quality <= 100:
@@ -230,8 +237,9 @@ def encode_jpeg(image: Any, quality: int = 75) -> Array:
 
 
 def encode_png(image: Any, compression_level: int = 6) -> Array:
-    """Return the content of a PNG file, uint8 [N], for an image of one or three channels; the level
-    is within [0, 9].
+    """Encode an image of one or three channels as the content of a PNG file, uint8 [N].
+
+    `compression_level` is within [0, 9].
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
@@ -262,7 +270,7 @@ def _image_shape(operation: str, image: Any) -> tuple[int, ...]:
 
 
 def get_image_size(image: Any) -> list[int]:
-    """[height, width] of an image.
+    """Return [height, width] of an image.
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
