@@ -23,8 +23,7 @@ from mycel.dataset.run import Run
 
 
 class BatchInfo:
-    """The batch that a function is called for: its number within the epoch, and the epoch's number.
-    """
+    """The batch that a function is called for: its number within the epoch, and the epoch's number."""
 
     __slots__ = ("_batch", "_epoch")
 

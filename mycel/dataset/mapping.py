@@ -165,8 +165,7 @@ class MapNode(Node):
                 pool.close()
 
     def _sharing(self, workers: int) -> int:
-        """Return how many threads may call the operations: one if an operation uses an open file.
-        """
+        """Return how many threads may call the operations: one if an operation uses an open file."""
         for operation in self.operations:
             reason = "" if isinstance(operation, Transform) else held(operation)
             if reason:

@@ -334,8 +334,7 @@ class ConcatDataset(ConcatNode, Dataset):
 
 
 class FlatMapDataset(FlatMapNode, Dataset):
-    """The datasets that a function makes of the rows, one after the other; see `Dataset.flat_map`.
-    """
+    """The datasets that a function makes of the rows, one after the other; see `Dataset.flat_map`."""
 
 
 class PartDataset(PartNode, Dataset):

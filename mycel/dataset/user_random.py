@@ -163,8 +163,7 @@ class MT19937(np.random.MT19937):
 
 
 class _Random(random.Random):
-    """Python's global generator, which draws from the stream of the thread's row if there is one.
-    """
+    """Python's global generator, which draws from the stream of the thread's row if there is one."""
 
     def random(self) -> float:
         stream = _stream()

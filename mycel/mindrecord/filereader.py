@@ -12,12 +12,14 @@ from mycel.mindrecord.schema import check_consumers
 
 
 class FileReader:
-    """Reads the rows of record files in order, as dictionaries.
+    """A reader of the rows of record files in order, as dictionaries.
 
-    `file_name` is one file, of which all shards are read, or a list of files. Of each row the
-    fields in `columns` are read, all by default. `num_consumer` and `operator` change nothing here.
+    * `file_name`: one file, of which all shards are read, or a list of files.
+    * `columns`: the fields to read; all by default.
+    * `num_consumer`, `operator`: without effect.
+
     Raises ParamValueError or ParamTypeError for arguments that do not fit, RuntimeError for a file
-    that is not there, and MRMOpenError for one that is no record file or is damaged.
+    that does not exist, and MRMOpenError for one that is damaged or not a record file.
 
     Where MindSpore's reader gives an integer for a float without a fraction, and the smallest
     integer for a large one, this gives the float.

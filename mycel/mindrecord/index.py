@@ -1,8 +1,8 @@
-"""The index of a record file: an SQLite database beside it, its name with `.db` behind.
+"""The index of a record file: an SQLite database beside it, with `.db` added to its name.
 
-The table INDEXES has a row for every row of the file: where it lies (`Place`) and, for each index
+The table INDEXES has a row for every row of the file: its place (`Place`) and, for each index
 field, a count that is always 0 and the field's value, in the column named after the field with `_0`
-behind. The table SHARD_NAME holds the file's name.
+added. The table SHARD_NAME holds the file's name.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ _TYPES = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "
 
 
 def _column(field: str) -> str:
-    """Return the column of an index field in SQL, where a name may begin with a digit in quotes
-    only.
-    """
+    """Return the column of an index field in SQL, quoted, as its name may begin with a digit."""
     return f'"{field}_0"' if field[0].isdigit() else f"{field}_0"
 
 
 def same_columns(fields: Sequence[str]) -> list[str]:
-    """Return the fields whose column another field or the index itself has, in SQLite, to which "a"
-    and "A" are one name.
+    """Return the fields whose column another field or the index itself has.
+
+    To SQLite, "a" and "A" are one name.
     """
     known = [*_PLACES, *(f"INC_{number}" for number in range(len(fields)))]
     names = [name.lower() for name in (*known, *(f"{field}_0" for field in fields))]
@@ -50,7 +49,13 @@ def write_index(
     schema: Mapping[str, Field],
     rows: Iterable[tuple[Place, Mapping[str, Any]]],
 ) -> None:
-    """Write the index of the file called `name`: its rows' places and plain fields."""
+    """Write the index of the file called `name`.
+
+    * `path`: the index file.
+    * `fields`: the index fields.
+    * `schema`: the schema of the rows.
+    * `rows`: the place and the plain fields of each row.
+    """
     columns = [f" {column:<20} INT  NOT NULL" for column in _PLACES]
     definition = "CREATE TABLE INDEXES( " + ",".join(columns)
     for number, field in enumerate(fields):
@@ -96,8 +101,9 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _restrict(database: sqlite3.Connection, size: int) -> None:
-    """Let nothing in a database's schema run, and a statement end after as much work as reading all
-    of a file of this size could take.
+    """Keep a database's schema from running anything, and limit the work of a statement.
+
+    The limit is what reading all of a file of this size could take.
     """
     for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
         database.execute(f"PRAGMA {setting}")
@@ -116,8 +122,9 @@ def _quoted(path: str) -> str:
 
 
 def read_places(path: str, name: str) -> list[tuple[int, ...]]:
-    """(raw page, start, end, blob page, start, end) of every row, in order; DbConnectionError where
-    the index is another file's or damaged.
+    """Return (raw page, start, end, blob page, start, end) of every row, in order.
+
+    Raises DbConnectionError where the index is another file's or damaged.
     """
     with _opened(path) as database:
         owner = database.execute("SELECT NAME FROM SHARD_NAME").fetchone()
@@ -136,7 +143,7 @@ def read_places(path: str, name: str) -> list[tuple[int, ...]]:
 
 
 def read_categories(path: str, field: str, count: int) -> dict[str, list[int]]:
-    """Return the row numbers, of `count` rows, for every value of an index field, as text."""
+    """Return the row numbers, below `count`, for every value of an index field, as text."""
     found: dict[str, list[int]] = {}
     with _opened(path) as database:
         for value, row in database.execute(

@@ -33,8 +33,9 @@ FIELD_NAME = re.compile(r"[0-9a-zA-Z_]+")
 
 @dataclass
 class Page:
-    """One page: its place in the file, the rows of a blob page, the groups of a raw page (number
-    and offset), and how many bytes it holds.
+    """One page of a file: its place, its content, and how many bytes it holds.
+
+    A blob page has rows, a raw page groups (number and offset).
     """
 
     page_id: int
@@ -46,7 +47,7 @@ class Page:
     size: int = 0
 
     def described(self, shard: int) -> dict[str, Any]:
-        """Return the page as the header has it."""
+        """Return the page in the form of the header."""
         return {
             "end_row_id": self.end_row,
             "page_id": self.page_id,
@@ -61,7 +62,7 @@ class Page:
 
 @dataclass
 class Header:
-    """All that a file says about itself."""
+    """All that a file states about itself."""
 
     schema: Schema
     blob_fields: list[str]
@@ -75,8 +76,9 @@ class Header:
     pages: list[Page] = field(default_factory=list)
 
     def pack(self) -> bytes:
-        """Return the bytes at the start of the file; MRMInvalidHeaderSizeError if they are more
-        than `header_size`.
+        """Return the bytes at the start of the file.
+
+        Raises MRMInvalidHeaderSizeError if they are more than `header_size`.
         """
         schema = {
             "blob_fields": self.blob_fields,
@@ -108,7 +110,7 @@ class Header:
 
     @staticmethod
     def read(path: str) -> Header:
-        """Return the header of a file; MRMOpenError where the file is none of ours."""
+        """Read the header of a file; raise MRMOpenError for other kinds of files."""
         size = os.path.getsize(path)
         with open(path, "rb") as handle:
             length = int.from_bytes(handle.read(8), "little")
@@ -123,7 +125,7 @@ class Header:
             raise failure(MRMOpenError, f"{path!r} is not a record file: its header is damaged ({error!r})") from error
 
     def check(self) -> None:
-        """ValueError where what the header says is not a file that could have been written."""
+        """Raise ValueError where the header describes a file that cannot have been written."""
         for name, entry in self.schema.items():
             if not isinstance(entry, dict) or entry.get("type") not in (
                 ARRAY_TYPES if "shape" in entry else PLAIN_TYPES
@@ -183,9 +185,7 @@ def _known(schema: Schema, name: str) -> str:
 
 @dataclass
 class Place:
-    """Where a row lies: its raw page and the bytes of it, its group, and its blob page and the
-    bytes of that.
-    """
+    """The place of a row: its raw page and bytes, its group, and its blob page and bytes."""
 
     raw_page: int
     raw: tuple[int, int]
@@ -195,7 +195,7 @@ class Place:
 
 
 class ShardWriter:
-    """Puts rows into the pages of one open file."""
+    """A writer of rows into the pages of one open file."""
 
     def __init__(self, handle: IO[bytes], header: Header) -> None:
         self.handle = handle
@@ -204,8 +204,9 @@ class ShardWriter:
         self._raw = _last(header.pages, RAW)
 
     def append(self, plain: Sequence[bytes], blobs: Sequence[bytes]) -> None:
-        """Write rows, given as their packed maps and blobs; MRMWriteDatasetError where one is
-        larger than a page.
+        """Write rows, given as their packed maps and blobs.
+
+        Raises MRMWriteDatasetError where one is larger than a page.
         """
         for name, contents in (("plain fields", plain), ("bytes and arrays", blobs)):
             largest = max(map(len, contents), default=0) + 8
@@ -264,7 +265,7 @@ class ShardWriter:
             self._blob.end_row += high - low
 
     def _make_room(self, extra: int) -> None:
-        """Move the last group to a page of its own where `extra` bytes more of it would not fit."""
+        """Move the last group to a page of its own if `extra` bytes more of it would not fit."""
         page = self._raw
         if not page or not page.groups or not extra or page.size + extra <= self.header.page_size:
             return
@@ -291,7 +292,7 @@ class ShardWriter:
             self._put(self._raw, plain[low:high])
 
     def places(self) -> list[Place]:
-        """Return where every row lies, found by walking through the pages."""
+        """Return the place of every row, found by walking through the pages."""
         blob_pages = [page for page in self.header.pages if page.page_type == BLOB]
         found: list[Place] = []
         for page in self.header.pages:

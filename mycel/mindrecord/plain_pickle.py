@@ -1,10 +1,10 @@
-"""The data in a pickle, and nothing that runs: what CIFAR's files hold.
+"""Reading the data in a pickle without running anything, for CIFAR's files.
 
 A pickle is a program, and NumPy's own constructors are enough to make it a harmful one: an array of
 objects over given bytes is an array of pointers. So none of them is called. The operations are
-looked through first: those that make objects of classes, and numbers of places that are larger than
-the file, are refused. What stands for NumPy's names then only keeps what it is given, and arrays of
-numbers are made of bytes whose count fits their shape.
+inspected first: those that make objects of classes, and position numbers larger than the file, are
+refused. What stands for NumPy's names then only keeps its arguments, and arrays of numbers are made
+of bytes whose count fits their shape.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _NUMBERS = frozenset(f"{kind}{size}" for kind in "iuf" for size in (1, 2, 4, 8))
 
 
 def load(content: bytes) -> Any:
-    """Return the dictionaries, lists, texts, numbers and arrays of numbers in a pickle; ValueError
-    for what holds anything else, or is damaged.
+    """Return the dictionaries, lists, texts, numbers and arrays of numbers in a pickle.
+
+    Raises ValueError for a pickle that holds anything else, or is damaged.
     """
     try:
         for operation, argument, _ in pickletools.genops(content):
@@ -46,7 +47,7 @@ def load(content: bytes) -> Any:
 
 
 class _Type:
-    """Stands for an element type while its pickle is read."""
+    """A placeholder for an element type while its pickle is read."""
 
     __slots__ = ("name", "order")
 
@@ -66,7 +67,7 @@ class _Type:
 
 
 class _Array:
-    """Stands for an array while its pickle is read."""
+    """A placeholder for an array while its pickle is read."""
 
     __slots__ = ("state",)
 
@@ -111,7 +112,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _plain(found: Any) -> Any:
-    """Return what stands for arrays, at the top or in a dictionary, as arrays."""
+    """Replace placeholders by arrays, at the top or in a dictionary."""
     if type(found) is dict:
         return {key: value.value() if type(value) is _Array else value for key, value in found.items()}
     return found.value() if type(found) is _Array else found

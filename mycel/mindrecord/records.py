@@ -1,7 +1,7 @@
-"""Reading rows of record files by number: what `FileReader`, `MindPage` and `MindDataset` share.
+"""Reading rows of record files by number, for `FileReader`, `MindPage` and `MindDataset`.
 
-Files are mapped into memory, not read. Whatever a file or its index says is compared with the
-file's size before it is believed.
+Files are mapped into memory, not read. Whatever a file or its index states is compared with the
+file's size before it is trusted.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ class _File:
             self.content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
 
     def piece(self, page: int, start: int, end: int) -> bytes:
-        """Return the content of a row's part that takes these bytes of a page, its length among
-        them.
-        """
+        """Return the part of a row that takes these bytes of a page, without its length."""
         base = self.header.header_size + page * self.header.page_size
         if page < 0 or not 0 <= start <= end - 8 or base + end > len(self.content):
             raise failure(
@@ -57,8 +55,9 @@ class _File:
 
 
 class Records:
-    """The rows of record files, in order: all shards of the file that `file_name` names, or just
-    the files of a list.
+    """The rows of record files, in order.
+
+    They are all shards of the file that `file_name` names, or just the files of a list.
     """
 
     def __init__(self, file_name: str | Sequence[str], columns: Sequence[str] | None = None) -> None:
@@ -136,8 +135,9 @@ class Records:
         return row
 
     def categories(self, field: str) -> dict[str, list[int]]:
-        """Return the numbers of the rows for every value of an index field, as text, in the order
-        of the text.
+        """Return the numbers of the rows for every value of an index field.
+
+        Values are text, in its order.
         """
         found: dict[str, list[int]] = {}
         for shard, file in enumerate(self._files):
@@ -147,7 +147,7 @@ class Records:
         return dict(sorted(found.items()))
 
     def close(self) -> None:
-        """Close the files; no row can be read after it."""
+        """Close the files; no row can be read afterwards."""
         for file in self._files:
             file.content.close()
         self._plain.close()

@@ -1,4 +1,4 @@
-"""The checks of names, schemas and rows that go into record files."""
+"""Checks of the names, schemas and rows that go into record files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAKES: dict[str, tuple[str, ...]] = {
 
 
 def check_filename(path: Any) -> str:
-    """Return the path of a file that may be a record file; ParamValueError otherwise."""
+    """Return the path of a file that may be a record file; raise ParamValueError otherwise."""
     if not isinstance(path, str) or not path:
         raise ParamValueError(f"a file name must be text that is not empty, got {path!r}")
     name = os.path.basename(path)
@@ -35,16 +35,14 @@ def check_filename(path: Any) -> str:
 
 
 def check_consumers(num_consumer: Any) -> None:
-    """ParamValueError unless this is a number of readers, which is at most the number of
-    processors.
-    """
+    """Raise ParamValueError unless this is a number of readers, at most that of processors."""
     most = max(os.cpu_count() or 1, 4)
     if isinstance(num_consumer, bool) or not isinstance(num_consumer, int) or not 1 <= num_consumer <= most:
         raise ParamValueError(f"num_consumer must be an integer within [1, {most}], got {num_consumer!r}")
 
 
 def check_schema(content: Any) -> Schema:
-    """Return a copy of a schema; MRMInvalidSchemaError where it is none."""
+    """Return a copy of a schema; raise MRMInvalidSchemaError for other values."""
     if not isinstance(content, dict) or not content:
         raise MRMInvalidSchemaError(f"expected a dictionary of fields, at least one, got {content!r}")
     for name, field in content.items():
@@ -65,7 +63,7 @@ def check_schema(content: Any) -> Schema:
 
 
 def _mismatch(row: Mapping[str, Any], schema: Mapping[str, Field]) -> str | None:
-    """Return what is wrong with a row, None if nothing."""
+    """Return what is wrong with a row, or None."""
     for name, field in schema.items():
         if name not in row:
             return f"there is no field {name!r}"
@@ -88,11 +86,10 @@ def _mismatch(row: Mapping[str, Any], schema: Mapping[str, Field]) -> str | None
 
 
 def valid_rows(rows: Any, schema: Mapping[str, Field]) -> list[dict[str, Any]]:
-    """Return the rows that match the schema; of each of the others the log tells why it is left
-    out.
+    """Return the rows that match the schema; log why each of the others is left out.
 
-    Raises ParamTypeError for what are no rows, MRMValidateDataError for integers beyond their type,
-    and RuntimeError where no row is left.
+    Raises ParamTypeError for values that are not rows, MRMValidateDataError for integers beyond
+    their type, and RuntimeError where no row is left.
     """
     if not isinstance(rows, list):
         raise ParamTypeError("raw_data", "list")
@@ -119,13 +116,14 @@ def valid_rows(rows: Any, schema: Mapping[str, Field]) -> list[dict[str, Any]]:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a number as Python's own."""
+    """Return a NumPy number as Python's own."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def check_columns(columns: Sequence[str] | None, schema: Mapping[str, Field]) -> list[str] | None:
-    """Return the names of columns that are to be read; None for all. ParamTypeError or
-    ParamValueError where they are not fields.
+    """Return the names of columns to read; None for all.
+
+    Raises ParamTypeError or ParamValueError where they are not fields.
     """
     if not columns:
         return None

@@ -1,7 +1,7 @@
-"""Well-known sets of digits and letters, and sets of made-up rows.
+"""Well-known datasets of digits and letters, and datasets of random rows.
 
-EMNIST and QMNIST are IDX files, USPS is text with "number:value" entries, Semeion text with 256
-pixels and ten marks a line. Made-up rows are functions of a seed and their number.
+EMNIST and QMNIST are IDX files, USPS is text with "number:value" entries, Semeion is text with 256
+pixels and ten marks in each line. Random rows are functions of a seed and their number.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from mycel.dataset.sources import ArrayDataset, MappableDataset
 
 
 def _read(operation: str, folder: str, name: str, dtype: Any, axes: int) -> Array:
-    """Return the array of an IDX file, which may be compressed; ValueError where there is none, or
-    one of another kind.
+    """Read the array of an IDX file, which may be compressed.
+
+    Raises ValueError where there is none, or one of another type or rank.
     """
     for path in (Path(folder, name), Path(folder, f"{name}.gz")):
         if path.is_file():
@@ -44,7 +45,7 @@ def _read(operation: str, folder: str, name: str, dtype: Any, axes: int) -> Arra
 
 
 class _Digits(ArrayDataset, VisionBaseDataset):
-    """Images and labels that are all in memory."""
+    """The base class of datasets whose images and labels are all in memory."""
 
     _arrays: dict[str, Column]
 
@@ -60,9 +61,13 @@ class _Digits(ArrayDataset, VisionBaseDataset):
 class EMnistDataset(_Digits):
     """EMNIST (Cohen et al., 2017): columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `name` is "byclass", "bymerge", "balanced", "letters", "digits" or "mnist", `usage` "train",
-    "test" or "all" (the default: first the test images). Images are as the files have them, with
-    rows and columns exchanged. Raises ValueError for missing files.
+    * `name`: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
+    * `usage`: "train", "test" or "all" (the default), where the test images come first.
+
+    Images are as the files have them, with rows and columns exchanged. Raises ValueError for
+    missing files.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
 
     >>> import tempfile, os
     >>> import numpy as np
@@ -103,11 +108,13 @@ class EMnistDataset(_Digits):
 
 
 class QMnistDataset(_Digits):
-    """QMNIST (Yadav and Bottou, 2019): columns `image`, uint8 [28, 28, 1], and `label`, uint32, the
-    class, or with `compat` False [8], all that is known of the digit.
+    """QMNIST (Yadav and Bottou, 2019): columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `usage` is "train", "test", "test10k" (the first 10000 of "test"), "test50k" (the others),
-    "nist" or "all" (the default: training, test and NIST images).
+    * `usage`: "train", "test", "test10k" (the first 10000 of "test"), "test50k" (the others),
+      "nist" or "all" (the default: training, test and NIST images).
+    * `compat`: whether a label is the class instead of [8], all that is known of the digit.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -141,8 +148,11 @@ class QMnistDataset(_Digits):
 
 
 class SemeionDataset(_Digits):
-    """Semeion (Buscema, 1998), the file `semeion.data`: columns `image`, uint8 [16, 16] of 0 and 1,
-    and `label`, uint32.
+    """Semeion (Buscema, 1998), the file `semeion.data`.
+
+    Columns are `image`, uint8 [16, 16] of 0 and 1, and `label`, uint32.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -168,11 +178,13 @@ class SemeionDataset(_Digits):
 
 
 class USPSDataset(_Digits):
-    """USPS (Hull, 1994), the files `usps` and `usps.t`: columns `image`, uint8 [16, 16, 1], and
-    `label`, uint32.
+    """USPS (Hull, 1994), the files `usps` and `usps.t`.
 
-    `usage` is "train", "test" or "all" (the default). Lines have the label, from 1 on, and 256
-    entries "number:value" with values from -1 to 1.
+    Columns are `image`, uint8 [16, 16, 1], and `label`, uint32. `usage` is "train", "test" or "all"
+    (the default). A line of a file has the label, from 1 on, and 256 entries "number:value" with
+    values from -1 to 1.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -214,11 +226,15 @@ class USPSDataset(_Digits):
 
 
 class FakeImageDataset(MappableDataset, VisionBaseDataset):
-    """Random images and labels: columns `image`, uint8 of the shape `image_size`, and `label`,
-    uint32, below `num_classes`.
+    """Random images and labels.
 
-    A row depends on `base_seed` and its number alone. Raises ValueError for sizes and counts below
-    1.
+    * `num_images`: the number of rows.
+    * `image_size`: the shape of the column `image`, uint8.
+    * `num_classes`: the number of classes, which the column `label`, uint32, is below.
+    * `base_seed`: the seed; a row depends only on it and on its number.
+
+    The other parameters are those of `MappableDataset`. Raises ValueError for sizes and counts
+    below 1.
 
     >>> import mycel.dataset as ds
     >>> ds.FakeImageDataset(10, (8, 8, 3), num_classes=2).output_shapes()
@@ -275,12 +291,16 @@ _MADE_UP = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 
 
 class RandomDataset(MappableDataset, VisionBaseDataset):
-    """Random rows of the columns of a `schema`, or of some columns "c0", "c1", ... of random types
-    and shapes.
+    """Random rows.
 
-    Integers are drawn from all of their type, floats from [0, 1), text from the digits. Rows depend
-    on the seed of `mycel.dataset.config` when the dataset is made. Without `total_rows` there are
-    as many as the schema states, or some.
+    * `total_rows`: the number of rows; without it there are as many as the schema states, or some.
+    * `schema`: the `Schema` of the columns, or the name of its file; without it there are some
+      columns "c0", "c1", ... of random types and shapes.
+    * `columns_list`: the columns of the schema to use.
+
+    The other parameters are those of `MappableDataset`. Integers are drawn from the full range of
+    their type, floats from [0, 1), text from the digits. Rows depend on the seed of
+    `mycel.dataset.config` when the dataset is made.
 
     >>> import mycel.dataset as ds
     >>> schema = ds.Schema()

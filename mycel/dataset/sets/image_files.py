@@ -1,8 +1,7 @@
-"""Sources of images in files: folders of classes, the binary files of CIFAR, SVHN and STL-10, and
-the attributes of CelebA.
+"""Sources of images in files: folders of classes, CIFAR, SVHN, STL-10 and CelebA.
 
-Images come as the bytes of their files, uint8 [N], or as pixels, uint8 [H, W, 3], where `decode`
-asks for them or the format holds pixels.
+Images are the bytes of their files, uint8 [N], or pixels, uint8 [H, W, 3], where `decode` asks for
+them or the format holds pixels.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Decrypt = Optional[Callable[[str], Any]]
 
 
 def check_folder(operation: str, path: str | os.PathLike[str]) -> str:
-    """Return the path of a folder; ValueError where there is none."""
+    """Return the path of a folder; raise ValueError where there is none."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{operation}: the directory must be a path, not {type(path).__name__}")
     if not os.path.isdir(path):
@@ -34,14 +33,14 @@ def check_folder(operation: str, path: str | os.PathLike[str]) -> str:
 
 
 def check_usage(operation: str, usage: str | None, known: Sequence[str]) -> str:
-    """Return what part of a dataset is wanted, "all" if None; ValueError for unknown ones."""
+    """Return the wanted part of a dataset, "all" for None; raise ValueError for unknown ones."""
     if usage is not None and usage not in known:
         raise ValueError(f"{operation}: usage must be one of {', '.join(map(repr, known))}, got {usage!r}")
     return usage or "all"
 
 
 def check_class_indexing(operation: str, class_indexing: Any) -> dict[str, int] | None:
-    """Return a dictionary from names to numbers, or None; TypeError otherwise."""
+    """Return a dictionary from names to numbers, or None; raise TypeError otherwise."""
     if class_indexing is None:
         return None
     if not isinstance(class_indexing, dict) or not all(
@@ -54,7 +53,7 @@ def check_class_indexing(operation: str, class_indexing: Any) -> dict[str, int] 
 
 
 def check_extensions(operation: str, extensions: Any) -> tuple[str, ...] | None:
-    """Return the endings of file names, or None; TypeError otherwise."""
+    """Return endings of file names, or None; raise TypeError otherwise."""
     if extensions is None:
         return None
     if not isinstance(extensions, (list, tuple)) or not all(isinstance(ending, str) for ending in extensions):
@@ -63,7 +62,7 @@ def check_extensions(operation: str, extensions: Any) -> tuple[str, ...] | None:
 
 
 class FileDataset(MappableDataset, VisionBaseDataset):
-    """The base of sources that read a row from files when it is asked for."""
+    """The base class of sources that read a row from files when it is requested."""
 
     def _setup(self, dataset_dir: str | os.PathLike[str], decode: bool, decrypt: Decrypt = None) -> None:
         kind = type(self).__name__
@@ -96,10 +95,15 @@ class FileDataset(MappableDataset, VisionBaseDataset):
 class ImageFolderDataset(FileDataset):
     """Images in a folder for each class: columns `image` and `label`, int32.
 
-    Classes are numbered in the order of their folders' names, or as `class_indexing` says, which
-    leaves out all others. Files are taken in the order of their names, only those that end in one
-    of `extensions` where that is given. Raises ValueError while iterating for a file that is no
-    image where `decode` is True.
+    * `extensions`: the endings of the files to take, all files by default, in the order of their
+      names.
+    * `class_indexing`: the number of each class by folder name; other folders are left out. By
+      default classes are numbered in the order of their names.
+    * `decrypt`: a function from the path of an image to its bytes.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`. Raises
+    ValueError while iterating for a file that cannot be decoded.
 
     >>> import tempfile, os
     >>> import numpy as np
@@ -168,11 +172,13 @@ class ImageFolderDataset(FileDataset):
 
 
 class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
-    """The binary version of CIFAR-10 (Krizhevsky, 2009): columns `image`, uint8 [32, 32, 3], and
-    `label`, uint32.
+    """The binary version of CIFAR-10 (Krizhevsky, 2009).
 
-    `usage` is "train", "test" or "all" (the default). Raises ValueError for a folder without the
-    files, or with files of another length.
+    Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test" or "all"
+    (the default). Raises ValueError for a folder without the files, or with files of another
+    length.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _parts: tuple[tuple[str, str], ...] = (("train", "data_batch_"), ("test", "test_batch"))
@@ -218,8 +224,9 @@ class Cifar10Dataset(ArrayDataset, VisionBaseDataset):
 
 
 class Cifar100Dataset(Cifar10Dataset):
-    """The binary version of CIFAR-100: columns `image`, uint8 [32, 32, 3], `coarse_label` and
-    `fine_label`, uint32; see `Cifar10Dataset`.
+    """The binary version of CIFAR-100; `Cifar10Dataset` explains the parameters.
+
+    Columns are `image`, uint8 [32, 32, 3], `coarse_label` and `fine_label`, uint32.
     """
 
     _parts = (("train", "train.bin"), ("test", "test.bin"))
@@ -227,10 +234,12 @@ class Cifar100Dataset(Cifar10Dataset):
 
 
 class STL10Dataset(ArrayDataset, VisionBaseDataset):
-    """The binary files of STL-10 (Coates, Ng and Lee, 2011): columns `image`, uint8 [96, 96, 3],
-    and `label`, int32, from 0 on, -1 where there is none.
+    """The binary files of STL-10 (Coates, Ng and Lee, 2011).
 
-    `usage` is "train", "test", "unlabeled", "train+unlabeled" or "all" (the default).
+    Columns are `image`, uint8 [96, 96, 3], and `label`, int32, from 0 on, or -1 where there is
+    none. `usage` is "train", "test", "unlabeled", "train+unlabeled" or "all" (the default).
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -273,10 +282,12 @@ class STL10Dataset(ArrayDataset, VisionBaseDataset):
 
 
 class SVHNDataset(ArrayDataset, VisionBaseDataset):
-    """The cropped digits of SVHN (Netzer et al., 2011), files of MATLAB: columns `image`, uint8
-    [32, 32, 3], and `label`, uint32.
+    """The cropped digits of SVHN (Netzer et al., 2011), which are MATLAB files.
 
-    `usage` is "train", "test", "extra" or "all" (the default).
+    Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test", "extra"
+    or "all" (the default).
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -314,11 +325,17 @@ class SVHNDataset(ArrayDataset, VisionBaseDataset):
 
 
 class CelebADataset(FileDataset):
-    """The images of CelebA (Liu et al., 2015): columns `image` and `attr`, uint32 [number of
-    attributes], 1 where the image has the attribute.
+    """The images of CelebA (Liu et al., 2015).
 
-    `dataset_dir` has the images, `list_attr_celeba.txt` and, for a `usage` of "train", "valid" or
-    "test", `list_eval_partition.txt`.
+    Columns are `image` and `attr`, uint32 [number of attributes], 1 where the image has the
+    attribute. The folder has the images, `list_attr_celeba.txt` and, for a `usage` of "train",
+    "valid" or "test", `list_eval_partition.txt`.
+
+    * `extensions`: the endings of the files to take; all by default.
+    * `decrypt`: a function from the path of an image to its bytes.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -379,7 +396,7 @@ class CelebADataset(FileDataset):
 
 
 def image_names(folder: str, names: Iterable[str], operation: str) -> list[str]:
-    """Return the paths of images; ValueError for the first that is missing."""
+    """Return the paths of images; raise ValueError for the first that is missing."""
     paths = [os.path.join(folder, name) for name in names]
     for path in paths:
         if not os.path.isfile(path):

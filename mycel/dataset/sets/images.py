@@ -1,8 +1,8 @@
-"""Well-known sets of images in folders and lists.
+"""Well-known datasets of images in folders and lists.
 
-A set lists its rows when it is made: each value of a row is a `Picture`, the path of an image that
-is read (and decoded, where `decode` asks for that) with the row, an array, or a function that reads
-one. Images come as the bytes of their files, uint8 [N], or as pixels, uint8 [H, W, 3].
+A dataset lists its rows when it is made. Each value of a row is an array, a function that reads
+one, or a `Picture`, the path of an image that is read with the row, and decoded where `decode` asks
+for that. Images are the bytes of their files, uint8 [N], or pixels, uint8 [H, W, 3].
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Value = Any
 
 
 def label(number: int, kind: Any = np.uint32) -> Array:
-    """Return a class's number as an array."""
+    """Return the number of a class as an array."""
     return np.array(number, kind)
 
 
 def one_of(operation: str, argument: str, value: Any, known: Sequence[Any]) -> Any:
-    """Return the value; ValueError where it is not known."""
+    """Return the value; raise ValueError where it is not known."""
     if value not in known:
         raise ValueError(f"{operation}: {argument} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return value
@@ -54,8 +54,9 @@ def images_in(path: str) -> list[Picture]:
 
 
 class FileSet(FileDataset):
-    """The base of sets whose rows are listed when the set is made: `_entries`, under the names of
-    `_names`.
+    """The base class of datasets whose rows are listed when they are made.
+
+    The rows are `_entries`, under the names of `_names`.
     """
 
     _names: Sequence[str] = ("image", "label")
@@ -94,7 +95,7 @@ class FileSet(FileDataset):
 
 
 class FolderSet(FileSet):
-    """The base of sets without usages: `_list` says what rows a folder has."""
+    """The base class of datasets with one part: `_list` returns the rows of a folder."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class FolderSet(FileSet):
 
 
 class UsageSet(FileSet):
-    """The base of sets with parts: `_list` says what rows a part has."""
+    """The base class of datasets with several parts: `_list` returns the rows of one."""
 
     _usages: tuple[str, ...] = ("train", "test", "all")
     _default = "all"
@@ -147,10 +148,13 @@ class UsageSet(FileSet):
 
 
 class Caltech256Dataset(FolderSet):
-    """Caltech 256 (Griffin, Holub and Perona, 2007), a folder a class: columns `image` and `label`,
-    int32, in the order of the folders' names.
+    """Caltech 256 (Griffin, Holub and Perona, 2007): a folder for each class.
 
-    Raises ValueError where there is no folder, or none with images.
+    Columns are `image` and `label`, int32, in the order of the folders' names. Raises ValueError
+    where there is no folder, or none with images.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
 
     >>> import tempfile, os
     >>> import numpy as np
@@ -171,8 +175,12 @@ class Caltech256Dataset(FolderSet):
 
 
 class SUN397Dataset(FolderSet):
-    """SUN397 (Xiao et al., 2010): columns `image` and `label`, uint32, the place of the image's
-    folder in `ClassName.txt`.
+    """SUN397 (Xiao et al., 2010).
+
+    Columns are `image` and `label`, uint32, the position of the image's folder in `ClassName.txt`.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
@@ -185,11 +193,14 @@ class SUN397Dataset(FolderSet):
 
 
 class SBUDataset(FolderSet):
-    """The SBU captioned photographs (Ordonez, Kulkarni and Berg, 2011): columns `image` and
-    `caption`, text.
+    """The SBU captioned photographs (Ordonez, Kulkarni and Berg, 2011).
 
-    The captions and addresses are lines of two files; the image of an address ending in
-    `2723/4385_c3.jpg` is `sbu_images/m_2723_4385_c3.jpg`. Those without a file are left out.
+    Columns are `image` and `caption`, text. The captions and addresses are lines of two files; the
+    image of an address ending in `2723/4385_c3.jpg` is `sbu_images/m_2723_4385_c3.jpg`. Those
+    without a file are left out.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("image", "caption")
@@ -208,11 +219,14 @@ class SBUDataset(FolderSet):
 
 
 class Food101Dataset(UsageSet):
-    """Food-101 (Bossard, Guillaumin and Van Gool, 2014): columns `image` and `label`, text, the
-    name of the class.
+    """Food-101 (Bossard, Guillaumin and Van Gool, 2014).
 
-    `usage` is "train", "test" or "all" (the default: the training images first), of the lists
-    `meta/train.txt` and `meta/test.txt`.
+    Columns are `image` and `label`, text, the name of the class. `usage` is "train", "test" or
+    "all" (the default: the training images first), of the lists `meta/train.txt` and
+    `meta/test.txt`.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
@@ -226,11 +240,14 @@ class Food101Dataset(UsageSet):
 
 
 class RenderedSST2Dataset(UsageSet):
-    """Rendered SST-2 (Radford et al., 2021), sentences as images: columns `image` and `label`,
-    uint32, 1 for positive ones.
+    """Rendered SST-2 (Radford et al., 2021): sentences as images.
 
-    `usage` is "train", "val", "test" or "all" (the default), of the folders `train`, `valid` and
-    `test`, with the folders `negative` and `positive` in each.
+    Columns are `image` and `label`, uint32, 1 for positive ones. `usage` is "train", "val", "test"
+    or "all" (the default), of the folders `train`, `valid` and `test`, with the folders `negative`
+    and `positive` in each.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _usages = ("train", "val", "test", "all")
@@ -246,10 +263,14 @@ class RenderedSST2Dataset(UsageSet):
 
 
 class OmniglotDataset(FileSet):
-    """Omniglot (Lake, Salakhutdinov and Tenenbaum, 2015): columns `image` and `label`, int32, a
-    class for each folder with images, in the order of their paths.
+    """Omniglot (Lake, Salakhutdinov and Tenenbaum, 2015).
 
-    `background` chooses `images_background` (True, the default) or `images_evaluation`.
+    Columns are `image` and `label`, int32, a class for each folder with images, in the order of
+    their paths. `background` chooses `images_background` (True, the default) or
+    `images_evaluation`.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -275,12 +296,17 @@ class OmniglotDataset(FileSet):
 
 
 class LSUNDataset(FileSet):
-    """LSUN (Yu et al., 2015) as folders of images: columns `image` and `label`, uint32, classes in
-    the order of their names.
+    """LSUN (Yu et al., 2015) as folders of images.
 
-    `usage` "train" and "valid" have the folders `<class>_train` and `<class>_val`, "all" (the
-    default) both, "test" the folder `test`, with the label 0. `classes` names some classes. For
-    "all" MindSpore gives the two folders of a class different labels; here they are the same.
+    Columns are `image` and `label`, uint32. Classes are in the order of their names.
+
+    * `usage`: "train" and "valid" have the folders `<class>_train` and `<class>_val`, "all" (the
+      default) both, "test" the folder `test`, with the label 0. For "all" MindSpore gives the two
+      folders of a class different labels; here they are the same.
+    * `classes`: the names of the classes to take; all by default.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -325,10 +351,13 @@ class LSUNDataset(FileSet):
 class Places365Dataset(FileSet):
     """Places365 (Zhou et al., 2017): columns `image` and `label`, uint32.
 
-    `usage` is "train-standard" (the default), "train-challenge" or "val", of the lists
-    `places365_train-standard.txt`, `places365_train-challenge.txt` and `places365_val.txt`; `small`
-    chooses the images of 256 by 256, in `data_256_standard`, `data_256_challenge` and `val_256`, or
-    the large ones.
+    * `usage`: "train-standard" (the default), "train-challenge" or "val", of the lists
+      `places365_train-standard.txt`, `places365_train-challenge.txt` and `places365_val.txt`.
+    * `small`: whether to take the images of 256 by 256, in `data_256_standard`,
+      `data_256_challenge` and `val_256`, instead of the large ones.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -364,12 +393,16 @@ class Places365Dataset(FileSet):
 
 
 class DIV2KDataset(FileSet):
-    """DIV2K (Agustsson and Timofte, 2017): columns `hr_image` and `lr_image`, an image and the
-    smaller one made of it.
+    """DIV2K (Agustsson and Timofte, 2017).
 
-    `usage` is "train" (the default), "valid" or "all". `downgrade` says how images were made
-    smaller and `scale` how much: "bicubic" by 2, 3, 4 or 8, "unknown" by 2, 3 or 4, "mild",
-    "difficult" and "wild" by 4.
+    Columns are `hr_image` and `lr_image`, an image and the smaller one made of it.
+
+    * `usage`: "train" (the default), "valid" or "all".
+    * `downgrade`, `scale`: how images were made smaller, and how much: "bicubic" by 2, 3, 4 or 8,
+      "unknown" by 2, 3 or 4, "mild", "difficult" and "wild" by 4.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("hr_image", "lr_image")
@@ -418,11 +451,13 @@ class DIV2KDataset(FileSet):
 
 
 class FlickrDataset(FileSet):
-    """Flickr8k and Flickr30k (Hodosh, Young and Hockenmaier, 2013; Young et al., 2014): columns
-    `image` and `annotation`, text [captions].
+    """Flickr8k and Flickr30k (Hodosh, Young and Hockenmaier, 2013; Young et al., 2014).
 
-    `annotation_file` has lines of a file's name, "#" and the caption's number, a tabulator and the
-    caption.
+    Columns are `image` and `annotation`, text [captions]. Each line of `annotation_file` has a
+    file's name, "#" and the caption's number, a tab and the caption.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("image", "annotation")
@@ -454,12 +489,15 @@ class FlickrDataset(FileSet):
 
 
 class Caltech101Dataset(FileSet):
-    """Caltech 101 (Fei-Fei, Fergus and Perona, 2004): columns `image`, and by `target_type`
-    "category" (the default), int64, "annotation", float64 [2, N], the points around the object, or
-    both ("all").
+    """Caltech 101 (Fei-Fei, Fergus and Perona, 2004).
 
-    Classes are the folders of `101_ObjectCategories` but for `BACKGROUND_Google`, in the order of
-    their names; annotations are files of MATLAB in `Annotations`.
+    `target_type` chooses the columns that follow `image`: "category" (the default), int64,
+    "annotation", float64 [2, N], the points around the object, or both ("all"). Classes are the
+    folders of `101_ObjectCategories` except `BACKGROUND_Google`, in the order of their names;
+    annotations are MATLAB files in `Annotations`.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _elsewhere: ClassVar[dict[str, str]] = {

@@ -1,4 +1,4 @@
-"""MNIST and the sets of images that come in files of the same form."""
+"""MNIST and the datasets of images in files of the same form."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from mycel.dataset.sources import ArrayDataset
 
 
 class MnistDataset(ArrayDataset, VisionBaseDataset):
-    """The MNIST files of a directory: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
+    """The MNIST files of a folder: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
     `usage` is "train", "test", or "all" (the default): first the test, then the training images, or
-    those of the two that the directory has. Files may be compressed (`.gz`). Shuffled unless
-    `shuffle` is False. Raises ValueError for a missing directory or file, and for truncated files.
+    those of the two that the folder has. Files may be compressed (`.gz`). Raises ValueError for a
+    missing folder or file, and for truncated files.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
 
     >>> import tempfile
     >>> import mycel.dataset as ds
@@ -82,8 +84,9 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
         return images[..., None], labels.astype(np.uint32)
 
     def _has(self, part: str) -> bool:
-        """Return whether any file of a part is there: half a part is an error, none of it is
-        another usage.
+        """Return whether any file of a part exists.
+
+        Half a part is an error; none of it means another usage.
         """
         names = self._candidates(part, "images", 3) + self._candidates(part, "labels", 1)
         return any(Path(self.dataset_dir, name).is_file() for name in names)
@@ -106,9 +109,8 @@ class MnistDataset(ArrayDataset, VisionBaseDataset):
 
 
 class FashionMnistDataset(MnistDataset):
-    """The Fashion-MNIST files of a directory (Xiao, Rasul and Vollgraf, 2017); see `MnistDataset`.
-    """
+    """The Fashion-MNIST files of a folder (Xiao, Rasul and Vollgraf, 2017); see `MnistDataset`."""
 
 
 class KMnistDataset(MnistDataset):
-    """The Kuzushiji-MNIST files of a directory (Clanuwat et al., 2018); see `MnistDataset`."""
+    """The Kuzushiji-MNIST files of a folder (Clanuwat et al., 2018); see `MnistDataset`."""

@@ -1,5 +1,7 @@
-"""Well-known sets of images with more than a class: faces, roads, boxes, outlines, patches that
-match; see `mycel.dataset.sets.images`.
+"""Well-known datasets of images with more than a class.
+
+There are faces, roads, boxes, outlines, and patches that match; `mycel.dataset.sets.images`
+explains how they are read.
 """
 
 from __future__ import annotations
@@ -25,12 +27,15 @@ _MOST_FACES = 100_000
 
 
 class LFWDataset(FileSet):
-    """Labeled Faces in the Wild (Huang et al., 2007). `task` "people" (the default): columns
-    `image` and `label`, uint32, the person's place in `lfw-names.txt`. "pairs": `image1`, `image2`
-    and `label`, uint32, 1 for the same person.
+    """Labeled Faces in the Wild (Huang et al., 2007).
 
-    `usage` is "10fold", "train", "test" or "all" (the default: the training and the test list),
-    `image_set` "original", "funneled" (the default) or "deepfunneled".
+    * `task`: "people" (the default) has columns `image` and `label`, uint32, the person's position
+      in `lfw-names.txt`. "pairs" has `image1`, `image2` and `label`, uint32, 1 for the same person.
+    * `usage`: "10fold", "train", "test" or "all" (the default: the training and the test list).
+    * `image_set`: "original", "funneled" (the default) or "deepfunneled".
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _folders: ClassVar[dict[str, str]] = {
@@ -97,12 +102,15 @@ class LFWDataset(FileSet):
 
 
 class KITTIDataset(UsageSet):
-    """The objects of KITTI (Geiger, Lenz and Urtasun, 2012). `usage` "train" (the default): columns
-    `image`, `label` and `occluded`, uint32, `truncated`, `alpha` and `rotation_y`, float32, all [N,
-    1], `bbox`, float32 [N, 4], `dimensions` and `location`, float32 [N, 3]. "test": `image` alone.
+    """The objects of KITTI (Geiger, Lenz and Urtasun, 2012).
 
-    Labels follow the names of the classes: Car, Cyclist, DontCare, Misc, Pedestrian,
-    Person_sitting, Tram, Truck, Van.
+    `usage` "train" (the default) has columns `image`, `label` and `occluded`, uint32, `truncated`,
+    `alpha` and `rotation_y`, float32, all [N, 1], `bbox`, float32 [N, 4], `dimensions` and
+    `location`, float32 [N, 3]. "test" has only `image`. Labels follow the names of the classes:
+    Car, Cyclist, DontCare, Misc, Pedestrian, Person_sitting, Tram, Truck, Van.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _usages = ("train", "test")
@@ -138,13 +146,16 @@ class KITTIDataset(UsageSet):
 
 
 class WIDERFaceDataset(UsageSet):
-    """WIDER FACE (Yang et al., 2016): columns `image`, `bbox`, int32 [N, 4] of left, top, width and
-    height, and `blur`, `expression`, `illumination`, `occlusion`, `pose` and `invalid`, int32 [N];
-    for the test part `image` alone.
+    """WIDER FACE (Yang et al., 2016).
 
-    `usage` is "train", "valid", "test" or "all" (the default: the training images, then the
-    validation ones). The files have `invalid` before `occlusion` and `pose`; MindSpore reads them
-    as if it came last.
+    Columns are `image`, `bbox`, int32 [N, 4] of left, top, width and height, and `blur`,
+    `expression`, `illumination`, `occlusion`, `pose` and `invalid`, int32 [N]; the test part has
+    only `image`. `usage` is "train", "valid", "test" or "all" (the default: the training images,
+    then the validation ones). The files have `invalid` before `occlusion` and `pose`; MindSpore
+    reads them as if it came last.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _usages = ("train", "valid", "test", "all")
@@ -185,11 +196,16 @@ class WIDERFaceDataset(UsageSet):
 
 
 class CityscapesDataset(FileSet):
-    """Cityscapes (Cordts et al., 2016): columns `image` and `task`, an image for the `task`
-    "instance" (the default), "semantic" and "color", JSON as text for "polygon".
+    """Cityscapes (Cordts et al., 2016): columns `image` and `task`.
 
-    `usage` is "train" (the default), "val" or "all", "test" for the `quality_mode` "fine",
-    "train_extra" for "coarse".
+    * `task`: "instance" (the default), "semantic" and "color" are images, "polygon" is JSON as
+      text.
+    * `quality_mode`: "fine" or "coarse".
+    * `usage`: "train" (the default), "val" or "all", "test" for the `quality_mode` "fine",
+      "train_extra" for "coarse".
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("image", "task")
@@ -242,11 +258,15 @@ def _polygons(path: str) -> Callable[[], Array]:
 
 
 class SBDataset(FileSet):
-    """The Semantic Boundaries Dataset (Hariharan et al., 2011): columns `image` and `task`, uint8
-    [20, H, W], the boundaries of each class, or for the `task` "Segmentation" [H, W], the classes.
+    """The Semantic Boundaries Dataset (Hariharan et al., 2011): columns `image` and `task`.
 
-    `usage` is "train", "val", "train_noval" or "all" (the default: the training images first), of
-    the lists of these names.
+    * `task`: "Boundaries" (the default), uint8 [20, H, W], are the boundaries of each class,
+      "Segmentation", uint8 [H, W], the classes.
+    * `usage`: "train", "val", "train_noval" or "all" (the default: the training images first), of
+      the lists of these names.
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("image", "task")
@@ -285,11 +305,15 @@ class SBDataset(FileSet):
 
 
 class Flowers102Dataset(FileSet):
-    """Oxford 102 Flowers (Nilsback and Zisserman, 2008): columns `image`, for the `task`
-    "Segmentation" also `segmentation`, an image, and `label`, uint32.
+    """Oxford 102 Flowers (Nilsback and Zisserman, 2008).
 
-    `usage` is "train", "valid", "test" or "all" (the default: training, test and validation
-    images).
+    * `task`: "Classification" (the default) has columns `image` and `label`, uint32. "Segmentation"
+      has `segmentation`, an image, between them.
+    * `usage`: "train", "valid", "test" or "all" (the default: training, test and validation
+      images).
+
+    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
+    instead of the files' bytes. The other parameters are those of `MappableDataset`.
     """
 
     _parts: ClassVar[dict[str, str]] = {"train": "trnid", "test": "tstid", "valid": "valid"}
@@ -330,11 +354,17 @@ class Flowers102Dataset(FileSet):
 
 
 class ManifestDataset(FileSet):
-    """Images listed in a file of a JSON object a line, with `source`, `usage` and `annotation`:
-    columns `image` and `label`, int32.
+    """Images listed in a file that has a JSON object in each line.
 
-    `usage` is "train" (the default), "eval" or "inference". Classes are numbered in the order of
-    their names, or as `class_indexing` says, which leaves out all others.
+    Objects have `source`, `usage` and `annotation`; columns are `image` and `label`, int32.
+
+    * `dataset_file`: the file.
+    * `usage`: "train" (the default), "eval" or "inference".
+    * `class_indexing`: the number of each class by name; others are left out. By default classes
+      are numbered in the order of their names.
+    * `decode`: whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+
+    The other parameters are those of `MappableDataset`.
     """
 
     def __init__(
@@ -383,12 +413,14 @@ def _sheet(path: str, changed: int) -> Array:
 
 
 class PhotoTourDataset(FileSet):
-    """The patches of the Photo Tourism data (Winder and Brown, 2007). `usage` "train" (the
-    default): column `image`, uint8 [64, 64, 1]. "test": columns `image1`, `image2` and `matches`,
-    uint32, 1 where both show the same point.
+    """The patches of the Photo Tourism data (Winder and Brown, 2007).
 
-    `name` is the folder: "notredame", "yosemite", "liberty", or one of these with "_harris". Sheets
-    `patches0000.bmp` have 16 by 16 patches.
+    * `name`: the folder: "notredame", "yosemite", "liberty", or one of these with "_harris". Sheets
+      `patches0000.bmp` have 16 by 16 patches.
+    * `usage`: "train" (the default) has the column `image`, uint8 [64, 64, 1]. "test" has `image1`,
+      `image2` and `matches`, uint32, 1 where both show the same point.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""Well-known sets of text, in the files that they are published as.
+"""Well-known datasets of text, read from the files that they are published as.
 
-A set says which file each usage has and how a file becomes rows: lines, values separated by commas,
-words with tags in columns, JSON. Rows are kept as Python text and become arrays when they are asked
-for. Files are taken in the order of their names and rows in the order of the files; see `FileOrder`
-for shuffling and shards.
+A dataset defines which file each usage has and how a file becomes rows: lines, values separated by
+commas, words with tags in columns, or JSON. Rows are kept as Python text and become arrays when
+they are requested. Files come in the order of their names and rows in the order of the files; see
+`FileOrder` for shuffling and shards.
 """
 
 from __future__ import annotations
@@ -29,16 +29,14 @@ LONGEST_FIELD = 2**31 - 1
 
 
 def cell_array(value: Any) -> Array:
-    """Return an array of a text, of a list of texts or integers, or of an integer; integers are
-    uint32.
-    """
+    """Return an array of a text, of a list of texts or integers, or of an integer, as uint32."""
     if isinstance(value, str) or (isinstance(value, list) and value and all(isinstance(v, str) for v in value)):
         return np.array(value, np.str_)
     return np.array(value, np.int64).astype(np.uint32)
 
 
 def checked_cell(value: Any) -> Any:
-    """Return a value of a row: what `cell_array` makes an array of; ValueError otherwise."""
+    """Return a value that `cell_array` accepts; raise ValueError otherwise."""
     array = cell_array(value)
     if array.dtype.kind not in "Uu" or array.ndim > 1:
         raise ValueError(f"{value!r:.80} is neither text nor an integer nor a list of these")
@@ -46,8 +44,9 @@ def checked_cell(value: Any) -> Any:
 
 
 def read_lines(operation: str, path: str | os.PathLike[str]) -> list[str]:
-    """Return the lines of a UTF-8 file, without their ends; ValueError where there is none, or it
-    is not UTF-8.
+    """Return the lines of a UTF-8 file, without their ends.
+
+    Raises ValueError where there is none, or it is not UTF-8.
     """
     if not os.path.isfile(path):
         raise ValueError(f"{operation}: there is no file {os.fspath(path)!r}")
@@ -59,8 +58,9 @@ def read_lines(operation: str, path: str | os.PathLike[str]) -> list[str]:
 
 
 def read_csv(operation: str, path: str, width: int) -> list[Cells]:
-    """Return the rows of a CSV file without a heading; ValueError for those that have not `width`
-    values.
+    """Return the rows of a CSV file without a heading.
+
+    Raises ValueError for rows that do not have `width` values.
     """
     limit = csv.field_size_limit(LONGEST_FIELD)
     try:
@@ -77,8 +77,9 @@ def read_csv(operation: str, path: str, width: int) -> list[Cells]:
 
 
 def read_tagged(operation: str, path: str, separator: str, width: int) -> list[Cells]:
-    """Sentences of a file that has a word and its tags in each line, and an empty line after each
-    sentence.
+    """Return the sentences of a file that has a word and its tags in each line.
+
+    An empty line follows each sentence.
     """
     rows: list[Cells] = []
     words: list[list[str]] = []
@@ -94,7 +95,7 @@ def read_tagged(operation: str, path: str, separator: str, width: int) -> list[C
 
 
 class TextRows(MappableDataset, TextBaseDataset):
-    """The base of sets of text: rows of Python values, under the names of `_names`."""
+    """The base class of text datasets: rows of Python values, under the names of `_names`."""
 
     _names: Sequence[str] = ()
     _cells: list[Cells]
@@ -116,7 +117,7 @@ class TextRows(MappableDataset, TextBaseDataset):
         num_shards: int | None,
         shard_id: int | None,
     ) -> None:
-        """Take these files' rows."""
+        """Take the rows of these files."""
         kind = type(self).__name__
         groups = list(parts)
         self._cells = [row for group in groups for row in group]
@@ -127,7 +128,7 @@ class TextRows(MappableDataset, TextBaseDataset):
 
 
 class TextSet(TextRows):
-    """The base of sets with a file for each usage."""
+    """The base class of text datasets with a file for each usage."""
 
     _files: ClassVar[dict[str, str]] = {"train": "train.csv", "test": "test.csv"}
     _default = "all"
@@ -164,7 +165,7 @@ class TextSet(TextRows):
 
 
 class TextSetWorkersLast(TextSet):
-    """`TextSet`, with `num_parallel_workers` near the end of the arguments."""
+    """`TextSet` with `num_parallel_workers` near the end of the parameters."""
 
     def __init__(
         self,
@@ -181,11 +182,12 @@ class TextSetWorkersLast(TextSet):
 
 
 class AGNewsDataset(TextSet):
-    """AG News (Zhang, Zhao and LeCun, 2015), `train.csv` and `test.csv`: columns `index`, `title`
-    and `description`, all text.
+    """AG News (Zhang, Zhao and LeCun, 2015), `train.csv` and `test.csv`.
 
-    `usage` is "train", "test" or "all" (the default). Raises ValueError for missing files, and for
-    rows with another number of values.
+    Columns are `index`, `title` and `description`, all text. `usage` is "train", "test" or "all"
+    (the default). Raises ValueError for missing files, and for rows with another number of values.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
 
     >>> import tempfile, os
     >>> import mycel.dataset as ds
@@ -201,8 +203,7 @@ class AGNewsDataset(TextSet):
 
 
 class AmazonReviewDataset(TextSet):
-    """Amazon Review, Polarity or Full: columns `label`, `title` and `content`; see `AGNewsDataset`.
-    """
+    """Amazon Review, Polarity or Full: columns `label`, `title` and `content`; see `AGNewsDataset`."""
 
     _names = ("label", "title", "content")
 
@@ -232,10 +233,12 @@ class YelpReviewDataset(TextSetWorkersLast):
 
 
 class CoNLL2000Dataset(TextSetWorkersLast):
-    """The chunking task of CoNLL-2000: columns `word`, `pos_tag` and `chunk_tag`, text [words of
-    the sentence].
+    """The chunking task of CoNLL-2000.
 
-    `usage` is "train", "test" or "all" (the default), of the files `train.txt` and `test.txt`.
+    Columns are `word`, `pos_tag` and `chunk_tag`, text [words of the sentence]. `usage` is "train",
+    "test" or "all" (the default), of the files `train.txt` and `test.txt`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("word", "pos_tag", "chunk_tag")
@@ -246,11 +249,13 @@ class CoNLL2000Dataset(TextSetWorkersLast):
 
 
 class UDPOSDataset(TextSetWorkersLast):
-    """The parts of speech of Universal Dependencies' English: columns `word`, `universal` and
-    `stanford`, text [words of the sentence].
+    """The parts of speech of the English Universal Dependencies.
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files
-    `en-ud-tag.v2.train.txt`, `.test.txt` and `.dev.txt`.
+    Columns are `word`, `universal` and `stanford`, text [words of the sentence]. `usage` is
+    "train", "test", "valid" or "all" (the default), of the files `en-ud-tag.v2.train.txt`,
+    `.test.txt` and `.dev.txt`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("word", "universal", "stanford")
@@ -265,11 +270,12 @@ class UDPOSDataset(TextSetWorkersLast):
 
 
 class PennTreebankDataset(TextSet):
-    """The Penn Treebank as lines of text (Mikolov et al., 2010): column `text`, without empty
-    lines.
+    """The Penn Treebank as lines of text (Mikolov et al., 2010).
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `ptb.train.txt`,
-    `ptb.test.txt` and `ptb.valid.txt`.
+    The column is `text`, without empty lines. `usage` is "train", "test", "valid" or "all" (the
+    default), of the files `ptb.train.txt`, `ptb.test.txt` and `ptb.valid.txt`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("text",)
@@ -280,21 +286,24 @@ class PennTreebankDataset(TextSet):
 
 
 class WikiTextDataset(PennTreebankDataset):
-    """WikiText-2 and WikiText-103 (Merity et al., 2016): column `text`, without empty lines.
+    """WikiText-2 and WikiText-103 (Merity et al., 2016).
 
-    `usage` is "train", "test", "valid" or "all" (the default), of the files `wiki.train.tokens`,
-    `wiki.test.tokens` and `wiki.valid.tokens`.
+    The column is `text`, without empty lines. `usage` is "train", "test", "valid" or "all" (the
+    default), of the files `wiki.train.tokens`, `wiki.test.tokens` and `wiki.valid.tokens`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _files: ClassVar[dict[str, str]] = {part: f"wiki.{part}.tokens" for part in ("train", "test", "valid")}
 
 
 class SST2Dataset(TextSet):
-    """The Stanford Sentiment Treebank with two classes (Socher et al., 2013): columns `sentence`
-    and `label`, text; for the test part `sentence` alone.
+    """The Stanford Sentiment Treebank with two classes (Socher et al., 2013).
 
-    `usage` is "train" (the default), "test" or "dev", of the files `train.tsv`, `test.tsv` and
-    `dev.tsv`.
+    Columns are `sentence` and `label`, text; the test part has only `sentence`. `usage` is "train"
+    (the default), "test" or "dev", of the files `train.tsv`, `test.tsv` and `dev.tsv`.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names: Sequence[str] = ("sentence", "label")
@@ -312,8 +321,11 @@ class SST2Dataset(TextSet):
 
 
 class EnWik9Dataset(TextRows):
-    """The first 10^9 bytes of the English Wikipedia (Mahoney, 2006), the file `enwik9`: column
-    `text`, a line, also empty ones.
+    """The first 10^9 bytes of the English Wikipedia (Mahoney, 2006), the file `enwik9`.
+
+    The column `text` is a line, which may be empty.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("text",)
@@ -335,11 +347,13 @@ class EnWik9Dataset(TextRows):
 
 
 class IMDBDataset(TextRows):
-    """The reviews of IMDb (Maas et al., 2011): columns `text` and `label`, int32, 1 for positive
-    ones.
+    """The reviews of IMDb (Maas et al., 2011).
 
-    `usage` is "train", "test" or "all" (the default: the training reviews first), of the folders
-    `train` and `test` with the folders `pos` and `neg` in each.
+    Columns are `text` and `label`, int32, 1 for positive ones. `usage` is "train", "test" or "all"
+    (the default: the training reviews first), of the folders `train` and `test` with the folders
+    `pos` and `neg` in each.
+
+    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
     """
 
     _names = ("text", "label")
