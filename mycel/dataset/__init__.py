@@ -5,7 +5,8 @@ The names are MindSpore's.
 >>> import mycel.dataset as ds
 >>> from mycel.dataset import vision
 >>> import numpy as np
->>> images = ds.NumpySlicesDataset({"image": np.zeros((4, 8, 8, 1), np.uint8), "label": [0, 1, 2, 3]}, shuffle=False)
+>>> rows = {"image": np.zeros((4, 8, 8, 1), np.uint8), "label": [0, 1, 2, 3]}
+>>> images = ds.NumpySlicesDataset(rows, shuffle=False)
 >>> batches = images.map([vision.Rescale(1 / 255, 0.0), vision.HWC2CHW()], "image").batch(2)
 >>> batches.get_dataset_size(), batches.output_shapes()
 (2, [[2, 1, 8, 8], [2]])

@@ -30,7 +30,7 @@ def names(value: str | Sequence[str], argument: str) -> list[str]:
 
 
 def positions(operation: str, wanted: Sequence[str], present: Sequence[str]) -> list[int]:
-    """Return the positions of the wanted columns; raise ValueError for those that are not present."""
+    """Return the positions of the wanted columns; raise ValueError for missing ones."""
     missing = [name for name in wanted if name not in present]
     if missing:
         raise ValueError(

@@ -23,7 +23,7 @@ from mycel.dataset.run import Run
 
 
 class BatchInfo:
-    """The batch that a function is called for: its number within the epoch, and the epoch's number."""
+    """The batch that a function is called for: its number in the epoch, and the epoch's."""
 
     __slots__ = ("_batch", "_epoch")
 
@@ -159,8 +159,10 @@ def _made_columns(result: Any, outputs: Sequence[str]) -> list[Column]:
         found = column if isinstance(column, (np.ndarray, list, tuple)) or convert is None else np.asarray(convert())
         if isinstance(found, np.ndarray) and not found.ndim or not isinstance(found, (np.ndarray, list, tuple)):
             raise TypeError(
-                f"per_batch_map returned {_kinds(columns)} for the columns {list(outputs)}: column {name!r} must be a list of rows or an "
-                f"array whose first axis is the rows{'; return the values of the dictionary' if isinstance(column, dict) else ''}"
+                f"per_batch_map returned {_kinds(columns)} for the columns {list(outputs)}: column {name!r} must be "
+                "a list of rows or an "
+                "array whose first axis is the "
+                f"rows{'; return the values of the dictionary' if isinstance(column, dict) else ''}"
             )
         if not len(found):
             raise ValueError(f"per_batch_map returned no rows for column {name!r}")

@@ -135,7 +135,7 @@ def workers_or_default(requested: int | None) -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Set how many rows (or batches, after `batch`) the thread may read ahead; ValueError below 1."""
+    """Set how many rows (after `batch`, batches) are read ahead; ValueError below 1."""
     _settings["prefetch_size"] = _check_integer("set_prefetch_size", size, 1, INT32_MAX)
 
 
@@ -179,7 +179,7 @@ def get_multiprocessing_timeout_interval() -> int:
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Accept MindSpore's switch for choosing numbers of workers; here they stay as they were set."""
+    """Accept MindSpore's switch for choosing numbers of workers; it changes nothing here."""
     _settings["auto_num_workers"] = _check_bool("set_auto_num_workers", enable)
     if enable:
         no_effect("set_auto_num_workers", "enable", enable, "operations have the workers that they ask for")
@@ -225,7 +225,7 @@ def debug_hooks() -> list[Any]:
 
 
 def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
-    """Accept MindSpore's choices for making tensors; rows never share memory with the source here."""
+    """Accept MindSpore's choices for making tensors; rows never share the source's memory."""
     _settings["do_copy"] = _check_bool("set_iterator_mode: do_copy", do_copy)
     _settings["parallel_convert"] = _check_bool("set_iterator_mode: parallel_convert", parallel_convert)
     if parallel_convert:

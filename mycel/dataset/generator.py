@@ -188,7 +188,8 @@ class GeneratorDataset(MappableDataset):
             say_once(
                 "GeneratorDataset",
                 kind,
-                message="GeneratorDataset: num_parallel_workers=%d has no effect for a source of class %s: threads must not share it, and %s; one "
+                message="GeneratorDataset: num_parallel_workers=%d has no effect for a source of class %s: threads "
+                "must not share it, and %s; one "
                 "thread reads. Open files where they are used, or in __setstate__",
                 arguments=(workers, kind.__name__, reason),
             )

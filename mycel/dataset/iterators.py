@@ -126,7 +126,7 @@ def _produce(queue: _Queue, items: Iterator[Any]) -> None:
             if not queue.put(item):
                 break
     except BaseException as error:
-        # Whatever a user's function raises, `SystemExit` among it, is the consumer's, who waits for it.
+        # Whatever a user's function raises, even `SystemExit`, belongs to the waiting consumer.
         queue.put(_Failure(error))
     finally:
         close = getattr(items, "close", None)

@@ -165,7 +165,7 @@ class MapNode(Node):
                 pool.close()
 
     def _sharing(self, workers: int) -> int:
-        """Return how many threads may call the operations: one if an operation uses an open file."""
+        """Return how many threads may call the operations: one if any uses an open file."""
         for operation in self.operations:
             reason = "" if isinstance(operation, Transform) else held(operation)
             if reason:
@@ -173,7 +173,8 @@ class MapNode(Node):
                 say_once(
                     "map",
                     name,
-                    message="map: num_parallel_workers=%d has no effect: threads must not share %s, as %s; one thread calls it. Open files where they are used",
+                    message="map: num_parallel_workers=%d has no effect: threads must not share %s, as %s; one "
+                    "thread calls it. Open files where they are used",
                     arguments=(workers, name, reason),
                 )
                 return 1

@@ -181,7 +181,7 @@ class Node:
         return self.children[0].num_classes() if self.children else None
 
     def get_class_indexing(self) -> dict[str, int]:
-        """Return the number of each class by its name; empty where the source does not know them."""
+        """Return the number of each class by name; empty where the source has none."""
         return self.children[0].get_class_indexing() if self.children else {}
 
     def is_shuffled(self) -> bool:

@@ -95,7 +95,8 @@ class Dataset(Node):
 
         >>> import mycel.dataset as ds
         >>> numbers = ds.NumpySlicesDataset([1, 2, 3], shuffle=False)
-        >>> [x.tolist() for x, in numbers.batch(2).create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        >>> batches = numbers.batch(2)
+        >>> [x.tolist() for x, in batches.create_tuple_iterator(num_epochs=1, output_numpy=True)]
         [[1, 2], [3]]
         """
         return BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, **kwargs)
@@ -334,7 +335,7 @@ class ConcatDataset(ConcatNode, Dataset):
 
 
 class FlatMapDataset(FlatMapNode, Dataset):
-    """The datasets that a function makes of the rows, one after the other; see `Dataset.flat_map`."""
+    """The datasets that a function makes of the rows in turn; see `Dataset.flat_map`."""
 
 
 class PartDataset(PartNode, Dataset):

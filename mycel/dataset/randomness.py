@@ -117,7 +117,10 @@ class Stream:
         return low + (high - low) * ((self.bits() >> 11) * 2.0**-53)
 
     def integer(self, low: int, high: int) -> int:
-        """Draw an integer uniformly from low .. high, both included; ValueError if there is none."""
+        """Draw an integer uniformly from low .. high, both included.
+
+        Raises ValueError if there is none.
+        """
         if high < low:
             raise ValueError(f"integer: the range {low} .. {high} is empty")
         return low + (self.bits() * (high - low + 1) >> 64)

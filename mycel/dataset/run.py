@@ -38,7 +38,7 @@ class Run:
         return key_of(self.seed, self.epoch, *parts)
 
     def stream(self) -> Stream:
-        """Return a stream for rows of this pass; if a seed was set, users' functions draw from it."""
+        """Return a stream for rows of this pass, for users' functions too if a seed was set."""
         return Stream(0, self.seeded)
 
     def generator(self, *parts: int) -> np.random.Generator:

@@ -204,7 +204,8 @@ class WeightedRandomSampler(BuiltinSampler):
     """Row i with probability proportional to `weights[i]`, with or without replacement.
 
     >>> import mycel.dataset as ds
-    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.WeightedRandomSampler([0.0, 1.0, 0.0], 4))
+    >>> sampler = ds.WeightedRandomSampler([0.0, 1.0, 0.0], 4)
+    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=sampler)
     >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
     [6, 6, 6, 6]
     """
@@ -241,7 +242,8 @@ class WeightedRandomSampler(BuiltinSampler):
                 f"WeightedRandomSampler: {count} samples without replacement, but only {positive} weights are "
                 "positive; set num_samples or replacement=True"
             )
-        # The `count` smallest of independent exponential times with these rates (Efraimidis and Spirakis, 2006).
+        # The `count` smallest of independent exponential times with these rates
+        # (Efraimidis and Spirakis, 2006).
         with np.errstate(divide="ignore"):
             times = random.exponential(size=len(self.weights)) / self.weights
         return np.argsort(times, kind="stable")[:count].astype(np.int64)
@@ -359,7 +361,7 @@ class Sampler(BuiltinSampler):
         chosen: list[int] = []
         with using(run.stream().begin(run.key(depth, 9))):
             for index in self:
-                # One by one, so that an iterable of more numbers than there is memory for ends at the first wrong one.
+                # One by one, so that an endless iterable stops at the first wrong number.
                 chosen.append(_row(name, index, rows))
                 if self.num_samples is not None and len(chosen) >= self.num_samples:
                     break

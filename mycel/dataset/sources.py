@@ -111,7 +111,7 @@ class MappableDataset(Dataset):
         own = self.sampler
         every_row = self.reads_by_number() and own.num_samples is None and own.child_sampler is None
         in_order = isinstance(own, SequentialSampler) and not own.start_index
-        # Rows are assigned by chance anyway, so a shuffle of all of them before the split changes nothing.
+        # Rows are assigned at random anyway, so shuffling all of them before changes nothing.
         permuted = isinstance(own, RandomSampler) and not own.replacement
         if not every_row or not (in_order or (permuted and randomize)):
             return super()._part(part, randomize)
@@ -155,7 +155,8 @@ class NumpySlicesDataset(ArrayDataset):
 
     >>> import mycel.dataset as ds
     >>> data = ds.NumpySlicesDataset({"x": [[1, 2], [3, 4]], "y": [0, 1]}, shuffle=False)
-    >>> [(x.tolist(), int(y)) for x, y in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    >>> rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    >>> [(x.tolist(), int(y)) for x, y in rows]
     [([1, 2], 0), ([3, 4], 1)]
     """
 

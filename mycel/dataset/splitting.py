@@ -61,7 +61,7 @@ def draw_parts(dataset: Node, sizes: Sequence[Any], randomize: bool) -> list[Pla
         raise TypeError(f"split: randomize must be a bool, got {randomize!r}")
     rows = dataset._count()
     counts = part_sizes(sizes, rows)
-    # One more constant than any pass uses, so that parts do not follow a shuffle with the same seed.
+    # A constant that no pass uses, so that parts do not follow a shuffle with the same seed.
     order = generator(config.fresh_seed(), 0, 7).permutation(rows) if randomize else np.arange(rows)
     ends = np.cumsum(counts)
     return [order[end - count : end] for end, count in zip(ends, counts)]

@@ -133,7 +133,8 @@ class MT19937(np.random.MT19937):
         with self._turn:
             super()._legacy_seeding(seed)
 
-    # The parts of the state: the words, which are this object's, and a second normal number that `RandomState` keeps.
+    # The state has two parts: the words, which are this object's, and a second normal number,
+    # which `RandomState` keeps.
 
     def read(self) -> tuple[bytes, Any]:
         """Return a copy of the state."""
@@ -163,7 +164,7 @@ class MT19937(np.random.MT19937):
 
 
 class _Random(random.Random):
-    """Python's global generator, which draws from the stream of the thread's row if there is one."""
+    """Python's global generator, which draws from the stream of the thread's row, if any."""
 
     def random(self) -> float:
         stream = _stream()

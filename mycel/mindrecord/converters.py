@@ -275,7 +275,8 @@ class CsvToMR:
         for number, line in enumerate(lines):
             if len(line) != len(head):
                 raise ValueError(
-                    f"CsvToMR: row {number} of {self.source!r} has {len(line)} values, but there are {len(head)} columns"
+                    f"CsvToMR: row {number} of {self.source!r} has {len(line)} values, but there are {len(head)} "
+                    "columns"
                 )
         digits = [name for name in wanted if name.isdigit()]
         if digits:
@@ -324,9 +325,21 @@ class TFRecordToMR:
     """
 
     _TYPES = {
-        "string": "string", "bool": "int32", "int8": "int32", "int16": "int32", "int32": "int32", "uint8": "int32", "uint16": "int32",
-        "int64": "int64", "uint32": "int64", "uint64": "int64", "float16": "float32", "float32": "float32", "float64": "float64", "double": "float64",
-    }  # fmt: skip
+        "string": "string",
+        "bool": "int32",
+        "int8": "int32",
+        "int16": "int32",
+        "int32": "int32",
+        "uint8": "int32",
+        "uint16": "int32",
+        "int64": "int64",
+        "uint32": "int64",
+        "uint64": "int64",
+        "float16": "float32",
+        "float32": "float32",
+        "float64": "float64",
+        "double": "float64",
+    }
 
     def __init__(
         self, source: str, destination: str, feature_dict: dict[str, Any], bytes_fields: list[str] | None = None
@@ -357,7 +370,8 @@ class TFRecordToMR:
             return self._TYPES[name]
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(
-                f"TFRecordToMR: feature {key!r} needs a shape and a dtype, one of {', '.join(self._TYPES)}; got {feature!r}"
+                f"TFRecordToMR: feature {key!r} needs a shape and a dtype, one of {', '.join(self._TYPES)}; got "
+                f"{feature!r}"
             ) from error
 
     def _field(self, key: str, feature: Any, as_bytes: bool) -> dict[str, Any]:
@@ -391,7 +405,8 @@ class TFRecordToMR:
             text = field["type"] in ("string", "bytes")
             if len(values) != (shape[0] if shape else 1) or isinstance(values, list) != text:
                 raise ValueError(
-                    f"TFRecordToMR: record {number} of {self.source!r} has {len(values)} values for feature {key!r}, not {field}"
+                    f"TFRecordToMR: record {number} of {self.source!r} has {len(values)} values for feature "
+                    f"{key!r}, not {field}"
                 )
             if isinstance(values, list):
                 row[name] = values[0] if field["type"] == "bytes" else self._text(values[0], number)

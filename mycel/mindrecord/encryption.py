@@ -91,14 +91,15 @@ def encryption_function() -> Function:
     mode = _settings["encrypt"]
     if not callable(mode):
         raise Unsupported(
-            f"set_enc_mode: {mode!r} is not built in; give set_enc_mode and set_dec_mode functions that encrypt and decrypt"
+            f"set_enc_mode: {mode!r} is not built in; give set_enc_mode and set_dec_mode functions that encrypt and "
+            "decrypt"
         )
     function: Function = mode
     return function
 
 
 class Plain:
-    """Record files as plain files: the files themselves, or decrypted copies that `close` removes."""
+    """Record files as plain files: themselves, or decrypted copies that `close` removes."""
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -129,7 +130,8 @@ class Plain:
                 )
         if not callable(mode) or tail[: len(_OWN)] != _OWN:
             raise Unsupported(
-                f"the record file {path!r} is encrypted with {tail[: len(_OWN)].decode(errors='replace')}; only files encrypted by a function of yours can be read"
+                f"the record file {path!r} is encrypted with {tail[: len(_OWN)].decode(errors='replace')}; only "
+                "files encrypted by a function of yours can be read"
             )
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="mycel-records-")

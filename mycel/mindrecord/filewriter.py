@@ -122,9 +122,11 @@ class FileWriter:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     name = os.path.join(folder, "numbers.mindrecord")
     ...     writer = FileWriter(name)
-    ...     writer.add_schema({"label": {"type": "int32"}, "x": {"type": "float32", "shape": [-1]}}, "two fields")
+    ...     fields = {"label": {"type": "int32"}, "x": {"type": "float32", "shape": [-1]}}
+    ...     writer.add_schema(fields, "two fields")
     ...     writer.add_index(["label"])
-    ...     writer.write_raw_data([{"label": i, "x": np.full(i, 0.5, np.float32)} for i in range(3)])
+    ...     rows = [{"label": i, "x": np.full(i, 0.5, np.float32)} for i in range(3)]
+    ...     writer.write_raw_data(rows)
     ...     writer.commit()
     ...     reader = FileReader(name)
     ...     rows = [(row["label"], row["x"].tolist()) for row in reader.get_next()]
@@ -271,7 +273,8 @@ class FileWriter:
         if twice := same_columns(index_fields):
             raise failure(
                 MRMAddIndexError,
-                f"The index fields {', '.join(map(repr, twice))} are one name in SQLite, or one of the index's own; rename them, or add_index others.",
+                f"The index fields {', '.join(map(repr, twice))} are one name in SQLite, or one of the index's own; "
+                "rename them, or add_index others.",
             )
         addresses = [os.path.basename(path) for path in self._paths]
         self._drafts = [
@@ -340,7 +343,7 @@ class FileWriter:
             for draft in drafts:
                 draft.finish(schema)
             for draft in drafts:
-                # An index without its file is refused by readers, a file with the index of another one is not.
+                # Readers refuse an index without its file, but not a file with another's index.
                 if os.path.exists(draft.path + ".db"):
                     os.remove(draft.path + ".db")
             for draft in drafts:

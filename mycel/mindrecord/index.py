@@ -18,8 +18,15 @@ from mycel.mindrecord.layout import Place
 from mycel.mindrecord.packing import Field
 
 _PLACES = (
-    "ROW_ID", "PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END", "ROW_GROUP_ID", "PAGE_ID_BLOB", "PAGE_OFFSET_BLOB", "PAGE_OFFSET_BLOB_END",
-)  # fmt: skip
+    "ROW_ID",
+    "PAGE_ID_RAW",
+    "PAGE_OFFSET_RAW",
+    "PAGE_OFFSET_RAW_END",
+    "ROW_GROUP_ID",
+    "PAGE_ID_BLOB",
+    "PAGE_OFFSET_BLOB",
+    "PAGE_OFFSET_BLOB_END",
+)
 # A million instructions are granted to the smallest file.
 _LEAST_STEPS = 1000
 # Limits of SQLite, by its numbers for them.
@@ -62,7 +69,8 @@ def write_index(
         definition += f",INC_{number} INT, {_column(field)} {_TYPES[schema[field]['type']]}"
     keys = ",".join(["ROW_ID", *(f"INC_{number}" for number in range(len(fields)))])
     with closing(sqlite3.connect(path)) as database, database:
-        # The file gets its name when it is whole, so it needs no journal, which would stay where the process is killed.
+        # The file gets its name when it is whole, so it needs no journal, which a killed process
+        # would leave behind.
         database.execute("PRAGMA journal_mode = OFF")
         database.execute(f"{definition}, PRIMARY KEY({keys}))")
         database.execute("CREATE TABLE SHARD_NAME(NAME TEXT NOT NULL)")
@@ -93,7 +101,8 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
             )
             if kinds != {"INDEXES": "table", "SHARD_NAME": "table"}:
                 raise DbConnectionError(
-                    f"the index file {path!r} is no index: it has not the two tables INDEXES and SHARD_NAME, but {kinds}"
+                    f"the index file {path!r} is no index: it has not the two tables INDEXES and SHARD_NAME, but "
+                    f"{kinds}"
                 )
             yield database
     except (sqlite3.Error, ValueError, OverflowError) as error:
@@ -111,7 +120,7 @@ def _restrict(database: sqlite3.Connection, size: int) -> None:
         database.setlimit(_LENGTH, max(1 << 16, min(size, 1 << 28)))
         database.setlimit(_ATTACHED, 0)
     left = iter(range(_LEAST_STEPS + size // 100))
-    # Called every 1000 instructions; a row has more than ten bytes, and takes some tens of instructions.
+    # Called every 1000 instructions; a row has more than ten bytes and takes some tens of them.
     database.set_progress_handler(lambda: 0 if next(left, None) is not None else 1, 1000)
 
 
@@ -130,7 +139,8 @@ def read_places(path: str, name: str) -> list[tuple[int, ...]]:
         owner = database.execute("SELECT NAME FROM SHARD_NAME").fetchone()
         if owner is None or owner[0] != name:
             raise DbConnectionError(
-                f"the index file {path!r} belongs to {owner[0] if owner else None!r}, not to {name!r}; record files must keep their names"
+                f"the index file {path!r} belongs to {owner[0] if owner else None!r}, not to {name!r}; record files "
+                "must keep their names"
             )
         wanted = [column for column in _PLACES if column not in ("ROW_ID", "ROW_GROUP_ID")]
         odd = " OR ".join(f"typeof({column}) <> 'integer'" for column in ("ROW_ID", *wanted))

@@ -104,7 +104,8 @@ class Header:
         if len(text) + 8 > self.header_size:
             raise failure(
                 MRMInvalidHeaderSizeError,
-                f"The header takes {len(text) + 8} bytes, more than the {self.header_size} that it has; call set_header_size",
+                f"The header takes {len(text) + 8} bytes, more than the {self.header_size} that it has; call "
+                "set_header_size",
             )
         return len(text).to_bytes(8, "little") + text
 
@@ -213,7 +214,8 @@ class ShardWriter:
             if largest > self.header.page_size:
                 raise failure(
                     MRMWriteDatasetError,
-                    f"The {name} of a row take {largest} bytes, more than a page of {self.header.page_size}; call set_page_size",
+                    f"The {name} of a row take {largest} bytes, more than a page of {self.header.page_size}; call "
+                    "set_page_size",
                 )
         plain = [len(content).to_bytes(8, "little") + content for content in plain]
         blobs = [len(content).to_bytes(8, "little") + content for content in blobs]

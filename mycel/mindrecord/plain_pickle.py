@@ -99,9 +99,12 @@ def _encode(text: Any, *_: Any) -> bytes:
 
 
 _KNOWN = {
-    ("numpy", "ndarray"): _Array, ("numpy", "dtype"): _Type, ("_codecs", "encode"): _encode,
-    ("numpy.core.multiarray", "_reconstruct"): _Array, ("numpy._core.multiarray", "_reconstruct"): _Array,
-}  # fmt: skip
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Type,
+    ("_codecs", "encode"): _encode,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy._core.multiarray", "_reconstruct"): _Array,
+}
 
 
 class _Unpickler(pickle.Unpickler):

@@ -27,7 +27,8 @@ class _File:
         for part in (path, path + ".db"):
             if not os.path.isfile(part):
                 raise RuntimeError(
-                    f"there is no file {part!r}; a record file needs its index, the file of the same name with .db behind, beside it"
+                    f"there is no file {part!r}; a record file needs its index, the file of the same name with .db "
+                    "behind, beside it"
                 )
         self.path = path
         found = plain.path(path)

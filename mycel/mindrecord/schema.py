@@ -15,9 +15,16 @@ from mycel.mindrecord.packing import Field, Schema
 
 _FORBIDDEN = set("\\/:*?\"<>|`&';")
 _TAKES: dict[str, tuple[str, ...]] = {
-    "int": ("int32", "int64"), "float": ("float32", "float64"), "str": ("string",), "bytes": ("bytes",), "ndarray": ARRAY_TYPES,
-    "int32": ("int32",), "int64": ("int64",), "float32": ("float32",), "float64": ("float64",),
-}  # fmt: skip
+    "int": ("int32", "int64"),
+    "float": ("float32", "float64"),
+    "str": ("string",),
+    "bytes": ("bytes",),
+    "ndarray": ARRAY_TYPES,
+    "int32": ("int32",),
+    "int64": ("int64",),
+    "float32": ("float32",),
+    "float64": ("float64",),
+}
 
 
 def check_filename(path: Any) -> str:
@@ -29,7 +36,8 @@ def check_filename(path: Any) -> str:
         raise ParamValueError(f"the file name {path!r} ends in '/'")
     if set(name) & _FORBIDDEN or name != name.strip(" "):
         raise ParamValueError(
-            f"the file name {name!r} may not contain any of {''.join(sorted(_FORBIDDEN))}, nor begin or end with a space"
+            f"the file name {name!r} may not contain any of {''.join(sorted(_FORBIDDEN))}, nor begin or end with a "
+            "space"
         )
     return path
 

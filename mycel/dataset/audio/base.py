@@ -39,7 +39,7 @@ class AudioTransform(Transform):
         return len(shape) >= self.axes and dtype.kind in "iuf"
 
     def check(self, array: Array, lead: int) -> None:
-        """Raise RuntimeError unless the samples are numbers with the axes that the transform needs."""
+        """Raise RuntimeError unless the samples are numbers with the axes that are needed."""
         operation = type(self).__name__
         if array.ndim - lead < self.axes:
             raise RuntimeError(f"{operation}: expected an array of shape {self.form}, got shape {array.shape[lead:]}")
@@ -61,7 +61,7 @@ def float_type(array: Array) -> Any:
 
 
 def check_int(operation: str, name: str, value: Any, low: int = -INT_MAX - 1, none: bool = False) -> Any:
-    """Return a 32-bit integer of at least `low`, or None if `none` allows it.
+    """Return a 32-bit integer of at least `low`, or None with `none`.
 
     `operation` and `name` are named in messages, here and in the checks below.
     """
@@ -83,7 +83,7 @@ def check_float(
     above: bool = False,
     none: bool = False,
 ) -> Any:
-    """Return a number within [low, high], or (low, high] with `above`, or None if `none` allows it."""
+    """Return a number within [low, high], or (low, high] with `above`, or None with `none`."""
     if none and value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -95,7 +95,7 @@ def check_float(
 
 
 def check_positive(operation: str, name: str, value: Any, none: bool = False) -> Any:
-    """Return a number that is positive in float32, so that quotients by it are finite in float64."""
+    """Return a number that is positive in float32, so quotients by it stay within float64."""
     found = check_float(operation, name, value, 0.0, above=True, none=none)
     if found is not None and np.float32(found) == 0.0:
         raise ValueError(

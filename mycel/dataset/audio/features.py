@@ -234,8 +234,17 @@ class MelSpectrogram(AudioTransform):
 
 
 _SPECTRUM_OPTIONS = (
-    "n_fft", "win_length", "hop_length", "pad", "window", "power", "normalized", "center", "pad_mode", "onesided",
-)  # fmt: skip
+    "n_fft",
+    "win_length",
+    "hop_length",
+    "pad",
+    "window",
+    "power",
+    "normalized",
+    "center",
+    "pad_mode",
+    "onesided",
+)
 
 
 def _check_dct(operation: str, dct_type: Any) -> int:
@@ -265,7 +274,8 @@ class MFCC(AudioTransform):
 
     >>> import numpy as np
     >>> from mycel.dataset import audio
-    >>> audio.MFCC(8000, 3, melkwargs={"n_fft": 16, "n_mels": 4})(np.ones((2, 32), np.float32)).shape
+    >>> transform = audio.MFCC(8000, 3, melkwargs={"n_fft": 16, "n_mels": 4})
+    >>> transform(np.ones((2, 32), np.float32)).shape
     (2, 3, 5)
     """
 

@@ -244,7 +244,7 @@ class GriffinLim(AudioTransform):
 
 
 def stretch(spectrum: Array, rate: float, phase_advance: Array) -> Array:
-    """Read a complex spectrum [..., freq, frame] `rate` times as fast, keeping the phases' advance."""
+    """Read a complex spectrum `rate` times as fast; its phases advance as they did."""
     if rate == 1.0:
         return spectrum
     steps = np.arange(0, spectrum.shape[-1], rate)

@@ -16,9 +16,18 @@ from mycel.dataset.readers.matlab import read_variables
 
 # What parsing something else than was expected leads to.
 _WRONG = (
-    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, EOFError, struct.error, zlib.error, csv.Error,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    EOFError,
+    struct.error,
+    zlib.error,
+    csv.Error,
     ElementTree.ParseError,
-)  # fmt: skip
+)
 
 
 @contextmanager
@@ -31,7 +40,7 @@ def reading(operation: str, path: str | os.PathLike[str]) -> Iterator[None]:
     ...         int("x")
     ... except ValueError as error:
     ...     print(error)
-    LettersDataset: 'letters.txt' is damaged, or has another layout: invalid literal for int() with base 10: 'x'
+    LettersDataset: 'letters.txt' is damaged, or has another layout: invalid literal for int() ...
     """
     try:
         yield

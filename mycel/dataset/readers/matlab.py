@@ -183,8 +183,8 @@ def _inflated(content: memoryview, most: int) -> bytes:
     found = machine.decompress(content, most + 1)
     if len(found) > most:
         raise ValueError(
-            f"it becomes more than {most >> 20} MiB when it is decompressed; if it may, set the environment variable MYCEL_INFLATE to a size such as "
-            '"8GB"'
+            f"it becomes more than {most >> 20} MiB when it is decompressed; if it may, set the environment "
+            'variable MYCEL_INFLATE to a size such as "8GB"'
         )
     if not machine.eof:
         raise ValueError("a compressed part of it is cut off")

@@ -179,7 +179,7 @@ class MindDataset(MappableDataset):
 
 
 def _check_padding(columns: Any, sample: Any, count: Any) -> None:
-    """Raise RuntimeError, TypeError or ValueError where arguments for padding do not fit together."""
+    """Raise an error where the arguments for padding do not fit together."""
     if sample is not None:
         if not isinstance(sample, dict):
             raise TypeError(f"MindDataset: padded_sample must be a dictionary, got {sample!r}")

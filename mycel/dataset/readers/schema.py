@@ -12,8 +12,20 @@ import numpy as np
 from mycel.dataset.transforms.base import numpy_type
 
 _TYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "string",
-)  # fmt: skip
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "string",
+)
 
 
 def _type_name(de_type: Any) -> str:

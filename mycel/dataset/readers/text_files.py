@@ -178,7 +178,8 @@ class CSVDataset(ArrayDataset):
     ...     with open(name, "w") as handle:
     ...         _ = handle.write("n,name\\n1,one\\n2,two\\n")
     ...     data = ds.CSVDataset(name, column_defaults=[0, ""], shuffle=False)
-    ...     [(int(n), str(name)) for n, name in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    ...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    ...     [(int(n), str(name)) for n, name in rows]
     [(1, 'one'), (2, 'two')]
     """
 
@@ -425,7 +426,8 @@ class PaddedDataset(GeneratorDataset):
 
     >>> import numpy as np
     >>> import mycel.dataset as ds
-    >>> data = ds.NumpySlicesDataset({"x": [1, 2, 3]}, shuffle=False) + ds.PaddedDataset([{"x": np.array(0)}])
+    >>> data = ds.NumpySlicesDataset({"x": [1, 2, 3]}, shuffle=False)
+    >>> data = data + ds.PaddedDataset([{"x": np.array(0)}])
     >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
     [1, 2, 3, 0]
     """

@@ -212,9 +212,7 @@ class CMUArcticDataset(AudioSet):
     """
 
     _names = ("transcript", "utterance_id")
-    _speakers = (
-        "aew", "ahw", "aup", "awb", "axb", "bdl", "clb", "eey", "fem", "gka", "jmk", "ksp", "ljm", "lnh", "rms", "rxr", "slp", "slt",
-    )  # fmt: skip
+    _speakers = tuple("aew ahw aup awb axb bdl clb eey fem gka jmk ksp ljm lnh rms rxr slp slt".split())
 
     def __init__(
         self,
@@ -362,8 +360,14 @@ class LibriTTSDataset(AudioUsageSet):
 
     _names = ("original_text", "normalized_text", "speaker_id", "chapter_id", "utterance_id")
     _parts = (
-        "dev-clean", "dev-other", "test-clean", "test-other", "train-clean-100", "train-clean-360", "train-other-500",
-    )  # fmt: skip
+        "dev-clean",
+        "dev-other",
+        "test-clean",
+        "test-other",
+        "train-clean-100",
+        "train-clean-360",
+        "train-other-500",
+    )
     _usages = (*_parts, "all")
 
     def _list(self, folder: str) -> list[tuple[Any, ...]]:

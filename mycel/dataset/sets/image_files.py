@@ -314,7 +314,8 @@ class SVHNDataset(ArrayDataset, VisionBaseDataset):
         images, labels = found["X"], found["y"].reshape(-1)
         if images.dtype != np.uint8 or images.shape[:3] != (32, 32, 3) or images.shape[3:] != labels.shape:
             raise ValueError(
-                f"SVHNDataset: {path!r} has images {images.dtype} {images.shape} and labels {labels.shape}, not uint8 (32, 32, 3, N) and N"
+                f"SVHNDataset: {path!r} has images {images.dtype} {images.shape} and labels {labels.shape}, not "
+                "uint8 (32, 32, 3, N) and N"
             )
         with reading("SVHNDataset", path):
             # The files call the digit 0 class 10.

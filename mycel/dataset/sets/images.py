@@ -161,7 +161,8 @@ class Caltech256Dataset(FolderSet):
     >>> import mycel.dataset as ds
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     os.mkdir(os.path.join(folder, "001.ak47"))
-    ...     ds.vision.write_png(os.path.join(folder, "001.ak47", "001_0001.png"), np.zeros((2, 3, 3), np.uint8))
+    ...     name = os.path.join(folder, "001.ak47", "001_0001.png")
+    ...     ds.vision.write_png(name, np.zeros((2, 3, 3), np.uint8))
     ...     ds.Caltech256Dataset(folder, decode=True).output_shapes()
     [[2, 3, 3], []]
     """

@@ -125,8 +125,16 @@ class KITTIDataset(UsageSet):
             self._names = ("image",)
             return [(image,) for image in images]
         self._names = (
-            "image", "label", "truncated", "occluded", "alpha", "bbox", "dimensions", "location", "rotation_y",
-        )  # fmt: skip
+            "image",
+            "label",
+            "truncated",
+            "occluded",
+            "alpha",
+            "bbox",
+            "dimensions",
+            "location",
+            "rotation_y",
+        )
         labels = Path(folder, "data_object_label_2", part, "label_2")
         return [(image, *self._objects(labels / f"{Path(image).stem}.txt")) for image in images]
 

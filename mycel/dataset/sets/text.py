@@ -195,7 +195,8 @@ class AGNewsDataset(TextSet):
     ...     with open(os.path.join(folder, "test.csv"), "w") as handle:
     ...         _ = handle.write('"3","Title","What happened, in short"\\n')
     ...     data = ds.AGNewsDataset(folder, "test", shuffle=False)
-    ...     [[str(value) for value in row] for row in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    ...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    ...     [[str(value) for value in row] for row in rows]
     [['3', 'Title', 'What happened, in short']]
     """
 
@@ -203,31 +204,46 @@ class AGNewsDataset(TextSet):
 
 
 class AmazonReviewDataset(TextSet):
-    """Amazon Review, Polarity or Full: columns `label`, `title` and `content`; see `AGNewsDataset`."""
+    """Amazon Review, Polarity or Full; `AGNewsDataset` explains the parameters.
+
+    Columns are `label`, `title` and `content`.
+    """
 
     _names = ("label", "title", "content")
 
 
 class DBpediaDataset(TextSet):
-    """DBpedia: columns `class`, `title` and `content`; see `AGNewsDataset`."""
+    """DBpedia; `AGNewsDataset` explains the parameters.
+
+    Columns are `class`, `title` and `content`.
+    """
 
     _names = ("class", "title", "content")
 
 
 class YahooAnswersDataset(TextSet):
-    """Yahoo Answers: columns `class`, `title`, `content` and `answer`; see `AGNewsDataset`."""
+    """Yahoo Answers; `AGNewsDataset` explains the parameters.
+
+    Columns are `class`, `title`, `content` and `answer`.
+    """
 
     _names = ("class", "title", "content", "answer")
 
 
 class SogouNewsDataset(TextSetWorkersLast):
-    """Sogou News: columns `index`, `title` and `content`; see `AGNewsDataset`."""
+    """Sogou News; `AGNewsDataset` explains the parameters.
+
+    Columns are `index`, `title` and `content`.
+    """
 
     _names = ("index", "title", "content")
 
 
 class YelpReviewDataset(TextSetWorkersLast):
-    """Yelp Review, Polarity or Full: columns `label` and `text`; see `AGNewsDataset`."""
+    """Yelp Review, Polarity or Full; `AGNewsDataset` explains the parameters.
+
+    Columns are `label` and `text`.
+    """
 
     _names = ("label", "text")
 

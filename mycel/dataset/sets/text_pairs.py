@@ -182,7 +182,10 @@ class Multi30kDataset(_Translated):
 
 
 class _Iwslt(_Translated):
-    """The base class of IWSLT's talks: training sentences lie between lines of tags, others in XML."""
+    """The base class of IWSLT's talks.
+
+    Training sentences lie between lines of tags, others in XML.
+    """
 
     _year = ""
 

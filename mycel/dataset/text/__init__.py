@@ -4,9 +4,11 @@ The names are MindSpore's.
 
 >>> import mycel.dataset as ds
 >>> from mycel.dataset import text
->>> data = ds.NumpySlicesDataset(["to be or", "not to be"], ["line"], shuffle=False).map(text.WhitespaceTokenizer())
+>>> data = ds.NumpySlicesDataset(["to be or", "not to be"], ["line"], shuffle=False)
+>>> data = data.map(text.WhitespaceTokenizer())
 >>> words = text.Vocab.from_dataset(data, special_tokens=["<unk>"])
->>> [row["line"].tolist() for row in data.map(text.Lookup(words)).create_dict_iterator(1, output_numpy=True)]
+>>> rows = data.map(text.Lookup(words)).create_dict_iterator(1, output_numpy=True)
+>>> [row["line"].tolist() for row in rows]
 [[2, 1, 4], [3, 2, 1]]
 """
 

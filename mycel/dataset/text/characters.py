@@ -17,19 +17,56 @@ from mycel.dataset.text.scripts import OTHER_ALPHABETIC, SCRIPTS
 Ranges = tuple[tuple[int, int], ...]
 LAST = 0x10FFFF
 WHITE_SPACE: Ranges = (
-    (0x09, 0x0D), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
-    (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
-)  # fmt: skip
+    (0x09, 0x0D),
+    (0x20, 0x20),
+    (0x85, 0x85),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+)
 _CATEGORIES = {
-    "letter": "L", "uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt", "modifierletter": "Lm",
-    "otherletter": "Lo", "mark": "M", "nonspacingmark": "Mn", "spacingmark": "Mc", "enclosingmark": "Me", "number": "N",
-    "decimalnumber": "Nd", "letternumber": "Nl", "othernumber": "No", "punctuation": "P", "connectorpunctuation": "Pc",
-    "dashpunctuation": "Pd", "openpunctuation": "Ps", "closepunctuation": "Pe", "initialpunctuation": "Pi",
-    "finalpunctuation": "Pf", "otherpunctuation": "Po", "symbol": "S", "mathsymbol": "Sm", "currencysymbol": "Sc",
-    "modifiersymbol": "Sk", "othersymbol": "So", "separator": "Z", "spaceseparator": "Zs", "lineseparator": "Zl",
-    "paragraphseparator": "Zp", "other": "C", "control": "Cc", "format": "Cf", "surrogate": "Cs", "privateuse": "Co",
+    "letter": "L",
+    "uppercaseletter": "Lu",
+    "lowercaseletter": "Ll",
+    "titlecaseletter": "Lt",
+    "modifierletter": "Lm",
+    "otherletter": "Lo",
+    "mark": "M",
+    "nonspacingmark": "Mn",
+    "spacingmark": "Mc",
+    "enclosingmark": "Me",
+    "number": "N",
+    "decimalnumber": "Nd",
+    "letternumber": "Nl",
+    "othernumber": "No",
+    "punctuation": "P",
+    "connectorpunctuation": "Pc",
+    "dashpunctuation": "Pd",
+    "openpunctuation": "Ps",
+    "closepunctuation": "Pe",
+    "initialpunctuation": "Pi",
+    "finalpunctuation": "Pf",
+    "otherpunctuation": "Po",
+    "symbol": "S",
+    "mathsymbol": "Sm",
+    "currencysymbol": "Sc",
+    "modifiersymbol": "Sk",
+    "othersymbol": "So",
+    "separator": "Z",
+    "spaceseparator": "Zs",
+    "lineseparator": "Zl",
+    "paragraphseparator": "Zp",
+    "other": "C",
+    "control": "Cc",
+    "format": "Cf",
+    "surrogate": "Cs",
+    "privateuse": "Co",
     "unassigned": "Cn",
-}  # fmt: skip
+}
 
 
 def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
@@ -164,7 +201,8 @@ def characters(name: str) -> Ranges:
     if not kind and plain in _PROPERTIES:
         return _PROPERTIES[plain]()
     raise ValueError(
-        f"{name!r} is no property of characters that is known here; use a general category (Lu, Letter), a script (Han), "
+        f"{name!r} is no property of characters that is known here; use a general category (Lu, Letter), a script "
+        "(Han), "
         f"or one of {sorted(_PROPERTIES)}"
     )
 
@@ -190,10 +228,8 @@ _PROPERTIES: dict[str, Callable[[], Ranges]] = {
     "punct": lambda: categories("P"),
     "blank": lambda: union(categories("Zs"), ((9, 9),)),
     "cntrl": lambda: categories("Cc"),
-    "xdigit": lambda: union(
-        categories("Nd"), ((0x41, 0x46), (0x61, 0x66), (0xFF21, 0xFF26), (0xFF41, 0xFF46))
-    ),
+    "xdigit": lambda: union(categories("Nd"), ((0x41, 0x46), (0x61, 0x66), (0xFF21, 0xFF26), (0xFF41, 0xFF46))),
     "graph": _graph,
     "print": lambda: intersection(union(_graph(), characters("blank")), invert(categories("Cc"))),
     "word": _words,
-}  # fmt: skip
+}

@@ -126,7 +126,7 @@ class SentencePieceTokenizer(TextTransform):
     >>> from mycel.dataset import text
     >>> text.SentencePieceTokenizer(text.SentencePieceVocab(), text.SPieceTokenizerOutType.INT)
     Traceback (most recent call last):
-    RuntimeError: SentencePieceTokenizer: the model is not built; make one with SentencePieceVocab.from_file or from_dataset
+    RuntimeError: SentencePieceTokenizer: the model is not built; make one with ...
     """
 
     def __init__(self, mode: str | SentencePieceVocab, out_type: SPieceTokenizerOutType) -> None:
@@ -143,7 +143,8 @@ class SentencePieceTokenizer(TextTransform):
             content = mode._model
         if content is None:
             raise RuntimeError(
-                "SentencePieceTokenizer: the model is not built; make one with SentencePieceVocab.from_file or from_dataset"
+                "SentencePieceTokenizer: the model is not built; make one with SentencePieceVocab.from_file or "
+                "from_dataset"
             )
         self._processor = _package("SentencePieceTokenizer").SentencePieceProcessor(model_proto=content)
 

@@ -58,7 +58,8 @@ class TruncateSequencePair(Transform):
     long.
 
     >>> from mycel.dataset import text
-    >>> [part.tolist() for part in text.TruncateSequencePair(5)(["a", "b", "c", "d"], ["x", "y", "z"])]
+    >>> parts = text.TruncateSequencePair(5)(["a", "b", "c", "d"], ["x", "y", "z"])
+    >>> [part.tolist() for part in parts]
     [['a', 'b', 'c'], ['x', 'y']]
     """
 

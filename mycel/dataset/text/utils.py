@@ -11,7 +11,7 @@ from mycel.dataset.blocks import Array
 
 
 class JiebaMode(IntEnum):
-    """The methods of `JiebaTokenizer`: dictionary (MP), hidden Markov model (HMM), or both (MIX)."""
+    """The methods of `JiebaTokenizer`: dictionary (MP), Markov model (HMM), or both (MIX)."""
 
     MIX = 0
     MP = 1

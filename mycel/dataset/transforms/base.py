@@ -135,7 +135,8 @@ class Compose(Transform):
 
     >>> from mycel.dataset import transforms, vision
     >>> import numpy as np
-    >>> transforms.Compose([vision.Rescale(0.5, 0.0), vision.HWC2CHW()])(np.ones((2, 3, 1), np.uint8)).shape
+    >>> both = transforms.Compose([vision.Rescale(0.5, 0.0), vision.HWC2CHW()])
+    >>> both(np.ones((2, 3, 1), np.uint8)).shape
     (1, 2, 3)
     """
 

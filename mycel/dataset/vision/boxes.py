@@ -56,7 +56,8 @@ class RandomHorizontalFlipWithBBox(_WithBoxes):
 
     >>> import numpy as np
     >>> from mycel.dataset import vision
-    >>> image, boxes = vision.RandomHorizontalFlipWithBBox(1.0)(np.zeros((6, 8), np.uint8), np.array([[1.0, 2, 3, 2]]))
+    >>> flip = vision.RandomHorizontalFlipWithBBox(1.0)
+    >>> image, boxes = flip(np.zeros((6, 8), np.uint8), np.array([[1.0, 2, 3, 2]]))
     >>> boxes.tolist()
     [[4.0, 2.0, 3.0, 2.0]]
     """
@@ -160,7 +161,8 @@ class RandomCropWithBBox(_WithBoxes):
         spare = image.shape[0] - rule.size[0], image.shape[1] - rule.size[1]
         if min(spare) < 0:
             raise ValueError(
-                f"RandomCropWithBBox: the image of {image.shape[0]}x{image.shape[1]} is smaller than size {rule.size}; set padding or pad_if_needed"
+                f"RandomCropWithBBox: the image of {image.shape[0]}x{image.shape[1]} is smaller than size "
+                f"{rule.size}; set padding or pad_if_needed"
             )
         stream = current_stream()
         top, left = stream.integer(0, spare[0]), stream.integer(0, spare[1])

@@ -77,7 +77,8 @@ class LinearTransformation(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         if array.size != self.mean_vector.size:
             raise ValueError(
-                f"LinearTransformation: the image has {array.size} values, but the matrix is {self.transformation_matrix.shape}"
+                f"LinearTransformation: the image has {array.size} values, but the matrix is "
+                f"{self.transformation_matrix.shape}"
             )
         moved = np.dot(array.reshape(1, -1) - self.mean_vector, self.transformation_matrix)
         result: Array = moved.reshape(array.shape)
@@ -270,7 +271,8 @@ def _check_labels(operation: str, images: Array, labels: Array) -> None:
         )
     if labels.ndim not in (2, 3) or labels.dtype.kind not in "iuf" or len(labels) != len(images):
         raise ValueError(
-            f"{operation}: expected one-hot labels [N, classes] for {len(images)} images, got {labels.dtype} {labels.shape}"
+            f"{operation}: expected one-hot labels [N, classes] for {len(images)} images, got {labels.dtype} "
+            f"{labels.shape}"
         )
 
 

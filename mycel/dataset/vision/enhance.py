@@ -362,9 +362,15 @@ class ConvertColor(ImageTransform):
 
     # Channels that it takes, and where its results come from: a channel, None for full opacity.
     _PLANS: dict[int, tuple[int, list[int | None]]] = {
-        0: (3, [0, 1, 2, None]), 1: (4, [0, 1, 2]), 2: (3, [2, 1, 0, None]), 3: (4, [2, 1, 0]), 4: (3, [2, 1, 0]), 5: (4, [2, 1, 0, 3]),
-        8: (1, [0, 0, 0]), 9: (1, [0, 0, 0, None]),
-    }  # fmt: skip
+        0: (3, [0, 1, 2, None]),
+        1: (4, [0, 1, 2]),
+        2: (3, [2, 1, 0, None]),
+        3: (4, [2, 1, 0]),
+        4: (3, [2, 1, 0]),
+        5: (4, [2, 1, 0, 3]),
+        8: (1, [0, 0, 0]),
+        9: (1, [0, 0, 0, None]),
+    }
     _GREYS = {6: (3, (2, 1, 0)), 7: (3, (0, 1, 2)), 10: (4, (2, 1, 0)), 11: (4, (0, 1, 2))}
 
     def __init__(self, convert_mode: ConvertMode) -> None:
@@ -380,7 +386,8 @@ class ConvertColor(ImageTransform):
         wanted = (self._GREYS.get(self.convert_mode) or self._PLANS[self.convert_mode])[0]
         if image.shape[-1] != wanted:
             raise ValueError(
-                f"ConvertColor: {self.convert_mode.name} needs {wanted} channels, got an image of shape {array.shape[lead:]}"
+                f"ConvertColor: {self.convert_mode.name} needs {wanted} channels, got an image of shape "
+                f"{array.shape[lead:]}"
             )
         if self.convert_mode in self._GREYS:
             red, green, blue = (image[..., c] for c in self._GREYS[self.convert_mode][1])

@@ -50,7 +50,8 @@ class MixUp(Transform):
         images, labels = (as_array(value).astype(np.float64) for value in inputs)
         if len(images) != self.batch_size or len(labels) != self.batch_size or labels.ndim < 2:
             raise ValueError(
-                f"MixUp: expected {self.batch_size} images and one-hot labels, got shapes {images.shape} and {labels.shape}"
+                f"MixUp: expected {self.batch_size} images and one-hot labels, got shapes {images.shape} and "
+                f"{labels.shape}"
             )
         random = np.random.Generator(np.random.PCG64(current_stream().bits()))
         shares = random.beta(self.alpha, self.alpha, self.batch_size)

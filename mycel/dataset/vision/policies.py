@@ -38,21 +38,32 @@ class AutoAugmentPolicy(str, Enum):
     SVHN = "svhn"
 
 
-# Pairs of (operation, probability in tenths, magnitude of 10 steps), as the paper's appendix lists them.
+# Pairs of (operation, probability in tenths, magnitude of 10 steps), from the paper's appendix.
 _POLICIES = {
-    AutoAugmentPolicy.IMAGENET: """Posterize48 Rotate69|Solarize65 AutoContrast60|Equalize80 Equalize60|Posterize67 Posterize66|Equalize40 Solarize24|
-        Equalize40 Rotate88|Solarize63 Equalize60|Posterize85 EqualizeX0|Rotate23 Solarize68|Equalize60 Posterize46|Rotate88 Color40|Rotate49 Equalize60|
-        Equalize00 Equalize80|Invert60 EqualizeX0|Color64 ContrastX8|Rotate88 ColorX2|Color88 Solarize87|Sharpness47 Invert60|ShearX65 EqualizeX0|
-        Color40 Equalize60|Equalize40 Solarize24|Solarize65 AutoContrast60|Invert60 EqualizeX0|Color64 ContrastX8|Equalize80 Equalize60""",
-    AutoAugmentPolicy.CIFAR10: """Invert10 Contrast26|Rotate72 TranslateX39|Sharpness81 Sharpness93|ShearY58 TranslateY79|AutoContrast50 Equalize90|
-        ShearY27 Posterize37|Color43 Brightness67|Sharpness39 Brightness79|Equalize60 Equalize50|Contrast67 Sharpness65|Color77 TranslateX58|
-        Equalize30 AutoContrast40|TranslateY43 Sharpness26|Brightness96 Color28|Solarize52 Invert00|Equalize20 AutoContrast60|Equalize20 Equalize60|
-        Color99 Equalize60|AutoContrast80 Solarize28|Brightness13 Color70|Solarize45 AutoContrast90|TranslateY99 TranslateY79|AutoContrast90 Solarize83|
-        Equalize80 Invert10|TranslateY79 AutoContrast90""",
-    AutoAugmentPolicy.SVHN: """ShearX94 Invert20|ShearY98 Invert70|Equalize60 Solarize66|Invert90 Equalize60|Equalize60 Rotate93|ShearX94 AutoContrast80|
-        ShearY98 Invert40|ShearY95 Solarize26|Invert90 AutoContrast80|Equalize60 Rotate93|ShearX94 Solarize33|ShearY88 Invert70|Equalize90 TranslateY66|
-        Invert90 Equalize60|Contrast33 Rotate84|Invert80 TranslateY02|ShearY76 Solarize48|Invert60 Rotate84|ShearY37 TranslateX93|ShearX16 Invert60|
-        Solarize72 TranslateY67|ShearY84 Invert80|ShearX79 TranslateY83|ShearY85 AutoContrast70|ShearX72 Invert10""",
+    AutoAugmentPolicy.IMAGENET: """
+        Posterize48 Rotate69|Solarize65 AutoContrast60|Equalize80 Equalize60|Posterize67 Posterize66|
+        Equalize40 Solarize24|Equalize40 Rotate88|Solarize63 Equalize60|Posterize85 EqualizeX0|Rotate23 Solarize68|
+        Equalize60 Posterize46|Rotate88 Color40|Rotate49 Equalize60|Equalize00 Equalize80|Invert60 EqualizeX0|
+        Color64 ContrastX8|Rotate88 ColorX2|Color88 Solarize87|Sharpness47 Invert60|ShearX65 EqualizeX0|
+        Color40 Equalize60|Equalize40 Solarize24|Solarize65 AutoContrast60|Invert60 EqualizeX0|Color64 ContrastX8|
+        Equalize80 Equalize60
+    """,
+    AutoAugmentPolicy.CIFAR10: """
+        Invert10 Contrast26|Rotate72 TranslateX39|Sharpness81 Sharpness93|ShearY58 TranslateY79|
+        AutoContrast50 Equalize90|ShearY27 Posterize37|Color43 Brightness67|Sharpness39 Brightness79|
+        Equalize60 Equalize50|Contrast67 Sharpness65|Color77 TranslateX58|Equalize30 AutoContrast40|
+        TranslateY43 Sharpness26|Brightness96 Color28|Solarize52 Invert00|Equalize20 AutoContrast60|
+        Equalize20 Equalize60|Color99 Equalize60|AutoContrast80 Solarize28|Brightness13 Color70|
+        Solarize45 AutoContrast90|TranslateY99 TranslateY79|AutoContrast90 Solarize83|Equalize80 Invert10|
+        TranslateY79 AutoContrast90
+    """,
+    AutoAugmentPolicy.SVHN: """
+        ShearX94 Invert20|ShearY98 Invert70|Equalize60 Solarize66|Invert90 Equalize60|Equalize60 Rotate93|
+        ShearX94 AutoContrast80|ShearY98 Invert40|ShearY95 Solarize26|Invert90 AutoContrast80|Equalize60 Rotate93|
+        ShearX94 Solarize33|ShearY88 Invert70|Equalize90 TranslateY66|Invert90 Equalize60|Contrast33 Rotate84|
+        Invert80 TranslateY02|ShearY76 Solarize48|Invert60 Rotate84|ShearY37 TranslateX93|ShearX16 Invert60|
+        Solarize72 TranslateY67|ShearY84 Invert80|ShearX79 TranslateY83|ShearY85 AutoContrast70|ShearX72 Invert10
+    """,
 }
 _SIGNED = ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness")
 _CHOICES = ("Identity", *_SIGNED, "Posterize", "Solarize", "AutoContrast", "Equalize")
@@ -78,7 +89,8 @@ class _Policy(ImageTransform):
 
     vectorised = False
     random = True
-    # The largest shear, part of width and height or pixels, degrees, change of a factor, and number of bits dropped.
+    # The largest shear, part of width and height (or pixels), degrees, change of a factor, and
+    # number of bits dropped.
     _largest: tuple[float, float, float, float, int] = (0.3, 150 / 331, 30.0, 0.9, 4)
     _in_pixels = False
 

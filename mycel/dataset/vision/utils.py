@@ -149,9 +149,7 @@ def _pillow(operation: str) -> Any:
 
 
 # The formats that are read: none that Pillow gives to other programs, as EPS.
-FORMATS = (
-    "JPEG", "MPO", "JPEG2000", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "AVIF", "PPM", "ICO", "TGA", "PCX", "SGI", "QOI",
-)  # fmt: skip
+FORMATS = tuple("JPEG MPO JPEG2000 PNG GIF BMP DIB TIFF WEBP AVIF PPM ICO TGA PCX SGI QOI".split())
 
 
 def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode = ImageReadMode.COLOR) -> Array:
@@ -169,7 +167,8 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
             most = inflate.limit(len(content))
             if 4 * width * height > most:
                 raise ValueError(
-                    f"it has {width} by {height} pixels, which take more than {most >> 20} MiB; if it may, set the environment variable "
+                    f"it has {width} by {height} pixels, which take more than {most >> 20} MiB; if it may, set the "
+                    "environment variable "
                     'MYCEL_INFLATE to a size such as "8GB"'
                 )
             if mode is ImageReadMode.COLOR:
