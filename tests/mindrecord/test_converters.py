@@ -156,11 +156,25 @@ def test_csv(tmp_path: Path) -> None:
         CsvToMR(source, os.fspath(tmp_path / "no"), "n")  # type: ignore[arg-type]
 
 
-ROWS = [{"image/name": [f"file {n}".encode()], "raw": [b"\xff\0"], "n": [n - 1], "list": [1, -2, 3 * n], "f": [n / 4], "fs": [0.5, n / 1]} for n in range(3)]  # fmt: skip
+ROWS = [
+    {
+        "image/name": [f"file {n}".encode()],
+        "raw": [b"\xff\0"],
+        "n": [n - 1],
+        "list": [1, -2, 3 * n],
+        "f": [n / 4],
+        "fs": [0.5, n / 1],
+    }
+    for n in range(3)
+]
 FEATURES = {
-    "image/name": Feature([], "string"), "raw": Feature([], "string"), "n": Feature([], "int64"), "list": Feature([3], "int64"),
-    "f": Feature([], "float32"), "fs": Feature([2], "float32"),
-}  # fmt: skip
+    "image/name": Feature([], "string"),
+    "raw": Feature([], "string"),
+    "n": Feature([], "int64"),
+    "list": Feature([3], "int64"),
+    "f": Feature([], "float32"),
+    "fs": Feature([2], "float32"),
+}
 
 
 def test_tfrecord(tmp_path: Path) -> None:
