@@ -91,7 +91,7 @@ class Block:
             return self
         return Block([c[start:stop] for c in self.columns], min(stop, self.count) - start)
 
-    def select(self, indices: Sequence[int]) -> Block:
+    def select(self, indices: Sequence[int] | Array) -> Block:
         """Return the rows at these positions."""
         return Block(
             [[c[i] for i in indices] if isinstance(c, list) else c[indices] for c in self.columns], len(indices)

@@ -40,7 +40,7 @@ class ShuffleNode(Node):
         if upcoming is None:
             order = random.permutation(first.count)
             for start in range(0, first.count, run.block):
-                yield first.select(order[start : start + run.block])  # type: ignore[arg-type]
+                yield first.select(order[start : start + run.block])
             return
         # Copies, so that one row waiting in the buffer does not keep the memory of its whole block.
         buffer: list[Row] = [tuple(a.copy() for a in row) for row in first.rows()]

@@ -127,7 +127,7 @@ class MT19937(np.random.MT19937):
     def state(self, value: Any) -> None:
         if not self._plain:
             with self._turn:
-                np.random.MT19937.state.__set__(self, value)  # type: ignore[attr-defined]
+                _any(np.random.MT19937.state).__set__(self, value)
 
     def _legacy_seeding(self, seed: Any) -> None:
         with self._turn:

@@ -62,8 +62,7 @@ class _Type:
     def value(self) -> np.dtype[Any]:
         if self.name not in _NUMBERS or self.order not in ("<", ">", "|", "="):
             raise ValueError(f"elements of type {self.name!r:.40} are no numbers")
-        kind: np.dtype[Any] = np.dtype(self.name)
-        return kind.newbyteorder(self.order)  # type: ignore[arg-type,no-any-return]
+        return np.dtype(f"{self.order}{self.name}")
 
 
 class _Array:

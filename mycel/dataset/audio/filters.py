@@ -97,10 +97,12 @@ class BandBiquad(_Section):
     (4,)
     """
 
+    central_freq: float
+
     def __init__(self, sample_rate: int, central_freq: float, Q: float = 0.707, noise: bool = False) -> None:
         angle, _ = self._start(sample_rate, central_freq, Q)
         self.noise = check_bool("BandBiquad", "noise", noise)
-        width = self.central_freq / self.Q  # type: ignore[attr-defined]
+        width = self.central_freq / self.Q
         with np.errstate(all="ignore"):
             last = np.exp(np.float64(-2 * math.pi * width / self.sample_rate))
             turn = 4 * last * math.cos(angle) ** 2 / (1 + last) ** 2

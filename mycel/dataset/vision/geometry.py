@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,11 @@ from mycel.dataset.vision.utils import (
     parse_size,
 )
 
-_NUMPY_MODES = {Border.EDGE: "edge", Border.REFLECT: "reflect", Border.SYMMETRIC: "symmetric"}
+_NUMPY_MODES: dict[Border, Literal["edge", "reflect", "symmetric"]] = {
+    Border.EDGE: "edge",
+    Border.REFLECT: "reflect",
+    Border.SYMMETRIC: "symmetric",
+}
 
 
 class HWC2CHW(ImageTransform):
@@ -131,7 +135,8 @@ def pad_image(
     left, top, right, bottom = sides
     widths = [(0, 0)] * lead + [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - lead - 2)
     if mode is not Border.CONSTANT:
-        return np.pad(array, widths, mode=_NUMPY_MODES[mode])  # type: ignore[call-overload,no-any-return]
+        padded: Array = np.pad(array, widths, mode=_NUMPY_MODES[mode])
+        return padded
     if isinstance(fill_value, tuple) and (array.ndim - lead != 3 or array.shape[-1] != 3):
         raise ValueError(
             f"Pad: fill_value {fill_value} has three colours, but the image has shape {array.shape[lead:]}"
